@@ -14,7 +14,7 @@ from bench.fresh import install, make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 
 if TYPE_CHECKING:
     import random
@@ -40,9 +40,9 @@ class _World:
         self.environment = {key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"}
         self._payloads = Path(folder)
         self._numbers = count()
-        house = open_house(self.root)
-        fill(house.store, claims)  # pyright: ignore[reportArgumentType] - SQLite, as nothing else was said
-        house.close()
+        repo = open_repository(self.root)
+        fill(repo.store, claims)  # pyright: ignore[reportArgumentType] - SQLite, as nothing else was said
+        repo.close()
 
     def file(self) -> str:
         """A new file of the repository."""

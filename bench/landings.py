@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least, at_most
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.claims.take import make_request, take
 from landlane.landing.model import BOUNCED, LANDED
 from landlane.landing.queue import QueueRunner, drain, start_running
 from landlane.landing.records import get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import join
+from landlane.tasks.git_evidence import GitWitness
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
     from bench.sizes import Sizes
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 _ONE_IN = 10
 _AUTHOR = "bench <bench@localhost> 1700000000 +0000"
@@ -87,33 +88,33 @@ def _land_all(root: str, branches: int, *, batch: int, check: str) -> tuple[floa
     """Landings a minute, test runs, and how many landed."""
     with open(os.path.join(root, "landlane.toml"), "w", encoding="utf-8") as file:
         file.write(f"[landing]\nchecks = ['{check}']\nbatch = {batch}\nresident = false\n")
-    house = open_house(root)
+    repo = open_repository(root)
     try:
-        runner = start_running(house.site(), "bench")
+        runner = start_running(repo.require_git(), "bench")
         assert isinstance(runner, QueueRunner)
         # The queue keeps its checkout: making it, once for all time, is not part of a landing.
-        _submit(house, ["warm"])
+        _submit(repo, ["warm"])
         drain(runner)
-        tests_before = get_queue(house.context, "main").tests
-        _submit(house, [f"topic-{number}" for number in range(branches)])
+        tests_before = get_queue(repo, "main").tests
+        _submit(repo, [f"topic-{number}" for number in range(branches)])
         started = time.monotonic()
         stop = drain(runner)
         took = time.monotonic() - started
         runner.close()
-        ended = list_landings(house.context, (LANDED, BOUNCED))
+        ended = list_landings(repo, (LANDED, BOUNCED))
         if stop is not None or len(ended) <= branches:
             raise RuntimeError(f"{len(ended) - 1} of {branches} ended: {stop}")
         landed = sum(one.state == LANDED for one in ended) - 1
-        return landed / took * 60, get_queue(house.context, "main").tests - tests_before, landed
+        return landed / took * 60, get_queue(repo, "main").tests - tests_before, landed
     finally:
-        house.store.close()
+        repo.store.close()
 
 
-def _submit(house: House, branches: Sequence[str]) -> None:
-    session = join(house.context, "ann").session
-    pattern = house.context.repository.pattern_of("**", "glob")
-    take(house.context, session, make_request(house.context, (pattern,), ttl_ms=3_600_000))
-    site, witness = house.site(), house.witness()
+def _submit(repo: Repository, branches: Sequence[str]) -> None:
+    session = join(repo, "ann").session
+    pattern = repo.git.pattern_of("**", "glob")
+    take(repo, session, make_request(repo, (pattern,), ttl_ms=3_600_000))
+    site, witness = repo.require_git(), GitWitness(repo)
     for branch in branches:
         submit_branch(site, session, witness, branch, "", is_shared=False)
 

@@ -21,7 +21,7 @@ from bench.fresh import make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, Skipped, at_least, at_most
 from bench.timing import medians
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.clients.hook_command import sdk_release, server_words
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
@@ -153,10 +153,10 @@ def _say(pipe: Any, message: dict[str, Any]) -> None:
 def _rates(root: str, sizes: Sizes, lots: random.Random) -> Iterator[Row]:
     """Calls per second of one server: ours takes a claim with each, the bare one only says something back."""
     most = max(sizes.clients)
-    house = open_house(root)
-    joined = [join(house.context, f"agent{number}") for number in range(most)]
+    repo = open_repository(root)
+    joined = [join(repo, f"agent{number}") for number in range(most)]
     tokens = [f"{one.session.id}:{one.secret}" for one in joined]
-    house.close()
+    repo.close()
     ours = [*server_words(), "--http", "--port", "0"]
     with _serving(ours, root) as port, _serving([sys.executable, "-c", _BARE, "http"], root) as bare:
         for clients in sizes.clients:

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from landlane.app.wiring import make_context
+from landlane.app.wiring import assemble_repository
 from landlane.claims.take import make_request, take
 from landlane.git.discovery import Checkout
 from landlane.git.repository import GitRepository
@@ -58,22 +58,22 @@ class Claimant:
     def __init__(self, store: SqliteStore | PostgresStore, folder: str, agent: str) -> None:
         checkout = Checkout(root=folder, git_dir="", common_dir="")
         self.store = store
-        self.context = make_context(
-            store=store,
+        self.repo = assemble_repository(
             settings=Settings(),
-            repository=GitRepository(checkout, folder),
+            store=store,
+            git=GitRepository(checkout, folder),
             processes=MachineProcesses(),
             secrets=SecretFiles(folder),
         )
-        self.session: Session = join(self.context, agent).session
+        self.session: Session = join(self.repo, agent).session
 
     def request(self, path: str) -> Request:
         """What it takes to ask for a file."""
-        return make_request(self.context, (parse(path, literal=True),))
+        return make_request(self.repo, (parse(path, literal=True),))
 
     def take(self, request: Request) -> None:
         """Take a claim that must be free."""
-        outcome = take(self.context, self.session, request)
+        outcome = take(self.repo, self.session, request)
         assert not outcome.refused, f"{request.patterns[0].text} was not free"
 
     def claim(self, path: str) -> None:

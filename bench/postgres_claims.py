@@ -34,10 +34,8 @@ class LonelyClaimant(Claimant):
     """Makes our own claim, but under one lock for the whole repository instead of locks along the path."""
 
     def claim(self, path: str) -> None:
-        request = make_request(self.context, (parse(path, literal=True),))
-        outcome = self.context.change(
-            lambda tx: take_in(tx, self.context, self.session, request), areas={"": True}
-        )
+        request = make_request(self.repo, (parse(path, literal=True),))
+        outcome = self.repo.change(lambda tx: take_in(tx, self.repo, self.session, request), areas={"": True})
         assert not outcome.refused, f"{path} was not free"
 
 

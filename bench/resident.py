@@ -20,7 +20,7 @@ from bench.places import DISK, scratch
 from bench.postgres_claims import find_server
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.app.store_location import POINTER
 from landlane.resident.messages import AnswerLost, BadMessage, pack_request, send_request
 from landlane.resident.start import ensure_resident
@@ -176,9 +176,9 @@ def _served(folder: str, url: str) -> Generator[_Place]:
     state.mkdir()
     (state / POINTER).write_text(url + "\n", encoding="utf-8")
     Path(repository, "a.py").write_text("pass\n", encoding="utf-8")
-    house = open_house(repository)
-    joined = join(house.context, "bench")
-    house.close()
+    repo = open_repository(repository)
+    joined = join(repo, "bench")
+    repo.close()
     # A copy: a resident ends when its package changes, and somebody may be at work on ours.
     package = Path(folder, "package")
     shutil.copytree(Path(landlane.__file__).parent, package / "landlane")

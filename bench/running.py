@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.tasks.add import add_task
 from landlane.tasks.model import DONE, NewTask
 from landlane.tasks.read import list_tasks
@@ -95,11 +95,11 @@ def _run_ours(paths: Sequence[str], workers: int, seconds: float) -> float:
     """The seconds until all has landed; every line must be there."""
     with scratch(DISK) as folder:
         root = _make_repository(folder, paths)
-        house = open_house(root)
+        repo = open_repository(root)
         for number, path in enumerate(paths):
             script = json.dumps({"seconds": seconds, "append": {path: f"line {number}\n"}})
             new = NewTask(title=f"Line {number}", body=f"script: {script}", paths=(path,))
-            add_task(house.context, None, new, force=True)
+            add_task(repo, None, new, force=True)
         environment = {**os.environ, "LANDLANE_AGENT": "bench", "GIT_AUTHOR_NAME": "b"}
         environment |= {"GIT_AUTHOR_EMAIL": "b@localhost", "GIT_COMMITTER_NAME": "b"}
         environment |= {"GIT_COMMITTER_EMAIL": "b@localhost"}
@@ -107,8 +107,8 @@ def _run_ours(paths: Sequence[str], workers: int, seconds: float) -> float:
         started = time.monotonic()
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
         took = time.monotonic() - started
-        states = {task.state for task in list_tasks(house.context)}
-        house.store.close()
+        states = {task.state for task in list_tasks(repo)}
+        repo.store.close()
         if done.returncode or states != {DONE}:
             raise RuntimeError(f"it ended with {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
         lines = [line for path in {*paths} for line in _git(root, "show", f"main:{path}").splitlines()[1:]]

@@ -15,7 +15,7 @@ from bench.fresh import install, make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.claims.take import make_request, take
 from landlane.sessions.join import join
 
@@ -52,17 +52,15 @@ class _World:
         self._payloads = Path(folder)
         self._numbers = count()
         self._wall: dict[str, float] = {}
-        house = open_house(self.root)
-        session = join(house.context, "holder").session
-        pattern = house.context.repository.pattern_of(_HELD, "literal")
+        repo = open_repository(self.root)
+        session = join(repo, "holder").session
+        pattern = repo.git.pattern_of(_HELD, "literal")
         take(
-            house.context,
+            repo,
             session,
-            make_request(
-                house.context, (pattern,), ttl_ms=min(_HOLDER_LEASE_MS, house.settings.claims.max_ttl_ms)
-            ),
+            make_request(repo, (pattern,), ttl_ms=min(_HOLDER_LEASE_MS, repo.settings.claims.max_ttl_ms)),
         )
-        house.close()
+        repo.close()
 
     def _fill(self, folder: Path, files: int) -> str:
         repository = make_repository(folder)

@@ -46,15 +46,15 @@ class Worker(Claimant):
 
     def add(self) -> None:
         title = f"Move parcel {next(_numbers)} to the other side"
-        add_task(self.context, self.session, NewTask(title=title, kind="chore"))
+        add_task(self.repo, self.session, NewTask(title=title, kind="chore"))
 
     def take(self) -> str:
-        picked = next_task(self.context, self.session)
+        picked = next_task(self.repo, self.session)
         assert isinstance(picked, Picked)
         return picked.task.id
 
     def finish(self, task_id: str) -> None:
-        finish_on_word(self.context, self.session, task_id, "")
+        finish_on_word(self.repo, self.session, task_id, "")
 
 
 _numbers = count()

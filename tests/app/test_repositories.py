@@ -20,15 +20,15 @@ from landlane.testing.repositories import git
 from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.testing.postgres_server import PostgresServer
     from tests.support.sites import Site
 
 pytestmark = pytest.mark.contract
 
 
-def joined(house: House, name: str) -> Agent:
-    return Agent(house.context, sessions.join(house.context, name))
+def joined(repo: Repository, name: str) -> Agent:
+    return Agent(repo, sessions.join(repo, name))
 
 
 def write_settings(site: Site, text: str) -> None:
@@ -39,10 +39,10 @@ def write_settings(site: Site, text: str) -> None:
 
 
 def test_a_repository_makes_its_id_once(site: Site) -> None:
-    with opened(site) as house:
-        first = house.store.repository
-    with opened(site) as house:
-        assert house.store.repository == first
+    with opened(site) as repo:
+        first = repo.store.repository
+    with opened(site) as repo:
+        assert repo.store.repository == first
 
     assert (site.repository / ".git" / "landlane" / "repository").read_text().strip() == first
 
@@ -52,8 +52,8 @@ def test_a_repository_makes_its_id_once(site: Site) -> None:
     "All state follows the repository to a new id from the settings.",
 )
 def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) -> None:
-    with opened(site) as house:
-        ann, bob = joined(house, "ann"), joined(house, "bob")
+    with opened(site) as repo:
+        ann, bob = joined(repo, "ann"), joined(repo, "bob")
         claim = ann.take("src/{a,b}")
         ann.take("lapsing", ttl_ms=1000)
         before = [entry.hash for entry in site.entries()]
@@ -61,21 +61,21 @@ def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) 
     wanted = new_uuid()
     write_settings(site, f'[repository]\nid = "{wanted}"\n')
 
-    with opened(site) as house:
-        again = joined(house, "ann")
+    with opened(site) as repo:
+        again = joined(repo, "ann")
 
-        assert house.store.repository == wanted
+        assert repo.store.repository == wanted
         assert (again.session.id, again.joined.is_new) == (ann.session.id, False)
         assert again.take("src/{a,b}").token == claim.token
-        assert refused(joined(house, "bob").claim("src/a"))[0].holder == "ann"
-        assert joined(house, "bob").session.id == bob.session.id
-        assert verify_journal(house).trouble == ()
+        assert refused(joined(repo, "bob").claim("src/a"))[0].holder == "ann"
+        assert joined(repo, "bob").session.id == bob.session.id
+        assert verify_journal(repo).trouble == ()
     entries = site.entries()
     assert [entry.hash for entry in entries[: len(before)]] == before
     assert entries[len(before)].kind == "repository.adopted"
     site.clock.advance(MINUTE)
-    with opened(site) as house, pytest.raises(Stale):
-        joined(house, "ann").release("lapsing")
+    with opened(site) as repo, pytest.raises(Stale):
+        joined(repo, "ann").release("lapsing")
 
 
 # ----------------------------------------------------------------------------------------------- case
@@ -84,9 +84,9 @@ def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) 
 def test_a_repository_on_a_file_system_that_ignores_case_ignores_it(site: Site) -> None:
     git(site.repository, "config", "core.ignorecase", "true")
 
-    with opened(site) as house:
-        joined(house, "ann").take("README.md")
-        assert refused(joined(house, "bob").claim("readme.MD"))[0].holder == "ann"
+    with opened(site) as repo:
+        joined(repo, "ann").take("README.md")
+        assert refused(joined(repo, "bob").claim("readme.MD"))[0].holder == "ann"
 
 
 @pytest.mark.promise(
@@ -94,18 +94,18 @@ def test_a_repository_on_a_file_system_that_ignores_case_ignores_it(site: Site) 
     "The settings can change how paths are compared, and every claim follows.",
 )
 def test_the_settings_may_change_how_paths_are_compared(site: Site) -> None:
-    with opened(site) as house:
-        claims = granted(joined(house, "ann").claim("README.md", "Src/{Api,Web}/*.PY"))
-        joined(house, "bob").take("readme.md2")
+    with opened(site) as repo:
+        claims = granted(joined(repo, "ann").claim("README.md", "Src/{Api,Web}/*.PY"))
+        joined(repo, "bob").take("readme.md2")
     write_settings(site, "[claims]\nignore_case = true\n")
 
-    with opened(site) as house:
-        bob = joined(house, "bob")
+    with opened(site) as repo:
+        bob = joined(repo, "bob")
         for path in ("readme.md", "src/API/users.py", "SRC/web"):
             assert refused(bob.claim(path))[0].holder == "ann"
-        again = granted(joined(house, "ann").claim("readme.md", "src/{web,api}/*.py"))
+        again = granted(joined(repo, "ann").claim("readme.md", "src/{web,api}/*.py"))
         assert [claim.token for claim in again] == [claim.token for claim in claims]
-        assert verify_journal(house).trouble == ()
+        assert verify_journal(repo).trouble == ()
     assert [entry.facts() for entry in site.entries() if entry.kind == "repository.case"] == [
         {"ignore_case": True}
     ]
@@ -114,7 +114,7 @@ def test_the_settings_may_change_how_paths_are_compared(site: Site) -> None:
 def test_comparing_by_case_again_frees_the_other_spelling(site: Site) -> None:
     ann = site.agent("ann", ignore_case=True)
     ann.take("README.md")
-    change_case(ann.context.store, ignore_case=False)
+    change_case(ann.repo.store, ignore_case=False)
 
     site.agent("bob").take("readme.md")
 
@@ -162,12 +162,12 @@ def server(site: Site, request: pytest.FixtureRequest) -> PostgresServer | None:
 def test_a_store_from_a_backup_gives_out_no_token_twice(
     site: Site, server: PostgresServer | None, tmp_path: Path
 ) -> None:
-    with opened(site) as house:
-        first = joined(house, "ann").take("src")
+    with opened(site) as repo:
+        first = joined(repo, "ann").take("src")
     site.close()
     backup = back_up(site, tmp_path, server)
-    with opened(site) as house:
-        ann = joined(house, "ann")
+    with opened(site) as repo:
+        ann = joined(repo, "ann")
         lost = [ann.take(f"docs/{number}").token for number in range(5)]
         ann.release("src")
     site.close()
@@ -175,11 +175,11 @@ def test_a_store_from_a_backup_gives_out_no_token_twice(
     newest = (state / "journal.jsonl").read_text(encoding="utf-8")
     restore(site, backup)
 
-    with opened(site) as house:
-        again = joined(house, "ann")
+    with opened(site) as repo:
+        again = joined(repo, "ann")
         assert again.holds() == ["src"], "what the backup knows is held again"
         token = again.take("docs/1").token
-        assert verify_journal(house).trouble == ()
+        assert verify_journal(repo).trouble == ()
 
     assert token > max(*lost, first.token)
     assert epoch_of(token) > epoch_of(max(lost))
@@ -199,8 +199,8 @@ def test_opening_again_after_a_restore_changes_nothing_more(
         pass
     site.close()
     backup = back_up(site, tmp_path, server)
-    with opened(site) as house:
-        joined(house, "ann").take("src")
+    with opened(site) as repo:
+        joined(repo, "ann").take("src")
     site.close()
     restore(site, backup)
 
@@ -214,8 +214,8 @@ def test_opening_again_after_a_restore_changes_nothing_more(
 @SQLITE_ONLY
 def test_a_store_that_was_not_restored_is_not_taken_for_one(site: Site) -> None:
     for number in range(3):
-        with opened(site) as house:
-            joined(house, "ann").take(f"src/{number}")
+        with opened(site) as repo:
+            joined(repo, "ann").take(f"src/{number}")
         site.clock.advance(1)
 
     assert "store.restored" not in site.kinds()

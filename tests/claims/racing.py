@@ -22,11 +22,11 @@ from landlane.claims.model import Taken
 from landlane.journal import read as journal
 from landlane.journal import verify
 from landlane.sessions import join as sessions
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 
 if TYPE_CHECKING:
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.join import Joined
 
 ROUND_SECONDS = 60.0
@@ -47,30 +47,30 @@ def wanted(kind: str, race: int, racer: int) -> list[str]:
     return [f"{ground}/a.py"]
 
 
-def patterns(context: Context, texts: list[str]) -> tuple[Pattern, ...]:
-    return tuple(context.repository.pattern_of(text, "glob") for text in texts)
+def patterns(repo: Repository, texts: list[str]) -> tuple[Pattern, ...]:
+    return tuple(repo.git.pattern_of(text, "glob") for text in texts)
 
 
 class Racer:
     """One of the processes."""
 
-    def __init__(self, context: Context, number: int, kind: str) -> None:
-        self._context = context
+    def __init__(self, repo: Repository, number: int, kind: str) -> None:
+        self._repo = repo
         self._number = number
         self._kind = kind
         self._won: tuple[Pattern, ...] = ()
-        self._joined: Joined | None = None if kind == "join" else sessions.join(context, f"r{number}")
+        self._joined: Joined | None = None if kind == "join" else sessions.join(repo, f"r{number}")
 
     def run(self, race: int) -> bytes:
         """One round; tells what came of it."""
         if self._joined is None:
-            joined = sessions.join(self._context, f"n{race}")
+            joined = sessions.join(self._repo, f"n{race}")
             return REPLY.pack(race, self._number, int(joined.is_new), joined.session.id[-10:].encode())
-        asked = patterns(self._context, wanted(self._kind, race, self._number))
+        asked = patterns(self._repo, wanted(self._kind, race, self._number))
         session = self._joined.session
-        outcome = claims.take(self._context, session, claims.make_request(self._context, asked))
+        outcome = claims.take(self._repo, session, claims.make_request(self._repo, asked))
         if self._won:  # what was won before goes back only now, in the middle of the others' race
-            release.release(self._context, session, self._won)
+            release.release(self._repo, session, self._won)
             self._won = ()
         if isinstance(outcome, Taken):
             self._won = asked
@@ -87,7 +87,7 @@ class Course:
         self._tokens = [0]
         self._signs = (os.pipe(), os.pipe())
         self._replies, reply_end = os.pipe()
-        self._context = open_context(repository, place)
+        self._repo = open_test_repository(repository, place)
         for number in range(processes):
             if not os.fork():
                 self._be_racer(repository, place, number, reply_end)
@@ -97,7 +97,7 @@ class Course:
         for _, sign in self._signs:  # whoever waits for a sign wakes up when nobody is left to give it
             os.close(sign)
         try:
-            racer = Racer(open_context(repository, place), number, self._kind)
+            racer = Racer(open_test_repository(repository, place), number, self._kind)
             os.write(reply_end, REPLY.pack(READY, number, 0, b""))
             for race in range(sys.maxsize):
                 if os.read(self._signs[race % 2][0], 1) != b"g":
@@ -144,7 +144,7 @@ class Course:
         self._tokens.append(token)
         named = {word for number, _, word in answers if number != winner}
         assert named <= {f"r{winner}".encode()}, f"round {race}: r{winner} won, the others name {named}"
-        standing = held.list_claims(self._context, patterns(self._context, [f"race/{race}"]))
+        standing = held.list_claims(self._repo, patterns(self._repo, [f"race/{race}"]))
         assert {claim.agent for claim in standing} == {f"r{winner}"}, f"round {race}: {standing}"
         assert standing[-1].token == token
 
@@ -152,9 +152,9 @@ class Course:
         """What the journal tells of it all."""
         for _ in range(self._processes):
             os.wait()
-        trouble = verify.verify(self._context, []).trouble
+        trouble = verify.verify(self._repo, []).trouble
         assert not trouble, trouble
-        kinds = [entry.kind for entry in journal.read_entries(self._context)]
+        kinds = [entry.kind for entry in journal.read_entries(self._repo)]
         return {kind: kinds.count(kind) for kind in ("claim.taken", "session.joined")}
 
 

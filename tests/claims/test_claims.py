@@ -335,7 +335,7 @@ def test_release_without_a_name_gives_back_all(site: Site) -> None:
 def test_release_records_the_commit_it_ended_in(site: Site) -> None:
     ann = site.agent("ann")
     claim = ann.take("README.md")
-    commit = ann.context.repository.commit_id("HEAD")
+    commit = ann.repo.git.commit_id("HEAD")
 
     ann.release("README.md", commit=commit)
 
@@ -345,7 +345,7 @@ def test_release_records_the_commit_it_ended_in(site: Site) -> None:
 
 
 def test_a_commit_that_does_not_exist_cannot_be_recorded(site: Site) -> None:
-    repository = site.agent("ann").context.repository
+    repository = site.agent("ann").repo.git
 
     for text in ("no-such-branch", "--all", "", "0" * 40):
         with pytest.raises(Malformed) as caught:
@@ -480,7 +480,7 @@ def test_claims_are_listed_in_the_order_of_their_grants_or_by_what_they_touch(si
     ann.take("src/a/b")
 
     assert [claim.pattern for claim in site.claims()] == ["src/{z,a}/*.py", "docs", "src/a/b"]
-    near = held.list_claims(ann.context, (ann.pattern("src/a"),))
+    near = held.list_claims(ann.repo, (ann.pattern("src/a"),))
     assert [claim.pattern for claim in near] == ["src/{z,a}/*.py", "src/a/b"]
 
 

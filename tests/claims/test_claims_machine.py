@@ -36,16 +36,16 @@ from landlane.sessions import join as sessions
 from landlane.sessions.model import Claim
 from landlane.settings.model import SessionSettings, Settings
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.repositories import make_repository, open_context
+from landlane.testing.repositories import make_repository, open_test_repository
 from landlane.values import Row, replace, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from landlane.context import Context
     from landlane.ids import Credentials
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
@@ -105,7 +105,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.clock = FakeClock()
         self.repository_id = new_uuid()
         self.secrets = Drawer()
-        self.context = self.open()
+        self.repo = self.open()
         self.sessions: dict[str, Session] = {}
         self.grants: list[Grant] = []
         self.over: dict[int, Grant] = {}
@@ -114,15 +114,15 @@ class ClaimsMachine(RuleBasedStateMachine):
         for name in ("ann", "bob", "cid"):
             self.join(name)
 
-    def open(self) -> Context:
-        context = open_context(
+    def open(self) -> Repository:
+        repo = open_test_repository(
             self.repository,
             self.place or str(self.folder / "store.db"),
             clock=self.clock,
             repository_id=self.repository_id,
             settings=Settings(sessions=SessionSettings(lease_ms=SESSION_LEASE)),
         )
-        return replace(context, secrets=self.secrets)
+        return replace(repo, secrets=self.secrets)
 
     def teardown(self) -> None:
         if not hasattr(self, "context"):
@@ -130,18 +130,18 @@ class ClaimsMachine(RuleBasedStateMachine):
         try:
             self.check_journal()
         finally:
-            self.context.store.close()
+            self.repo.store.close()
             shutil.rmtree(self.folder)
 
     # ------------------------------------------------------------------------------------- the model
 
     def look(self, statement: str, **parameters: object) -> list[Row]:
         """Read without sweeping away what has lapsed."""
-        return self.context.store.view(lambda reading: reading.all(statement, **parameters))
+        return self.repo.store.view(lambda snapshot: snapshot.all(statement, **parameters))
 
     @property
     def now(self) -> int:
-        return self.context.store.view(lambda reading: reading.now)
+        return self.repo.store.view(lambda snapshot: snapshot.now)
 
     def seen(self) -> dict[str, int]:
         """When each session that has not ended was last seen."""
@@ -256,7 +256,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         is_new = before is None or not self.is_alive(name)
         self.settle()
 
-        joined = sessions.join(self.context, name)
+        joined = sessions.join(self.repo, name)
 
         assert joined.is_new is is_new
         if before is not None:
@@ -268,12 +268,12 @@ class ClaimsMachine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def leave(self, name: str) -> None:
         if not self.is_alive(name):
-            self.refuses(Stale, "SESSION_OVER", lambda: sessions.leave(self.context, self.sessions[name]))
+            self.refuses(Stale, "SESSION_OVER", lambda: sessions.leave(self.repo, self.sessions[name]))
             return
         self.settle()
         held_now = [grant for grant in self.grants if grant.session == self.sessions[name].id]
 
-        freed = sessions.leave(self.context, self.sessions[name])
+        freed = sessions.leave(self.repo, self.sessions[name])
 
         assert sorted(freed) == sorted({grant.pattern.text for grant in held_now})
         for grant in held_now:
@@ -286,10 +286,10 @@ class ClaimsMachine(RuleBasedStateMachine):
         if known is None or known.session != self.sessions[name].id:
             return  # it left, and with it its secret
         if not self.is_alive(name):
-            self.refuses(Stale, "SESSION_OVER", lambda: identify.prove(self.context, known))
+            self.refuses(Stale, "SESSION_OVER", lambda: identify.prove(self.repo, known))
             return
         self.settle()
-        identify.prove(self.context, known)
+        identify.prove(self.repo, known)
         self.was_seen(name)
 
     # ----------------------------------------------------------------------------------------- claims
@@ -310,10 +310,10 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     def claim(self, name: str, texts: list[str], mode: str, ttl_ms: int, *, is_partial: bool) -> None:
         asked = tuple(parse(text) for text in texts)
-        request = claims.make_request(self.context, asked, mode=mode, ttl_ms=ttl_ms, is_partial=is_partial)
+        request = claims.make_request(self.repo, asked, mode=mode, ttl_ms=ttl_ms, is_partial=is_partial)
 
         def take() -> Taken | Refused:
-            return claims.take(self.context, self.sessions[name], request)
+            return claims.take(self.repo, self.sessions[name], request)
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", take)
@@ -343,7 +343,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         pattern = parse(text)
 
         def act() -> Taken:
-            return claims_renew.renew(self.context, self.sessions[name], (pattern,))
+            return claims_renew.renew(self.repo, self.sessions[name], (pattern,))
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", act)
@@ -373,15 +373,15 @@ class ClaimsMachine(RuleBasedStateMachine):
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
         if not own and self.has_lost_all(name):
             self.refuses(
-                Stale, "LEASE_OVER", lambda: claims_renew.renew(self.context, self.sessions[name], None)
+                Stale, "LEASE_OVER", lambda: claims_renew.renew(self.repo, self.sessions[name], None)
             )
             return
 
         if not own and self.has_lost(name):
             with suppress(Stale):  # told so, if it was this session that lost it
-                assert claims_renew.renew(self.context, self.sessions[name], None).granted == ()
+                assert claims_renew.renew(self.repo, self.sessions[name], None).granted == ()
             return
-        granted = claims_renew.renew(self.context, self.sessions[name], None).granted
+        granted = claims_renew.renew(self.repo, self.sessions[name], None).granted
 
         assert {claim.token for claim in granted} == {grant.token for grant in own}
         for grant in own:
@@ -393,7 +393,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         pattern = parse(text)
 
         def act() -> tuple[str, ...]:
-            return claims_release.release(self.context, self.sessions[name], (pattern,))
+            return claims_release.release(self.repo, self.sessions[name], (pattern,))
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", act)
@@ -415,15 +415,15 @@ class ClaimsMachine(RuleBasedStateMachine):
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
         if not own and self.has_lost_all(name):
             self.refuses(
-                Stale, "LEASE_OVER", lambda: claims_release.release(self.context, self.sessions[name], None)
+                Stale, "LEASE_OVER", lambda: claims_release.release(self.repo, self.sessions[name], None)
             )
             return
 
         if not own and self.has_lost(name):
             with suppress(Stale):
-                assert claims_release.release(self.context, self.sessions[name], None) == ()
+                assert claims_release.release(self.repo, self.sessions[name], None) == ()
             return
-        freed = claims_release.release(self.context, self.sessions[name], None)
+        freed = claims_release.release(self.repo, self.sessions[name], None)
 
         assert sorted(freed) == sorted({grant.pattern.text for grant in own})
         self.forget(name, own)
@@ -446,11 +446,11 @@ class ClaimsMachine(RuleBasedStateMachine):
         others = self.others_on(name, parse(path, literal=True))
         expected = "held" if covering else "other" if others else "unclaimed"
 
-        standing = check.check(self.context, session, parse(path, literal=True))
+        standing = check.check(self.repo, session, parse(path, literal=True))
 
         assert standing.state == expected
         for grant in covering:
-            assert check.check(self.context, session, parse(path, literal=True), grant.token).state == "held"
+            assert check.check(self.repo, session, parse(path, literal=True), grant.token).state == "held"
 
     # ------------------------------------------------------------------------------------------- time
 
@@ -473,10 +473,10 @@ class ClaimsMachine(RuleBasedStateMachine):
         """
         before, live = self.now, self.live()
         alive = {name for name in self.sessions if self.is_alive(name)}
-        self.context.store.close()
+        self.repo.store.close()
         self.clock.reboot(boot_ms=7)
 
-        self.context = self.open()
+        self.repo = self.open()
 
         assert self.now <= before
         assert all(seen_at <= self.now for seen_at in self.seen().values())
@@ -498,9 +498,9 @@ class ClaimsMachine(RuleBasedStateMachine):
         if not hasattr(self, "context"):
             return
 
-        def look(reading: Reading) -> list[tuple[object, ...]]:
-            claims = Claim.from_rows(reading.all("claims_all"))
-            standing = [claim for claim in claims if not claim.is_over(reading.now)]
+        def look(snapshot: Snapshot) -> list[tuple[object, ...]]:
+            claims = Claim.from_rows(snapshot.all("claims_all"))
+            standing = [claim for claim in claims if not claim.is_over(snapshot.now)]
             return sorted(
                 (claim.token, claim.pattern, claim.mode, claim.session, claim.granted_at, claim.ttl_ms)
                 for claim in standing
@@ -510,7 +510,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             (grant.token, grant.pattern.text, grant.mode, grant.session, grant.granted_at, grant.ttl_ms)
             for grant in self.live()
         )
-        assert self.context.store.view(look) == expected
+        assert self.repo.store.view(look) == expected
 
     @invariant()
     def nobody_holds_what_another_holds_alone(self) -> None:
@@ -524,8 +524,8 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     def check_journal(self) -> None:
         """The chain holds, each grant is told once and ended once at most, and the rest is what is stored."""
-        assert verify.verify(self.context, []).trouble == ()
-        entries = list(journal.read_entries(self.context))
+        assert verify.verify(self.repo, []).trouble == ()
+        entries = list(journal.read_entries(self.repo))
         stored = {row["token"] for row in self.look("claims_all")}
         taken = [entry.facts()["token"] for entry in entries if entry.kind == "claim.taken"]
         ended = [

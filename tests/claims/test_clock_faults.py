@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.api import Landlane
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
 from landlane.claims.model import Taken
@@ -73,7 +73,7 @@ def test_a_real_machine_whose_calendar_is_set_steals_and_prolongs_nothing(
     monkeypatch.setattr(time, "time_ns", lambda: calendar() + jump_ms * 1_000_000)
     assert is_refused(bob, "long.py")
     assert is_refused(bob, "short.py")
-    let_time_pass(bob._house.store, 59_000)
+    let_time_pass(bob._repo.store, 59_000)
     outcome = bob.claim("short.py", wait="20s")
     assert isinstance(outcome, Taken)
     assert 0 <= outcome.granted[0].granted_at - (claim.until - 59_000) < 13_000
@@ -92,12 +92,12 @@ def test_a_restart_keeps_a_lease_for_at_most_its_length_and_raises_the_epoch(rep
     clock.reboot(boot_ms=0)
     bob = Landlane(repository, agent="bob", clock=clock)
     assert is_refused(bob, "src/a.py")
-    left = bob.claims("src/a.py")[0].until - bob._house.store.view(lambda reading: reading.now)
+    left = bob.claims("src/a.py")[0].until - bob._repo.store.view(lambda snapshot: snapshot.now)
     assert 6 * 60_000 <= left <= 10 * 60_000
     clock.advance(left)
     after = take(bob, "src/a.py")
     assert epoch_of(after.token) == epoch_of(before.token) + 1
-    assert Replay().walk(all_entries(bob._house.store)).trouble == []
+    assert Replay().walk(all_entries(bob._repo.store)).trouble == []
     bob.close()
 
 
@@ -126,16 +126,16 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(
     clock = FakeClock()
     ann = Landlane(repository, agent="ann", clock=clock)
     take(ann, "src/a.py", "10m")
-    house = open_house(str(repository), clock=clock)
-    waiter = sessions.join(house.context, "waiter").session
-    request = claims.make_request(house.context, (house.context.repository.pattern("src/**"),))
-    waiting_call = Background(lambda: waiting.take_or_wait(house.context, waiter, request, 100 * HOURS))
-    wait_until(lambda: bool(ann._house.store.view(waiting.list_waiters)))
+    repo = open_repository(str(repository), clock=clock)
+    waiter = sessions.join(repo, "waiter").session
+    request = claims.make_request(repo, (repo.git.pattern("src/**"),))
+    waiting_call = Background(lambda: waiting.take_or_wait(repo, waiter, request, 100 * HOURS))
+    wait_until(lambda: bool(ann._repo.store.view(waiting.list_waiters)))
     for _ in range(2):  # nobody shows a sign of life but the waiter
         clock.advance(270_000)
-        now = ann._house.store.view(lambda reading: reading.now)
+        now = ann._repo.store.view(lambda snapshot: snapshot.now)
         wait_until(
-            lambda now=now: ann._house.store.view(lambda r: r.all("waiters_all"))[0]["alive_until"] > now
+            lambda now=now: ann._repo.store.view(lambda r: r.all("waiters_all"))[0]["alive_until"] > now
         )
     assert waiting_call.is_running
 
@@ -150,7 +150,7 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(
     assert isinstance(bob.claim("src/b.py"), Taken), "only the dead waiter could be in the way"
     bob.close()
     ann.close()
-    house.close()
+    repo.close()
 
 
 def copy_repository(source: Path, target: Path) -> None:

@@ -108,9 +108,9 @@ def test_a_lapse_and_the_next_grant_are_one_change(site: Site) -> None:
 
 def test_a_hundred_lapsed_sessions_do_not_stand_in_the_way(site: Site) -> None:
     brief = Settings(sessions=SessionSettings(lease_ms=10 * SECOND))
-    context = site.context(settings=brief)
+    repo = site.repo(settings=brief)
     for number in range(100):
-        sessions.join(context, f"a{number}")
+        sessions.join(repo, f"a{number}")
     site.agent("ann").take("src")
     site.clock.advance(20 * SECOND)
     bob = site.agent("bob")
@@ -123,7 +123,7 @@ def test_a_hundred_lapsed_sessions_do_not_stand_in_the_way(site: Site) -> None:
 
 
 def test_a_session_knows_of_its_own_lapse_before_the_sweep_comes_to_it(site: Site) -> None:
-    crowd = site.context(settings=Settings(sessions=SessionSettings(lease_ms=10 * SECOND)))
+    crowd = site.repo(settings=Settings(sessions=SessionSettings(lease_ms=10 * SECOND)))
     for number in range(60):  # more than one sweep looks at
         sessions.join(crowd, f"a{number}")
     ann = site.agent("ann")
@@ -154,7 +154,7 @@ def test_what_a_session_wrote_while_it_was_being_ended_holds_nothing(site: Site)
         "task": "",
         "note": "",
     }
-    bob.context.store.change(lambda tx: tx.run("claim_add", **late))
+    bob.repo.store.change(lambda tx: tx.run("claim_add", **late))
 
     assert site.claims() == []
     bob.take("src/a.py")
@@ -484,7 +484,7 @@ def test_a_session_that_is_over_is_not_among_the_living(site: Site) -> None:
     bob = site.agent("bob")
     site.clock.advance(MINUTE)
 
-    assert [session.agent for session in sessions.live_sessions(ann.context)] == ["bob"]
+    assert [session.agent for session in sessions.live_sessions(ann.repo)] == ["bob"]
     assert bob.session.ended_at is None
 
 
@@ -499,7 +499,7 @@ def test_a_session_with_a_long_claim_lives_as_long_as_the_claim(site: Site) -> N
     site.clock.advance(2 * HOUR - 1)
 
     assert bob.is_refused("src").holder == "ann"
-    assert [session.agent for session in sessions.live_sessions(ann.context)] == ["ann", "bob"]
+    assert [session.agent for session in sessions.live_sessions(ann.repo)] == ["ann", "bob"]
     site.clock.advance(1)
     bob.take("src")
 
@@ -614,7 +614,7 @@ def ended_process(site: Site) -> Process:
     """A process that was there and has ended."""
     child = Popen([sys.executable, "-c", "input()"], stdin=-1)
     try:
-        return site.context().processes.identify(child.pid)
+        return site.repo().processes.identify(child.pid)
     finally:
         child.communicate(timeout=30)
 
@@ -646,7 +646,7 @@ def test_a_session_seen_a_moment_ago_is_not_taken_for_dead(site: Site, ended_pro
 
 def test_one_living_process_keeps_a_session(site: Site, ended_process: Process) -> None:
     ann = site.agent("ann", process=ended_process)
-    again = site.agent("ann", process=ann.context.processes.current())
+    again = site.agent("ann", process=ann.repo.processes.current())
     again.take("src")
     site.clock.advance(MINUTE)
 
@@ -664,7 +664,7 @@ def test_a_process_elsewhere_is_never_taken_for_dead(site: Site, ended_process: 
 
 @pytest.mark.promise("leases.pids-are-reused", "A reused pid is not mistaken for the old process.")
 def test_a_pid_that_was_given_to_another_process_is_not_the_old_one(site: Site) -> None:
-    current = site.context().processes.current()
+    current = site.repo().processes.current()
     ann = site.agent("ann", process=replace(current, started=current.started - 1))
     ann.take("src")
     site.clock.advance(MINUTE)
@@ -674,7 +674,7 @@ def test_a_pid_that_was_given_to_another_process_is_not_the_old_one(site: Site) 
 
 def test_an_agent_may_join_anew_when_its_old_processes_have_died(site: Site, ended_process: Process) -> None:
     ann = site.agent("ann", process=ended_process)
-    ann.context.secrets.drop("ann", ann.session.id)
+    ann.repo.secrets.drop("ann", ann.session.id)
     site.clock.advance(MINUTE)
 
     again = site.agent("ann")

@@ -25,9 +25,9 @@ def take_quickly(
     """The quick road alone; nothing when the store wants it judged."""
     patterns = tuple(agent.pattern(text) for text in texts)
     request = claims.make_request(
-        agent.context, patterns, mode=mode, ttl_ms=ttl_ms, task="T1", note="why", is_partial=is_partial
+        agent.repo, patterns, mode=mode, ttl_ms=ttl_ms, task="T1", note="why", is_partial=is_partial
     )
-    return agent.context.store.take_uncontested(agent.session.id, agent.name, request)
+    return agent.repo.store.take_uncontested(agent.session.id, agent.name, request)
 
 
 def test_what_nobody_is_near_is_granted_at_once(live_site: Site) -> None:

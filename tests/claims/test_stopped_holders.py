@@ -153,7 +153,7 @@ def sleeper(repository: Path, store: str, start_sleeper: Callable[[Path], Sleepe
 def take_over(repository: Path, *paths: str, after_ms: int) -> Landlane:
     """Let time pass until the leases are over, and take what they held."""
     successor = Landlane(repository, agent="successor")
-    let_time_pass(successor._house.store, after_ms)
+    let_time_pass(successor._repo.store, after_ms)
     outcome = successor.claim(*paths, ttl="60s", wait="20s")
     assert isinstance(outcome, Taken), outcome
     return successor
@@ -167,7 +167,7 @@ def await_end_of_session(successor: Landlane) -> None:
 def assert_unharmed(successor: Landlane, path: str, token: int) -> None:
     assert successor.check(path, token).state == "held"
     assert [claim.token for claim in successor.claims(path)] == [token]
-    entries = all_entries(successor._house.store)
+    entries = all_entries(successor._repo.store)
     assert Replay().walk(entries).trouble == []
     assert successor.verify().trouble == ()
 
@@ -298,7 +298,7 @@ def test_a_writer_that_sleeps_in_its_transaction_keeps_no_reader_waiting_and_no_
     assert isinstance(outcome, Refused)
     assert outcome.refused[0].holder == "sleeper"
     assert sleeper.ask("check", PATH, token)["answer"] == "held"
-    assert Replay().walk(all_entries(other._house.store)).trouble == []
+    assert Replay().walk(all_entries(other._repo.store)).trouble == []
     other.close()
     silent.close()
 

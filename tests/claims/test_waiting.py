@@ -111,7 +111,7 @@ def test_a_waiter_behind_another_is_woken_when_that_one_gives_up(live_site: Site
 def test_a_waiter_gets_what_a_killed_process_held(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "_GRACE_MS", 0)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    ann = live_site.agent("ann", process=live_site.context().processes.identify(child.pid))
+    ann = live_site.agent("ann", process=live_site.repo().processes.identify(child.pid))
     ann.take("src")
     waiter = stand_in_line(live_site, live_site.agent("bob"), "src")
 
@@ -365,7 +365,7 @@ def test_a_waiter_that_is_interrupted_leaves_the_line(
         def close(self) -> None:
             return
 
-    monkeypatch.setattr(bob.context.store, "listen", Interrupting)
+    monkeypatch.setattr(bob.repo.store, "listen", Interrupting)
     with pytest.raises(KeyboardInterrupt):
         bob.claim("src", wait_ms=LONG_MS)
 
@@ -448,11 +448,11 @@ import sys
 from pathlib import Path
 from landlane.claims import take as claims, wait as waiting
 from landlane.sessions import join as sessions
-from landlane.testing.repositories import open_context
-context = open_context(Path(sys.argv[1]), sys.argv[2])
-session = sessions.join(context, "zed").session
-request = claims.make_request(context, (context.repository.pattern_of("src", "literal"),))
-waiting.take_or_wait(context, session, request, 600_000)
+from landlane.testing.repositories import open_test_repository
+repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
+session = sessions.join(repo, "zed").session
+request = claims.make_request(repo, (repo.git.pattern_of("src", "literal"),))
+waiting.take_or_wait(repo, session, request, 600_000)
 print("granted", flush=True)
 sys.stdin.read()
 """
@@ -495,7 +495,7 @@ def test_a_killed_waiter_is_passed_over_after_three_seconds(
         assert at_once.refused[0].is_waiting, "nobody can know yet that zed is dead"
     else:
         assert live_site.now() >= until, "the machine was so busy that the silence is over"
-    let_time_pass(bob.context.store, 2 * SECOND)
+    let_time_pass(bob.repo.store, 2 * SECOND)
     (claim,) = granted(bob.claim("src", wait_ms=LONG_MS))
     assert 0 <= claim.granted_at - (until - 2 * SECOND) < 5 * SECOND, (
         "one second of looking, and room for a busy machine"
@@ -526,7 +526,7 @@ def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(
     child = waiting_process()
     stop_outside_the_store(live_site.place, [child.pid])
     ann.release()
-    let_time_pass(bob.context.store, 2 * SECOND)
+    let_time_pass(bob.repo.store, 2 * SECOND)
     granted(bob.claim("src", wait_ms=LONG_MS))
 
     child.send_signal(signal.SIGCONT)
@@ -565,7 +565,7 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     ann, bob, cid = (site.agent(name, settings=lasting) for name in ("ann", "bob", "cid"))
     ann.take("src", ttl_ms=60 * MINUTE)
     sleeper = HeldUp()
-    monkeypatch.setattr(bob.context.store, "listen", lambda: sleeper)
+    monkeypatch.setattr(bob.repo.store, "listen", lambda: sleeper)
     first = stand_in_line(site, bob, "src", wait_ms=30 * MINUTE)
     site.clock.advance(2 * MINUTE)
     second = stand_in_line(site, cid, "src", wait_ms=30 * MINUTE)
@@ -611,7 +611,7 @@ def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
     ann, bob = site.agent("ann"), site.agent("bob")
     ann.take("src", ttl_ms=10 * SECOND)
     listener = HeldUp()
-    monkeypatch.setattr(bob.context.store, "listen", lambda: listener)
+    monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
     waiter = stand_in_line(site, bob, "src", wait_ms=30 * MINUTE)
     for _ in range(3):
         site.clock.advance(9 * SECOND)
@@ -633,7 +633,7 @@ def test_nobody_waits_in_line_over_a_restart_of_the_machine(
     ann, bob = site.agent("ann"), site.agent("bob")
     ann.take("src")
     listener = HeldUp()
-    monkeypatch.setattr(bob.context.store, "listen", lambda: listener)
+    monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
     site.clock.advance(9 * MINUTE)  # no sign of life is written so soon: the store's time will begin before
     waiter = stand_in_line(site, bob, "src")
     ann.release()
@@ -652,8 +652,8 @@ def test_the_line_is_shown_with_what_each_waits_for(live_site: Site) -> None:
     ann.take("src")
     waiter = stand_in_line(live_site, bob, "src/{a,b}", "docs")
 
-    (waiting_bob,) = ann.context.store.view(waiting.list_waiters)
-    shown = waiter_json(waiting_bob, ann.context.store)
+    (waiting_bob,) = ann.repo.store.view(waiting.list_waiters)
+    shown = waiter_json(waiting_bob, ann.repo.store)
 
     assert (shown["agent"], shown["mode"], shown["patterns"]) == ("bob", "exclusive", ["src/{a,b}", "docs"])
     ann.release()

@@ -176,7 +176,7 @@ def test_every_handler_is_there_and_takes_what_the_table_says() -> None:
         named = {name for name, one in taken.items() if one.kind is not one.VAR_KEYWORD}
 
         # What Python keeps for itself, such as --with, has no name there.
-        assert named == {"desk"} | {key for key in wanted if not keyword.iskeyword(key)}, command.path
+        assert named == {"call"} | {key for key in wanted if not keyword.iskeyword(key)}, command.path
 
 
 def test_click_knows_every_command() -> None:

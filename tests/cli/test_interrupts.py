@@ -93,8 +93,8 @@ def test_everything_closed_is_no_trouble_either(shell: Shell) -> None:
 
 
 def test_a_reader_that_is_gone_costs_the_answer_but_not_the_work(shell: Shell) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
+    snapshot, writing = os.pipe()
+    os.close(snapshot)
     with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
             [LANDLANE, "claim", "a", "--as", "ann", "--json"],
@@ -123,8 +123,8 @@ def test_a_full_disk_under_stdout_is_told_by_the_exit_code(shell: Shell) -> None
 
 def test_a_dead_stderr_does_not_end_a_wait(shell: Shell) -> None:
     shell.ask("claim", "a", "--as", "ann")
-    reading, writing = os.pipe()
-    os.close(reading)
+    snapshot, writing = os.pipe()
+    os.close(snapshot)
     with os.fdopen(writing, "wb") as pipe:
         waiter = subprocess.Popen(
             [LANDLANE, "claim", "a", "--as", "bob", "--wait", "30s"], cwd=shell.folder, stderr=pipe

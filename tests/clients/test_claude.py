@@ -273,11 +273,11 @@ def test_guards_fail_closed_and_reading_does_not() -> None:
     hooks = file.content["hooks"]
     assert file.path == ".claude/settings.local.json"
     assert set(hooks) == set(claude.KINDS)
-    guard, reading = hooks["PreToolUse"]
+    guard, snapshot = hooks["PreToolUse"]
     assert set(guard["matcher"].split("|")) == set(TOOLS.guarded)
     command = {"type": "command", "command": "PreToolUse True", "timeout": 30, "onFailure": "block"}
     assert guard["hooks"] == [command]
-    assert "onFailure" not in reading["hooks"][0]
+    assert "onFailure" not in snapshot["hooks"][0]
     assert hooks["ConfigChange"][0]["hooks"][0]["onFailure"] == "block"
 
 

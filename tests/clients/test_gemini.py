@@ -93,7 +93,7 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
     assert caught.value.code == "HOOK_INPUT"
 
 
-def context(name: str) -> dict[str, Any]:
+def repo(name: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": "news"}}
 
 
@@ -103,9 +103,9 @@ def context(name: str) -> dict[str, Any]:
         ("BeforeTool", words.NOTHING, None),
         ("BeforeTool", words.deny("held by bob"), {"decision": "block", "reason": "held by bob"}),
         ("BeforeTool", words.inform("news"), {"systemMessage": "news"}),
-        ("AfterTool", words.inform("news"), context("AfterTool")),
-        ("SessionStart", words.inform("news"), context("SessionStart")),
-        ("BeforeAgent", words.inform("news"), context("BeforeAgent")),
+        ("AfterTool", words.inform("news"), repo("AfterTool")),
+        ("SessionStart", words.inform("news"), repo("SessionStart")),
+        ("BeforeAgent", words.inform("news"), repo("BeforeAgent")),
         (
             "AfterAgent",
             words.HookAnswer(verdict=words.HOLD, text="left"),

@@ -93,7 +93,7 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
     assert caught.value.code == "HOOK_INPUT"
 
 
-def context(name: str) -> dict[str, Any]:
+def repo(name: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": "news"}}
 
 
@@ -114,10 +114,10 @@ DENIED = {
         ("PreToolUse", words.NOTHING, None),
         ("PreToolUse", words.deny("held by bob"), DENIED),
         ("PreToolUse", words.inform("news"), {"systemMessage": "news"}),
-        ("PostToolUse", words.inform("news"), context("PostToolUse")),
-        ("PostToolUseFailure", words.inform("news"), context("PostToolUseFailure")),
-        ("SessionStart", words.inform("news"), context("SessionStart")),
-        ("UserPromptSubmit", words.inform("news"), context("UserPromptSubmit")),
+        ("PostToolUse", words.inform("news"), repo("PostToolUse")),
+        ("PostToolUseFailure", words.inform("news"), repo("PostToolUseFailure")),
+        ("SessionStart", words.inform("news"), repo("SessionStart")),
+        ("UserPromptSubmit", words.inform("news"), repo("UserPromptSubmit")),
         ("Stop", words.HookAnswer(verdict=words.HOLD, text="left"), {"decision": "block", "reason": "left"}),
         ("SubagentStart", words.inform("news"), None),
     ],

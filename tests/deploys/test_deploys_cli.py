@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.store import records
 from tests.support.shell import Shell
 from tests.support.waiting import wait_until
@@ -154,13 +154,13 @@ def test_what_is_in_no_commit_is_refused(shop: Shell) -> None:
 
 def enqueue(shell: Shell, **more: object) -> None:
     """Put an entry into the landing queue, as its submitter does."""
-    house = open_house(str(shell.folder))
+    repo = open_repository(str(shell.folder))
     try:
         entry = {"id": "L1", "state": "queued", "target": "main", "branch": "b", "head": "0" * 40}
         entry |= {"agent": "bob", "task": "T1", "paths": ["src/app.txt"], **more}
-        house.store.change(lambda tx: records.put(tx, "landing", entry, "submitted"))
+        repo.store.change(lambda tx: records.put(tx, "landing", entry, "submitted"))
     finally:
-        house.close()
+        repo.close()
 
 
 def test_an_entry_on_its_way_to_the_same_paths_is_waited_for(shop: Shell) -> None:
@@ -316,14 +316,14 @@ def test_one_session_deploys_once_at_a_time_as_well(shop: Shell) -> None:
 def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
     with shop.start("deploy", "prod", "--json", "--", "sh", "-c", f"touch live.txt; {BLOCK}") as slow:
         wait_until((shop.folder / "live.txt").exists)
-        house = open_house(str(shop.folder))
-        held = next(entry for entry in house.store.entries(0) if entry.kind == "runner.taken")
+        repo = open_repository(str(shop.folder))
+        held = next(entry for entry in repo.store.entries(0) if entry.kind == "runner.taken")
         me = {"boot_id": "far", "namespace": "far", "pid": 1, "started": 1, "until": 2**50}
         token = held.facts()["token"] + 1
-        house.store.change(
+        repo.store.change(
             lambda tx: tx.run("runner_put", name="deploy:prod", holder="x", agent="bob", token=token, **me)
         )
-        house.close()
+        repo.close()
         (shop.folder / "barrier").touch()
         ended = slow.end()
     assert (ended.exit, ended.answer()["code"], ended.answer()["holder"]) == (4, "RUNNER_OVERTAKEN", "bob")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.app.open import open_house
-from landlane.context import Site
+from landlane.app.open import open_repository
 from landlane.deploys import update_checkout as updating
 from landlane.deploys.sync import sync
 from landlane.errors import LandlaneError
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
+from landlane.repository import Repository
 from landlane.sessions import join as sessions
 from landlane.settings.model import LandingCheck, LandingSettings, Settings
 from landlane.store import records
@@ -28,7 +28,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Stand = Callable[[Path], Site]
+    Stand = Callable[[Path], Repository]
 
 pytestmark = pytest.mark.integration
 
@@ -38,13 +38,13 @@ def stand() -> Iterator[Stand]:
     """Opens the site of a folder, and closes all of them in the end."""
     houses: list[Any] = []
 
-    def open_site(folder: Path) -> Site:
-        houses.append(open_house(str(folder)))
-        return houses[-1].site()
+    def open_site(folder: Path) -> Repository:
+        houses.append(open_repository(str(folder)))
+        return houses[-1].require_git()
 
     yield open_site
-    for house in houses:
-        house.close()
+    for repo in houses:
+        repo.close()
 
 
 @pytest.fixture
@@ -85,16 +85,15 @@ def branch_off(repository: Path, name: str = "work") -> None:
     git(repository, "switch", "--quiet", "-c", name)
 
 
-def with_settings(site: Site, checks: tuple[LandingCheck, ...] | None = None) -> Site:
-    settings = Settings(landing=LandingSettings(target="main", checks=checks))
-    return replace(site, context=replace(site.context, settings=settings))
+def with_settings(site: Repository, checks: tuple[LandingCheck, ...] | None = None) -> Repository:
+    return replace(site, settings=Settings(landing=LandingSettings(target="main", checks=checks)))
 
 
-def update(site: Site, how: str, **more: Any) -> updating.Update:
-    return updating.update(site, sessions.join(site.context, "ann").session, how, **more)
+def update(site: Repository, how: str, **more: Any) -> updating.Update:
+    return updating.update(site, sessions.join(site, "ann").session, how, **more)
 
 
-def refused(site: Site, how: str) -> LandlaneError:
+def refused(site: Repository, how: str) -> LandlaneError:
     with pytest.raises(LandlaneError) as told:
         update(site, how)
     return told.value
@@ -355,16 +354,16 @@ def test_the_workspace_remembers_its_new_base(
     work = repository.parent / "work"
     site = stand(work)
     record = {"id": "W1", "state": "open", "task": "T1", "path": str(work), "base": head(work)}
-    site.context.store.change(lambda tx: records.put(tx, "workspace", record, "opened"))
+    site.store.change(lambda tx: records.put(tx, "workspace", record, "opened"))
     git(repository, "update-ref", "refs/landlane/base/W1", head(work))
     tip = push(tmp_path, "theirs\n")
 
     update(site, "merge")
 
-    found = site.context.store.view(lambda reading: records.find(reading, "workspace", "W1"))
+    found = site.store.view(lambda snapshot: records.find(snapshot, "workspace", "W1"))
     assert found == {**record, "base": tip}
     assert git(repository, "rev-parse", "refs/landlane/base/W1").strip() == tip
-    last = [entry for entry in site.context.store.entries(0) if entry.kind == "workspace.synced"]
+    last = [entry for entry in site.store.entries(0) if entry.kind == "workspace.synced"]
     assert [(entry.agent, entry.facts()["workspace"]["base"]) for entry in last] == [("ann", tip)]
 
 
@@ -400,8 +399,8 @@ def test_the_check_of_the_task_is_the_one_that_counts(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand
 ) -> None:
     site = stand(repository)
-    ann = sessions.join(site.context, "ann").session
-    added = add_task(site.context, ann, NewTask(title="Do it", check="echo of the task"))
+    ann = sessions.join(site, "ann").session
+    added = add_task(site, ann, NewTask(title="Do it", check="echo of the task"))
     assert isinstance(added, Added)
     task = added.task
     branch_off(repository, f"landlane/{task.id}-1/work")
@@ -425,8 +424,8 @@ def test_an_update_waits_for_gits_lock(repository: Path, stand: Stand) -> None:
     work = repository.parent / "work"
     commit(repository, "theirs\n", "theirs.txt")
     heard: list[str] = []
-    site = replace(stand(work), tell=heard.append)
-    session = sessions.join(site.context, "ann").session
+    site = replace(stand(work), report=heard.append)
+    session = sessions.join(site, "ann").session
     with git_lock(site.common_dir, "a test"):
         running = Background(lambda: updating.update(site, session, "merge"))
         wait_until(lambda: bool(heard))

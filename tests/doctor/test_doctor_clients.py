@@ -182,19 +182,19 @@ def test_a_policy_that_only_watches_is_told(guarded: Shell) -> None:
 def test_a_canary_that_cannot_be_sent_leaves_no_session(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from landlane.app.open import open_house
+    from landlane.app.open import open_repository
     from landlane.doctor.clients import look_at_clients
     from landlane.doctor.try_client_hooks import Stranger
 
     shell.ask("init", "--client", "claude")
-    house = open_house(str(shell.folder))
+    repo = open_repository(str(shell.folder))
 
     def fail(self: Stranger, command: str) -> object:
         raise OSError(2, "No such file or directory", command)
 
     monkeypatch.setattr(Stranger, "reset", fail)
-    rows = dict(look_at_clients(house.context, house.checkout))
-    house.close()
+    rows = dict(look_at_clients(repo, repo.checkout))
+    repo.close()
 
     assert rows["claude: edits"].found.startswith("no canary could be sent")
     assert shell.ask("status")["sessions"] == []

@@ -173,28 +173,28 @@ def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> Non
 
 
 def forge_run(yard: Yard, pid: int) -> None:
-    from landlane.app.open import open_house
+    from landlane.app.open import open_repository
     from landlane.platform.process_identity import Process
     from landlane.processes.tree import ProcessTree
     from landlane.sessions.join import join
     from landlane.sessions.sandbox_runs import begin_run, change_run
     from landlane.values import as_dict
 
-    house = open_house(str(yard.repository))
-    here = house.context.processes.identify(pid)
+    repo = open_repository(str(yard.repository))
+    here = repo.processes.identify(pid)
     old = Process(boot_id=here.boot_id, namespace=here.namespace, pid=pid, started=here.started - 1)
     tree = ProcessTree(id="no such mark", root=old, is_wrapped=False)
     run = begin_run(
-        house.context,
-        join(house.context, "gone").session,
+        repo,
+        join(repo, "gone").session,
         tree,
         program="sh",
         home=str(yard.repository / ".git"),
         user=os.geteuid(),
         scratch="/nowhere/landlane-gone",
     )
-    change_run(house.context, run, "started", starter=as_dict(old))
-    house.close()
+    change_run(repo, run, "started", starter=as_dict(old))
+    repo.close()
 
 
 def test_while_it_runs_there_is_always_a_resident(yard: Yard) -> None:

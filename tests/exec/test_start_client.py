@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.clients.as_worker.command import worker_command
-from landlane.context import Site
 from landlane.exec.start_client import client_of, furnish, prepare_start
 from landlane.git.discovery import HOME_POINTER
 from landlane.hooks.edit import check_edit
@@ -24,6 +23,7 @@ from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run
 from landlane.sessions.tool_calls import open_calls
 from landlane.settings.model import Settings
 from landlane.testing.repositories import git, make_repository
+from landlane.values import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,30 +203,29 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
     git(tmp_path, "clone", "--quiet", str(repository), str(scratch / "checkout"))
     pointer = scratch / "checkout" / ".git" / HOME_POINTER
     pointer.write_text(f"{repository / '.git'}\n")
-    house = open_house(str(scratch / "checkout"))
+    repo = open_repository(str(scratch / "checkout"))
     try:
-        context = house.context
-        own = join(context, "ann", role="explore", may_choose_role=True).session
-        other = join(context, "bob", role="explore", may_choose_role=True).session
-        tree = ProcessTree(id="mark", root=context.processes.current(), is_wrapped=False)
+        own = join(repo, "ann", role="explore", may_choose_role=True).session
+        other = join(repo, "bob", role="explore", may_choose_role=True).session
+        tree = ProcessTree(id="mark", root=repo.processes.current(), is_wrapped=False)
         facts = {"program": "sh", "home": str(repository / ".git"), "user": 0, "scratch": str(scratch)}
-        run = begin_run(context, own, tree, **facts)
+        run = begin_run(repo, own, tree, **facts)
         folder = str(scratch / "checkout")
 
         def verdict(session: Session, path: str) -> str:
             event = HookEvent(client="claude", kind=BEFORE, tool=EDIT, session="s", cwd=folder, paths=(path,))
-            return check_edit(context, session, event).verdict
+            return check_edit(repo, session, event).verdict
 
         assert verdict(own, "a.py") != DENY
         assert verdict(own, str(repository / "a.py")) == DENY
         assert verdict(other, "a.py") == DENY
-        site = Site(context=context, here=house.checkout, home=house.checkout.home_checkout)
+        site = replace(repo, checkout=repo.checkout)
         shell = HookEvent(client="claude", kind=BEFORE, tool=SHELL, session="s", cwd=folder, command="make")
         assert before_shell(site, own, shell) == NOTHING
-        assert open_calls(context, own.id) == []  # what it does there is not looked at
+        assert open_calls(repo, own.id) == []  # what it does there is not looked at
         before_shell(site, other, shell)
-        assert len(open_calls(context, other.id)) == 1
-        change_run(context, run, "ended", state=ENDED)
+        assert len(open_calls(repo, other.id)) == 1
+        change_run(repo, run, "ended", state=ENDED)
         assert verdict(own, "a.py") == DENY
     finally:
-        house.close()
+        repo.close()

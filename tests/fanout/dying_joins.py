@@ -23,19 +23,19 @@ from landlane.plans.parse import read_plan
 from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import make_step
 from landlane.sessions import join as sessions
-from landlane.store.postgres.store import PostgresChange
-from landlane.store.sqlite.store import SqliteChange
+from landlane.store.postgres.store import PostgresTransaction
+from landlane.store.sqlite.store import SqliteTransaction
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
 from landlane.tasks import finish, read
 from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
 
 PLAN = "- [ ] One (kind: chore)\n- [ ] Two (kind: chore)\n- [ ] Three (kind: chore)\n"
 MOST_STEPS = 200
@@ -44,25 +44,25 @@ MOST_STEPS = 200
 class Victim:
     """One agent of a process that is about to die."""
 
-    def __init__(self, context: Context, name: str) -> None:
-        self.context = context
-        self.session = sessions.join(context, name).session
+    def __init__(self, repo: Repository, name: str) -> None:
+        self.repo = repo
+        self.session = sessions.join(repo, name).session
 
     def add(self, title: str) -> str:
         new = NewTask(title=title, kind="chore")
-        added = task_adding.add_task(self.context, self.session, new, force=True)
+        added = task_adding.add_task(self.repo, self.session, new, force=True)
         assert isinstance(added, task_adding.Added)
         return added.task.id
 
     def take(self, task_id: str) -> None:
-        assert picking.take_task(self.context, self.session, task_id, "") is not None
+        assert picking.take_task(self.repo, self.session, task_id, "") is not None
 
     def split(self, task_id: str, policy: str) -> fans.FannedOut:
         plan = read_plan(PLAN, "plan.md")
-        return fans.fan_out(self.context, self.session, task_id, plan, policy)
+        return fans.fan_out(self.repo, self.session, task_id, plan, policy)
 
     def end(self, task_id: str) -> None:
-        finish.finish_on_word(self.context, self.session, task_id, "done")
+        finish.finish_on_word(self.repo, self.session, task_id, "done")
 
 
 def arm(steps: int) -> None:
@@ -78,17 +78,15 @@ def arm(steps: int) -> None:
 
         return call
 
-    for made in (SqliteChange, PostgresChange):
+    for made in (SqliteTransaction, PostgresTransaction):
         made.run = wrapped(made.run)  # type: ignore[method-assign]
         made.record = wrapped(made.record)  # type: ignore[method-assign]
 
 
-def kinds_of(context: Context, noun: str, name: str) -> list[str]:
+def kinds_of(repo: Repository, noun: str, name: str) -> list[str]:
     """What the journal tells of one task, fan or review."""
     found = [
-        (entry.kind, entry.facts()[noun])
-        for entry in read_entries(context)
-        if entry.kind.startswith(f"{noun}.")
+        (entry.kind, entry.facts()[noun]) for entry in read_entries(repo) if entry.kind.startswith(f"{noun}.")
     ]
     return [kind for kind, about in found if name == (about if noun == "task" else about["id"])]
 
@@ -107,10 +105,10 @@ def split_act(one: Victim, task_id: str) -> None:
 
 
 def split_check(one: Victim, task_id: str) -> None:
-    task = read.get_task(one.context, task_id)
-    found = [fan for fan in fanout_read.list_fans(one.context, with_all=True) if fan.task == task_id]
+    task = read.get_task(one.repo, task_id)
+    found = [fan for fan in fanout_read.list_fans(one.repo, with_all=True) if fan.task == task_id]
     children = [
-        other for other in read.list_tasks(one.context) if other.lineage == task_id and other.id != task_id
+        other for other in read.list_tasks(one.repo) if other.lineage == task_id and other.id != task_id
     ]
     if found:
         assert (task.state, task.session, len(children)) == ("blocked", "", 3), task
@@ -136,23 +134,23 @@ def join_act(one: Victim, told: str) -> None:
 
 def join_check(one: Victim, told: str) -> None:
     fan_id, task_id, last = told.split()
-    fan, branches = fanout_read.find_fan(one.context, fan_id)
-    task = read.get_task(one.context, task_id)
-    is_over = read.get_task(one.context, last).state == "done"
+    fan, branches = fanout_read.find_fan(one.repo, fan_id)
+    task = read.get_task(one.repo, task_id)
+    is_over = read.get_task(one.repo, last).state == "done"
     assert (fan.state == "joined") == is_over, (fan, is_over)
     assert task.state == ("ready" if is_over else "blocked"), task
     if not is_over:  # the last owner is dead: another goes on with its branch
-        tasks.drop_task(one.context, None, last, "its owner is dead")
+        tasks.drop_task(one.repo, None, last, "its owner is dead")
         one.take(fan.children[2])
         one.end(fan.children[2])
-    fan, branches = fanout_read.find_fan(one.context, fan_id)
+    fan, branches = fanout_read.find_fan(one.repo, fan_id)
     assert [branch.state for branch in branches].count("done") == 2, branches
     for _ in range(2):
-        fanout_join.settle_fans(one.context)
-    assert kinds_of(one.context, "fan", fan_id).count("fan.joined") == 1
-    assert kinds_of(one.context, "task", task_id).count("task.joined") == 1
-    assert read.get_task(one.context, task_id).state == "ready"
-    states = [read.get_task(one.context, child).state for child in fan.children]
+        fanout_join.settle_fans(one.repo)
+    assert kinds_of(one.repo, "fan", fan_id).count("fan.joined") == 1
+    assert kinds_of(one.repo, "task", task_id).count("task.joined") == 1
+    assert read.get_task(one.repo, task_id).state == "ready"
+    states = [read.get_task(one.repo, child).state for child in fan.children]
     assert states in (["done", "done", "dropped"], ["done", "dropped", "done"]), states
 
 
@@ -167,7 +165,7 @@ def rest_prepare(one: Victim) -> str:
 
 def rest_act(one: Victim, told: str) -> None:
     del told
-    fanout_join.settle_fans(one.context)
+    fanout_join.settle_fans(one.repo)
 
 
 # ----------------------------------------------------------------------------------------------- judging
@@ -176,30 +174,30 @@ def rest_act(one: Victim, told: str) -> None:
 def judge_prepare(one: Victim) -> str:
     task_id = one.add("Work")
     one.take(task_id)
-    finish.report_done(one.context, one.session, task_id)
-    review = reviews.begin_review(one.context, one.session, task_id, "a" * 40, make_step(1, (), ""))
+    finish.report_done(one.repo, one.session, task_id)
+    review = reviews.begin_review(one.repo, one.session, task_id, "a" * 40, make_step(1, (), ""))
     return f"{review.id} {task_id}"
 
 
 def judge_act(one: Victim, told: str) -> None:
-    judge = Victim(one.context, f"{one.session.agent}-judge")
+    judge = Victim(one.repo, f"{one.session.agent}-judge")
     arm(int(os.environ["STEPS"]))
-    reviews.give_verdict(judge.context, judge.session, told.split(maxsplit=1)[0], verdict="approve")
+    reviews.give_verdict(judge.repo, judge.session, told.split(maxsplit=1)[0], verdict="approve")
 
 
 def judge_check(one: Victim, told: str) -> None:
     review_id, task_id = told.split()
-    review = reviews.get_review(one.context, review_id)
-    task = read.get_task(one.context, task_id)
+    review = reviews.get_review(one.repo, review_id)
+    task = read.get_task(one.repo, task_id)
     assert (review.state, task.state) in (
         ("open", "review"),
         ("approved", "reported"),
         ("approved", "review"),
     )
     if review.state == "open":
-        reviews.give_verdict(one.context, one.session, review_id, verdict="approve")
-    assert reviews.get_review(one.context, review_id).state == "approved"
-    assert kinds_of(one.context, "review", review_id).count("review.approved") == 1
+        reviews.give_verdict(one.repo, one.session, review_id, verdict="approve")
+    assert reviews.get_review(one.repo, review_id).state == "approved"
+    assert kinds_of(one.repo, "review", review_id).count("review.approved") == 1
 
 
 SCENES: dict[str, tuple[Any, Any, Any]] = {
@@ -213,8 +211,8 @@ SCENES: dict[str, tuple[Any, Any, Any]] = {
 def die(repository: Path, place: str, scene: str, steps: int, out: int) -> None:
     """Prepare, tell what was prepared, and die in the act; exit 0 when it survived."""
     prepare, act, _ = SCENES[scene]
-    context = open_context(repository, place)
-    one = Victim(context, f"{scene}{steps}")
+    repo = open_test_repository(repository, place)
+    one = Victim(repo, f"{scene}{steps}")
     told = prepare(one)
     os.write(out, told.encode())
     os.environ["STEPS"] = str(steps)
@@ -243,8 +241,8 @@ def run(repository: Path, place: str, scene: str, stride: int) -> int:
         if not checker:
             code = 4
             try:
-                context = open_context(repository, place)
-                SCENES[scene][2](Victim(context, f"after-{scene}{steps}"), told)
+                repo = open_test_repository(repository, place)
+                SCENES[scene][2](Victim(repo, f"after-{scene}{steps}"), told)
                 code = 0
             finally:
                 if code:

@@ -32,11 +32,11 @@ def split(
     agent: Agent, policy: str = "all", text: str = PARTS, task: str = "T1", **more: object
 ) -> fans.FannedOut:
     plan = read_plan(text, "parts.md")
-    return fans.fan_out(agent.context, agent.session, task, plan, policy, **more)  # type: ignore[arg-type]
+    return fans.fan_out(agent.repo, agent.session, task, plan, policy, **more)  # type: ignore[arg-type]
 
 
 def fail(agent: Agent, task_id: str, why: str = "no way") -> None:
-    tasks.fail_task(agent.context, agent.session, task_id, why, is_final=True)
+    tasks.fail_task(agent.repo, agent.session, task_id, why, is_final=True)
 
 
 def joins(site: Site) -> int:
@@ -44,7 +44,7 @@ def joins(site: Site) -> int:
 
 
 def results(agent: Agent, name: str = "T1") -> list[tuple[str, str, str]]:
-    _, branches = fanout_read.find_fan(agent.context, name)
+    _, branches = fanout_read.find_fan(agent.repo, name)
     return [(one.name, one.state, one.result or one.why) for one in branches]
 
 
@@ -58,7 +58,7 @@ def test_the_owner_lets_go_and_the_branches_are_offered_in_its_stead(site: Site)
     assert [task.title for task in done.tasks] == ["One", "Two", "Three"]
     assert {task.lineage for task in done.tasks} == {"T1"}
     assert ann.holds() == []
-    parent = read.get_task(ann.context, "T1")
+    parent = read.get_task(ann.repo, "T1")
     assert (parent.state, parent.owner, parent.session) == ("blocked", "", "")
     assert parent.why == "waits for its branches T2, T3, T4 (F1)"
     assert [take(ann).task.id for _ in range(3)] == ["T2", "T3", "T4"]
@@ -99,11 +99,11 @@ def test_a_failing_branch_stops_no_other_and_the_join_is_told_of_all(site: Site)
     end(ann, "T3", "two")
     end(ann, "T4", "three")
 
-    parent = read.get_task(ann.context, "T1")
+    parent = read.get_task(ann.repo, "T1")
 
     assert (parent.state, parent.why) == ("failed", "F1 joined: 2 of 3 done, 1 failed, 3 needed")
     assert [one[1] for one in results(ann)] == ["failed", "done", "done"]
-    tasks.retry_task(ann.context, ann.session, "T1")
+    tasks.retry_task(ann.repo, ann.session, "T1")
     assert "no way" in take(ann).lessons[0].why
 
 
@@ -191,13 +191,13 @@ def test_the_deadline_joins_with_what_is_there_also_when_nobody_stayed(site: Sit
     take(ann)
     site.clock.advance(6 * MINUTE)
 
-    assert [task.state for task in read.list_tasks(bob.context)][:4] == [
+    assert [task.state for task in read.list_tasks(bob.repo)][:4] == [
         "failed",
         "active",
         "dropped",
         "dropped",
     ]
-    assert read.get_task(bob.context, "T1").why.endswith("0 of 3 done, 3 not over at the deadline, 1 needed")
+    assert read.get_task(bob.repo, "T1").why.endswith("0 of 3 done, 3 not over at the deadline, 1 needed")
     assert take(bob).task.id == "T5"
     assert joins(site) == 2
 
@@ -259,7 +259,7 @@ def test_what_cannot_be_joined_is_not_split(site: Site, policy: str, text: str, 
     with pytest.raises(Malformed) as caught:
         split(ann, policy, text)
     assert caught.value.code == code
-    assert [task.state for task in read.list_tasks(ann.context)] == ["ready", "blocked"]
+    assert [task.state for task in read.list_tasks(ann.repo)] == ["ready", "blocked"]
 
 
 def test_only_the_owner_splits_what_is_in_hand(site: Site) -> None:
@@ -296,23 +296,23 @@ def test_who_takes_the_task_back_by_hand_leaves_nothing_to_join(site: Site) -> N
     ann = site.agent("ann")
     add(ann, "All")
     split(ann)
-    tasks.unblock_task(ann.context, ann.session, "T1")
+    tasks.unblock_task(ann.repo, ann.session, "T1")
     for task_id in ("T1", "T2", "T3", "T4"):
         assert take(ann).task.id == task_id
         end(ann, task_id)
     assert joins(site) == 0
-    assert fanout_read.find_fan(ann.context, "T1")[0].state == "abandoned"
-    assert join.settle_fans(ann.context) == 0
+    assert fanout_read.find_fan(ann.repo, "T1")[0].state == "abandoned"
+    assert join.settle_fans(ann.repo) == 0
 
 
 def test_a_block_by_hand_outlives_the_join(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "All")
     split(ann, "any")
-    tasks.block_task(ann.context, ann.session, "T1", "wait for legal")
+    tasks.block_task(ann.repo, ann.session, "T1", "wait for legal")
     take(ann)
     end(ann, "T2")
-    parent = read.get_task(ann.context, "T1")
+    parent = read.get_task(ann.repo, "T1")
     assert (parent.state, parent.why, joins(site)) == ("blocked", "wait for legal", 1)
 
 
@@ -320,7 +320,7 @@ def test_a_branch_that_is_dropped_is_a_failure(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "All")
     split(ann, "collect", "- [ ] One (kind: chore)\n")
-    tasks.drop_task(ann.context, ann.session, "T2", "nobody can")
+    tasks.drop_task(ann.repo, ann.session, "T2", "nobody can")
     assert take(ann).task.id == "T1"
     assert results(ann) == [("One", "dropped", "nobody can")]
 
@@ -391,18 +391,18 @@ def test_a_store_built_from_the_journal_knows_what_is_split_and_joined(site: Sit
     add(ann, "Open")
     split(ann, "all", task="T5")
     for task_id in ("T2", "T3"):
-        picking.take_task(ann.context, ann.session, task_id, "")
+        picking.take_task(ann.repo, ann.session, task_id, "")
         end(ann, task_id, f"of {task_id}")
-    before = [(one.id, one.state, one.owner, one.why) for one in read.list_tasks(ann.context)]
-    kept = [fanout_read.find_fan(ann.context, name) for name in ("F1", "F2")]
-    with opened(site) as house:
-        house.settle()
-        folder = house.checkout.state_folder
+    before = [(one.id, one.state, one.owner, one.why) for one in read.list_tasks(ann.repo)]
+    kept = [fanout_read.find_fan(ann.repo, name) for name in ("F1", "F2")]
+    with opened(site) as repo:
+        repo.settle()
+        folder = repo.checkout.state_folder
     site.close()
     identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
     rebuild_store(folder, identity, ignore_case=False)
 
-    new = site.context()
+    new = site.repo()
 
     assert [(one.id, one.state, one.owner, one.why) for one in read.list_tasks(new)] == before
     assert [fanout_read.find_fan(new, name) for name in ("F1", "F2")] == kept
@@ -412,5 +412,5 @@ def test_a_task_that_is_not_there_is_said_so(site: Site) -> None:
     ann = site.agent("ann")
     for name, code in (("T9", "UNKNOWN_TASK"), ("F9", "UNKNOWN_FAN")):
         with pytest.raises(LandlaneError) as caught:
-            fanout_read.find_fan(ann.context, name)
+            fanout_read.find_fan(ann.repo, name)
         assert caught.value.code == code

@@ -20,7 +20,7 @@ from tests.support.sites import Agent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from tests.support.sites import Site
 
 pytestmark = [pytest.mark.contract, pytest.mark.timeout(120), pytest.mark.slow]
@@ -53,13 +53,13 @@ class Dying:
         self._tx.record(*words, **more)
 
 
-def dies_at(site: Site, count: int, do: Callable[[Context], object]) -> bool:
+def dies_at(site: Site, count: int, do: Callable[[Repository], object]) -> bool:
     """Do something in a process that is killed at this step; tells whether it got so far."""
     child = os.fork()
     if not child:
         try:
-            context = site.context()
-            change, steps = context.store.change, [count]
+            repo = site.repo()
+            change, steps = repo.store.change, [count]
 
             def dying(work: Callable[[Any], Any], **options: Any) -> Any:
                 def until(tx: Any) -> Any:
@@ -70,8 +70,8 @@ def dies_at(site: Site, count: int, do: Callable[[Context], object]) -> bool:
 
                 return change(until, **options)
 
-            context.store.change = dying  # type: ignore[method-assign]
-            do(context)
+            repo.store.change = dying  # type: ignore[method-assign]
+            do(repo)
             os._exit(0)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the parent hears of it
             print(repr(error))
@@ -81,7 +81,7 @@ def dies_at(site: Site, count: int, do: Callable[[Context], object]) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def kill_everywhere(site: Site, do: Callable[[Context], object], look: Callable[[], str]) -> list[str]:
+def kill_everywhere(site: Site, do: Callable[[Repository], object], look: Callable[[], str]) -> list[str]:
     """Kill it at each of its steps in turn, until it gets through; tells what was so each time."""
     seen: list[str] = []
     count = 1
@@ -92,11 +92,11 @@ def kill_everywhere(site: Site, do: Callable[[Context], object], look: Callable[
     return [*seen, look()]
 
 
-def standing(site: Site, context: Context, task_id: str) -> str:
+def standing(site: Site, repo: Repository, task_id: str) -> str:
     """Whose a task and its claims are; anything that does not fit together fails."""
-    task = get_task(context, task_id)
+    task = get_task(repo, task_id)
     holders = {claim.agent for claim in site.claims()}
-    waiting = [gate.id for gate in gates.list_gates(context)]
+    waiting = [gate.id for gate in gates.list_gates(repo)]
     if task.state == "waiting_for_person":
         assert (task.owner, holders, len(waiting)) == ("ann", {f"gate-{waiting[0]}"}, 1)
         return "gate"
@@ -115,31 +115,31 @@ def standing(site: Site, context: Context, task_id: str) -> str:
 def test_a_killed_question_or_answer_leaves_one_owner(live_site: Site) -> None:
     site = live_site
     ann = site.agent("ann")
-    add_task(ann.context, ann.session, NewTask(title="Say y", paths=("src/y.py", "docs")))
-    picked = next_task(ann.context, ann.session)
+    add_task(ann.repo, ann.session, NewTask(title="Say y", paths=("src/y.py", "docs")))
+    picked = next_task(ann.repo, ann.session)
     assert isinstance(picked, Picked)
     task = picked.task.id
-    context = site.context()
-    eve = Agent(context, sessions.join(context, "eve", kind="person"))
+    repo = site.repo()
+    eve = Agent(repo, sessions.join(repo, "eve", kind="person"))
 
-    def ask(context: Context) -> None:
-        gates.ask(context, ann.session, task, "approval", "May I?", {"head": "1" * 40})
+    def ask(repo: Repository) -> None:
+        gates.ask(repo, ann.session, task, "approval", "May I?", {"head": "1" * 40})
 
-    seen = kill_everywhere(site, ask, lambda: standing(site, context, task))
+    seen = kill_everywhere(site, ask, lambda: standing(site, repo, task))
     assert len(seen) > 10, "it was killed in the middle"
     assert seen == ["ann"] * (len(seen) - 1) + ["gate"]
 
-    def approve(context: Context) -> None:
-        decide.answer(context, eve.session, "G1", approve=True)
+    def approve(repo: Repository) -> None:
+        decide.answer(repo, eve.session, "G1", approve=True)
 
-    seen = kill_everywhere(site, approve, lambda: standing(site, context, task))
+    seen = kill_everywhere(site, approve, lambda: standing(site, repo, task))
     assert seen == ["gate"] * (len(seen) - 1) + ["ann"]
 
-    gates.ask(ann.context, ann.session, task, "legal", "And this?", {})
-    sessions.leave(ann.context, ann.session)
+    gates.ask(ann.repo, ann.session, task, "legal", "And this?", {})
+    sessions.leave(ann.repo, ann.session)
 
-    def reject(context: Context) -> None:
-        decide.answer(context, eve.session, "G2", approve=False, why="no")
+    def reject(repo: Repository) -> None:
+        decide.answer(repo, eve.session, "G2", approve=False, why="no")
 
-    seen = kill_everywhere(site, reject, lambda: standing(site, context, task))
+    seen = kill_everywhere(site, reject, lambda: standing(site, repo, task))
     assert seen == ["gate"] * (len(seen) - 1) + ["queue"]

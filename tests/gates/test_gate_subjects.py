@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.errors import Malformed
 from landlane.gates.subject import about_of, ask_person, evidence_for, what_moved
 from landlane.tasks.add import add_task
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def house(repository: Path) -> Iterator[House]:
-    found = open_house(str(repository))
+def repo(repository: Path) -> Iterator[Repository]:
+    found = open_repository(str(repository))
     yield found
     found.close()
 
 
-def take(house: House, session: Session, *paths: str) -> str:
-    add_task(house.context, session, NewTask(title="Say y", paths=paths), force=True)
-    picked = next_task(house.context, session)
+def take(repo: Repository, session: Session, *paths: str) -> str:
+    add_task(repo, session, NewTask(title="Say y", paths=paths), force=True)
+    picked = next_task(repo, session)
     assert isinstance(picked, Picked)
     return picked.task.id
 
@@ -52,30 +52,30 @@ def commit(folder: str, **files: str) -> str:
     return git_line(folder, "rev-parse", "HEAD")
 
 
-def test_a_guest_is_asked_about_its_clone_which_a_person_can_look_at(house: House) -> None:
-    ann = join(house, "ann")
-    task = take(house, ann, "src/**")
-    place = open_workspace(house.site(), ann, task, kind=CLONE).workspace
+def test_a_guest_is_asked_about_its_clone_which_a_person_can_look_at(repo: Repository) -> None:
+    ann = join(repo, "ann")
+    task = take(repo, ann, "src/**")
+    place = open_workspace(repo.require_git(), ann, task, kind=CLONE).workspace
     head = commit(place.path, one="1\n2\n", two="x\n")
-    inside = open_house(place.path)
+    inside = open_repository(place.path)
     try:
-        site = inside.site()
+        site = inside.require_git()
         gate = ask_person(site, ann, task, "approval", "May I?", is_guest=True)
         assert gate.about == {"head": head, "branch": place.branch}
         assert (gate.evidence["files"], gate.evidence["added"]) == (2, 3)
-        assert git_line(house.checkout.root, "rev-parse", place.branch) == head, "it can be looked at here"
-        assert what_moved(house.site(), gate) == ""
+        assert git_line(repo.checkout.root, "rev-parse", place.branch) == head, "it can be looked at here"
+        assert what_moved(repo.require_git(), gate) == ""
         commit(place.path, three="z")
-        assert place.branch in what_moved(house.site(), gate), "in the clone alone"
+        assert place.branch in what_moved(repo.require_git(), gate), "in the clone alone"
         for text in ("/etc/passwd", "one", "../one"):
             with pytest.raises(Malformed):
-                about_of(site, get_task(house.context, task), text, is_guest=True)
+                about_of(site, get_task(repo, task), text, is_guest=True)
     finally:
         inside.close()
 
 
-def test_a_question_may_be_about_a_commit_a_file_or_words(house: House) -> None:
-    site, root = house.site(), house.checkout.root
+def test_a_question_may_be_about_a_commit_a_file_or_words(repo: Repository) -> None:
+    site, root = repo.require_git(), repo.checkout.root
     head = git_line(root, "rev-parse", "HEAD")
     assert about_of(site, None, "main") == {"head": head, "branch": "main"}
     assert about_of(site, None, head[:10]) == {"head": head}
@@ -92,15 +92,15 @@ def test_a_question_may_be_about_a_commit_a_file_or_words(house: House) -> None:
     assert evidence_for(site, None, "0" * 40) == {}, "nobody knows this commit"
 
 
-def test_what_touches_protected_paths_is_riskier(house: House, repository: Path) -> None:
+def test_what_touches_protected_paths_is_riskier(repo: Repository, repository: Path) -> None:
     (repository / "landlane.toml").write_text('[landing]\ngate = ["prices"]\n', encoding="utf-8")
     risks: list[int] = []
     for name in ("words", "prices"):
-        again = open_house(str(repository))
+        again = open_repository(str(repository))
         agent = join(again, f"agent-on-{name}")
         task = take(again, agent, name)
-        place = open_workspace(again.site(), agent, task).workspace
+        place = open_workspace(again.require_git(), agent, task).workspace
         commit(place.path, **{name: "1\n"})
-        risks.append(ask_person(again.site(), agent, task, "approval", "May I?").risk)
+        risks.append(ask_person(again.require_git(), agent, task, "approval", "May I?").risk)
         again.close()
     assert risks[1] > risks[0]

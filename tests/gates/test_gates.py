@@ -36,23 +36,23 @@ EARLIER = replace(_ME, boot_id="an-earlier-boot")
 
 
 def person(site: Site, name: str = "eve") -> Agent:
-    context = site.context()
-    return Agent(context, sessions.join(context, name, kind=PERSON))
+    repo = site.repo()
+    return Agent(repo, sessions.join(repo, name, kind=PERSON))
 
 
 def with_task(agent: Agent, path: str = "src/y.py") -> str:
-    add_task(agent.context, agent.session, NewTask(title=f"Say {path}", paths=(path,)), force=True)
-    picked = next_task(agent.context, agent.session)
+    add_task(agent.repo, agent.session, NewTask(title=f"Say {path}", paths=(path,)), force=True)
+    picked = next_task(agent.repo, agent.session)
     assert isinstance(picked, Picked)
     return picked.task.id
 
 
 def ask(agent: Agent, task: str, why: str = "May I?", kind: str = "approval", **about: Any) -> Gate:
-    return gates.ask(agent.context, agent.session, task, kind, why, about or {"head": HEAD})
+    return gates.ask(agent.repo, agent.session, task, kind, why, about or {"head": HEAD})
 
 
 def say(agent: Agent, gate: Gate, *, yes: bool = True, why: str = "", head: str = "") -> Gate:
-    return decide.answer(agent.context, agent.session, gate.id, approve=yes, why=why, head=head)
+    return decide.answer(agent.repo, agent.session, gate.id, approve=yes, why=why, head=head)
 
 
 def held_by(site: Site) -> list[tuple[str, str]]:
@@ -64,11 +64,11 @@ def test_a_task_at_a_gate_keeps_its_owner_and_the_gate_keeps_the_claims(site: Si
     task = with_task(ann)
     granted(ann.claim("docs"))
     gate = ask(ann, task)
-    found = get_task(ann.context, task)
+    found = get_task(ann.repo, task)
     assert (found.state, found.owner, found.session) == ("waiting_for_person", "ann", ann.session.id)
     assert held_by(site) == [("docs", "gate-G1"), ("src/y.py", "gate-G1")]
     assert refused(bob.claim("src/y.py"))[0].holder == "gate-G1"
-    assert not isinstance(next_task(bob.context, bob.session), Picked)
+    assert not isinstance(next_task(bob.repo, bob.session), Picked)
     assert (gate.state, gate.before, gate.about) == ("waiting", "active", {"head": HEAD})
 
 
@@ -98,18 +98,18 @@ def test_the_answer_gives_task_and_claims_back_to_a_silent_owner(site: Site) -> 
         site.claims()
     said = say(eve, gate, why="go ahead")
     assert (said.state, said.answered_by, said.is_resumed) == ("approved", "eve", True)
-    found = get_task(ann.context, task)
+    found = get_task(ann.repo, task)
     assert (found.state, found.owner, found.session) == ("active", "ann", ann.session.id)
     after = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in site.claims()}
     assert after == before
     assert {claim.agent for claim in site.claims()} == {"ann"}
-    (notice,) = take_notices(ann.context, ann.session.id)
+    (notice,) = take_notices(ann.repo, ann.session.id)
     assert "go ahead" in notice
-    resumed = resume_task(ann.context, ann.session)
+    resumed = resume_task(ann.repo, ann.session)
     assert resumed is not None
     assert resumed.task.id == task
     site.clock.advance(31 * MINUTE)  # the lease runs again from here on
-    assert get_task(ann.context, task).state == "ready"
+    assert get_task(ann.repo, task).state == "ready"
 
 
 @pytest.mark.promise(
@@ -126,7 +126,7 @@ def test_without_its_owner_the_task_goes_back_with_the_answer_as_a_lesson(site: 
     said = say(eve, gate, yes=False, why="use the other key")
     assert (said.state, said.is_resumed) == ("rejected", False)
     assert held_by(site) == []
-    picked = next_task(bob.context, bob.session)
+    picked = next_task(bob.repo, bob.session)
     assert isinstance(picked, Picked)
     assert (picked.task.id, picked.task.attempt) == (task, 2)
     assert "use the other key" in picked.lessons[-1].why
@@ -138,12 +138,12 @@ def test_an_owner_who_leaves_does_not_take_the_task_out_of_the_gate(site: Site) 
     ann, eve = site.agent("ann"), person(site)
     task = with_task(ann)
     gate = ask(ann, task)
-    sessions.leave(ann.context, ann.session)
-    assert get_task(eve.context, task).state == "waiting_for_person"
+    sessions.leave(ann.repo, ann.session)
+    assert get_task(eve.repo, task).state == "waiting_for_person"
     assert held_by(site) == [("src/y.py", "gate-G1")]
     say(eve, gate)
-    assert get_task(eve.context, task).state == "ready"
-    assert "approved by eve" in lessons_of(eve.context, task)[-1].why
+    assert get_task(eve.repo, task).state == "ready"
+    assert "approved by eve" in lessons_of(eve.repo, task)[-1].why
 
 
 def test_only_a_person_without_a_role_answers(site: Site) -> None:
@@ -152,7 +152,7 @@ def test_only_a_person_without_a_role_answers(site: Site) -> None:
     for agent in (ann, bob):
         with pytest.raises(NotAllowed):
             say(agent, gate)
-    assert gates.get_gate(ann.context, gate.id).state == "waiting"
+    assert gates.get_gate(ann.repo, gate.id).state == "waiting"
     eve = person(site)
     with pytest.raises(Malformed, match="why"):
         say(eve, gate, yes=False)
@@ -168,14 +168,14 @@ def test_a_gate_is_withdrawn_by_who_asked_or_when_the_task_ends_otherwise(site: 
     task, other = with_task(ann), with_task(bob, "src/z.py")
     gate = ask(ann, task)
     with pytest.raises(NotAllowed, match="asked by ann"):
-        decide.withdraw(bob.context, bob.session, gate.id)
-    assert decide.withdraw(ann.context, ann.session, gate.id).state == "withdrawn"
-    assert get_task(ann.context, task).state == "active"
+        decide.withdraw(bob.repo, bob.session, gate.id)
+    assert decide.withdraw(ann.repo, ann.session, gate.id).state == "withdrawn"
+    assert get_task(ann.repo, task).state == "active"
     second = ask(bob, other)
-    drop_task(ann.context, None, other, "not wanted")
-    assert gates.get_gate(ann.context, second.id).state == "withdrawn"
+    drop_task(ann.repo, None, other, "not wanted")
+    assert gates.get_gate(ann.repo, second.id).state == "withdrawn"
     assert held_by(site) == [("src/y.py", "ann")]
-    assert gates.list_gates(ann.context) == []
+    assert gates.list_gates(ann.repo) == []
 
 
 @pytest.mark.promise(
@@ -187,32 +187,32 @@ def test_the_riskiest_comes_first_and_an_approval_is_for_one_thing(site: Site) -
     kinds = ("taste", "approval", "financial", "credentials")
     for number, kind in enumerate(kinds):
         ask(ann, with_task(ann, f"src/{number}.py"), kind=kind)
-    listed = gates.list_gates(ann.context)
+    listed = gates.list_gates(ann.repo)
     assert [gate.kind for gate in listed] == ["financial", "credentials", "approval", "taste"]
     deploy = {"target": "prod", "commit": HEAD}
-    asked = gates.ask_freely(ann.context, ann.session, "deploy", "ship it", deploy)
-    assert gates.ask_freely(ann.context, ann.session, "deploy", "ship it, please", deploy).id == asked.id
-    look = ann.context.store.view
-    assert look(lambda reading: gates.find_approval(reading, "deploy", deploy)) is None
+    asked = gates.ask_freely(ann.repo, ann.session, "deploy", "ship it", deploy)
+    assert gates.ask_freely(ann.repo, ann.session, "deploy", "ship it, please", deploy).id == asked.id
+    look = ann.repo.store.view
+    assert look(lambda snapshot: gates.find_approval(snapshot, "deploy", deploy)) is None
     say(eve, asked)
-    assert look(lambda reading: gates.find_approval(reading, "deploy", deploy)) is not None
+    assert look(lambda snapshot: gates.find_approval(snapshot, "deploy", deploy)) is not None
     moved = {**deploy, "commit": "2" * 40}
-    assert look(lambda reading: gates.find_approval(reading, "deploy", moved)) is None
+    assert look(lambda snapshot: gates.find_approval(snapshot, "deploy", moved)) is None
 
 
 def test_a_parked_task_without_an_owner_is_tried_again_or_dead(site: Site) -> None:
     ann, eve = site.agent("ann"), person(site)
     for number, (yes, then) in enumerate(((True, "ready"), (False, "dead"))):
-        add_task(ann.context, ann.session, NewTask(title=f"Task {number}"), force=True)
+        add_task(ann.repo, ann.session, NewTask(title=f"Task {number}"), force=True)
         task = f"T{number + 1}"
-        gate = ann.context.change(
+        gate = ann.repo.change(
             lambda tx, task=task: gates.open_gate_in(
-                tx, ann.context, None, task=task, kind="approval", why="three attempts failed", about={}
+                tx, ann.repo, None, task=task, kind="approval", why="three attempts failed", about={}
             )
         )
-        assert get_task(ann.context, task).state == "waiting_for_person"
+        assert get_task(ann.repo, task).state == "waiting_for_person"
         say(eve, gate, yes=yes, why="because")
-        assert get_task(ann.context, task).state == then
+        assert get_task(ann.repo, task).state == then
 
 
 @pytest.mark.parametrize("kind", ["", "love"])
@@ -225,8 +225,8 @@ def test_odd_questions_are_refused(site: Site, kind: str) -> None:
         with pytest.raises(Malformed):
             ask(ann, task, why=why)
     with pytest.raises(Malformed):
-        gates.get_gate(ann.context, "G99")
-    assert get_task(ann.context, task).state == "active"
+        gates.get_gate(ann.repo, "G99")
+    assert get_task(ann.repo, task).state == "active"
 
 
 @SQLITE_ONLY
@@ -235,19 +235,19 @@ def test_gates_are_rebuilt_from_the_journal(site: Site) -> None:
     first, second = with_task(ann), with_task(ann, "src/z.py")
     say(eve, ask(ann, first), why="yes")
     waiting = ask(ann, second, why="And this?")
-    with opened(site) as house:
-        house.settle()
-        folder, repository_id = house.folder, house.store.repository
-        tasks = [get_task(house.context, task) for task in (first, second)]
-        before = (gates.list_gates(house.context, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
+    with opened(site) as repo:
+        repo.settle()
+        folder, repository_id = repo.state_folder, repo.store.repository
+        tasks = [get_task(repo, task) for task in (first, second)]
+        before = (gates.list_gates(repo, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
         held = held_by(site)
     site.close()
     rebuild_store(folder, repository_id, ignore_case=False)
-    with opened(site) as house:
-        tasks = [get_task(house.context, task) for task in (first, second)]
-        after = (gates.list_gates(house.context, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
+    with opened(site) as repo:
+        tasks = [get_task(repo, task) for task in (first, second)]
+        after = (gates.list_gates(repo, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
         assert after == before
     assert held_by(site) == held
     eve = person(site)
     say(eve, waiting)
-    assert get_task(eve.context, second).state == "active"
+    assert get_task(eve.repo, second).state == "active"

@@ -50,15 +50,15 @@ class Guarded(Yard):
 
     @property
     def home(self) -> Checkout:
-        return self.house().checkout.home_checkout
+        return self.repo().checkout.home_checkout
 
     def install(self) -> None:
         install_git_hooks(self.home)
 
     def hold(self, agent: str, pattern: str) -> None:
-        context = self.house(agent).context
-        request = claims.make_request(context, (context.repository.pattern(pattern),))
-        claims.take(context, self.session(agent), request)
+        repo = self.repo(agent)
+        request = claims.make_request(repo, (repo.git.pattern(pattern),))
+        claims.take(repo, self.session(agent), request)
 
     def git(
         self, *words: str, at: Path | str | None = None, agent: str = "", **variables: str
@@ -102,7 +102,7 @@ class Guarded(Yard):
         return self.ok("rev-parse", branch).strip()
 
     def caught(self, kind: str = "rule.violated") -> list[dict[str, object]]:
-        return [entry.facts() for entry in read_entries(self.house().context) if entry.kind == kind]
+        return [entry.facts() for entry in read_entries(self.repo()) if entry.kind == kind]
 
 
 @pytest.fixture
@@ -231,8 +231,8 @@ def test_policy_strict_wants_a_claim_for_everything(yard: Guarded) -> None:
 
 
 def test_a_role_that_does_not_commit_or_write_there_is_refused(yard: Guarded) -> None:
-    join(yard.house().context, "rex", role="review")
-    join(yard.house().context, "cody", role="code")
+    join(yard.repo(), "rex", role="review")
+    join(yard.repo(), "cody", role="code")
     yard.stage("tests/test_a.py")
     assert "refused" in yard.refused("commit", "-q", "-m", "Work", agent="rex")
     assert "tests/test_a.py" in yard.refused("commit", "-q", "-m", "Work", agent="cody")
@@ -406,7 +406,7 @@ def test_an_agent_cannot_override(yard: Guarded) -> None:
     yard.stage("a.py")
     said = yard.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
-    joined = join(yard.house().context, "eve")
+    joined = join(yard.repo(), "eve")
     shown = f"{joined.session.id}:{joined.secret}"
     said = yard.refused("commit", "-q", "-m", "x", LANDLANE_SESSION=shown, LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
@@ -419,9 +419,9 @@ def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Guarded) -> No
     yard.stage("a.py")
     script = (
         "import os, subprocess, sys\n"
-        "from landlane.app.open import open_house\n"
+        "from landlane.app.open import open_repository\n"
         "from landlane.sessions.join import join\n"
-        "context = open_house('.').context\n"
+        "context = open_repository('.')\n"
         "join(context, 'bob', process=context.processes.current())\n"
         "os.environ['LANDLANE_OVERRIDE'] = 'please'\n"
         "sys.exit(subprocess.run(['git', 'commit', '-q', '-m', 'Work']).returncode)\n"
@@ -439,9 +439,9 @@ def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(ya
     yard.hold("ann", "a.py")
     script = (
         "import subprocess\n"
-        "from landlane.app.open import open_house\n"
+        "from landlane.app.open import open_repository\n"
         "from landlane.sessions.join import join\n"
-        "context = open_house('.').context\n"
+        "context = open_repository('.')\n"
         "join(context, 'bob', process=context.processes.current())\n"
         "for path in ('b.py', 'b.py', 'b.py', 'a.py'):\n"
         "    open(path, 'a').write('more')\n"
@@ -559,7 +559,7 @@ def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Guarded) -> 
 @pytest.mark.slow
 def test_the_queue_itself_moves_the_target(repository: Path) -> None:
     landing = LandingYard(repository)
-    install_git_hooks(landing.house.checkout.home_checkout)
+    install_git_hooks(landing.repo.checkout.home_checkout)
     landing.configure()
     landing.branch("one", {"b.txt": "b\n"})
     landing.branch("two", {"c.txt": "c\n"})
@@ -569,7 +569,7 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
     assert landing.land("two", "bob").state == "landed"
 
     assert landing.tip != before
-    kinds = [entry.kind for entry in read_entries(landing.house.context)]
+    kinds = [entry.kind for entry in read_entries(landing.repo)]
     assert "rule.violated" not in kinds
     landing.close()
 
@@ -788,10 +788,10 @@ def test_the_doctor_proves_that_the_git_hooks_refuse(yard: Guarded) -> None:
     add_remote(yard.repository)
     yard.guard()
     yard.ok("push", "-q", "origin", "main")
-    context, checkout = yard.house().context, yard.house().checkout
+    repo, checkout = yard.repo(), yard.repo().checkout
     entries = len(yard.caught())
 
-    rows = dict(try_git_hooks(context, checkout))
+    rows = dict(try_git_hooks(repo, checkout))
 
     assert set(rows) == {COMMITS, PUSHES, TARGET}
     assert all(row.is_ok and row.is_enforced and "was refused" in row.found for row in rows.values()), rows
@@ -799,14 +799,14 @@ def test_the_doctor_proves_that_the_git_hooks_refuse(yard: Guarded) -> None:
 
 
 def test_the_doctors_commit_is_refused_for_the_path_alone(yard: Guarded) -> None:
-    rows = dict(try_git_hooks(yard.house().context, yard.house().checkout))
+    rows = dict(try_git_hooks(yard.repo(), yard.repo().checkout))
     assert "was refused" in rows[COMMITS].found
     assert not rows[TARGET].is_enforced
 
 
 def test_the_doctor_sees_what_is_not_there(repository: Path) -> None:
     yard = Guarded(repository)
-    rows = try_git_hooks(yard.house().context, yard.house().checkout)
+    rows = try_git_hooks(yard.repo(), yard.repo().checkout)
     assert all(not row.is_enforced and "landlane init" in row.hint for _, row in rows)
     yard.end()
 
@@ -815,10 +815,10 @@ def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(ya
     log = yard.repository / ".git" / "log"
     yard.hook("pre-commit", f'echo husky >> "{log}"', yard.repository / ".husky")
     yard.ok("config", "core.hooksPath", ".husky")
-    context, checkout = yard.house().context, yard.house().checkout
-    assert all(not row.is_ok for _, row in try_git_hooks(context, checkout))
+    repo, checkout = yard.repo(), yard.repo().checkout
+    assert all(not row.is_ok for _, row in try_git_hooks(repo, checkout))
 
-    rows = try_git_hooks(context, checkout, is_fixing=True)
+    rows = try_git_hooks(repo, checkout, is_fixing=True)
 
     assert all(row.is_ok for _, row in rows), rows
     yard.stage("a.py")
@@ -831,9 +831,9 @@ def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(ya
 def test_the_doctor_sees_a_hook_that_cannot_run(yard: Guarded) -> None:
     script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     script.chmod(0o644)
-    context, checkout = yard.house().context, yard.house().checkout
-    assert not dict(try_git_hooks(context, checkout))[COMMITS].is_ok
-    assert dict(try_git_hooks(context, checkout, is_fixing=True))[COMMITS].is_enforced
+    repo, checkout = yard.repo(), yard.repo().checkout
+    assert not dict(try_git_hooks(repo, checkout))[COMMITS].is_ok
+    assert dict(try_git_hooks(repo, checkout, is_fixing=True))[COMMITS].is_enforced
 
 
 # ---------------------------------------------------------------------------------------------------- init

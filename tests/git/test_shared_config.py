@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.repair_config import prepare_git
 from landlane.doctor.examine import Check, examine
 from landlane.git import shared_config as settings
 from landlane.git import stale_locks
@@ -54,21 +55,21 @@ def worktree(repository: Path) -> Path:
 def mend_by_next_command(repository: Path, agent: str = "ann") -> list[str]:
     """What a command of the git family says by the way; an agent is at work."""
     told: list[str] = []
-    house = open_house(str(repository))
+    repo = open_repository(str(repository))
     try:
-        join(house.context, agent)
-        house.site(told.append)
+        join(repo, agent)
+        prepare_git(repo, told.append)
     finally:
-        house.close()
+        repo.close()
     return told
 
 
 def entries_of(repository: Path, kind: str) -> list[dict[str, Any]]:
-    house = open_house(str(repository))
+    repo = open_repository(str(repository))
     try:
-        return [entry.facts() for entry in read_entries(house.context) if entry.kind == kind]
+        return [entry.facts() for entry in read_entries(repo) if entry.kind == kind]
     finally:
-        house.close()
+        repo.close()
 
 
 def setting(repository: Path, name: str) -> str:

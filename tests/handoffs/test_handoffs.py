@@ -35,17 +35,17 @@ WAIT = 30 * MINUTE
 
 def hand(agent: Agent, task: str, to: str = "bob", **said: Any) -> Handoff:
     draft = Draft(task=task, to=to, **{"next": "write the test", **said})
-    return handoffs.send_handoff(agent.context, agent.session, draft)
+    return handoffs.send_handoff(agent.repo, agent.session, draft)
 
 
 def accept(agent: Agent, task: str, digest: str = "") -> Accepted:
-    outcome = handoffs.accept_handoff(agent.context, agent.session, task, digest)
+    outcome = handoffs.accept_handoff(agent.repo, agent.session, task, digest)
     assert isinstance(outcome, Accepted), outcome
     return outcome
 
 
 def owner(site: Site, task: str) -> tuple[str, str]:
-    found = read.get_task(site.context(), task)
+    found = read.get_task(site.repo(), task)
     return found.state, found.owner
 
 
@@ -55,7 +55,7 @@ def test_task_claims_and_workspace_go_to_whom_it_is_for_in_two_steps(site: Site)
     task = take(ann).task
     free = ann.take("docs/dates.md")  # for no task, and ann has no other
     workspace = {"id": "W1", "task": "T1", "state": "open", "session": ann.session.id, "agent": "ann"}
-    ann.context.change(lambda tx: records.put(tx, "workspace", workspace, "opened"))
+    ann.repo.change(lambda tx: records.put(tx, "workspace", workspace, "opened"))
 
     sent = hand(ann, "T1", context="half of it is there", taken={"branch": "b", "changed": ["src/dates.py"]})
 
@@ -73,12 +73,12 @@ def test_task_claims_and_workspace_go_to_whom_it_is_for_in_two_steps(site: Site)
     assert sorted(bob.holds()) == ["docs/dates.md", "src/dates.py"]
     assert min(claim.token for claim in taken.claims) > free.token
     assert taken.handoff.accepted_by == "bob"
-    kept = bob.context.store.view(lambda reading: records.find(reading, "workspace", "W1"))
+    kept = bob.repo.store.view(lambda snapshot: records.find(snapshot, "workspace", "W1"))
     assert kept is not None
     assert (kept["session"], kept["agent"]) == (bob.session.id, "bob")
     assert not [one for one in site.claims() if one.agent.startswith("handoff-")]
     with pytest.raises(Stale, match="no longer"):
-        finish.report_done(ann.context, ann.session, "T1")
+        finish.report_done(ann.repo, ann.session, "T1")
 
 
 def test_accepting_again_changes_nothing_and_others_come_too_late(site: Site) -> None:
@@ -118,17 +118,17 @@ def test_it_is_for_nobody_else_until_its_time_is_over(site: Site) -> None:
     assert (refused.value.code, refused.value.facts["holder"]) == ("HANDOFF_NOT_YOURS", "bob")
     assert refused.value.facts["until"] == rfc3339(sent.until)
     assert sent.until - sent.sent_at == WAIT
-    assert take_task(eve.context, eve.session, "T1", "") is None
+    assert take_task(eve.repo, eve.session, "T1", "") is None
     site.clock.advance(WAIT - 1)
     eve.shows_life()
     take_nothing(eve)
-    assert handoffs_records.overdue_handoffs(eve.context) == []
+    assert handoffs_records.overdue_handoffs(eve.repo) == []
     site.clock.advance(1)
-    assert [one.id for one in handoffs_records.overdue_handoffs(eve.context)] == ["H1"]
+    assert [one.id for one in handoffs_records.overdue_handoffs(eve.repo)] == ["H1"]
     picked = take(eve)
     assert (picked.task.id, picked.task.attempt) == ("T1", 1)
     assert eve.holds() == ["src/**"]
-    assert handoffs_records.list_handoffs(eve.context) == []
+    assert handoffs_records.list_handoffs(eve.repo) == []
 
 
 def test_it_stands_when_the_sender_dies_and_when_the_receiver_does(site: Site) -> None:
@@ -139,7 +139,7 @@ def test_it_stands_when_the_sender_dies_and_when_the_receiver_does(site: Site) -
     bob.leave()
     assert owner(site, "T1") == ("ready", "")
     again = site.agent("bob")  # another session of the same name
-    assert [one.id for one in handoffs_records.handed_to(again.context, again.session)] == ["H1"]
+    assert [one.id for one in handoffs_records.handed_to(again.repo, again.session)] == ["H1"]
     assert take(again).task.id == "T1"
     site.clock.advance(2 * WAIT)
     assert owner(site, "T1") == ("ready", "")  # who accepted it vanished: as with any task
@@ -177,9 +177,7 @@ def test_for_anybody_its_paths_are_free_and_the_attempt_goes_on(site: Site) -> N
     eve.take("src/a.py")
     eve.release()
     assert take(eve).task.attempt == 1
-    assert [one.state for one in handoffs_records.list_handoffs(eve.context, with_settled=True)] == [
-        "accepted"
-    ]
+    assert [one.state for one in handoffs_records.list_handoffs(eve.repo, with_settled=True)] == ["accepted"]
 
 
 def test_whoever_declines_is_not_asked_again_and_the_sender_hears_of_it(site: Site) -> None:
@@ -187,11 +185,11 @@ def test_whoever_declines_is_not_asked_again_and_the_sender_hears_of_it(site: Si
     add(ann, "Parse dates", paths=["src/**"])
     hand(ann, take(ann).task.id)
     with pytest.raises(Held):
-        decline.decline_handoff(eve.context, eve.session, "T1", "no time")
+        decline.decline_handoff(eve.repo, eve.session, "T1", "no time")
     with pytest.raises(Malformed):
-        decline.decline_handoff(bob.context, bob.session, "T1", " ")
-    decline.decline_handoff(bob.context, bob.session, "T1", "no time")
-    assert take_notices(ann.context, ann.session.id) == [
+        decline.decline_handoff(bob.repo, bob.session, "T1", " ")
+    decline.decline_handoff(bob.repo, bob.session, "T1", "no time")
+    assert take_notices(ann.repo, ann.session.id) == [
         "bob declined H1: no time. T1 is anybody's now",
     ]
     assert site.claims() == []
@@ -209,7 +207,7 @@ def test_what_others_took_meanwhile_is_in_the_way_and_nothing_is_changed(site: S
     hand(ann, "T1")
     eve.take("docs/a.md")
     before = len(site.entries())
-    outcome = handoffs.accept_handoff(bob.context, bob.session, "T1")
+    outcome = handoffs.accept_handoff(bob.repo, bob.session, "T1")
     assert isinstance(outcome, Refused)
     assert outcome.refused[0].holder == "eve"
     assert take_nothing(bob).held_up == ("T1",)
@@ -249,7 +247,7 @@ def test_over_the_maximum_a_person_decides_and_what_was_said_is_kept(site: Site)
     assert refused.value.code == "HANDOFF_LIMIT"
     assert refused.value.facts["maximum"] == 2
     assert state(site, "T1") == "waiting_for_person"
-    kept = handoffs_records.find_handoff(ann.context, "H3")
+    kept = handoffs_records.find_handoff(ann.repo, "H3")
     assert kept is not None
     assert (kept.state, kept.context, kept.attempt) == ("refused", "we disagree about time zones", 3)
     assert take_nothing(bob).counts == {"waiting_for_person": 1}
@@ -277,7 +275,7 @@ def test_only_the_owner_sends_and_only_what_the_schema_allows(site: Site) -> Non
         hand(ann, "T1", next="")
     assert lacking.value.facts["missing"] == ["next or context"]
     assert owner(site, "T1") == ("active", "ann")
-    assert handoffs_records.find_handoff(ann.context, "T1") is None
+    assert handoffs_records.find_handoff(ann.repo, "T1") is None
     with pytest.raises(Malformed) as nothing:
         accept(bob, "T1")
     assert nothing.value.code == "NO_HANDOFF"
@@ -287,9 +285,9 @@ def test_dropping_a_handed_task_frees_what_was_kept_for_it(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "Parse dates", paths=["src/**"])
     hand(ann, take(ann).task.id)
-    tasks.drop_task(ann.context, ann.session, "T1", "not needed")
+    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
     assert site.claims() == []
-    assert handoffs_records.list_handoffs(ann.context) == []
+    assert handoffs_records.list_handoffs(ann.repo) == []
 
 
 def test_a_chain_ends_with_its_last_owner(site: Site) -> None:
@@ -309,6 +307,6 @@ def test_what_is_kept_for_one_is_not_in_its_way_when_something_else_is(site: Sit
     for path in ("one", "two"):
         add(ann, path, paths=[f"{path}/**", f"{path}.md"])
         hand(ann, take(ann).task.id)
-    bob.context.change(lambda tx: tx.run("task_set_paths", task="T1", paths='[["held/**","glob"]]'))
+    bob.repo.change(lambda tx: tx.run("task_set_paths", task="T1", paths='[["held/**","glob"]]'))
     eve.take("held/a")
     assert take(bob).task.id == "T2"

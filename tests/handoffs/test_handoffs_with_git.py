@@ -54,7 +54,7 @@ def yard(repository: Path) -> Iterator[Yard]:
 def begin(yard: Yard, kind: str = "worktree") -> Path:
     """A task in ann's hands: one commit, and something that is in none."""
     yard.task("Parse dates", paths=("src/**",))
-    assert isinstance(next_task(yard.house().context, yard.session()), Picked)
+    assert isinstance(next_task(yard.repo(), yard.session()), Picked)
     path = Path(yard.open("T1", kind=kind).workspace.path)
     commit_file(path, "src/dates.py", "half\n")
     (path / "src" / "loose.py").write_text("loose\n")
@@ -67,24 +67,24 @@ def send(yard: Yard, on_step: Callable[[str], None] = lambda _: None, to: str = 
 
 
 def accept(yard: Yard, on_step: Callable[[str], None] = lambda _: None, agent: str = "bob") -> Accepted:
-    context = yard.house(agent).context
-    outcome = accept_handoff(context, yard.session(agent), "T1", on_step=on_step)
+    repo = yard.repo(agent)
+    outcome = accept_handoff(repo, yard.session(agent), "T1", on_step=on_step)
     assert isinstance(outcome, Accepted)
     return outcome
 
 
 def task(yard: Yard) -> Task:
-    return get_task(yard.house().context, "T1")
+    return get_task(yard.repo(), "T1")
 
 
 def holders(yard: Yard) -> set[str]:
-    return {claim.agent for claim in list_claims(yard.house().context) if claim.pattern == "src/**"}
+    return {claim.agent for claim in list_claims(yard.repo()) if claim.pattern == "src/**"}
 
 
 def check_one_owner(yard: Yard) -> str:
     """The task is exactly one's: its owner's with its claims, or the handoff's, which keeps them."""
     now = task(yard)
-    waiting = list_handoffs(yard.house().context)
+    waiting = list_handoffs(yard.repo())
     (workspace,) = yard.known()
     if now.state == "active":
         assert waiting == []
@@ -106,9 +106,9 @@ def check_one_owner(yard: Yard) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_how_it_stands_is_taken_along_and_what_is_not_committed_can_be_had(yard: Yard, kind: str) -> None:
     path = begin(yard, kind)
-    note_command(yard.house().context, yard.session().id, "pytest -q  tests\nTOKEN=abc", 1)
+    note_command(yard.repo(), yard.session().id, "pytest -q  tests\nTOKEN=abc", 1)
     send(yard)
-    (handoff,) = list_handoffs(yard.house().context)
+    (handoff,) = list_handoffs(yard.repo())
     taken = handoff.taken
     assert taken["branch"] == "landlane/T1-1/work"
     assert taken["head"] == git(path, "rev-parse", "HEAD").strip()
@@ -130,7 +130,7 @@ def test_how_it_stands_is_taken_along_and_what_is_not_committed_can_be_had(yard:
 
 def test_in_a_shared_checkout_only_what_is_claimed_counts_as_left(yard: Yard) -> None:
     yard.task("Parse dates", paths=("src/**",))
-    next_task(yard.house().context, yard.session())
+    next_task(yard.repo(), yard.session())
     for name in ("src/mine.py", "docs/others.md"):
         (yard.repository / name).parent.mkdir(exist_ok=True)
         (yard.repository / name).write_text("x\n")
@@ -145,12 +145,12 @@ def test_nothing_is_read_where_a_worker_that_may_only_look_decides_what_lies_the
 ) -> None:
     """Its keeper saves what is in its checkout once it has ended."""
     yard.task("Parse dates", paths=("src/**",))
-    context, site = yard.house().context, yard.site()
-    assert isinstance(next_task(context, yard.session()), Picked)
-    worker = join_hands(context, yard.session(), "explore").session
-    tree = ProcessTree(id="t1", root=context.processes.current(), is_wrapped=False)
+    repo, site = yard.repo(), yard.site()
+    assert isinstance(next_task(repo, yard.session()), Picked)
+    worker = join_hands(repo, yard.session(), "explore").session
+    tree = ProcessTree(id="t1", root=repo.processes.current(), is_wrapped=False)
     kept = {"program": "worker", "home": site.common_dir, "user": os.geteuid(), "task": "T1"}
-    begin_run(context, yard.session(), tree, scratch=str(tmp_path), worker=worker.id, **kept)
+    begin_run(repo, yard.session(), tree, scratch=str(tmp_path), worker=worker.id, **kept)
     head = git(yard.repository, "rev-parse", "HEAD").strip()
     checkout = Path(throw_away_clone(site, yard.session(), str(tmp_path), head))
     (checkout / "src").mkdir(exist_ok=True)
@@ -169,10 +169,10 @@ def test_nothing_is_read_where_a_worker_that_may_only_look_decides_what_lies_the
 def test_whoever_follows_a_dead_owner_reads_what_it_left(yard: Yard) -> None:
     path = begin(yard)
     head = git(path, "rev-parse", "HEAD").strip()
-    note_command(yard.house().context, yard.session().id, "make check", 2)
-    fail_task(yard.house().context, yard.session(), "T1", "the grammar is ambiguous")
+    note_command(yard.repo(), yard.session().id, "make check", 2)
+    fail_task(yard.repo(), yard.session(), "T1", "the grammar is ambiguous")
     yard.leave("ann")
-    picked = next_task(yard.house("bob").context, yard.session("bob"))
+    picked = next_task(yard.repo("bob"), yard.session("bob"))
     assert isinstance(picked, Picked)
     yard.open("T1", agent="bob")  # saves what is in no commit
     told = context_for(yard.site("bob"), picked.task)
@@ -237,7 +237,7 @@ def test_of_many_who_want_it_at_once_one_gets_it(yard: Yard) -> None:
         yard.session(name)
 
     def take(name: str) -> Background[object]:
-        return Background(lambda: next_task(yard.house(name).context, yard.session(name)))
+        return Background(lambda: next_task(yard.repo(name), yard.session(name)))
 
     outcomes = [one.result() for one in [take(name) for name in names]]
     assert len([one for one in outcomes if isinstance(one, Picked)]) == 1
@@ -251,8 +251,8 @@ def test_rebuilt_from_the_journal_it_stands_as_it_stood(yard: Yard, is_accepted:
     if is_accepted:
         accept(yard)
     before = check_one_owner(yard)
-    house = yard.house()
-    house.settle()
+    repo = yard.repo()
+    repo.settle()
     yard.end()
     state = yard.repository / ".git" / "landlane"
     rebuild_store(str(state), (state / "repository").read_text().strip(), ignore_case=False)
@@ -292,8 +292,8 @@ def test_sent_while_its_receiver_goes_idle_and_dies_the_successor_hears_of_it_on
         start = brief(site, successor, HookEvent(client="claude", kind=START, session="next"))
         assert start.count("ann hands T1 to you") == 1
         assert [text for text in due_messages(site, successor) if "hands T1" in text] == []
-        assert [one.task for one in list_handoffs(site.context)] == ["T1"]
-    picked = next_task(yard.house("bob").context, yard.session("bob"))
+        assert [one.task for one in list_handoffs(site)] == ["T1"]
+    picked = next_task(yard.repo("bob"), yard.session("bob"))
     assert isinstance(picked, Picked)
     assert picked.task.id == "T1"
 

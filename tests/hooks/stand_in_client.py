@@ -49,7 +49,7 @@ class Told:
         return str(self.answer.get("reason", self.stderr))
 
     @property
-    def context(self) -> str:
+    def repo(self) -> str:
         return str(self.answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
     @property

@@ -40,11 +40,11 @@ def write(yard: Yard, name: str, text: str) -> None:
 
 def settings(yard: Yard, text: str) -> None:
     yard.commit({"landlane.toml": text})
-    yard._house = None
+    yard._repo = None
 
 
 def acknowledged(yard: Yard, agent: str = "ann") -> str:
-    found = find_acknowledgement(yard.house.context, yard.agent(agent).id)
+    found = find_acknowledgement(yard.repo, yard.agent(agent).id)
     return found.version if found is not None else ""
 
 
@@ -214,15 +214,15 @@ def test_much_memory_is_named_where_there_is_no_room(yard: Yard) -> None:
 
 
 def test_a_task_comes_with_what_earlier_attempts_left(yard: Yard) -> None:
-    context = yard.house.context
+    repo = yard.repo
     new = NewTask(title="Mend the parser", body="It drops commas.\n" + "x" * 2000, paths=("src/parse.py",))
-    add_task(context, None, new)
-    next_task(context, yard.agent("bob"))
-    fail_task(context, yard.agent("bob"), "T1", "the grammar is ambiguous")
+    add_task(repo, None, new)
+    next_task(repo, yard.agent("bob"))
+    fail_task(repo, yard.agent("bob"), "T1", "the grammar is ambiguous")
     clock = yard._clock
     assert isinstance(clock, FakeClock)
     clock.advance(3_600_000)
-    next_task(context, yard.agent("ann"))
+    next_task(repo, yard.agent("ann"))
 
     told = started(yard)
 

@@ -154,7 +154,7 @@ def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
     one.type("claim", "a.py")
     told = two.edit("a.py")
     assert not told.is_denied
-    assert "held by" in told.context
+    assert "held by" in told.repo
 
 
 def test_a_changed_setting_counts_at_once(root: Path, one: StandIn) -> None:
@@ -247,7 +247,7 @@ def test_a_client_that_died_without_a_word_holds_nothing_for_long(root: Path, tw
 def test_whose_start_was_not_heard_is_briefed_with_the_first_tool_result(one: StandIn) -> None:
     one.before("Edit", file_path=os.path.join(one.root, "a.py"))
     told = one.after("Edit", file_path=os.path.join(one.root, "a.py"))
-    assert "You are claude-" in told.context
+    assert "You are claude-" in told.repo
     assert one.after("Edit", file_path=os.path.join(one.root, "a.py")).is_silent
 
 

@@ -332,7 +332,7 @@ def test_a_new_tool_of_a_shell_is_looked_at_after_it_too(root: Path, one: StandI
     told = one.hook(
         "PostToolUse", tool_name="PowerShell", tool_input={"command": "echo x > a.py"}, tool_use_id="call0"
     )
-    assert "a.py" in told.context
+    assert "a.py" in told.repo
 
 
 # ------------------------------------------------------------------------------------------------ by whom

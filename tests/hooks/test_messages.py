@@ -24,22 +24,22 @@ pytestmark = pytest.mark.contract
 
 
 def as_client(agent: Agent) -> Agent:
-    bind(agent.context, ClientName(client="claude", session=agent.name), agent.joined)
+    bind(agent.repo, ClientName(client="claude", session=agent.name), agent.joined)
     return agent
 
 
 def test_readers_of_what_landed_hear_of_it_once(site: Site) -> None:
     ann, bob, eve = site.agent("ann"), as_client(site.agent("bob")), as_client(site.agent("eve"))
     ann.take("src/a.py")
-    remember(bob.context, bob.session.id, {"/one/src/a.py": ("d", "s"), "/two/src/a.py": ("d", "s")})
-    remember(eve.context, eve.session.id, {"/one/src/b.py": ("d", "s"), "/one/a.py": ("d", "s")})
+    remember(bob.repo, bob.session.id, {"/one/src/a.py": ("d", "s"), "/two/src/a.py": ("d", "s")})
+    remember(eve.repo, eve.session.id, {"/one/src/b.py": ("d", "s"), "/one/a.py": ("d", "s")})
 
     land(ann, run_by(site.agent("runner")), enter(ann, "src/a.py").id)
 
-    (told,) = take_notices(bob.context, bob.session.id)
+    (told,) = take_notices(bob.repo, bob.session.id)
     assert told.endswith("and changed src/a.py: read it again")
-    assert take_notices(bob.context, bob.session.id) == []
-    assert take_notices(eve.context, eve.session.id) == []
+    assert take_notices(bob.repo, bob.session.id) == []
+    assert take_notices(eve.repo, eve.session.id) == []
 
 
 def test_a_start_a_turn_and_an_end_on_every_store(site: Site) -> None:
@@ -47,13 +47,13 @@ def test_a_start_a_turn_and_an_end_on_every_store(site: Site) -> None:
     ann, bob = as_client(site.agent("ann")), site.agent("bob")
     bob.take("src/**")
     ann.take("README.md")
-    with opened(site) as house:
-        started = brief(house.site(), ann.session, HookEvent(client="claude", kind=START, session="c"))
-        quiet = due_messages(house.site(), ann.session)
+    with opened(site) as repo:
+        started = brief(repo.require_git(), ann.session, HookEvent(client="claude", kind=START, session="c"))
+        quiet = due_messages(repo.require_git(), ann.session)
         (site.repository / "RULES.md").write_text("## Be kind\n\nAlways.\n", encoding="utf-8")
-        changed = due_messages(house.site(), ann.session)
-        left = leftovers(house.site(), ann.session)
-        pointed_out = [should_point_out(house.context, ann.session, left) for _ in range(2)]
+        changed = due_messages(repo.require_git(), ann.session)
+        left = leftovers(repo.require_git(), ann.session)
+        pointed_out = [should_point_out(repo, ann.session, left) for _ in range(2)]
 
     assert "- bob holds src/**" in started
     assert quiet == []
@@ -68,9 +68,9 @@ def test_a_lease_that_is_over_is_told_once(site: Site) -> None:
     ann.take("a.py", ttl_ms=MINUTE)
     site.clock.advance(2 * MINUTE)
     site.agent("bob").take("a.py")
-    with opened(site) as house:
-        first = due_messages(house.site(), ann.session)
-        second = due_messages(house.site(), ann.session)
+    with opened(site) as repo:
+        first = due_messages(repo.require_git(), ann.session)
+        second = due_messages(repo.require_git(), ann.session)
 
     assert ["bob holds a.py now" in text for text in first] == [True]
     assert second == []
@@ -78,14 +78,14 @@ def test_a_lease_that_is_over_is_told_once(site: Site) -> None:
 
 def test_t35_what_a_dead_agent_was_not_told_its_successor_hears_once(site: Site) -> None:
     first = site.agent("ann")
-    first.context.change(lambda tx: add_notice(tx, first.session.id, "before it went silent"))
+    first.repo.change(lambda tx: add_notice(tx, first.session.id, "before it went silent"))
     site.clock.advance(365 * 24 * 60 * MINUTE)
-    site.agent("bob").context.change(lambda tx: add_notice(tx, first.session.id, "while nobody was there"))
+    site.agent("bob").repo.change(lambda tx: add_notice(tx, first.session.id, "while nobody was there"))
     second = site.agent("ann")
     assert second.session.id != first.session.id
-    second.context.change(lambda tx: add_notice(tx, first.session.id, "to a name that is out of date"))
+    second.repo.change(lambda tx: add_notice(tx, first.session.id, "to a name that is out of date"))
 
-    told = take_notices(second.context, second.session.id)
+    told = take_notices(second.repo, second.session.id)
     assert told == ["before it went silent", "while nobody was there", "to a name that is out of date"]
-    assert take_notices(second.context, second.session.id) == []
-    assert take_notices(second.context, first.session.id) == []
+    assert take_notices(second.repo, second.session.id) == []
+    assert take_notices(second.repo, first.session.id) == []

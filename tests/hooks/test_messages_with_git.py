@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 pytestmark = pytest.mark.integration
@@ -50,27 +50,27 @@ def yard(repository: Path, clock: FakeClock) -> Iterator[Yard]:
 
 def client(yard: Yard, name: str) -> Session:
     """The session of a coding client, as its hook finds it: as it was before the hook gave a sign of life."""
-    context = yard.house.context
-    known = find_bound(context, ClientName(client="claude", session=name))
-    bound = known or begin(context, ClientName(client="claude", session=name), chosen=name)
+    repo = yard.repo
+    known = find_bound(repo, ClientName(client="claude", session=name))
+    bound = known or begin(repo, ClientName(client="claude", session=name), chosen=name)
     return bound.session
 
 
 def heard(yard: Yard, name: str) -> list[str]:
     """What a client is told with a tool result, in the order in which its hook does things."""
     session = client(yard, name)
-    touch(yard.house.context.store, session)
+    touch(yard.repo.store, session)
     return due_messages(yard.site, session)
 
 
 def saw(yard: Yard, name: str, path: Path) -> None:
-    remember(yard.house.context, client(yard, name).id, {str(path): ("d", "s")})
+    remember(yard.repo, client(yard, name).id, {str(path): ("d", "s")})
 
 
 def left_for(yard: Yard, name: str) -> list[str]:
     """The notices that a client has not heard yet."""
     session = client(yard, name)
-    found = yard.house.context.store.view(lambda reading: has_notices(reading, session.id))
+    found = yard.repo.store.view(lambda snapshot: has_notices(snapshot, session.id))
     return [str(one["text"]) for one in found]
 
 
@@ -103,11 +103,9 @@ def test_the_author_and_its_subagents_hear_nothing_of_their_own_landing(yard: Ya
     yard.configure(files={"a.py": "1\n"})
     yard.branch("one", {"a.py": "2\n"})
     author = client(yard, "ann")
-    child = begin_child(
-        yard.house.context, ClientName(client="claude", session="ann", agent="sub"), author
-    ).session
+    child = begin_child(yard.repo, ClientName(client="claude", session="ann", agent="sub"), author).session
     saw(yard, "ann", yard.folder / "a.py")
-    remember(yard.house.context, child.id, {str(yard.folder / "a.py"): ("d", "s")})
+    remember(yard.repo, child.id, {str(yard.folder / "a.py"): ("d", "s")})
 
     yard.land("one", "ann")
 
@@ -121,12 +119,12 @@ def test_an_answered_gate_reaches_who_waits(yard: Yard) -> None:
     client(yard, "ann")
     first = yard.submit("one", "ann")
     pat = yard.agent("pat")
-    decide(yard.house.context, pat, first.id, approve=True, wall_ms=1)
+    decide(yard.repo, pat, first.id, approve=True, wall_ms=1)
     (approved,) = heard(yard, "ann")
 
     yard.branch("two", {"a.py": "3\n"})
     second = yard.submit("two", "ann")
-    decide(yard.house.context, pat, second.id, approve=False, wall_ms=1, why="the price is wrong")
+    decide(yard.repo, pat, second.id, approve=False, wall_ms=1, why="the price is wrong")
     (rejected,) = heard(yard, "ann")
 
     assert approved == f"pat let {first.id} (one) land: it is queued again"
@@ -200,7 +198,7 @@ def test_changed_rules_reach_each_running_session_once(yard: Yard) -> None:
     assert "- Be kind: Even on Mondays." in told
     assert heard(yard, "ann") == []
     assert len(heard(yard, "bob")) == 1
-    found = find_acknowledgement(yard.house.context, client(yard, "ann").id)
+    found = find_acknowledgement(yard.repo, client(yard, "ann").id)
     assert found is not None
     assert [step["version"] for step in found.history] == [version_of(RULES), version_of(text)]
 
@@ -227,7 +225,7 @@ def test_a_long_change_must_be_read_by_oneself(yard: Yard) -> None:
 
     assert f"landlane rules ack {version_of(long)}" in told
     assert heard(yard, "ann") == []
-    found = find_acknowledgement(yard.house.context, client(yard, "ann").id)
+    found = find_acknowledgement(yard.repo, client(yard, "ann").id)
     assert found is not None
     assert found.version == version_of(RULES)
 
@@ -263,7 +261,7 @@ def test_tool_results_that_come_at_once_tell_a_change_once(yard: Yard) -> None:
     def all_hear() -> list[str]:
         barrier = threading.Barrier(len(sites))
 
-        def hear(site: Site) -> list[str]:
+        def hear(site: Repository) -> list[str]:
             barrier.wait(WAIT_SECONDS)
             return due_messages(site, ann)
 
@@ -280,8 +278,8 @@ def test_tool_results_that_come_at_once_tell_a_change_once(yard: Yard) -> None:
 
 
 def test_a_task_that_would_have_gone_back_is_told_once(yard: Yard, clock: FakeClock) -> None:
-    add_task(yard.house.context, None, NewTask(title="Mend it"))
-    next_task(yard.house.context, client(yard, "ann"))
+    add_task(yard.repo, None, NewTask(title="Mend it"))
+    next_task(yard.repo, client(yard, "ann"))
     clock.advance(28 * MINUTE)
     (told,) = heard(yard, "ann")
     clock.advance(28 * MINUTE)

@@ -78,7 +78,7 @@ def test_to_watch_is_only_to_tell(root: Path) -> None:
     with in_role(root, "review", policy="watch") as client:
         told = client.before("Edit", file_path=f"{root}/src/a.py")
         assert not told.is_denied
-        assert "let this edit pass" in told.context
+        assert "let this edit pass" in told.repo
 
 
 def test_what_the_shell_wrote_outside_of_the_role_is_told(coder: StandIn, root: Path) -> None:
@@ -87,8 +87,8 @@ def test_what_the_shell_wrote_outside_of_the_role_is_told(coder: StandIn, root: 
     (root / "tests/a.py").write_text("evil\n")
     told = coder.after("Bash", **command)
 
-    assert "tests/a.py" in told.context
-    assert "your role may not" in told.context
+    assert "tests/a.py" in told.repo
+    assert "your role may not" in told.repo
 
 
 def test_a_client_that_another_starts_has_its_role(root: Path) -> None:

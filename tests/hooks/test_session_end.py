@@ -20,7 +20,7 @@ def left(yard: Yard, agent: str = "ann") -> str:
 
 
 def is_new(yard: Yard, text: str) -> bool:
-    return should_point_out(yard.house.context, yard.agent("ann"), text)
+    return should_point_out(yard.repo, yard.agent("ann"), text)
 
 
 def test_nothing_left_is_nothing_said(yard: Yard) -> None:
@@ -32,8 +32,8 @@ def test_nothing_left_is_nothing_said(yard: Yard) -> None:
 
 
 def test_claims_work_and_tasks_are_pointed_out_with_what_to_do(yard: Yard) -> None:
-    add_task(yard.house.context, None, NewTask(title="Mend it"))
-    next_task(yard.house.context, yard.agent("ann"))
+    add_task(yard.repo, None, NewTask(title="Mend it"))
+    next_task(yard.repo, yard.agent("ann"))
     yard.claim("ann", "README.md", "src/new file.py")
     yard.claim("bob", "other.py")
     for name in ("README.md", "src/new file.py", "src/more.py", "other.py"):
@@ -52,9 +52,9 @@ def test_claims_work_and_tasks_are_pointed_out_with_what_to_do(yard: Yard) -> No
 
 
 def test_work_in_its_own_workspace_counts(yard: Yard) -> None:
-    add_task(yard.house.context, None, NewTask(title="Mend it"))
+    add_task(yard.repo, None, NewTask(title="Mend it"))
     session = yard.agent("ann")
-    next_task(yard.house.context, session)
+    next_task(yard.repo, session)
     workspace = open_workspace(yard.site, session, "T1", kind="worktree").workspace
     yard.claim("ann", "README.md")
     with open(f"{workspace.path}/README.md", "w", encoding="utf-8") as file:

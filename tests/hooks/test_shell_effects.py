@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import House, open_house
+from landlane.app.open import open_repository
 from landlane.claims.read import list_claims
 from landlane.claims.release import release
 from landlane.claims.take import make_request, take
@@ -23,12 +23,14 @@ from landlane.hooks.shell.effects import after_shell, before_shell, settle_open
 from landlane.hooks.shell.ownership import names_file
 from landlane.journal.read import read_entries
 from landlane.protocol.hook_events import DENY, HOLD, INFORM, NOTHING, HookEvent
+from landlane.repository import Repository
 from landlane.sessions.client_sessions import ClientName, begin_child, bind
 from landlane.sessions.file_versions import last_seen, remember
 from landlane.sessions.join import join
 from landlane.sessions.notices import take_notices
 from landlane.sessions.tool_calls import begin_call
 from landlane.store import records
+from landlane.tasks.git_evidence import GitWitness
 from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict, replace
 from landlane.workspaces.commit import commit, make_wish
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 
     from landlane.protocol.hook_events import HookAnswer
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 pytestmark = pytest.mark.integration
 
@@ -70,17 +72,17 @@ class Place:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.house: House = open_house(str(root))
-        self.context = self.house.context
-        self.site = self.house.site()
-        self.ann = join(self.context, "ann").session
-        self.beth = join(self.context, "beth").session
+        self.repo: Repository = open_repository(str(root))
+        self.repo = self.repo
+        self.site = self.repo.require_git()
+        self.ann = join(self.repo, "ann").session
+        self.beth = join(self.repo, "beth").session
         self.claim(self.beth, "src/a.py", task="")
         self._calls = 0
 
     def claim(self, session: Session, *paths: str, task: str = "") -> None:
-        patterns = tuple(self.context.repository.pattern_of(path, "literal") for path in paths)
-        outcome = take(self.context, session, make_request(self.context, patterns, task=task))
+        patterns = tuple(self.repo.git.pattern_of(path, "literal") for path in paths)
+        outcome = take(self.repo, session, make_request(self.repo, patterns, task=task))
         assert not outcome.refused
 
     def event(self, kind: str, command: str, call: str = "c1", cwd: Path | None = None) -> HookEvent:
@@ -94,32 +96,32 @@ class Place:
         self._calls += 1
         call = f"c{self._calls}"
         who = session or self.ann
-        house = open_house(str(cwd or self.root))
+        repo = open_repository(str(cwd or self.root))
         try:
-            before = before_shell(house.site(), who, self.event("before", command, call, cwd))
+            before = before_shell(repo.require_git(), who, self.event("before", command, call, cwd))
             if before.verdict == DENY:
                 return before
             subprocess.run(
                 command, shell=True, cwd=cwd or self.root, check=False, timeout=30, capture_output=True
             )
-            return after_shell(house.site(), who, self.event("after", command, call, cwd))
+            return after_shell(repo.require_git(), who, self.event("after", command, call, cwd))
         finally:
-            house.close()
+            repo.close()
 
     def breach(self) -> str:
         """The only one that is open."""
-        (found,) = list_breaches(self.context)
+        (found,) = list_breaches(self.repo)
         return found.id
 
     def held_by(self, session: Session) -> set[str]:
-        return {claim.pattern for claim in list_claims(self.context) if claim.session == session.id}
+        return {claim.pattern for claim in list_claims(self.repo) if claim.session == session.id}
 
     def workspace(self, session: Session, name: str) -> Path:
         """Open a workspace for a session, as `workspace open` leaves it."""
         path = self.root.parent / name
         git(self.root, "worktree", "add", "--quiet", "-b", name, str(path))
 
-        def work(tx: Change) -> None:
+        def work(tx: Transaction) -> None:
             made = Workspace(
                 id=records.next_id(tx, "workspace"),
                 task=f"T-{name}",
@@ -136,7 +138,7 @@ class Place:
             )
             records.put(tx, "workspace", as_dict(made), "opened", session)
 
-        self.context.change(work)
+        self.repo.change(work)
         return path
 
 
@@ -146,7 +148,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     (root / "helper.py").write_text(HELPER)
     found = Place(root)
     yield found
-    found.house.close()
+    found.repo.close()
 
 
 @pytest.fixture
@@ -213,7 +215,7 @@ def test_whoever_only_looks_hears_nothing(place: Place, way: str) -> None:
     (place.root / "src/a.py").write_text("one\nuncommitted >\n")
 
     assert place.shell(LOOKS[way]) == NOTHING
-    assert list_breaches(place.context) == []
+    assert list_breaches(place.repo) == []
     assert place.held_by(place.ann) == set()
 
 
@@ -224,9 +226,9 @@ def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None
 
     assert answer.text.startswith("Your shell command changed docs/n.md, held by beth for task T7 until 20")
     assert f"landlane stray undo {place.breach()}" in answer.text
-    kinds = [entry.facts() for entry in read_entries(place.context) if entry.kind == "rule.violated"]
+    kinds = [entry.facts() for entry in read_entries(place.repo) if entry.kind == "rule.violated"]
     assert [(one["rule"], one["guard"]) for one in kinds] == [("claim before you change", "shell check")]
-    (notice,) = take_notices(place.context, place.beth.id)
+    (notice,) = take_notices(place.repo, place.beth.id)
     assert "ann changed docs/n.md" in notice
 
 
@@ -263,13 +265,13 @@ def test_a_write_by_the_holder_itself_is_nobodys_breach(place: Place) -> None:
     before_shell(place.site, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
     file.write_text("by beth\n")
-    remember(place.context, place.beth.id, {str(file): look_at(str(file))})
+    remember(place.repo, place.beth.id, {str(file): look_at(str(file))})
 
     assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
 
 
 def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    bind(place.context, ClientName(client="claude", session="y"), join(place.context, "beth"))
+    bind(place.repo, ClientName(client="claude", session="y"), join(place.repo, "beth"))
     before_shell(place.site, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
     file.write_text("by beth\n")
@@ -277,7 +279,7 @@ def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pyt
 
     def pause() -> None:
         slept.append("a moment")
-        remember(place.context, place.beth.id, {str(file): look_at(str(file))})
+        remember(place.repo, place.beth.id, {str(file): look_at(str(file))})
 
     monkeypatch.setattr("landlane.hooks.shell.ownership._pause", pause)
 
@@ -296,7 +298,7 @@ def test_there_is_no_wait_for_a_holder_without_hooks(place: Place, monkeypatch: 
 
 @pytest.mark.usefixtures("quick")
 def test_with_a_command_of_the_holder_running_nobody_is_accused(place: Place) -> None:
-    begin_call(place.context, place.beth.id, "b1", str(place.root), "")
+    begin_call(place.repo, place.beth.id, "b1", str(place.root), "")
 
     answer = place.shell("echo x > src/a.py")
 
@@ -309,8 +311,8 @@ def test_with_a_command_of_the_holder_running_nobody_is_accused(place: Place) ->
 
 @pytest.mark.usefixtures("quick")
 def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place: Place) -> None:
-    carl = join(place.context, "carl").session
-    begin_call(place.context, carl.id, "k1", str(place.root), "")
+    carl = join(place.repo, "carl").session
+    begin_call(place.repo, carl.id, "k1", str(place.root), "")
 
     assert "Take it back now" in place.shell("echo x > src/a.py").text
     (place.root / "run.sh").write_text("echo y > src/a.py\n")
@@ -320,10 +322,8 @@ def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place
 @pytest.mark.usefixtures("quick")
 def test_what_a_parent_holds_is_not_in_its_childs_way(place: Place) -> None:
     name = ClientName(client="claude", session="x", agent="sub")
-    child = begin_child(place.context, name, place.beth).session
-    other = begin_child(
-        place.context, ClientName(client="claude", session="x", agent="two"), place.ann
-    ).session
+    child = begin_child(place.repo, name, place.beth).session
+    other = begin_child(place.repo, ClientName(client="claude", session="x", agent="two"), place.ann).session
 
     assert place.shell("echo x > src/a.py", session=child) == NOTHING
     assert "held by beth" in place.shell("echo y > src/a.py", session=other).text
@@ -336,25 +336,25 @@ def test_a_free_path_is_taken_for_whoever_changed_it(place: Place) -> None:
     assert place.shell("echo x > src/b.py; echo y > new.py") == NOTHING
 
     assert place.held_by(place.ann) == {"src/b.py", "new.py"}
-    seen = last_seen(place.context, place.ann.id, str(place.root / "new.py"))
+    seen = last_seen(place.repo, place.ann.id, str(place.root / "new.py"))
     assert seen is not None
     assert seen[0] == look_at(str(place.root / "new.py"))[0]
 
 
 def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> None:
-    begin_call(place.context, place.beth.id, "b1", str(place.root), "")
+    begin_call(place.repo, place.beth.id, "b1", str(place.root), "")
 
     assert place.shell("echo x > mine.py; sh -c 'echo y > their''s.py'") == NOTHING
 
     assert place.held_by(place.ann) == {"mine.py"}
-    assert last_seen(place.context, place.ann.id, str(place.root / "theirs.py")) is None
+    assert last_seen(place.repo, place.ann.id, str(place.root / "theirs.py")) is None
 
 
 def test_whoever_is_alone_still_takes_what_it_changes(place: Place) -> None:
-    release(place.context, place.beth, None)
+    release(place.repo, place.beth, None)
     from landlane.sessions.join import leave
 
-    leave(place.context, place.beth)
+    leave(place.repo, place.beth)
 
     assert place.shell("echo x > src/b.py") == NOTHING
     assert place.shell("echo y > src/a.py") == NOTHING
@@ -390,9 +390,9 @@ def test_watch_tells_and_blocks_nothing(place: Place) -> None:
     assert "It was let pass and only noted" in answer.text
     assert "you cannot commit" not in answer.text
     refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
-    house = open_house(str(place.root))
-    said = before_shell(house.site(), place.ann, place.event("before", "git stash", "s"))
-    house.close()
+    repo = open_repository(str(place.root))
+    said = before_shell(repo.require_git(), place.ann, place.event("before", "git stash", "s"))
+    repo.close()
     assert said.verdict == INFORM
     assert said.text.startswith("Landlane let this command pass and only noted it")
     assert "Nothing of the command was run" not in said.text
@@ -404,7 +404,7 @@ def test_a_role_that_may_not_write_is_told(place: Place, monkeypatch: pytest.Mon
     answer = place.shell("echo x > src/b.py")
 
     assert "your role may not: reviewers only read" in answer.text
-    (caught,) = [entry.facts() for entry in read_entries(place.context) if entry.kind == "rule.violated"]
+    (caught,) = [entry.facts() for entry in read_entries(place.repo) if entry.kind == "rule.violated"]
     assert caught["rule"] == "stay in your role"
 
 
@@ -454,13 +454,13 @@ def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: Pla
     answer = place.shell(f"echo x >> {place.root}/src/b.py", cwd=own)
 
     assert "outside of your own workspace" in answer.text
-    breach = find_breach(place.context, place.breach())
+    breach = find_breach(place.repo, place.breach())
     assert (breach.kind, breach.root) == (STRAY, str(place.root))
     assert f"landlane stray move {breach.id} --to W1" in answer.text
     move_breach(place.site, place.ann, breach.id)
     assert (own / "src/b.py").read_text() == "b\nx\n"
     assert (place.root / "src/b.py").read_text() == "b\n"
-    assert find_breach(place.context, breach.id).state == MOVED
+    assert find_breach(place.repo, breach.id).state == MOVED
 
 
 @pytest.mark.usefixtures("quick")
@@ -530,7 +530,7 @@ def test_what_was_put_back_by_hand_is_over(place: Place) -> None:
     (place.root / "src/a.py").write_text(FILES["src/a.py"])
 
     assert standing_breaches(place.site) == []
-    assert find_breach(place.context, first).state == CLEARED
+    assert find_breach(place.repo, first).state == CLEARED
 
 
 @pytest.mark.usefixtures("quick")
@@ -539,8 +539,8 @@ def test_putting_it_back_through_the_shell_is_no_new_write(place: Place) -> None
     first = place.breach()
 
     assert place.shell("printf 'one\\ntwo\\n' > src/a.py") == NOTHING
-    assert list_breaches(place.context) == []
-    assert find_breach(place.context, first).state == CLEARED
+    assert list_breaches(place.repo) == []
+    assert find_breach(place.repo, first).state == CLEARED
 
 
 @pytest.mark.usefixtures("quick")
@@ -571,7 +571,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
     git(place.root, "commit", "--quiet", "-am", "Past the guard")
 
     with pytest.raises(NotAllowed) as refused:
-        submit_branch(place.site, place.ann, place.house.witness(), "topic", "", is_shared=False)
+        submit_branch(place.site, place.ann, GitWitness(place.repo), "topic", "", is_shared=False)
 
     assert refused.value.code == "STRAY_WRITE"
 
@@ -580,14 +580,14 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
 def test_a_holder_who_lets_go_makes_it_the_writers(place: Place) -> None:
     place.shell("echo x > src/a.py")
     breach = place.breach()
-    release(place.context, place.beth, None)
+    release(place.repo, place.beth, None)
     with pytest.raises(NotAllowed):
         refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
 
     place.claim(place.ann, "src/a.py")
 
     refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
-    assert find_breach(place.context, breach).state == CLEARED
+    assert find_breach(place.repo, breach).state == CLEARED
 
 
 @pytest.mark.usefixtures("quick")
@@ -599,7 +599,7 @@ def test_the_holder_may_accept_and_the_writer_may_not(place: Place) -> None:
         accept_breach(place.site, place.ann, breach)
     accept_breach(place.site, place.beth, breach)
 
-    assert find_breach(place.context, breach).state == ACCEPTED
+    assert find_breach(place.repo, breach).state == ACCEPTED
     refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
 
 
@@ -642,7 +642,7 @@ def test_undoing_through_the_shell_is_no_new_write(place: Place) -> None:
 
     assert answer == NOTHING
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
-    assert list_breaches(place.context) == []
+    assert list_breaches(place.repo) == []
 
 
 @pytest.mark.usefixtures("quick")
@@ -665,7 +665,7 @@ def test_what_comes_with_a_commit_is_no_write(place: Place) -> None:
 
     assert place.shell("git -c alias.x=1 merge --quiet --ff-only main", cwd=own) == NOTHING
     assert (own / "src/a.py").read_text() == "landed\n"
-    assert list_breaches(place.context) == []
+    assert list_breaches(place.repo) == []
 
 
 @pytest.mark.parametrize(
@@ -724,7 +724,7 @@ def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bo
     (place.root.parent / "p").write_text(git(place.root, "diff") + "\n")
     (place.root / "src/a.py").write_text(FILES["src/a.py"])
     if is_live:
-        begin_call(place.context, place.beth.id, "b1", str(place.root), "")
+        begin_call(place.repo, place.beth.id, "b1", str(place.root), "")
 
     answer = place.shell("git apply ../p")
 
@@ -767,7 +767,7 @@ def test_of_calls_side_by_side_each_change_is_told_once(place: Place) -> None:
 def test_what_the_unheard_call_wrote_for_itself_is_known_to_its_session(place: Place) -> None:
     file = place.root / "src/b.py"
     patch = place.event("before", PATCHING["heredoc"].format("src/b.py"))
-    remember(place.context, place.ann.id, {str(file): look_at(str(file))})
+    remember(place.repo, place.ann.id, {str(file): look_at(str(file))})
     before_shell(place.site, place.ann, patch)
     file.write_text("patched\n")
 
@@ -812,7 +812,7 @@ def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
     def hook(kind: str, command: str = "", **more: object) -> HookAnswer:
         tool = "shell" if command else "other"
         event = replace(place.event(kind, command), tool=tool, **more)
-        return handle(place.context, place.house.site, event, {})
+        return handle(place.repo, event, {})
 
     hook("start")
     hook("before", LATE)
@@ -905,9 +905,9 @@ def test_the_commands_tell_undo_and_accept(place: Place) -> None:
     assert [(one["id"], one["paths"], one["kind"]) for one in listed] == [("B1", ["src/a.py"], HELD)]
     assert run("stray", "undo", "B1")["paths"] == ["src/a.py"]
     assert (place.root / "src/a.py").read_text() == "uncommitted\n"
-    assert find_breach(place.context, "B1").state == UNDONE
+    assert find_breach(place.repo, "B1").state == UNDONE
 
     place.shell("echo y > src/a.py")
-    assert find_breach(place.context, "B2").state == OPEN
+    assert find_breach(place.repo, "B2").state == OPEN
     run("stray", "accept", "B2")
-    assert find_breach(place.context, "B2").state == ACCEPTED
+    assert find_breach(place.repo, "B2").state == ACCEPTED

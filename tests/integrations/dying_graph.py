@@ -20,8 +20,8 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from landlane import Landlane
-from landlane.context import Context
 from landlane.gates.decide import answer
+from landlane.repository import Repository
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "langgraph" / "article.py"
 _WAITS, _MOST_DEATHS = 7, 60
@@ -77,7 +77,7 @@ def in_child(work: Callable[[], int]) -> int:
 def _run(article: Any, die_at: int) -> int:
     global _left
     _left = die_at
-    for owner, name in ((Context, "change"), (SqliteSaver, "put"), (SqliteSaver, "put_writes")):
+    for owner, name in ((Repository, "change"), (SqliteSaver, "put"), (SqliteSaver, "put_writes")):
         _mortal(owner, name)
     return int(article.main("git"))
 
@@ -85,7 +85,7 @@ def _run(article: Any, die_at: int) -> int:
 def _approve() -> int:
     with Landlane() as person:
         for gate in person.gates.waiting():
-            answer(person._house.context, person.session, gate.id, approve=True)
+            answer(person._repo, person.session, gate.id, approve=True)
     return 0
 
 

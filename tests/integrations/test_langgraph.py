@@ -72,7 +72,7 @@ def run(bridge: Bridge, graph: Any, thread: str = "one", **facts: Any) -> dict[s
 
 def approve(bridge: Bridge, gate: str, *, yes: bool = True) -> None:
     with Landlane(bridge.folder) as person:
-        answer(person._house.context, person.session, gate, approve=yes, why="" if yes else "no")
+        answer(person._repo, person.session, gate, approve=yes, why="" if yes else "no")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
     from tests.support.sites import Site
 
@@ -46,7 +46,7 @@ def spoil(site: Site, *commands: str) -> None:
 
 
 def trouble(site: Site) -> tuple[str, ...]:
-    return verify.verify(site.context(), []).trouble
+    return verify.verify(site.repo(), []).trouble
 
 
 # -------------------------------------------------------------------------------------------- recording
@@ -118,12 +118,12 @@ def test_a_change_that_fails_leaves_no_entry(site: Site) -> None:
     ann = site.agent("ann")
     before = site.entries()
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         tx.record("claim.taken", "ann", ann.session.id, {"pattern": "x"})
         raise LookupError("at the last moment")
 
     with pytest.raises(LookupError):
-        ann.context.store.change(work)
+        ann.repo.store.change(work)
     with pytest.raises(LandlaneError):
         ann.release("src")
 
@@ -138,7 +138,7 @@ def test_positions_have_no_gaps_and_the_chain_holds(site: Site) -> None:
         bob.take(f"b/*/{number}")
 
     entries = site.entries()
-    verdict = verify.verify(ann.context, [])
+    verdict = verify.verify(ann.repo, [])
 
     assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
     assert (verdict.entries, verdict.head, verdict.trouble) == (len(entries), entries[-1].hash, ())
@@ -149,10 +149,10 @@ def test_a_stretch_of_the_journal_can_be_read(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("a", "b", "c")
 
-    read = journal.read_entries(ann.context, after=2, most=2)
+    read = journal.read_entries(ann.repo, after=2, most=2)
 
     assert [entry.facts()["pattern"] for entry in read] == ["a", "b"]
-    assert journal.last_position(ann.context) == 5
+    assert journal.last_position(ann.repo) == 5
 
 
 def test_the_last_word_on_a_path_is_found(site: Site) -> None:
@@ -161,11 +161,11 @@ def test_the_last_word_on_a_path_is_found(site: Site) -> None:
     ann.release()
     bob.take("docs")
 
-    found = journal.last_word_on(bob.context, bob.pattern("src/api/users.py"))
+    found = journal.last_word_on(bob.repo, bob.pattern("src/api/users.py"))
 
     assert found is not None
     assert (found.kind, found.agent) == ("claim.released", "ann")
-    assert journal.last_word_on(bob.context, bob.pattern("lib")) is None
+    assert journal.last_word_on(bob.repo, bob.pattern("lib")) is None
 
 
 # -------------------------------------------------------------------------------------------- tampering
@@ -253,16 +253,16 @@ def test_two_entries_that_changed_places_show(site: Site) -> None:
 )
 @pytest.mark.own_database
 def test_a_tail_cut_off_shows_against_the_file(site: Site) -> None:
-    with opened(site) as house:
+    with opened(site) as repo:
         ann = site.agent("ann")
         ann.take("a", "b")
         ann.release()
-        house.settle()
-        assert verify_journal(house).trouble == ()
+        repo.settle()
+        assert verify_journal(repo).trouble == ()
 
         spoil(site, "DELETE FROM journal WHERE position > 4")
 
-        assert verify_journal(house).trouble == (
+        assert verify_journal(repo).trouble == (
             "the store was cut: journal.jsonl knows 2 newer entries, up to 6",
         )
 
@@ -278,11 +278,11 @@ def test_a_tail_cut_off_shows_by_what_is_still_held(site: Site) -> None:
 
 @pytest.mark.own_database
 def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site: Site) -> None:
-    with opened(site) as house:
+    with opened(site) as repo:
         ann = site.agent("ann")
         ann.take("a")
         ann.release()
-        house.settle()
+        repo.settle()
         before, last = site.entries()[-2:]
         forged = seal(
             before.hash, last.position, last.number, last.at, last.kind, "eve", last.session, last.data
@@ -291,7 +291,7 @@ def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site:
         spoil(site, f"UPDATE journal SET agent = 'eve', hash = '{forged}' WHERE position = {last.position}")
 
         assert trouble(site) == ()
-        assert verify_journal(house).trouble == (
+        assert verify_journal(repo).trouble == (
             f"entry {last.position} in journal.jsonl differs from the store",
         )
 
@@ -304,16 +304,16 @@ import sys
 from pathlib import Path
 from landlane.claims import release, take as claims
 from landlane.sessions import join as sessions
-from landlane.testing.repositories import open_context
-context = open_context(Path(sys.argv[1]), sys.argv[2])
-session = sessions.join(context, sys.argv[3]).session
+from landlane.testing.repositories import open_test_repository
+repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
+session = sessions.join(repo, sys.argv[3]).session
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[4])):
-    pattern = context.repository.pattern_of(f"{session.agent}/{number}", "literal")
-    claims.take(context, session, claims.make_request(context, (pattern,)))
+    pattern = repo.git.pattern_of(f"{session.agent}/{number}", "literal")
+    claims.take(repo, session, claims.make_request(repo, (pattern,)))
     if number % 2:
-        release.release(context, session, None)
+        release.release(repo, session, None)
 """
 
 
@@ -329,7 +329,7 @@ def start_writer(site: Site, name: str, claims: int) -> subprocess.Popen[str]:
 def follow_until(site: Site, after: int, is_enough: Callable[[list[Entry]], bool]) -> list[Entry]:
     """Entries as they come, until there are enough."""
     seen: list[Entry] = []
-    for entry in journal.follow(site.context(), after):
+    for entry in journal.follow(site.repo(), after):
         seen.append(entry)
         if is_enough(seen):
             break
@@ -345,7 +345,7 @@ def test_a_follower_is_woken_by_what_another_process_writes(
 ) -> None:
     monkeypatch.setattr(journal, "_LOOK_SECONDS", 60.0)  # whoever looks only now and then comes too late
     writer = start_writer(live_site, "ann", 2)
-    after = journal.last_position(live_site.context())
+    after = journal.last_position(live_site.repo())
     follower = Background(lambda: follow_until(live_site, after, lambda seen: len(seen) == 4))
     wait_until(lambda: live_site.listeners() == 1)
 
@@ -360,7 +360,7 @@ def test_a_follower_is_woken_by_what_another_process_writes(
 )
 def test_followers_miss_nothing_while_several_processes_write(live_site: Site) -> None:
     writers = [start_writer(live_site, name, 30) for name in ("ann", "bob", "cid")]
-    total = journal.last_position(live_site.context()) + 3 * 60
+    total = journal.last_position(live_site.repo()) + 3 * 60
     followers = [
         Background(lambda: follow_until(live_site, 0, lambda seen: len(seen) == total)) for _ in range(2)
     ]
@@ -390,4 +390,4 @@ def test_a_follower_begins_behind_the_position_it_names(live_site: Site) -> None
 def test_a_follower_ends_when_it_is_told_to(live_site: Site) -> None:
     live_site.agent("ann")
 
-    assert list(journal.follow(live_site.context(), 0, is_done=lambda: True)) == []
+    assert list(journal.follow(live_site.repo(), 0, is_done=lambda: True)) == []

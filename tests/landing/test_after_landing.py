@@ -38,10 +38,10 @@ pytestmark = pytest.mark.integration
 
 def open_task(yard: Yard, title: str, agent: str, *paths: str, after: tuple[str, ...] = ()) -> Workspace:
     """A task in the hands of an agent, with a workspace for it."""
-    context = yard.house.context
-    added = add_task(context, None, NewTask(title=title, paths=paths, after=after), force=True)
+    repo = yard.repo
+    added = add_task(repo, None, NewTask(title=title, paths=paths, after=after), force=True)
     assert isinstance(added, Added)
-    picked = next_task(context, yard.agent(agent))
+    picked = next_task(repo, yard.agent(agent))
     assert isinstance(picked, Picked)
     return open_workspace(yard.site, yard.agent(agent), picked.task.id).workspace
 
@@ -56,16 +56,16 @@ def work(workspace: Workspace, files: dict[str, str]) -> None:
 def test_the_task_is_done_dependants_go_on_and_the_workspace_is_closed(yard: Yard) -> None:
     yard.configure("[]")
     workspace = open_task(yard, "Write a", "ann", "a.txt")
-    context = yard.house.context
-    add_task(context, None, NewTask(title="Go on with b", after=("T1",)))
+    repo = yard.repo
+    add_task(repo, None, NewTask(title="Go on with b", after=("T1",)))
     work(workspace, {"a.txt": "x"})
 
     entry = yard.enter(workspace.branch)
-    assert get_task(context, "T2").state == "blocked"
+    assert get_task(repo, "T2").state == "blocked"
     assert yard.run() is None
 
-    assert get_task(context, "T1").state == "done"
-    assert get_task(context, "T2").state == "ready"
+    assert get_task(repo, "T1").state == "done"
+    assert get_task(repo, "T2").state == "ready"
     assert not Path(workspace.path).exists()
     assert yard.look(entry).notes == [f"{workspace.id} is closed"]
     assert yard.look(entry).is_settled
@@ -96,7 +96,7 @@ def test_a_workspace_torn_down_before_the_queue_comes_loses_nothing(yard: Yard) 
     work(workspace, {"a.txt": "x"})
     entry = yard.enter(workspace.branch)
     close_workspace(yard.site, yard.agent("ann"), workspace, force=True)
-    sessions.leave(yard.house.context, yard.agent("ann"))
+    sessions.leave(yard.repo, yard.agent("ann"))
 
     assert yard.run() is None
 
@@ -128,13 +128,13 @@ def test_others_are_told_once_that_their_paths_were_changed_under_them(yard: Yar
 
     assert yard.run() is None
 
-    context = yard.house.context
+    repo = yard.repo
     commit = yard.look("L1").commit[:12]
     expected = [f"L1 of ann landed as {commit} and changed LOG: read it again"]
-    assert take_notices(context, yard.agent("bob").id) == expected
-    assert take_notices(context, yard.agent("bob").id) == []
-    assert take_notices(context, yard.agent("carl").id) == []
-    assert take_notices(context, yard.agent("ann").id) == []
+    assert take_notices(repo, yard.agent("bob").id) == expected
+    assert take_notices(repo, yard.agent("bob").id) == []
+    assert take_notices(repo, yard.agent("carl").id) == []
+    assert take_notices(repo, yard.agent("ann").id) == []
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> N
 
     assert yard.run() is None
 
-    found = [task for task in list_tasks(yard.house.context) if "integration" in task.labels]
+    found = [task for task in list_tasks(yard.repo) if "integration" in task.labels]
     assert len(found) == tasks
     assert {(task.role, task.check) for task in found} == {("verify", "true")}
     assert all(task.title.startswith("Try it all (") for task in found)
@@ -160,7 +160,7 @@ WHOLE = "integrate = { title = 'Try it all', after = 'wave' }\n"
 
 def wholes(yard: Yard) -> list[str]:
     """The bodies of the tasks for the whole."""
-    return [task.body for task in list_tasks(yard.house.context) if "integration" in task.labels]
+    return [task.body for task in list_tasks(yard.repo) if "integration" in task.labels]
 
 
 def test_a_wave_whose_last_entry_is_ejected_gets_its_task(yard: Yard) -> None:
@@ -186,12 +186,12 @@ def test_the_wave_of_another_target_is_another(yard: Yard) -> None:
     entry = yard.submit("held")
     assert entry.state == "held"
 
-    def put_elsewhere(tx: records.Change) -> None:
+    def put_elsewhere(tx: records.Transaction) -> None:
         document = records.lock(tx, "landing", entry.id)
         assert document is not None
         records.put(tx, "landing", {**document, "target": "next"}, "changed")
 
-    yard.house.context.change(put_elsewhere)
+    yard.repo.change(put_elsewhere)
     yard.branch("one", {"a": "x"})
     assert yard.land("one").state == "landed"
 
@@ -203,7 +203,7 @@ def test_the_settings_of_the_target_say_whether_there_is_a_task_for_the_whole(ya
     yard.branch("one", {"a": "x"})
     yard.submit("one")
     (yard.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
-    yard._house = None
+    yard._repo = None
 
     assert yard.run() is None
 
@@ -230,16 +230,16 @@ def test_a_whole_of_very_many_names_the_latest(yard: Yard) -> None:
     yard.configure("[]")
     yard.branch("one", {"a": "x"})
     first = yard.land("one")
-    context = yard.house.context
+    repo = yard.repo
 
-    def multiply(tx: records.Change) -> None:
+    def multiply(tx: records.Transaction) -> None:
         document = records.lock(tx, "landing", first.id)
         assert document is not None
         for _ in range(149):
             more = {"id": records.next_id(tx, "landing"), "subject": "x" * 2000}
             records.put(tx, "landing", {**document, **more}, "landed")
 
-    context.change(multiply)
+    repo.change(multiply)
     yard.configure("[]", WHOLE)
     assert yard.run() is None
 
@@ -247,15 +247,15 @@ def test_a_whole_of_very_many_names_the_latest(yard: Yard) -> None:
     lines = body.splitlines()
     assert (len(lines), lines[-1]) == (102, "and 50 more before them")
     assert lines[-2].startswith("- L150 one: xxx")
-    assert landings.list_unintegrated(yard.house.context, "main") == []
-    assert len(landings.list_landings(yard.house.context, (LANDED,))) == 150
+    assert landings.list_unintegrated(yard.repo, "main") == []
+    assert len(landings.list_landings(yard.repo, (LANDED,))) == 150
 
 
-class Desk:
+class CommandCall:
     """What `queue run` needs of a command line."""
 
     def __init__(self, yard: Yard) -> None:
-        self.house = yard.house
+        self.repo = yard.repo
         self.terminal = self
         self.is_json = True
         self.answers: list[dict[str, Any]] = []
@@ -276,9 +276,9 @@ def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPa
     assert yard.land("one").state == "landed"
     yard.branch("two", {"b": "x"})
     yard.submit("two")
-    session, context = yard.agent("ann").id, yard.house.context
-    context.change(lambda tx: notices.add_notice(tx, session, "read it again"))
-    assert take_notices(context, session) == ["read it again"]
+    session, repo = yard.agent("ann").id, yard.repo
+    repo.change(lambda tx: notices.add_notice(tx, session, "read it again"))
+    assert take_notices(repo, session) == ["read it again"]
     read: list[str] = []
 
     def parse(text: str) -> dict[str, Any]:
@@ -289,10 +289,10 @@ def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(records, "json", SimpleNamespace(loads=parse, dumps=json.dumps))
     monkeypatch.setattr(cli_command, "heed_signals", lambda: None)
 
-    settling.tidy_pins(yard.site, settling.find_target(yard.site.home, yard.house.settings))
-    assert take_notices(context, session) == []
-    desk = Desk(yard)
-    assert run_queue(desk, drain=True, wait="") == 0  # pyright: ignore[reportArgumentType]
+    settling.tidy_pins(yard.site, settling.find_target(yard.site.home, yard.repo.settings))
+    assert take_notices(repo, session) == []
+    call = CommandCall(yard)
+    assert run_queue(call, drain=True, wait="") == 0  # pyright: ignore[reportArgumentType]
 
     assert set(read) == {"L2", "main"}
-    assert [one["state"] for one in desk.answers[0]["landings"]] == ["landed"]
+    assert [one["state"] for one in call.answers[0]["landings"]] == ["landed"]

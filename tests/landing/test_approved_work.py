@@ -19,6 +19,7 @@ from landlane.tasks import pick as picking
 from landlane.tasks import read as tasks_read
 from landlane.tasks.add import add_task
 from landlane.tasks.attempt_model import ENDED
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask
 from landlane.workers.submit_abandoned import land_approved, submit_proved
 from tests.support.git import git_line
@@ -66,10 +67,10 @@ def pins(yard: Yard) -> list[str]:
 
 def begin(yard: Yard, agent: str = "ann") -> str:
     """A task with a review step, its work committed and handed in; tells the commit."""
-    context, session = yard.house.context, yard.agent(agent)
+    repo, session = yard.repo, yard.agent(agent)
     new = NewTask(title="Dates", kind="code", paths=("src/dates.py",), labels=("review:1",))
-    add_task(context, session, new)
-    picked = picking.next_task(context, session, "", yard.house.witness().start)
+    add_task(repo, session, new)
+    picked = picking.next_task(repo, session, "", GitWitness(yard.repo).start)
     assert isinstance(picked, picking.Picked)
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
     with pytest.raises(NotAllowed) as caught:
@@ -80,34 +81,34 @@ def begin(yard: Yard, agent: str = "ann") -> str:
 
 def approve(yard: Yard, name: str = "V1") -> Review:
     bob = yard.agent("bob")
-    return reviews.give_verdict(yard.house.context, bob, name, verdict="approve")
+    return reviews.give_verdict(yard.repo, bob, name, verdict="approve")
 
 
 def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
     head = begin(yard)
-    context = yard.house.context
-    sessions.leave(context, yard.agent("ann"))
+    repo = yard.repo
+    sessions.leave(repo, yard.agent("ann"))
     approve(yard)
 
-    (told,) = land_approved(yard.site, yard.house.witness(), is_shared=False)
+    (told,) = land_approved(yard.site, GitWitness(yard.repo), is_shared=False)
 
     assert told == f"T1 was approved at {head[:12]}, and lands as L1"
     assert yard.run() is None
-    assert (yard.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
-    assert held.list_claims(context) == []
-    assert land_approved(yard.site, yard.house.witness(), is_shared=False) == []
+    assert (yard.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
+    assert held.list_claims(repo) == []
+    assert land_approved(yard.site, GitWitness(yard.repo), is_shared=False) == []
 
 
 def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
-    context, ann = yard.house.context, yard.agent("ann")
+    repo, ann = yard.repo, yard.agent("ann")
     begin(yard)
-    task = tasks_read.get_task(context, "T1")
-    attempt = attempts.begin_attempt(context, ann, task, role="", client="command")
-    attempts.change_attempt(context, attempt, "ended", state=ENDED, outcome="review")
+    task = tasks_read.get_task(repo, "T1")
+    attempt = attempts.begin_attempt(repo, ann, task, role="", client="command")
+    attempts.change_attempt(repo, attempt, "ended", state=ENDED, outcome="review")
     approve(yard)
-    assert tasks_read.get_task(context, "T1").state == "review"
-    sessions.leave(context, ann)
-    assert land_approved(yard.site, yard.house.witness(), is_shared=False)[0].endswith("lands as L1")
+    assert tasks_read.get_task(repo, "T1").state == "review"
+    sessions.leave(repo, ann)
+    assert land_approved(yard.site, GitWitness(yard.repo), is_shared=False)[0].endswith("lands as L1")
 
 
 @pytest.mark.promise(
@@ -121,44 +122,43 @@ def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) 
     with pytest.raises(NotAllowed) as caught:
         yard.enter(BRANCH, "ann")
     assert caught.value.code == "REVIEW_OPEN"
-    assert [one.state for one in reviews.list_reviews(yard.house.context, with_all=True)] == [
+    assert [one.state for one in reviews.list_reviews(yard.repo, with_all=True)] == [
         "approved",
         "open",
     ]
     approve(yard, "V2")
     assert (
-        evidence.conclude(yard.house.context, yard.house.witness(), yard.agent("ann"), "T1").task.state
-        == "landing"
+        evidence.conclude(yard.repo, GitWitness(yard.repo), yard.agent("ann"), "T1").task.state == "landing"
     )
     assert yard.enter(BRANCH, "ann").state == "queued"
 
 
 @pytest.mark.slow
 def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard: Yard, other: Yard) -> None:
-    context, ann = yard.house.context, yard.agent("ann")
-    add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/dates.py",)))
-    picked = picking.next_task(context, ann, "", yard.house.witness().start)
+    repo, ann = yard.repo, yard.agent("ann")
+    add_task(repo, ann, NewTask(title="Dates", kind="code", paths=("src/dates.py",)))
+    picked = picking.next_task(repo, ann, "", GitWitness(yard.repo).start)
     assert isinstance(picked, picking.Picked)
-    attempts.begin_attempt(context, ann, picked.task, role="", client="command")
+    attempts.begin_attempt(repo, ann, picked.task, role="", client="command")
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
-    assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
-    sessions.leave(context, ann)
+    assert evidence.conclude(repo, GitWitness(yard.repo), ann, "T1").task.state == "landing"
+    sessions.leave(repo, ann)
     pin = f"refs/landlane/proved/{head}"
     assert pins(other) == [pin]
 
     git_line(yard.folder, "push", "--quiet", "origin", f":{pin}")
-    (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
+    (told,) = submit_proved(other.site, GitWitness(other.repo), is_shared=True)
     assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
-    assert (tasks_read.get_task(context, "T1").state, tasks_read.get_task(context, "T1").attempt) == (
+    assert (tasks_read.get_task(repo, "T1").state, tasks_read.get_task(repo, "T1").attempt) == (
         "landing",
         1,
     )
 
     git_line(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
-    (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
+    (told,) = submit_proved(other.site, GitWitness(other.repo), is_shared=True)
     assert told == f"T1 was proved at {head[:12]}, and lands as L1"
     assert other.run() is None
-    assert (other.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
+    assert (other.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
     assert pins(other) == []
     settle_here(yard.site)
     assert git_line(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
@@ -169,7 +169,7 @@ def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> No
     settle_here(yard.site)
     assert pins(other) == [f"refs/landlane/proved/{head}"], "it is under review"
     bob = other.agent("bob")
-    reviews.give_verdict(other.house.context, bob, "V1", verdict="reject", summary="not yet")
+    reviews.give_verdict(other.repo, bob, "V1", verdict="reject", summary="not yet")
     settle_here(yard.site)
     assert pins(other) == []
 
@@ -177,20 +177,20 @@ def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> No
 @pytest.mark.parametrize("is_tampered", [False, True])
 def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yard, is_tampered: bool) -> None:
     """Its keeper was killed before it submitted; what somebody put on top was judged by no role."""
-    context, ann = yard.house.context, yard.agent("ann")
-    add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="explore"))
-    picked = picking.take_task(context, ann, "T1", yard.house.witness().start())
+    repo, ann = yard.repo, yard.agent("ann")
+    add_task(repo, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="explore"))
+    picked = picking.take_task(repo, ann, "T1", GitWitness(yard.repo).start())
     assert picked is not None
-    attempt = attempts.begin_attempt(context, ann, picked.task, role="explore", client="command")
+    attempt = attempts.begin_attempt(repo, ann, picked.task, role="explore", client="command")
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
-    attempts.change_attempt(context, attempt, "handed", head=head)
-    assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
-    sessions.leave(context, ann)
+    attempts.change_attempt(repo, attempt, "handed", head=head)
+    assert evidence.conclude(repo, GitWitness(yard.repo), ann, "T1").task.state == "landing"
+    sessions.leave(repo, ann)
     if is_tampered:
         yard.branch(BRANCH, {"src/more.py": "2\n"}, start=BRANCH)
-        evidence.conclude(context, yard.house.witness(), yard.agent("carl"), "T1")
+        evidence.conclude(repo, GitWitness(yard.repo), yard.agent("carl"), "T1")
 
-    (told,) = submit_proved(yard.site, yard.house.witness(), is_shared=False)
+    (told,) = submit_proved(yard.site, GitWitness(yard.repo), is_shared=False)
 
     assert ("lands as L1" in told, "WRONG_ROLE" in told) == (not is_tampered, is_tampered), told
 

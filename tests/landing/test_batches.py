@@ -83,7 +83,7 @@ def test_two_that_are_green_alone_and_red_together_land_one_and_name_the_pair(ya
     loser, winner = yard.look(second), yard.look(first)
     assert (loser.code, loser.pair) == ("CHECK_FAILED", first.id)
     assert f"only together with {winner.commit[:12]} ({first.id} of ann: Turn left)" in loser.reason
-    task = get_task(yard.house.context, loser.bounce_task)
+    task = get_task(yard.repo, loser.bounce_task)
     assert "Turn left" in task.body
     assert "sync --update merge" in task.next_action
     assert winner.commit[:12] in task.next_action
@@ -209,7 +209,7 @@ def test_two_that_change_the_same_line_conflict_and_the_loser_hears_of_the_other
     assert (yard.look(first).state, loser.state, loser.code) == ("landed", "bounced", "CONFLICT")
     assert loser.reason == "it conflicts with main in a.txt"
     assert "Say one" in loser.output
-    assert "Say one" in get_task(yard.house.context, loser.bounce_task).body
+    assert "Say one" in get_task(yard.repo, loser.bounce_task).body
     assert yard.at("a.txt") == "one\n"
 
 
@@ -299,7 +299,7 @@ def test_a_rewound_target_pauses_the_queue_until_somebody_resumes_it(yard: Yard)
     assert (stop.code, stop.exit_code) == ("QUEUE_PAUSED", 7)
     assert f"main was rewound: {landed.commit[:12]}" in stop.message
     assert (yard.look(entry).state, yard.tip) == ("queued", before)
-    assert get_queue(yard.house.context, "main").state == "paused"
+    assert get_queue(yard.repo, "main").state == "paused"
 
     resume(yard.site, yard.agent("pat"), "it was meant")
     assert yard.run() is None
@@ -340,7 +340,7 @@ def test_what_is_being_tested_cannot_be_taken_out_behind_the_back_of_the_queue(y
         if name == "tested":
             with pytest.raises(NotAllowed) as found:
                 bounce(
-                    yard.house.context,
+                    yard.repo,
                     None,
                     entry.id,
                     reason="taken out",

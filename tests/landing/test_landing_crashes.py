@@ -51,17 +51,17 @@ def yard(tmp_path: Path, repository: Path) -> Yard:
 
 def fill(yard: Yard) -> dict[str, str]:
     """Entries of every kind, and how each must end."""
-    house = yard.open()
+    repo = yard.open()
     try:
         return {
-            yard.enter(house, "one", {"one.txt": "one\n"}).id: "landed",
-            yard.enter_task(house, "two", {"two.txt": "two\n"}).id: "landed",
-            yard.enter(house, "red", {"red.txt": "red\n"}).id: "bounced",
-            yard.enter_task(house, "three", {"three.txt": "three\n"}).id: "landed",
-            yard.enter(house, "four", {"four.txt": "four\n"}).id: "landed",
+            yard.enter(repo, "one", {"one.txt": "one\n"}).id: "landed",
+            yard.enter_task(repo, "two", {"two.txt": "two\n"}).id: "landed",
+            yard.enter(repo, "red", {"red.txt": "red\n"}).id: "bounced",
+            yard.enter_task(repo, "three", {"three.txt": "three\n"}).id: "landed",
+            yard.enter(repo, "four", {"four.txt": "four\n"}).id: "landed",
         }
     finally:
-        house.close()
+        repo.close()
 
 
 @pytest.mark.promise(
@@ -144,9 +144,9 @@ def test_a_check_that_outlives_its_runner_does_not_meddle_with_the_next(
     gate, begun = tmp_path / "gate", tmp_path / "begun"
     os.mkfifo(gate)
     yard = Yard(repository, first=f"if mkdir {begun}; then read line < {gate}; echo late > README.md; fi")
-    house = yard.open()
-    landing = yard.enter(house, "one", {"one.txt": "one\n"})
-    house.close()
+    repo = yard.open()
+    landing = yard.enter(repo, "one", {"one.txt": "one\n"})
+    repo.close()
     pid = fork(lambda: run_queue(yard.repository))
     wait_until(begun.exists)
     os.kill(pid, signal.SIGKILL)
@@ -184,20 +184,20 @@ def test_a_stopped_runner_that_wakes_up_writes_nothing(yard: Yard, tmp_path: Pat
 
 def test_a_stopped_runner_cannot_bring_back_what_was_taken_out(yard: Yard) -> None:
     yard.branch("one", {"one.txt": "one\n"})
-    house = yard.open()
-    ann = join(house, "ann")
-    claim(house, ann, "one.txt")
-    landing = hand_in(house, ann, "one")
-    house.close()
+    repo = yard.open()
+    ann = join(repo, "ann")
+    claim(repo, ann, "one.txt")
+    landing = hand_in(repo, ann, "one")
+    repo.close()
     stop = kill_at("written", 1, signal.SIGSTOP)
     pid = fork(lambda: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
     try:
         wait_until(lambda: is_stopped(pid))
         # Whoever takes over finds the move, sees that it was not made, and is killed before it begins anew.
         wait_until(lambda: wait_for(fork(lambda: run_queue(yard.repository, kill_at("recovered", 1)))) < 0)
-        house = yard.open()
-        eject(house.site(), ann, landing.id, "wrong branch")
-        house.close()
+        repo = yard.open()
+        eject(repo.require_git(), ann, landing.id, "wrong branch")
+        repo.close()
     finally:
         os.kill(pid, signal.SIGCONT)
     assert wait_for(pid) == 1
@@ -206,11 +206,11 @@ def test_a_stopped_runner_cannot_bring_back_what_was_taken_out(yard: Yard) -> No
 
 
 def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
-    house = yard.open()
-    session = join(house, "ann")
+    repo = yard.open()
+    session = join(repo, "ann")
     yard.branch("one", {"one.txt": "one\n"})
-    claim(house, session, "one.txt")
-    house.close()
+    claim(repo, session, "one.txt")
+    repo.close()
 
     def die(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -225,14 +225,14 @@ def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
 
     assert killed_in("submit") == -signal.SIGKILL
     assert git_line(yard.repository, "for-each-ref", "refs/landlane/landing") != ""
-    house = yard.open()
-    assert list_landings(house.context, ()) == []
-    house.close()
+    repo = yard.open()
+    assert list_landings(repo, ()) == []
+    repo.close()
     assert run_queue(yard.repository) == ""
     assert git_line(yard.repository, "for-each-ref", "refs/landlane/landing") == ""
-    house = yard.open()
-    landing = hand_in(house, session, "one")
-    house.close()
+    repo = yard.open()
+    landing = hand_in(repo, session, "one")
+    repo.close()
     assert run_queue(yard.repository) == ""
     yard.check_end({landing.id: "landed"})
 
@@ -241,10 +241,10 @@ def test_land_killed_at_random_moments_enters_a_branch_once(yard: Yard) -> None:
     seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
-    house = yard.open()
-    ann = join(house, "ann")
-    claim(house, ann, "one.txt")
-    house.close()
+    repo = yard.open()
+    ann = join(repo, "ann")
+    claim(repo, ann, "one.txt")
+    repo.close()
     yard.branch("one", {"one.txt": "one\n"})
 
     def submit() -> None:
@@ -257,9 +257,9 @@ def test_land_killed_at_random_moments_enters_a_branch_once(yard: Yard) -> None:
         await_moment(chance.uniform(0, 0.15))
         os.kill(pid, signal.SIGKILL)
         wait_for(pid)
-    house = yard.open()
-    landing = hand_in(house, ann, "one")
-    house.close()
+    repo = yard.open()
+    landing = hand_in(repo, ann, "one")
+    repo.close()
     assert run_queue(yard.repository) == ""
     yard.check_end({landing.id: "landed"})
 
@@ -273,9 +273,9 @@ def await_moment(seconds: float) -> None:
 
 @pytest.mark.parametrize("name", ["refs/heads/main", "packed-refs", "index"])
 def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> None:
-    house = yard.open()
-    landing = yard.enter(house, "one", {"one.txt": "one\n"})
-    house.close()
+    repo = yard.open()
+    landing = yard.enter(repo, "one", {"one.txt": "one\n"})
+    repo.close()
     lock = yard.repository / ".git" / f"{name}.lock"
     lock.touch()
     os.utime(lock, (0, 0))
@@ -284,21 +284,21 @@ def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> 
 
 
 def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
-    house = yard.open()
-    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    repo = yard.open()
+    landing = yard.enter(repo, "one", {"one.txt": "one\n"})
     git_line(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
-    settling.tidy_pins(house.site(), settling.find_target(house.site().home, house.settings))
-    assert pins.list_submitted(house.site().home) == [landing.head]
-    house.close()
+    settling.tidy_pins(repo.require_git(), settling.find_target(repo.require_git().home, repo.settings))
+    assert pins.list_submitted(repo.require_git().home) == [landing.head]
+    repo.close()
 
 
 @pytest.mark.parametrize(
     "step", ["closing", "saved", "renamed", "forgotten", "removed", "unpinned", "closed"]
 )
 def test_a_runner_killed_while_it_closes_a_workspace_is_made_up_for(yard: Yard, step: str) -> None:
-    house = yard.open()
-    landing = yard.enter_task(house, "two", {"two.txt": "two\n"})
-    house.close()
+    repo = yard.open()
+    landing = yard.enter_task(repo, "two", {"two.txt": "two\n"})
+    repo.close()
 
     def work() -> None:
         close = functools.partial(settling.close_workspace, on_step=kill_at(step, 1))
@@ -307,15 +307,15 @@ def test_a_runner_killed_while_it_closes_a_workspace_is_made_up_for(yard: Yard, 
 
     assert wait_for(fork(work)) == -signal.SIGKILL
     assert run_queue(yard.repository) == ""
-    house = yard.open()
-    assert get_landing(house.context, landing.id).is_settled
-    house.close()
+    repo = yard.open()
+    assert get_landing(repo, landing.id).is_settled
+    repo.close()
     yard.check_end({landing.id: "landed"})
 
 
 def _entries(yard: Yard) -> list[str]:
-    house = yard.open()
+    repo = yard.open()
     try:
-        return [entry.hash for entry in read_entries(house.context)]
+        return [entry.hash for entry in read_entries(repo)]
     finally:
-        house.close()
+        repo.close()

@@ -60,7 +60,7 @@ def test_a_red_branch_goes_back_as_a_task_with_the_end_of_what_the_check_said(ya
     assert entry.reason == f"`{check}` ended with 3"
     assert len(entry.output) <= MOST_OUTPUT
     assert entry.output.endswith("the reason\n")
-    task = get_task(yard.house.context, entry.bounce_task)
+    task = get_task(yard.repo, entry.bounce_task)
     assert task.title.startswith("Mend one:")
     assert "the reason" in task.body
     assert head in task.body
@@ -307,9 +307,9 @@ def test_broken_settings_on_the_target_stop_the_queue_and_say_so(yard: Yard) -> 
     yard.configure("[]")
     yard.branch("one", {"b.txt": "b\n"})
     entry = yard.submit("one")
-    house = yard.house
+    repo = yard.repo
     yard.commit({"landlane.toml": "[landing\n"})
-    yard._house = house
+    yard._repo = repo
 
     stop = yard.run()
 

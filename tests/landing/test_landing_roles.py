@@ -104,11 +104,11 @@ class Plumber:
 
 def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
     """Enter a branch past all that judges before the queue does, as if those guards had fallen."""
-    context = yard.house.context
+    repo = yard.repo
     name = f"{branch}-author"
     paths = tuple(yard.changed(branch))
     yard.claim(name, *paths)  # before it has a role, which would refuse that
-    author = sessions.join(context, name, role=role, may_choose_role=True).session
+    author = sessions.join(repo, name, role=role, may_choose_role=True).session
     wish = Submission(
         branch=branch,
         head=git(yard.folder, "rev-parse", branch).strip(),
@@ -116,10 +116,10 @@ def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
         paths=paths,
         mergeable=frozenset(),
         subject="past the guards",
-        machine=context.processes.machine,
+        machine=repo.processes.machine,
         home=yard.site.common_dir,
     )
-    return submit(context, author, wish, yard.site.wall_ms())[0]
+    return submit(repo, author, wish, yard.site.wall_ms())[0]
 
 
 def refuse(yard: Yard, branch: str, role: str) -> NotAllowed:
@@ -171,7 +171,7 @@ def test_a_role_lands_what_is_its_own_and_nothing_else(yard: Yard, role: str) ->
     assert (landed.state, landed.role) == (LANDED, role), landed
     assert all(yard.at(path) == "good\n" for path in good)
     with pytest.raises(NotAllowed, match="no role decides"):
-        decide(yard.house.context, ann, landed.id, approve=True, wall_ms=0)
+        decide(yard.repo, ann, landed.id, approve=True, wall_ms=0)
 
 
 # -------------------------------------------------------------------------------------- tricks of git

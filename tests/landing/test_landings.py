@@ -39,31 +39,31 @@ def wish(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Subm
         paths=paths,
         mergeable=frozenset(),
         subject="Do it",
-        machine=agent.context.processes.machine,
+        machine=agent.repo.processes.machine,
         home="/home",
     )
     return replace(found, **more)
 
 
 def enter(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Landing:
-    return submit(agent.context, agent.session, wish(agent, *paths, branch=branch, **more), WALL)[0]
+    return submit(agent.repo, agent.session, wish(agent, *paths, branch=branch, **more), WALL)[0]
 
 
 def run_by(agent: Agent) -> RunnerLease:
-    lease = take_runner(agent.context, agent.session, "queue:main", MINUTE)
+    lease = take_runner(agent.repo, agent.session, "queue:main", MINUTE)
     assert isinstance(lease, RunnerLease)
     return lease
 
 
 def land(agent: Agent, lease: RunnerLease, *ids: str) -> list[Landing]:
-    landings.begin_testing(agent.context, lease, ids)
+    landings.begin_testing(agent.repo, lease, ids)
     done = [(landing_id, COMMIT, {}) for landing_id in ids]
-    return landing_ends.mark_landed(agent.context, lease, "main", done, COMMIT, WALL)
+    return landing_ends.mark_landed(agent.repo, lease, "main", done, COMMIT, WALL)
 
 
 def bounce(agent: Agent, lease: RunnerLease | None, landing_id: str) -> Landing:
     return landing_ends.bounce(
-        agent.context, lease, landing_id, reason="red", code="CHECK_FAILED", hint="mend it", wall_ms=WALL
+        agent.repo, lease, landing_id, reason="red", code="CHECK_FAILED", hint="mend it", wall_ms=WALL
     )
 
 
@@ -95,11 +95,11 @@ def test_landing_ends_claims_and_tells_who_shares_them(site: Site) -> None:
 
     assert (landed.state, landed.commit) == ("landed", COMMIT)
     assert [(claim.pattern, claim.agent) for claim in site.claims()] == [("LOG", "bob")]
-    assert take_notices(bob.context, bob.session.id) == [
+    assert take_notices(bob.repo, bob.session.id) == [
         f"L1 of ann landed as {COMMIT[:12]} and changed LOG: read it again"
     ]
-    assert take_notices(bob.context, bob.session.id) == []
-    assert landings.get_queue(ann.context, "main").tip == COMMIT
+    assert take_notices(bob.repo, bob.session.id) == []
+    assert landings.get_queue(ann.repo, "main").tip == COMMIT
 
 
 def test_a_runner_that_was_overtaken_writes_nothing(site: Site) -> None:
@@ -111,16 +111,16 @@ def test_a_runner_that_was_overtaken_writes_nothing(site: Site) -> None:
     new = run_by(bob)
 
     for step in (
-        lambda: landings.begin_testing(ann.context, old, ["L1"]),
+        lambda: landings.begin_testing(ann.repo, old, ["L1"]),
         lambda: land(ann, old, "L1"),
         lambda: bounce(ann, old, "L1"),
-        lambda: landings.put_back(ann.context, old, ["L1"], "again"),
-        lambda: landings.hold(ann.context, old, "L1", "a gate"),
-        lambda: landings.change_queue(ann.context, old, "main", "moving", move={}),
+        lambda: landings.put_back(ann.repo, old, ["L1"], "again"),
+        lambda: landings.hold(ann.repo, old, "L1", "a gate"),
+        lambda: landings.change_queue(ann.repo, old, "main", "moving", move={}),
     ):
         with pytest.raises(Stale):
             step()
-    assert landings.get_landing(ann.context, "L1").state == "queued"
+    assert landings.get_landing(ann.repo, "L1").state == "queued"
     assert land(bob, new, "L1")[0].state == "landed"
 
 
@@ -134,7 +134,7 @@ def test_an_entry_ends_once(site: Site) -> None:
     assert land(ann, lease, "L1") == []
     with pytest.raises(NotAllowed, match="L1 is landed already"):
         bounce(ann, lease, "L1")
-    assert landings.get_queue(ann.context, "main").landed == 1
+    assert landings.get_queue(ann.repo, "main").landed == 1
 
 
 def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
@@ -144,7 +144,7 @@ def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
 
     ended = bounce(ann, run_by(ann), "L1")
 
-    task = get_task(ann.context, ended.bounce_task)
+    task = get_task(ann.repo, ended.bounce_task)
     assert (task.state, task.next_action) == ("ready", "mend it")
     assert ann.holds() == ["a"]
     assert [claim.agent for claim in site.claims()] == ["ann"]
@@ -152,19 +152,19 @@ def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
 
 def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(site: Site) -> None:
     ann = site.agent("ann")
-    add_task(ann.context, None, NewTask(title="Write a"))
+    add_task(ann.repo, None, NewTask(title="Write a"))
     ann.take("a")
     enter(ann, "a", task="T1")
 
     ended = bounce(ann, run_by(ann), "L1")
 
     assert ended.bounce_task == "T2"
-    assert "It was for T1." in get_task(ann.context, "T2").body
+    assert "It was for T1." in get_task(ann.repo, "T2").body
 
 
 def test_a_role_must_be_that_of_the_task(site: Site) -> None:
     ann, tess = site.agent("ann"), site.agent("tess", role="refactor")
-    add_task(ann.context, None, NewTask(title="Test a", role="refactor"))
+    add_task(ann.repo, None, NewTask(title="Test a", role="refactor"))
     ann.take("a")
     tess.take("b")
 
@@ -187,21 +187,21 @@ def test_what_is_submitted_is_judged_again_in_the_store(site: Site) -> None:
     with pytest.raises(Held) as told:
         enter(bob, "a", branch="two")
     assert "L1: one of ann" in told.value.hint
-    assert landings.list_landings(ann.context)[0].id == "L1"
+    assert landings.list_landings(ann.repo)[0].id == "L1"
 
 
 def test_a_person_decides_once_about_one_head(site: Site) -> None:
     ann, pat = site.agent("ann"), site.agent("pat")
     ann.take("a")
     enter(ann, "a", gate="it changes a")
-    context, session = pat.context, pat.session
+    repo, session = pat.repo, pat.session
 
     with pytest.raises(Stale, match="L1 is at 111111111111, not at 999"):
-        landing_ends.decide(context, session, "L1", approve=True, wall_ms=WALL, head="999")
-    done = landing_ends.decide(context, session, "L1", approve=True, wall_ms=WALL, head="111")
+        landing_ends.decide(repo, session, "L1", approve=True, wall_ms=WALL, head="999")
+    done = landing_ends.decide(repo, session, "L1", approve=True, wall_ms=WALL, head="111")
     assert (done.state, done.approved_by, done.approved_head) == ("queued", "pat", HEAD)
     with pytest.raises(NotAllowed, match="it does not wait for a person"):
-        landing_ends.decide(context, session, "L1", approve=False, wall_ms=WALL, why="no")
+        landing_ends.decide(repo, session, "L1", approve=False, wall_ms=WALL, why="no")
 
 
 def test_two_who_submit_the_same_branch_at_once_are_one_entry(live_site: Site) -> None:
@@ -210,13 +210,13 @@ def test_two_who_submit_the_same_branch_at_once_are_one_entry(live_site: Site) -
     running = [Background(lambda one=one: enter(one, "a")) for one in agents]
 
     assert {one.result().id for one in running} == {"L1"}
-    assert len(landings.list_landings(agents[0].context)) == 1
+    assert len(landings.list_landings(agents[0].repo)) == 1
 
 
 def test_there_is_no_such_entry(site: Site) -> None:
     ann = site.agent("ann")
     with pytest.raises(Malformed, match="there is no landing 'L9'"):
-        landings.get_landing(ann.context, "L9")
+        landings.get_landing(ann.repo, "L9")
     with pytest.raises(Malformed):
         bounce(ann, None, "L9")
 
@@ -230,16 +230,16 @@ def test_entries_and_queues_are_built_anew_from_the_journal(site: Site) -> None:
     lease = run_by(ann)
     land(ann, lease, "L1")
     bounce(ann, lease, "L2")
-    before = [as_dict(one) for one in landings.list_landings(ann.context, ())]
-    queue = landings.get_queue(ann.context, "main")
-    with opened(site) as house:
-        house.settle(wait_seconds=5.0)
-        folder, repository_id = house.folder, house.store.repository
+    before = [as_dict(one) for one in landings.list_landings(ann.repo, ())]
+    queue = landings.get_queue(ann.repo, "main")
+    with opened(site) as repo:
+        repo.settle(wait_seconds=5.0)
+        folder, repository_id = repo.state_folder, repo.store.repository
     site.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    after = site.context()
+    after = site.repo()
     assert [as_dict(one) for one in landings.list_landings(after, ())] == before
     assert replace(landings.get_queue(after, "main"), tests=0) == replace(queue, tests=0)
     assert {claim.agent for claim in site.claims()} == {"ann", "landing-L3"}
@@ -256,14 +256,14 @@ def test_whose_own_work_landed_with_it_need_not_hear_of_it(site: Site) -> None:
 
     assert site.claims() == []
     for agent in (ann, bob):
-        assert take_notices(agent.context, agent.session.id) == []
+        assert take_notices(agent.repo, agent.session.id) == []
 
 
 def test_what_was_claimed_for_a_task_with_a_review_does_not_land_under_another_name(site: Site) -> None:
     ann = site.agent("ann")
     for title, path, labels in (("Pay", "pay", ("review:1",)), ("Say", "say", ())):
-        add_task(ann.context, ann.session, NewTask(title=title, paths=(path,), labels=labels))
-        next_task(ann.context, ann.session)
+        add_task(ann.repo, ann.session, NewTask(title=title, paths=(path,), labels=labels))
+        next_task(ann.repo, ann.session)
     with pytest.raises(NotAllowed) as refused:
         enter(ann, "pay", "say")
     assert (refused.value.code, refused.value.facts["task"]) == ("REVIEW_NEEDED", "T1")

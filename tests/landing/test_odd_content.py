@@ -50,16 +50,16 @@ def test_a_name_that_is_no_text_needs_a_wider_claim(yard: Yard) -> None:
     with pytest.raises(NotAllowed) as told:
         yard.enter("one")
     assert told.value.hint.startswith("landlane claim 'd/**'")
-    context = yard.house.context
-    wide = claims.make_request(context, (context.repository.pattern_of("d/**", "glob"),))
-    claims.take(context, yard.agent("ann"), wide)
+    repo = yard.repo
+    wide = claims.make_request(repo, (repo.git.pattern_of("d/**", "glob"),))
+    claims.take(repo, yard.agent("ann"), wide)
     first, second = yard.enter("one"), yard.enter("two")
 
     assert yard.run() is None
 
     assert (yard.look(first).state, yard.look(second).state) == ("landed", "bounced")
     assert (yard.folder / name).read_text() == "one\n"
-    assert get_task(context, yard.look(second).bounce_task).state == "ready"
+    assert get_task(repo, yard.look(second).bounce_task).state == "ready"
 
 
 def test_odd_names_that_conflict_are_named(yard: Yard) -> None:

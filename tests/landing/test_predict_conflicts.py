@@ -86,9 +86,9 @@ def test_a_conflict_with_the_target_comes_last(yard: Yard) -> None:
 def test_what_has_landed_is_not_open(yard: Yard) -> None:
     yard.configure("[]", 'style = "squash"\n')
     yard.branch("landlane/T1-1/work", {"a": "one\n"})
-    added = add_task(yard.house.context, None, NewTask(title="Write a"))
+    added = add_task(yard.repo, None, NewTask(title="Write a"))
     assert isinstance(added, Added)
-    next_task(yard.house.context, yard.agent("ann"))
+    next_task(yard.repo, yard.agent("ann"))
     yard.submit("landlane/T1-1/work")
     assert yard.run() is None
     assert git(yard.folder, "branch", "--list", "landlane/*") != ""

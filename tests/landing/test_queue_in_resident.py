@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.landing import wait as waiting
 from landlane.landing.queue import drain
 from landlane.landing.records import list_landings
@@ -56,11 +56,11 @@ def land(yard: Yard, shell: Shell, name: str, *more: str) -> str:
 
 
 def states(shell: Shell) -> dict[str, str]:
-    house = open_house(str(shell.folder))
+    repo = open_repository(str(shell.folder))
     try:
-        return {one.id: one.state for one in list_landings(house.context, ())}
+        return {one.id: one.state for one in list_landings(repo, ())}
     finally:
-        house.close()
+        repo.close()
 
 
 def residents(yard: Yard) -> list[int]:
@@ -157,12 +157,12 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     monkeypatch.setenv("LANDLANE_SESSION", "s-aaaaaaaaaa")
     monkeypatch.setenv("LANDLANE_AGENT", "ann")
     monkeypatch.setenv("LANDLANE_GIT_LOCK", "1:/x")
-    house = yard.open()
+    repo = yard.open()
     monkeypatch.setenv("GIT_DIR", "/x")
-    log = Path(house.folder) / "resident.log"
+    log = Path(repo.state_folder) / "resident.log"
     log.write_text("x" * 1_500_000)
-    assert resident.start_queue_runner(house.site()) == ""
-    house.close()
+    assert resident.start_queue_runner(repo.require_git()) == ""
+    repo.close()
     wait_until(seen.exists)
     said = seen.read_text()
     assert "LANDLANE" not in said
@@ -174,19 +174,19 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
 def test_what_was_submitted_while_the_runner_let_go_is_not_left_behind(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = yard.open()
-    yard.enter(house, "one", {"one.txt": "one"})
+    repo = yard.open()
+    yard.enter(repo, "one", {"one.txt": "one"})
     late = iter([("two", {"two.txt": "two"})])
 
     def drain_then_submit(runner: QueueRunner) -> LandlaneError | None:
         stop = drain(runner)
         for name, files in late:
-            yard.enter(house, name, files)  # its resident finds the queue being run, and ends
+            yard.enter(repo, name, files)  # its resident finds the queue being run, and ends
         return stop
 
     monkeypatch.setattr(waiting, "drain", drain_then_submit)
-    assert waiting.run_until(house.site(), "resident", is_drained=True) is None
-    house.close()
+    assert waiting.run_until(repo.require_git(), "resident", is_drained=True) is None
+    repo.close()
     yard.check_end({"L1": "landed", "L2": "landed"})
 
 
@@ -208,9 +208,9 @@ def test_who_waited_for_its_own_entry_leaves_the_rest_to_the_resident(yard: Yard
 
 
 def test_waiting_for_a_stuck_runner_ends(yard: Yard, shell: Shell) -> None:
-    house = yard.open()
-    yard.enter(house, "one", {"one.txt": "one"})
-    house.close()
+    repo = yard.open()
+    yard.enter(repo, "one", {"one.txt": "one"})
+    repo.close()
     pid = fork(lambda: run_queue(yard.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=600_000))
     wait_until(lambda: is_stopped(pid))
     try:
@@ -225,9 +225,9 @@ def test_waiting_for_a_stuck_runner_ends(yard: Yard, shell: Shell) -> None:
 
 
 def test_land_and_wait_takes_over_from_a_runner_that_is_silent(yard: Yard, shell: Shell) -> None:
-    house = yard.open()
-    yard.enter(house, "one", {"one.txt": "one"})
-    house.close()
+    repo = yard.open()
+    yard.enter(repo, "one", {"one.txt": "one"})
+    repo.close()
     pid = fork(lambda: run_queue(yard.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=LEASE_MS))
     wait_until(lambda: is_stopped(pid))
     try:

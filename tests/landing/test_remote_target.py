@@ -21,8 +21,8 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.app.open import House
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.slow]
 
@@ -45,19 +45,19 @@ def yard(repository: Path, remote: Path) -> Yard:
 
 
 def enter(yard: Yard, *names: str) -> list[Landing]:
-    house = yard.open()
+    repo = yard.open()
     try:
-        return [yard.enter(house, name, {f"{name}.txt": name}) for name in names]
+        return [yard.enter(repo, name, {f"{name}.txt": name}) for name in names]
     finally:
-        house.close()
+        repo.close()
 
 
 def check_history(yard: Yard, remote: Path, extra: int = 0) -> None:
     """The remote has exactly what the queue says, each once; and what it has was tested."""
-    house = yard.open()
-    landed = [one for one in list_landings(house.context, ()) if one.state == "landed"]
-    assert not get_queue(house.context, "main").move
-    house.close()
+    repo = yard.open()
+    landed = [one for one in list_landings(repo, ()) if one.state == "landed"]
+    assert not get_queue(repo, "main").move
+    repo.close()
     lines = git_line(remote, "log", "--first-parent", "--format=%H %P", f"{yard.start}..main").splitlines()
     merged = {line.split()[0]: line.split()[2] for line in lines if len(line.split()) == 3}
     assert merged == {one.commit: one.head for one in landed}
@@ -205,9 +205,9 @@ def test_a_push_that_comes_too_late_moves_nothing(yard: Yard, remote: Path) -> N
     check_history(yard, remote)
 
 
-def lease_end(house: House) -> int:
+def lease_end(repo: Repository) -> int:
     """The end of the lease of whoever runs the queue."""
-    row = house.store.view(lambda reading: reading.one("runner_lock", name=queue_name("main")))
+    row = repo.store.view(lambda snapshot: snapshot.one("runner_lock", name=queue_name("main")))
     assert row is not None
     return int(row["until"])
 
@@ -217,11 +217,11 @@ def test_a_slow_push_keeps_its_lease(yard: Yard, remote: Path) -> None:
     slow = Slow(remote)
     pid = fork(lambda: run_queue(yard.repository, lease_ms=LEASE_MS))
     wait_until(slow.begun.exists)
-    house = yard.open()
-    now = house.store.view(lambda reading: reading.now)
+    repo = yard.open()
+    now = repo.store.view(lambda snapshot: snapshot.now)
     # The lease that it had now has ended by the time it is renewed so far.
-    wait_until(lambda: lease_end(house) > now + 2 * LEASE_MS)
-    house.close()
+    wait_until(lambda: lease_end(repo) > now + 2 * LEASE_MS)
+    repo.close()
     assert run_queue(yard.repository) == "busy"
     slow.let_go()
     assert wait_for(pid) == 0
@@ -289,9 +289,9 @@ def test_a_rewound_branch_pauses_the_queue_until_a_person_has_looked(yard: Yard,
         assert run_queue(yard.repository) == "QUEUE_PAUSED"
         assert git_line(remote, "rev-parse", "main") == yard.start
         assert yard.look(landing).state == "queued"
-    house = yard.open()
-    resume(house.site(), join(house, "ann"), "it was meant")
-    house.close()
+    repo = yard.open()
+    resume(repo.require_git(), join(repo, "ann"), "it was meant")
+    repo.close()
     assert run_queue(yard.repository) == ""
     assert yard.look(landing).commit == git_line(remote, "rev-parse", "main")
 
@@ -316,9 +316,9 @@ def test_a_checkout_with_something_of_its_own_is_left_alone_with_a_note(
 
 
 def test_a_file_in_no_commit_is_not_replaced_by_a_folder(yard: Yard, remote: Path) -> None:
-    house = yard.open()
-    landing = yard.enter(house, "one", {"notes/b.md": "theirs"})
-    house.close()
+    repo = yard.open()
+    landing = yard.enter(repo, "one", {"notes/b.md": "theirs"})
+    repo.close()
     (yard.repository / "notes").write_text("mine")
 
     assert run_queue(yard.repository) == ""
@@ -373,12 +373,12 @@ def test_a_checkout_that_a_killed_git_left_half_way_is_brought_to_its_end(yard: 
     from landlane.landing.forward_checkouts import forward_checkouts
 
     enter(yard, "one", "two")
-    house = yard.open()
-    target = find_target(house.site().home, house.settings)
+    repo = yard.open()
+    target = find_target(repo.require_git().home, repo.settings)
     assert wait_for(fork(lambda: run_queue(yard.repository, kill_at("moved", 1)))) == -signal.SIGKILL
     after = git_line(remote, "rev-parse", "main")
     (yard.repository / "one.txt").write_text("one")  # as far as it came
-    assert forward_checkouts(house.site().home, target, yard.start, after) == []
-    house.close()
+    assert forward_checkouts(repo.require_git().home, target, yard.start, after) == []
+    repo.close()
     assert git_line(yard.repository, "rev-parse", "HEAD") == after
     assert git_line(yard.repository, "status", "--porcelain") == ""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.repair_config import prepare_git
 from landlane.claims import take as claims
 from landlane.claims.refusal_model import Refused
 from landlane.errors import Held, LandlaneError, NotAllowed
@@ -15,6 +16,7 @@ from landlane.journal.read import read_entries
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import leave
 from landlane.tasks.add import Added, add_task
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.tasks.read import get_task
@@ -115,7 +117,7 @@ def test_settings_in_the_checkout_of_an_author_open_no_door(yard: Yard, text: st
     yard.branch("one", {"secret/a": "x", "b": "x"})
     yard.claim("ann", "secret/a", "b")
     (yard.folder / "landlane.toml").write_text(text)
-    yard._house = None
+    yard._repo = None
 
     assert yard.enter("one").state == "held"
 
@@ -203,7 +205,7 @@ def test_the_entry_holds_the_claims_when_the_author_leaves(yard: Yard) -> None:
     yard.configure()
     yard.branch("one", {"a.txt": "x"})
     entry = yard.submit("one")
-    leave(yard.house.context, yard.agent("ann"))
+    leave(yard.repo, yard.agent("ann"))
     assert yard.holders() == {"a.txt": "landing-L1"}
 
     rival = yard.claim("bob", "a.txt")
@@ -247,7 +249,7 @@ def test_a_bounce_frees_the_claims_of_an_author_who_left(yard: Yard) -> None:
     yard.configure('["test ! -e bad"]')
     yard.branch("one", {"bad": "x"})
     yard.submit("one")
-    leave(yard.house.context, yard.agent("ann"))
+    leave(yard.repo, yard.agent("ann"))
     assert yard.run() is None
 
     assert yard.states() == {"one": "bounced"}
@@ -259,28 +261,26 @@ def test_claims_end_with_the_commit_that_landed(yard: Yard) -> None:
     yard.branch("one", {"src/a": "x"})
     yard.branch("two", {"src/b": "x"})
     yard.claim("ann", "lib")
-    context = yard.house.context
-    wide = claims.make_request(context, (context.repository.pattern_of("src/**", "glob"),))
-    claims.take(context, yard.agent("ann"), wide)
+    repo = yard.repo
+    wide = claims.make_request(repo, (repo.git.pattern_of("src/**", "glob"),))
+    claims.take(repo, yard.agent("ann"), wide)
     first, second = yard.enter("one"), yard.enter("two")
-    ended = [entry for entry in read_entries(context) if entry.kind == "claim.released"]
+    ended = [entry for entry in read_entries(repo) if entry.kind == "claim.released"]
     assert not ended, "the author goes on with what it holds"
 
     assert yard.run() is None
 
     assert yard.holders() == {"lib": "ann"}, "what has nothing to do with it stays"
-    commits = {
-        entry.facts().get("commit") for entry in read_entries(context) if entry.kind == "claim.released"
-    }
+    commits = {entry.facts().get("commit") for entry in read_entries(repo) if entry.kind == "claim.released"}
     assert commits == {yard.look(first).commit, yard.look(second).commit}
 
 
 def test_a_task_must_be_proved_on_exactly_this_head(yard: Yard) -> None:
     yard.configure()
-    context = yard.house.context
-    added = add_task(context, None, NewTask(title="Write a", paths=("a.txt",), check="test -e a.txt"))
+    repo = yard.repo
+    added = add_task(repo, None, NewTask(title="Write a", paths=("a.txt",), check="test -e a.txt"))
     assert isinstance(added, Added)
-    taken = next_task(context, yard.agent("ann"))
+    taken = next_task(repo, yard.agent("ann"))
     branch = added.task.id
     name = f"landlane/{branch}-1/work"
 
@@ -295,21 +295,21 @@ def test_a_task_must_be_proved_on_exactly_this_head(yard: Yard) -> None:
     assert (entry.task, entry.attempt) == (branch, 1)
     assert yard.holders() == {"a.txt": "landing-L1"}, "the claims of the task went over to the entry"
     assert yard.run() is None
-    assert get_task(context, branch).state == "done"
+    assert get_task(repo, branch).state == "done"
     assert taken is not None
 
 
 def test_a_bounced_task_is_its_authors_again_with_claims_and_reason(yard: Yard) -> None:
     yard.configure('["seq 5000; test ! -e a.txt"]')
-    context = yard.house.context
-    add_task(context, None, NewTask(title="Write a", paths=("a.txt",)))
-    next_task(context, yard.agent("ann"))
+    repo = yard.repo
+    add_task(repo, None, NewTask(title="Write a", paths=("a.txt",)))
+    next_task(repo, yard.agent("ann"))
     yard.branch("landlane/T1-1/work", {"a.txt": "x"})
     yard.enter("landlane/T1-1/work")
 
     assert yard.run() is None
 
-    task = get_task(context, "T1")
+    task = get_task(repo, "T1")
     assert (task.state, task.owner, task.failures) == ("reported", "ann", 1)
     assert task.why.startswith("L1 bounced: `seq 5000; test ! -e a.txt` ended with 1")
     assert task.why.endswith("5000\n"), "the end of what was said"
@@ -319,16 +319,16 @@ def test_a_bounced_task_is_its_authors_again_with_claims_and_reason(yard: Yard) 
 
 def test_a_bounced_task_of_somebody_who_left_is_anybodys(yard: Yard) -> None:
     yard.configure('["test ! -e a.txt"]')
-    context = yard.house.context
-    add_task(context, None, NewTask(title="Write a", paths=("a.txt",)))
-    next_task(context, yard.agent("ann"))
+    repo = yard.repo
+    add_task(repo, None, NewTask(title="Write a", paths=("a.txt",)))
+    next_task(repo, yard.agent("ann"))
     yard.branch("landlane/T1-1/work", {"a.txt": "x"})
     yard.enter("landlane/T1-1/work")
-    leave(context, yard.agent("ann"))
+    leave(repo, yard.agent("ann"))
 
     assert yard.run() is None
 
-    assert get_task(context, "T1").state == "ready"
+    assert get_task(repo, "T1").state == "ready"
     assert yard.holders() == {}
 
 
@@ -339,9 +339,9 @@ def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
     git(there, "checkout", "--quiet", "one")
     (there / "draft").write_text("x")
     yard.claim("ann", "a.txt")
-    with closing(open_house(str(there))) as house:
-        site = house.site(yard.notes.append)
-        submit_branch(site, yard.agent("ann"), house.witness(), "", "", is_shared=False)
+    with closing(open_repository(str(there))) as repo:
+        site = prepare_git(repo, yard.notes.append)
+        submit_branch(site, yard.agent("ann"), GitWitness(repo), "", "", is_shared=False)
 
     assert yard.notes == ["only what is committed is submitted; not draft"]
 
@@ -349,12 +349,12 @@ def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
 def test_a_branch_of_hundreds_of_files_is_held_by_the_claim_of_its_author(yard: Yard) -> None:
     yard.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n[claims]\nfree = ['docs/**']\n")
     yard.branch("one", {f"src/{number % 40}/f{number}": "x" for number in range(500)})
-    context = yard.house.context
-    wide = claims.make_request(context, (context.repository.pattern_of("src/**", "glob"),))
-    claims.take(context, yard.agent("ann"), wide)
+    repo = yard.repo
+    wide = claims.make_request(repo, (repo.git.pattern_of("src/**", "glob"),))
+    claims.take(repo, yard.agent("ann"), wide)
 
     yard.enter("one")
-    leave(context, yard.agent("ann"))
+    leave(repo, yard.agent("ann"))
 
     assert yard.holders() == {"src/**": "landing-L1"}
     assert yard.run() is None

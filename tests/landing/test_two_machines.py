@@ -81,26 +81,26 @@ def stand(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def enter(machine: Machine, name: str) -> Landing:
-    house = machine.open()
+    repo = machine.open()
     try:
-        return machine.enter_task(house, name, {f"{name}.txt": name})
+        return machine.enter_task(repo, name, {f"{name}.txt": name})
     finally:
-        house.close()
+        repo.close()
 
 
 def workspaces(machine: Machine) -> list[str]:
-    house = machine.open()
+    repo = machine.open()
     try:
-        return [one.branch for one in list_workspaces(house.context)]
+        return [one.branch for one in list_workspaces(repo)]
     finally:
-        house.close()
+        repo.close()
 
 
 def check_history(machine: Machine, remote: Path) -> None:
     """The remote's branch is exactly what the queue says, in its order."""
-    house = machine.open()
-    landed = [one for one in list_landings(house.context, ()) if one.state == "landed"]
-    house.close()
+    repo = machine.open()
+    landed = [one for one in list_landings(repo, ()) if one.state == "landed"]
+    repo.close()
     lines = git_line(remote, "log", "--first-parent", "--reverse", "--format=%H %P", f"{machine.start}..main")
     merged = [(line.split()[0], line.split()[2]) for line in lines.splitlines()]
     by_commit = {one.commit: one.head for one in landed}
@@ -157,9 +157,9 @@ def test_what_bounces_on_one_machine_is_kept_on_the_other(
 ) -> None:
     north, south = machines
     stand(north)
-    house = north.open()
-    red = north.enter(house, "red", {"red.txt": "red"})
-    house.close()
+    repo = north.open()
+    red = north.enter(repo, "red", {"red.txt": "red"})
+    repo.close()
     git_line(north.repository, "branch", "-D", "red")
     stand(south)
     assert run_queue(south.repository) == ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.clients import hook_command as commands
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.registry import setup_of
@@ -524,9 +524,9 @@ def test_what_is_ignored_already_is_not_excluded_again(repository: Path) -> None
 @pytest.fixture
 def equipped(repository: Path) -> Iterator[tuple[Path, Any]]:
     install(repository, "claude", "copilot")
-    house = open_house(str(repository))
-    yield repository, house.site()
-    house.close()
+    repo = open_repository(str(repository))
+    yield repository, repo.require_git()
+    repo.close()
 
 
 def test_another_checkout_gets_the_same_hooks_and_stays_clean(

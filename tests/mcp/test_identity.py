@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import landlane
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.sessions.join import join
 from landlane.sessions.tool_calls import announce_call, announced_calls
 from tests.mcp.speaking import Speaker
@@ -93,9 +93,9 @@ def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path,
     tell_hook(repository, "SessionStart", "main-1", source="startup")
     announce(repository, "main-1", "call_1", agent="sub-7")
     announce(repository, "main-1", "call_2")
-    house = open_house(str(repository))  # another client, whose calls are numbered alike
-    announce_call(house.context, join(house.context, "other").session.id, "call_1", "mcp__landlane__claim")
-    house.close()
+    repo = open_repository(str(repository))  # another client, whose calls are numbered alike
+    announce_call(repo, join(repo, "other").session.id, "call_1", "mcp__landlane__claim")
+    repo.close()
     with Speaker(repository) as speaker:
         assert claim_as(speaker, "a", **{key: "call_1"}) == "claude-main1.sub7"
         assert claim_as(speaker, "b", **{key: "call_2"}) == "claude-main1"
@@ -119,6 +119,6 @@ def test_tools_of_other_servers_are_not_written_down(repository: Path) -> None:
     tell_hook(
         repository, "PreToolUse", "main-1", tool_name="mcp__browser__open", tool_input={}, tool_use_id="1"
     )
-    house = open_house(str(repository))
-    assert announced_calls(house.context) == []
-    house.close()
+    repo = open_repository(str(repository))
+    assert announced_calls(repo) == []
+    repo.close()

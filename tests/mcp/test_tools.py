@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.gates.decide import answer
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
@@ -134,10 +134,10 @@ def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
         assert (asked["task"]["state"], asked["task"]["owner"]) == ("waiting_for_person", "ann")
         assert ann.call("next")["code"] == "NO_TASK"
         assert ann.call("ask", task=task, question="red or blue?", kind="taste")["gate"]["id"] == "G1"
-        house = open_house(str(repository))
-        person = join(house.context, "pat", kind="person").session
-        answer(house.context, person, "G1", approve=True, why="blue")
-        house.close()
+        repo = open_repository(str(repository))
+        person = join(repo, "pat", kind="person").session
+        answer(repo, person, "G1", approve=True, why="blue")
+        repo.close()
         told = ann.call("ask", task=task, question="red or blue?", kind="taste")
         assert (told["gate"]["state"], told["gate"]["answer"]) == ("approved", "blue")
         assert told["task"]["state"] == "active"
@@ -178,8 +178,8 @@ def test_the_tools_are_few_and_say_what_they_only_read(repository: Path) -> None
     names = [tool["name"] for tool in tools]
     assert names == [tool["name"] for tool in TOOLS]
     assert len(names) <= 10
-    reading = {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]}
-    assert reading == {"status", "journal"}
+    snapshot = {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]}
+    assert snapshot == {"status", "journal"}
     assert all(tool["outputSchema"]["required"] == ["ok"] for tool in tools)
     # About four characters make a token; what a client adds around them is its own.
     assert (len(json.dumps(tools)) + len(INSTRUCTIONS)) / 3.5 < 2_500

@@ -31,7 +31,7 @@ SETTINGS = Settings(numbers={"migration": NumberSettings(path="migrations/{n}_*.
 
 
 def enter(agent: Agent, text: str = PLAN, *, force: bool = False) -> Entered:
-    return plans.enter_plan(agent.context, agent.session, read_plan(text, "plan.md"), force=force)
+    return plans.enter_plan(agent.repo, agent.session, read_plan(text, "plan.md"), force=force)
 
 
 def befores(entered: Entered) -> dict[str, set[str]]:
@@ -140,7 +140,7 @@ def test_paths_count_from_the_root(site: Site) -> None:
 def test_a_task_that_was_dropped_holds_up_only_those_who_named_it(site: Site) -> None:
     ann = site.agent("ann")
     enter(ann, "# P\n- [ ] A (path: a)\n")
-    tasks.drop_task(ann.context, ann.session, "T1", "not needed")
+    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
 
     entered = enter(ann, "# P\n- [ ] A (path: a)\n- [ ] B (path: a)\n")
     assert [task.state for task in entered.tasks] == ["dropped", "ready"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.cli import resident as command
 from landlane.cli.sandboxed.serve import refusal_of
 from landlane.cli.specs.table import COMMANDS
@@ -485,15 +485,15 @@ def test_entries_that_nobody_runs_are_run_once(repository: Path, monkeypatch: py
     yard = Yard(repository)
     settings = repository / "landlane.toml"
     settings.write_text(settings.read_text().replace("resident = false", "resident = true"))
-    house = open_house(str(repository))
-    yard.enter(house, "one", {"one.txt": "one"})
+    repo = open_repository(str(repository))
+    yard.enter(repo, "one", {"one.txt": "one"})
     started: list[object] = []
     monkeypatch.setattr(command, "start_queue_runner", started.append)
     monkeypatch.setattr(command, "_QUEUE_SECONDS", -1.0)
-    houses = command.Houses(house.folder)
+    houses = command.Houses(repo.state_folder)
     assert [houses.keep_up(), houses.keep_up()] == ["", ""]
     assert len(started) == 1
-    yard.enter(house, "two", {"two.txt": "two"})
+    yard.enter(repo, "two", {"two.txt": "two"})
     assert houses.keep_up() == ""
     assert len(started) == 2
-    house.close()
+    repo.close()

@@ -20,6 +20,7 @@ from landlane.settings.model import ReviewSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
 from landlane.tasks import evidence, finish, read
+from landlane.tasks.git_evidence import GitWitness
 from landlane.testing.repositories import git
 from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, Background, opened
 from tests.support.work_queue import add, state, take, take_nothing
@@ -36,12 +37,12 @@ def submit(
     author: Agent, *names: str, count: int = 1, decider: str = "", head: str = HEAD, title: str = "Dates"
 ) -> Review:
     """A task with a path, taken, reported, and under review."""
-    if not read.list_tasks(author.context):
+    if not read.list_tasks(author.repo):
         add(author, title, paths=["src/dates.py"], kind="code")
         take(author)
-    finish.report_done(author.context, author.session, "T1")
+    finish.report_done(author.repo, author.session, "T1")
     step = make_step(count, names, decider)
-    return reviews.begin_review(author.context, author.session, "T1", head, step)
+    return reviews.begin_review(author.repo, author.session, "T1", head, step)
 
 
 def say(
@@ -50,7 +51,7 @@ def say(
     given = [dict(zip(("path", "line", "severity", "text"), one, strict=True)) for one in findings]
     summary = summary or ("" if verdict == "approve" else f"{agent.name} is not content")
     return reviews.give_verdict(
-        agent.context, agent.session, review, verdict=verdict, findings=given, summary=summary
+        agent.repo, agent.session, review, verdict=verdict, findings=given, summary=summary
     )
 
 
@@ -69,7 +70,7 @@ def test_reviewers_get_tasks_of_their_own_at_the_same_time_on_one_commit(site: S
     assert {one.kind, one.role, one.lineage, other.lineage} == {"review", "T1"}
     assert HEAD in one.body
     assert HEAD in other.body
-    task = read.get_task(ann.context, "T1")
+    task = read.get_task(ann.repo, "T1")
     assert (task.state, task.owner, task.head) == ("review", "ann", HEAD)
     assert holders(site) == ["review-V1"]
 
@@ -81,13 +82,13 @@ def test_all_approve_and_the_author_goes_on_with_its_claims(site: Site) -> None:
 
     assert say(cid, "approve").state == "approved"
 
-    task = read.get_task(ann.context, "T1")
+    task = read.get_task(ann.repo, "T1")
     assert (task.state, task.owner, task.head) == ("reported", "ann", HEAD)
     assert holders(site) == ["ann"]
-    look = ann.context.store.view
+    look = ann.repo.store.view
     assert look(lambda it: reviews.is_approved(it, task, HEAD))
     assert not look(lambda it: reviews.is_approved(it, task, OTHER))
-    assert [task.state for task in read.list_tasks(ann.context)] == ["reported", "done", "done"]
+    assert [task.state for task in read.list_tasks(ann.repo)] == ["reported", "done", "done"]
 
 
 def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> None:
@@ -96,10 +97,10 @@ def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> N
 
     say(bob, "reject", ("src/dates.py", 3, "major", "loses the time zone"), summary="not yet")
 
-    task = read.get_task(ann.context, "T1")
+    task = read.get_task(ann.repo, "T1")
     assert (task.state, task.owner, task.attempt, task.failures, task.head) == ("active", "ann", 1, 1, "")
     assert holders(site) == ["ann"]
-    (lesson,) = read.lessons_of(ann.context, "T1")
+    (lesson,) = read.lessons_of(ann.repo, "T1")
     assert "bob says reject: not yet" in lesson.why
     assert "major at src/dates.py:3 (bob): loses the time zone" in lesson.why
 
@@ -123,7 +124,7 @@ def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_the_who
 
     assert rounds == 3
     assert state(site, "T1") in ("waiting_for_person", "dead")
-    history = "\n".join(one.why for one in read.lessons_of(ann.context, "T1"))
+    history = "\n".join(one.why for one in read.lessons_of(ann.repo, "T1"))
     assert all(text in history for text in said[:3])
 
 
@@ -172,25 +173,25 @@ def test_findings_that_contradict_each_other_on_one_place_are_found_though_the_v
 @pytest.mark.parametrize(("approve", "then"), [(True, "reported"), (False, "active")])
 def test_a_person_decides_at_a_gate_bound_to_the_commit(site: Site, *, approve: bool, then: str) -> None:
     ann, bob, cid = site.agent("ann"), site.agent("bob"), site.agent("cid")
-    pat = Agent(ann.context, sessions.join(ann.context, "pat", kind=PERSON))
+    pat = Agent(ann.repo, sessions.join(ann.repo, "pat", kind=PERSON))
     submit(ann, count=2)
     say(bob, "approve")
     review = say(cid, "reject")
-    (gate,) = gates.list_gates(ann.context)
+    (gate,) = gates.list_gates(ann.repo)
     assert (gate.id, gate.about["head"]) == (review.gate, HEAD)
     with pytest.raises(NotAllowed) as caught:
         say(site.agent("eve"), "approve")
     assert caught.value.code == "WAITS_FOR_PERSON"
 
-    decide.answer(pat.context, pat.session, gate.id, approve=approve, why="I looked")
+    decide.answer(pat.repo, pat.session, gate.id, approve=approve, why="I looked")
 
-    ended = reviews.get_review(ann.context, "V1")
+    ended = reviews.get_review(ann.repo, "V1")
     assert (ended.state, ended.decision and ended.decision["by"]) == (
         "approved" if approve else "rejected",
         "pat",
     )
     assert state(site, "T1") == then
-    assert not gates.list_gates(ann.context)
+    assert not gates.list_gates(ann.repo)
 
 
 @pytest.mark.promise("reviews.nobody-judges-own-work", "The author of a change cannot give a verdict on it.")
@@ -248,17 +249,17 @@ def test_a_verdict_is_for_one_commit_and_comes_too_late_for_another(site: Site) 
     ann, bob = site.agent("ann"), site.agent("bob")
     submit(ann)
     with pytest.raises(Stale) as caught:
-        reviews.give_verdict(bob.context, bob.session, "V1", verdict="approve", head="bbbb")
+        reviews.give_verdict(bob.repo, bob.session, "V1", verdict="approve", head="bbbb")
     assert caught.value.code == "HEAD_MOVED"
-    reviews.take_back(ann.context, ann.session, "T1")
+    reviews.take_back(ann.repo, ann.session, "T1")
     submit(ann, head=OTHER)
 
     with pytest.raises(Stale) as caught:
         say(bob, "approve")
 
     assert caught.value.code == "REVIEW_OVER"
-    assert [one.state for one in reviews.list_reviews(ann.context, with_all=True)] == ["outdated", "open"]
-    assert [task.state for task in read.list_tasks(ann.context)] == ["review", "dropped", "ready"]
+    assert [one.state for one in reviews.list_reviews(ann.repo, with_all=True)] == ["outdated", "open"]
+    assert [task.state for task in read.list_tasks(ann.repo)] == ["review", "dropped", "ready"]
     assert say(bob, "approve", review="V2").state == "approved"
 
 
@@ -268,14 +269,14 @@ def test_work_whose_author_is_gone_waits_for_somebody_who_lands_it(site: Site) -
     ann.leave()
     assert holders(site) == ["review-V1"]
     say(bob, "approve")
-    (waiting,) = reviews.approved_waiting(cid.context)
+    (waiting,) = reviews.approved_waiting(cid.repo)
 
-    task = review_ends.adopt(cid.context, cid.session, waiting.id)
+    task = review_ends.adopt(cid.repo, cid.session, waiting.id)
 
     assert (task.state, task.owner, task.session, task.head) == ("reported", "cid", cid.session.id, HEAD)
     assert holders(site) == ["cid"]
     with pytest.raises(NotAllowed):
-        review_ends.adopt(bob.context, bob.session, waiting.id)
+        review_ends.adopt(bob.repo, bob.session, waiting.id)
 
 
 def test_a_rejection_whose_author_is_gone_is_offered_to_others(site: Site) -> None:
@@ -293,18 +294,18 @@ def test_a_reviewer_that_never_answers_leaves_it_to_the_decider(site: Site) -> N
     submit(ann, count=2, decider="dan")
     say(bob, "approve")
     lost = take(cid, "review").task.id
-    tasks.drop_task(cid.context, cid.session, lost, "out of money")
-    review = reviews.get_review(ann.context, "V1")
+    tasks.drop_task(cid.repo, cid.session, lost, "out of money")
+    review = reviews.get_review(ann.repo, "V1")
     assert (review.state, review.why) == ("deciding", "1 of 2 reviewers gave no verdict")
 
 
 def test_a_task_that_is_dropped_needs_no_review_any_more(site: Site) -> None:
     ann = site.agent("ann")
     submit(ann)
-    tasks.drop_task(ann.context, ann.session, "T1", "the feature was cancelled")
-    assert [task.state for task in read.list_tasks(ann.context)] == ["dropped", "ready"]
-    assert reviews.list_reviews(ann.context) == []
-    assert [task.state for task in read.list_tasks(ann.context)] == ["dropped", "dropped"]
+    tasks.drop_task(ann.repo, ann.session, "T1", "the feature was cancelled")
+    assert [task.state for task in read.list_tasks(ann.repo)] == ["dropped", "ready"]
+    assert reviews.list_reviews(ann.repo) == []
+    assert [task.state for task in read.list_tasks(ann.repo)] == ["dropped", "dropped"]
     assert holders(site) == []
 
 
@@ -313,12 +314,12 @@ def test_a_worker_gives_its_verdict_at_its_end(site: Site) -> None:
     submit(ann, count=2)
     mine, theirs = take(bob, "review").task, take(cid, "review").task
     said = WorkComplete(assignment="x", summary="fine", verdict="approve", findings=({"text": "nice"},))
-    reviews.take_verdict(bob.context, bob.session, mine, said)
+    reviews.take_verdict(bob.repo, bob.session, mine, said)
     with pytest.raises(Malformed) as caught:
-        reviews.take_verdict(cid.context, cid.session, theirs, WorkComplete(assignment="x", summary="ok"))
+        reviews.take_verdict(cid.repo, cid.session, theirs, WorkComplete(assignment="x", summary="ok"))
     assert caught.value.code == "BAD_VERDICT"
     text = 'I think: ```json\n{"verdict": "approve", "summary": "good"}\n```'
-    reviews.take_verdict(cid.context, cid.session, theirs, WorkComplete(assignment="x", summary=text))
+    reviews.take_verdict(cid.repo, cid.session, theirs, WorkComplete(assignment="x", summary=text))
     assert state(site, "T1") == "reported"
 
 
@@ -337,20 +338,20 @@ def test_eight_verdicts_at_the_same_instant_end_a_review_once(live_site: Site) -
     for one in [Background(lambda n=n: judge(n)) for n in range(8)]:
         one.result()
 
-    review = reviews.get_review(ann.context, "V1")
+    review = reviews.get_review(ann.repo, "V1")
     assert (review.state, sum(bool(entry["verdict"]) for entry in review.entries)) == ("deciding", 8)
     assert live_site.kinds().count("review.disputed") == 1
-    assert len(read.list_tasks(ann.context)) == 10
+    assert len(read.list_tasks(ann.repo)) == 10
 
 
 def test_what_is_done_goes_to_review_and_only_the_approved_commit_may_land(live_site: Site) -> None:
-    with opened(live_site) as house:
-        ann = Agent(house.context, sessions.join(house.context, "ann"))
-        bob = Agent(house.context, sessions.join(house.context, "bob"))
-        folder, witness = live_site.repository, house.witness()
+    with opened(live_site) as repo:
+        ann = Agent(repo, sessions.join(repo, "ann"))
+        bob = Agent(repo, sessions.join(repo, "bob"))
+        folder, witness = live_site.repository, GitWitness(repo)
 
         def done() -> str:
-            return evidence.conclude(ann.context, witness, ann.session, "T1").task.state
+            return evidence.conclude(ann.repo, witness, ann.session, "T1").task.state
 
         def commit(text: str) -> None:
             (folder / "new.py").write_text(text, encoding="utf-8")
@@ -369,7 +370,7 @@ def test_what_is_done_goes_to_review_and_only_the_approved_commit_may_land(live_
         assert done() == "review"  # a moved head needs a new review
         commit("three")
         assert done() == "review"
-        assert [one.state for one in reviews.list_reviews(ann.context, with_all=True)] == [
+        assert [one.state for one in reviews.list_reviews(ann.repo, with_all=True)] == [
             *("approved", "outdated", "open")
         ]
         assert say(bob, "approve", review="V3").state == "approved"
@@ -380,21 +381,21 @@ def test_settings_ask_for_a_review_by_paths_and_kinds_and_a_result_without_a_com
     live_site: Site,
 ) -> None:
     settings = Settings(review=ReviewSettings(paths=("src/pay/**",), kinds=("chore",), reviewers=("bob",)))
-    with opened(live_site) as house:
+    with opened(live_site) as repo:
         ann, bob = live_site.agent("ann", settings=settings), live_site.agent("bob", settings=settings)
         add(ann, "Tidy")
         take(ann)
-        assert evidence.conclude(ann.context, house.witness(), ann.session, "T1").task.state == "review"
+        assert evidence.conclude(ann.repo, GitWitness(repo), ann.session, "T1").task.state == "review"
         assert take(bob, "review").task.labels == ("reviews:V1", "agent:bob")
         say(bob, "approve")
         assert state(live_site, "T1") == "done"
         add(ann, "Pay", kind="output", paths=["src/**"])
-        one = read.get_task(ann.context, "T3")
-        assert reviews.step_for(ann.context, one, "output") is not None
+        one = read.get_task(ann.repo, "T3")
+        assert reviews.step_for(ann.repo, one, "output") is not None
         add(ann, "Docs", kind="output", paths=["docs/**"])
-        other = read.get_task(ann.context, "T4")
-        assert reviews.step_for(ann.context, other, "output") is None
-        assert reviews.step_for(ann.context, other, "output", ["src/pay/card.py"]) is not None
+        other = read.get_task(ann.repo, "T4")
+        assert reviews.step_for(ann.repo, other, "output") is None
+        assert reviews.step_for(ann.repo, other, "output", ["src/pay/card.py"]) is not None
 
 
 @SQLITE_ONLY
@@ -407,17 +408,17 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
     say(bob, "approve", review="V2")
     before = [
         (one.id, one.state, one.owner, one.session, one.head, one.why, one.failures)
-        for one in read.list_tasks(ann.context)
+        for one in read.list_tasks(ann.repo)
     ]
-    kept = [reviews.get_review(ann.context, name) for name in ("V1", "V2")]
-    with opened(site) as house:
-        house.settle()
-        folder = house.checkout.state_folder
+    kept = [reviews.get_review(ann.repo, name) for name in ("V1", "V2")]
+    with opened(site) as repo:
+        repo.settle()
+        folder = repo.checkout.state_folder
     site.close()
     identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
     rebuild_store(folder, identity, ignore_case=False)
 
-    new = site.context()
+    new = site.repo()
 
     assert before == [
         (one.id, one.state, one.owner, one.session, one.head, one.why, one.failures)
@@ -430,10 +431,10 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
 def test_two_changes_in_turn_are_known_in_whichever_commits_and_a_rejected_one_is_not_judged_twice(
     live_site: Site,
 ) -> None:
-    with opened(live_site) as house:
-        ann = Agent(house.context, sessions.join(house.context, "ann"))
-        bob = Agent(house.context, sessions.join(house.context, "bob"))
-        folder, witness = live_site.repository, house.witness()
+    with opened(live_site) as repo:
+        ann = Agent(repo, sessions.join(repo, "ann"))
+        bob = Agent(repo, sessions.join(repo, "bob"))
+        folder, witness = live_site.repository, GitWitness(repo)
         add(ann, "Dates", kind="code", labels=["review:1"], max_attempts=9)
         take(ann)
         git(folder, "switch", "--quiet", "-c", "landlane/T1-1/work")
@@ -441,13 +442,13 @@ def test_two_changes_in_turn_are_known_in_whichever_commits_and_a_rejected_one_i
             (folder / "new.py").write_text(text, encoding="utf-8")
             git(folder, "add", "new.py")
             git(folder, "commit", "--quiet", "-m", f"{text} {number}")
-            assert evidence.conclude(ann.context, witness, ann.session, "T1").task.state == "review"
+            assert evidence.conclude(ann.repo, witness, ann.session, "T1").task.state == "review"
             say(bob, "reject", review=f"V{number}", summary=("one", "two", "three", "four")[number - 1])
             if number == 1:
-                again = evidence.conclude(ann.context, witness, ann.session, "T1")
+                again = evidence.conclude(ann.repo, witness, ann.session, "T1")
                 assert (again.task.state, again.proofs[-1].found) == (
                     "reported",
                     "V1 rejected exactly this commit",
                 )
-        stopped = read.get_task(ann.context, "T1")
+        stopped = read.get_task(ann.repo, "T1")
         assert (stopped.state, "to and fro" in stopped.why) == ("waiting_for_person", True)

@@ -87,7 +87,7 @@ def test_a_role_that_is_defined_no_longer_may_nothing(site: Site) -> None:
     gil = site.agent("gil", settings=there, role="gardener")
     gil.take("src/a.py")
 
-    gone = site.context(settings=Settings())
+    gone = site.repo(settings=Settings())
     assert role_of(gone, gil.session) is not None
     assert may_write(gone, gil.session, "src/a.py") == "the role gardener changes no file"
     with pytest.raises(NotAllowed):
@@ -97,13 +97,13 @@ def test_a_role_that_is_defined_no_longer_may_nothing(site: Site) -> None:
 def test_paths_and_verbs_are_judged_for_every_guard(site: Site) -> None:
     ann, bob = site.agent("ann", role="code"), site.agent("bob")
 
-    assert may_write(ann.context, ann.session, "src/a.py") == ""
-    assert may_write(bob.context, bob.session, "tests/a.py") == ""
-    check_verb(ann.context, ann.session, "land", guard="landing")
+    assert may_write(ann.repo, ann.session, "src/a.py") == ""
+    assert may_write(bob.repo, bob.session, "tests/a.py") == ""
+    check_verb(ann.repo, ann.session, "land", guard="landing")
     with pytest.raises(NotAllowed, match="the role code may not deploy"):
-        check_verb(ann.context, ann.session, "deploy", guard="deploy")
+        check_verb(ann.repo, ann.session, "deploy", guard="deploy")
     with pytest.raises(NotAllowed) as told:
-        check_paths(ann.context, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], guard="commit")
+        check_paths(ann.repo, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], guard="commit")
     assert told.value.facts["paths"] == ["tests/a.py", "tests/b.py"]
     assert [guard for _, guard, _ in caught(site)] == ["deploy", "commit"]
 
@@ -133,10 +133,10 @@ def test_nobody_takes_the_task_of_another_role(site: Site) -> None:
     task = add(ann, "test it", role="test")
 
     with pytest.raises(NotAllowed) as told:
-        picking.next_task(ann.context, ann.session, "test")
+        picking.next_task(ann.repo, ann.session, "test")
     assert told.value.code == "ROLE_FORBIDS"
     with pytest.raises(NotAllowed, match="a task for the role test is not for the role code"):
-        picking.take_task(ann.context, ann.session, task.id, "")
+        picking.take_task(ann.repo, ann.session, task.id, "")
     take_nothing(ann)
     assert take(tess).task.id == task.id
 
@@ -145,10 +145,10 @@ def test_a_task_for_a_role_that_is_not_there_is_refused(site: Site) -> None:
     ann = site.agent("ann")
 
     with pytest.raises(Malformed) as told:
-        add_task(ann.context, ann.session, NewTask(title="Test it", role="tset"))
+        add_task(ann.repo, ann.session, NewTask(title="Test it", role="tset"))
     assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "test")
     with pytest.raises(Malformed, match="there is no role 'ops'"):
-        checklists.import_checklist(ann.context, ann.session, "- [ ] Ship it (role: ops)\n")
+        checklists.import_checklist(ann.repo, ann.session, "- [ ] Ship it (role: ops)\n")
 
 
 # --------------------------------------------------------------------------------------------- joining
@@ -166,32 +166,32 @@ def test_an_agent_cannot_give_itself_another_role(site: Site) -> None:
     ann = site.agent("ann", role="explore")
 
     with pytest.raises(NotAllowed) as told:
-        sessions.join(ann.context, "ann", role="code")
+        sessions.join(ann.repo, "ann", role="code")
     assert (told.value.code, told.value.facts["role"]) == ("ROLE_FORBIDS", "explore")
-    assert sessions.join(ann.context, "ann").session.role == "explore"
-    assert sessions.join(ann.context, "ann", role="code", may_choose_role=True).session.role == "code"
+    assert sessions.join(ann.repo, "ann").session.role == "explore"
+    assert sessions.join(ann.repo, "ann", role="code", may_choose_role=True).session.role == "code"
 
 
 def test_an_agent_without_a_role_may_bind_itself_but_not_get_loose_again(site: Site) -> None:
     ann = site.agent("ann")
 
-    assert sessions.join(ann.context, "ann", role="review").session.role == "review"
+    assert sessions.join(ann.repo, "ann", role="review").session.role == "review"
     with pytest.raises(NotAllowed):
-        sessions.join(ann.context, "ann", role="code")
+        sessions.join(ann.repo, "ann", role="code")
 
 
 def _here(site: Site) -> Process:
-    return site.context().processes.identify(os.getppid())
+    return site.repo().processes.identify(os.getppid())
 
 
 def test_whoever_is_below_an_agent_has_its_role_under_any_name(site: Site) -> None:
     ann = site.agent("ann", role="explore", process=_here(site))
 
-    assert sessions.join(ann.context, "bob").session.role == "explore"
+    assert sessions.join(ann.repo, "bob").session.role == "explore"
     with pytest.raises(NotAllowed) as told:
-        sessions.join(ann.context, "carl", role="code")
+        sessions.join(ann.repo, "carl", role="code")
     assert (told.value.code, told.value.facts["wanted"]) == ("ROLE_FORBIDS", "code")
-    assert sessions.join(ann.context, "carl", role="explore").session.role == "explore"
+    assert sessions.join(ann.repo, "carl", role="explore").session.role == "explore"
 
 
 def test_leaving_and_joining_again_keeps_the_role(site: Site) -> None:
@@ -199,8 +199,8 @@ def test_leaving_and_joining_again_keeps_the_role(site: Site) -> None:
     ann.leave()
 
     with pytest.raises(NotAllowed):
-        sessions.join(ann.context, "ann", role="code")
-    again = sessions.join(ann.context, "ann")
+        sessions.join(ann.repo, "ann", role="code")
+    again = sessions.join(ann.repo, "ann")
     assert (again.is_new, again.session.role) == (True, "explore")
 
 
@@ -209,7 +209,7 @@ def test_below_an_agent_nobody_gets_into_the_session_of_another(site: Site) -> N
     ann = site.agent("ann", role="explore", process=_here(site))
 
     with pytest.raises(NotAllowed) as told:
-        sessions.join(ann.context, "bob", process=ann.context.processes.current())
+        sessions.join(ann.repo, "bob", process=ann.repo.processes.current())
     assert told.value.code == "ROLE_FORBIDS"
     assert bob.session.role == ""
 
@@ -219,9 +219,9 @@ def test_a_session_that_is_shown_binds_as_well(site: Site) -> None:
     shown = f"{ann.session.id}:{ann.joined.secret}"
 
     with pytest.raises(NotAllowed):
-        sessions.join(ann.context, "bob", role="code", shown=shown)
+        sessions.join(ann.repo, "bob", role="code", shown=shown)
     ann.leave()
-    assert sessions.join(ann.context, "bob", shown=shown).session.role == "review"
+    assert sessions.join(ann.repo, "bob", shown=shown).session.role == "review"
 
 
 def test_no_role_decides_for_a_person(site: Site) -> None:
@@ -229,5 +229,5 @@ def test_no_role_decides_for_a_person(site: Site) -> None:
     posing = replace(ann.session, kind=PERSON)
 
     with pytest.raises(NotAllowed) as told:
-        landing_ends.decide(ann.context, posing, "L1", approve=True, wall_ms=0)
+        landing_ends.decide(ann.repo, posing, "L1", approve=True, wall_ms=0)
     assert told.value.code == "ROLE_FORBIDS"

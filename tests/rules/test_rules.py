@@ -28,11 +28,11 @@ TWO = read_rules("## Be kind\nEven on Mondays.\n## Be honest\nNever lie.\n")
 
 
 def read(agent: Agent, rules: Rules, how: str = HOOK) -> bool:
-    return operations.acknowledge(agent.context, agent.session, rules, how=how, file=FILE)
+    return operations.acknowledge(agent.repo, agent.session, rules, how=how, file=FILE)
 
 
 def versions(agent: Agent, newest: Rules) -> dict[str, tuple[str, bool]]:
-    readers = operations.list_readers(agent.context, newest.version)
+    readers = operations.list_readers(agent.repo, newest.version)
     return {one.session.agent: (one.version, one.is_current) for one in readers}
 
 
@@ -43,7 +43,7 @@ def test_a_version_is_written_down_once_with_who_saw_it_first(site: Site) -> Non
     read(bob, ONE)
     read(bob, TWO)
 
-    known = operations.known_versions(ann.context)
+    known = operations.known_versions(ann.repo)
 
     assert [(one["id"], one["agent"], one["text"]) for one in known] == [
         (ONE.version, "ann", ONE.text),
@@ -78,7 +78,7 @@ def test_each_session_acknowledges_what_it_read(site: Site) -> None:
 )
 def test_for_any_instant_it_can_be_told_what_a_session_worked_under(site: Site) -> None:
     ann = site.agent("ann")
-    wall = ann.context.store.wall_of
+    wall = ann.repo.store.wall_of
     before = wall(site.now())
     site.clock.advance(MINUTE)
     read(ann, ONE)
@@ -87,7 +87,7 @@ def test_for_any_instant_it_can_be_told_what_a_session_worked_under(site: Site) 
     read(ann, TWO)
     after = wall(site.now())
 
-    at = [operations.version_at(ann.context, ann.session.id, when) for when in (before, between, after)]
+    at = [operations.version_at(ann.repo, ann.session.id, when) for when in (before, between, after)]
 
     assert at == ["", ONE.version, TWO.version]
 
@@ -96,10 +96,10 @@ def test_a_session_is_told_of_a_version_once(site: Site) -> None:
     ann = site.agent("ann")
     read(ann, ONE)
 
-    first = operations.note_told(ann.context, ann.session, TWO, file=FILE)
-    again = operations.note_told(ann.context, ann.session, TWO, file=FILE)
+    first = operations.note_told(ann.repo, ann.session, TWO, file=FILE)
+    again = operations.note_told(ann.repo, ann.session, TWO, file=FILE)
 
-    found = operations.find_acknowledgement(ann.context, ann.session.id)
+    found = operations.find_acknowledgement(ann.repo, ann.session.id)
     assert (first, again) == (True, False)
     assert found is not None
     assert (found.version, found.told) == (ONE.version, TWO.version)
@@ -109,10 +109,10 @@ def test_what_changed_is_told_against_what_was_read(site: Site) -> None:
     ann = site.agent("ann")
     read(ann, ONE)
 
-    change = operations.change_since(ann.context, ONE.version, TWO)
+    change = operations.change_since(ann.repo, ONE.version, TWO)
 
     assert (change.added, change.changed, change.removed) == (("Be honest",), ("Be kind",), ("Be quick",))
-    assert operations.change_since(ann.context, "f" * 12, TWO).added == ("Be kind", "Be honest")
+    assert operations.change_since(ann.repo, "f" * 12, TWO).added == ("Be kind", "Be honest")
 
 
 def test_two_who_see_a_version_at_once_write_it_down_once(live_site: Site) -> None:
@@ -129,16 +129,16 @@ def test_a_rebuilt_store_knows_who_has_read_what(site: Site) -> None:
     ann = site.agent("ann")
     read(ann, ONE)
     read(ann, TWO)
-    with opened(site) as house:
-        folder, repository = house.folder, house.store.repository
+    with opened(site) as repo:
+        folder, repository = repo.state_folder, repo.store.repository
     site.close()
 
     rebuild_store(folder, repository, ignore_case=False)
 
     bob = site.agent("bob")
     assert versions(bob, TWO)["ann"] == (TWO.version, True)
-    assert [one["id"] for one in operations.known_versions(bob.context)] == [ONE.version, TWO.version]
-    found = operations.find_acknowledgement(bob.context, ann.session.id)
+    assert [one["id"] for one in operations.known_versions(bob.repo)] == [ONE.version, TWO.version]
+    found = operations.find_acknowledgement(bob.repo, ann.session.id)
     assert found is not None
     assert [step["version"] for step in found.history] == [ONE.version, TWO.version]
 
@@ -146,9 +146,9 @@ def test_a_rebuilt_store_knows_who_has_read_what(site: Site) -> None:
 def test_the_rule_that_is_broken_most_comes_first(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     for agent, rule in ((ann, SYNC_FIRST), (ann, CLAIM_FIRST), (bob, CLAIM_FIRST), (bob, CLAIM_FIRST)):
-        record_violation(agent.context, agent.session, rule=rule, guard="edit", what="a.py", paths=("a.py",))
+        record_violation(agent.repo, agent.session, rule=rule, guard="edit", what="a.py", paths=("a.py",))
 
-    broken = count_violations(ann.context)
+    broken = count_violations(ann.repo)
 
     assert [(one.rule, one.count, dict(one.agents)) for one in broken] == [
         (CLAIM_FIRST, 3, {"bob": 2, "ann": 1}),
@@ -158,18 +158,16 @@ def test_the_rule_that_is_broken_most_comes_first(site: Site) -> None:
 
 def test_a_report_may_be_of_late(site: Site) -> None:
     ann = site.agent("ann")
-    record_violation(ann.context, ann.session, rule=SYNC_FIRST, guard="deploy", what="old")
+    record_violation(ann.repo, ann.session, rule=SYNC_FIRST, guard="deploy", what="old")
     site.clock.advance(10 * MINUTE)
-    record_violation(ann.context, ann.session, rule=CLAIM_FIRST, guard="edit", what="new")
+    record_violation(ann.repo, ann.session, rule=CLAIM_FIRST, guard="edit", what="new")
 
-    assert [one.rule for one in count_violations(ann.context, MINUTE)] == [CLAIM_FIRST]
+    assert [one.rule for one in count_violations(ann.repo, MINUTE)] == [CLAIM_FIRST]
 
 
 def test_a_refusal_is_noted_under_its_rule_and_goes_on(site: Site) -> None:
     ann = site.agent("ann")
-    watched = Watched(
-        context=ann.context, session=ann.session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES
-    )
+    watched = Watched(repo=ann.repo, session=ann.session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES)
     for error in (
         Held("a is held", code="CLAIM_HELD", path="a\udcff.py"),
         RepositoryError("offline", code="OFFLINE"),
@@ -178,16 +176,16 @@ def test_a_refusal_is_noted_under_its_rule_and_goes_on(site: Site) -> None:
             raise error
         assert raised.value is error
 
-    (broken,) = count_violations(ann.context)
+    (broken,) = count_violations(ann.repo)
     assert (broken.rule, broken.count, broken.last_what) == (CLAIM_FIRST, 1, "CLAIM_HELD: a is held")
 
 
 def test_a_thing_is_told_once(site: Site) -> None:
     ann = site.agent("ann")
 
-    first = take_untold(ann.context, ann.session.id, "a", ["x", "y", "x"])
-    second = take_untold(ann.context, ann.session.id, "a", ["y", "z"])
-    third = take_untold(ann.context, ann.session.id, "a", ["x", "z"])
+    first = take_untold(ann.repo, ann.session.id, "a", ["x", "y", "x"])
+    second = take_untold(ann.repo, ann.session.id, "a", ["y", "z"])
+    third = take_untold(ann.repo, ann.session.id, "a", ["x", "z"])
 
     assert (first, second, third) == (["x", "y"], ["z"], [])
-    assert take_untold(ann.context, ann.session.id, "b", ["x"]) == ["x"]
+    assert take_untold(ann.repo, ann.session.id, "b", ["x"]) == ["x"]

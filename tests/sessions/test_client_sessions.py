@@ -20,43 +20,43 @@ SEEN = ("digest", "stamp")
 
 
 def test_ids_that_begin_alike_are_two_sessions(site: Site) -> None:
-    context = site.context()
-    one = begin(context, ClientName(client="codex", session="019a1b2c-0001"))
-    two = begin(context, ClientName(client="codex", session="019a1b2c-0002"))
+    repo = site.repo()
+    one = begin(repo, ClientName(client="codex", session="019a1b2c-0001"))
+    two = begin(repo, ClientName(client="codex", session="019a1b2c-0002"))
     assert one.session.agent == "codex-019a1b"
     assert two.session.agent != one.session.agent
-    assert begin(context, ClientName(client="codex", session="019a1b2c-0002")).session.id == two.session.id
+    assert begin(repo, ClientName(client="codex", session="019a1b2c-0002")).session.id == two.session.id
 
 
 def test_a_chosen_name_is_one_clients(site: Site) -> None:
-    context = site.context()
-    one = begin(context, ClientName(client="claude", session="one"), chosen="ann")
-    two = begin(context, ClientName(client="claude", session="two"), chosen="ann")
+    repo = site.repo()
+    one = begin(repo, ClientName(client="claude", session="one"), chosen="ann")
+    two = begin(repo, ClientName(client="claude", session="two"), chosen="ann")
     assert one.session.agent == "ann"
     assert two.session.agent.startswith("ann-")
-    again = begin(context, ClientName(client="claude", session="one"), chosen="ann")
+    again = begin(repo, ClientName(client="claude", session="one"), chosen="ann")
     assert (again.session.id, again.is_new) == (one.session.id, False)
 
 
 def test_who_goes_on_after_its_lease_still_believes_what_it_read(site: Site) -> None:
-    context = site.context()
+    repo = site.repo()
     name = ClientName(client="claude", session="one")
-    before = begin(context, name).session
-    remember(context, before.id, {"/r/a.py": SEEN, "/r/b.py": SEEN})
+    before = begin(repo, name).session
+    remember(repo, before.id, {"/r/a.py": SEEN, "/r/b.py": SEEN})
     site.clock.advance(24 * 60 * MINUTE)
-    after = begin(context, name).session
+    after = begin(repo, name).session
     assert after.id != before.id
-    assert last_seen(context, after.id, "/r/a.py") == SEEN
-    assert all_seen(context, before.id) == {}
-    found = find_bound(context, name)
+    assert last_seen(repo, after.id, "/r/a.py") == SEEN
+    assert all_seen(repo, before.id) == {}
+    found = find_bound(repo, name)
     assert found is not None
     assert found.session.id == after.id
 
 
 def test_what_a_subagent_lost_is_not_passed_on(site: Site) -> None:
-    context = site.context()
-    parent = begin(context, ClientName(client="claude", session="one")).session
-    child = begin_child(context, ClientName(client="claude", session="one", agent="aa"), parent)
+    repo = site.repo()
+    parent = begin(repo, ClientName(client="claude", session="one")).session
+    child = begin_child(repo, ClientName(client="claude", session="one", agent="aa"), parent)
     site.clock.advance(24 * 60 * MINUTE)
     with pytest.raises(Stale):
-        end_child(context, child.session, parent.id)
+        end_child(repo, child.session, parent.id)

@@ -36,12 +36,12 @@ def taken(outcome: RunnerLease | RunnerBusy) -> RunnerLease:
 
 
 def take(agent: Agent, name: str = NAME, lease_ms: int = MINUTE) -> RunnerLease | RunnerBusy:
-    return take_runner(agent.context, agent.session, name, lease_ms)
+    return take_runner(agent.repo, agent.session, name, lease_ms)
 
 
 def is_ours(agent: Agent, lease: RunnerLease) -> bool:
     try:
-        agent.context.change(lambda tx: check_runner(tx, lease))
+        agent.repo.change(lambda tx: check_runner(tx, lease))
     except Stale:
         return False
     return True
@@ -62,12 +62,12 @@ def test_the_next_one_has_a_higher_token(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     first = taken(take(ann))
 
-    assert end_runner(ann.context, first)
+    assert end_runner(ann.repo, first)
     second = taken(take(bob))
 
     assert second.token > first.token
     assert not second.was_left
-    assert not end_runner(ann.context, first)
+    assert not end_runner(ann.repo, first)
     assert is_ours(bob, second)
     assert not is_ours(ann, first)
 
@@ -85,36 +85,36 @@ def test_who_was_silent_is_overtaken(site: Site) -> None:
     assert second.was_left
     assert not is_ours(ann, first)
     with pytest.raises(Stale) as told:
-        renew_runner(ann.context, first)
+        renew_runner(ann.repo, first)
     assert told.value.code == "RUNNER_OVERTAKEN"
-    assert not end_runner(ann.context, first)
+    assert not end_runner(ann.repo, first)
 
 
 def test_renewing_puts_the_end_off(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     lease = taken(take(ann))
-    assert renew_runner(ann.context, lease) is lease
+    assert renew_runner(ann.repo, lease) is lease
     for _ in range(5):
         site.clock.advance(MINUTE // 2)
-        lease = renew_runner(ann.context, lease)
+        lease = renew_runner(ann.repo, lease)
 
     assert isinstance(take(bob), RunnerBusy)
     assert is_ours(ann, lease)
 
 
 def test_without_a_session_the_name_counts(site: Site) -> None:
-    context = site.context()
+    repo = site.repo()
 
-    lease = taken(take_runner(context, "queue", "queue:main", MINUTE))
+    lease = taken(take_runner(repo, "queue", "queue:main", MINUTE))
 
     assert lease.agent == "queue"
-    assert isinstance(take_runner(context, "queue", "queue:main", MINUTE), RunnerBusy)
+    assert isinstance(take_runner(repo, "queue", "queue:main", MINUTE), RunnerBusy)
 
 
 def test_taking_and_ending_are_entries(site: Site) -> None:
     ann = site.agent("ann")
     lease = taken(take(ann))
-    end_runner(ann.context, lease)
+    end_runner(ann.repo, lease)
 
     told = [(entry.kind, entry.facts()) for entry in site.entries() if entry.kind.startswith("runner.")]
 
@@ -128,12 +128,12 @@ def test_who_waits_has_it_when_it_is_ended(live_site: Site) -> None:
     heard: list[str] = []
     waiter = Background(
         lambda: wait_for_runner(
-            bob.context, bob.session, NAME, MINUTE, MINUTE, on_wait=lambda busy: heard.append(busy.agent)
+            bob.repo, bob.session, NAME, MINUTE, MINUTE, on_wait=lambda busy: heard.append(busy.agent)
         )
     )
     wait_until(lambda: bool(heard))
 
-    end_runner(ann.context, first)
+    end_runner(ann.repo, first)
 
     assert taken(waiter.result()).token > first.token
     assert heard == ["ann"]
@@ -143,7 +143,7 @@ def test_who_waits_too_long_is_told_by_whom(live_site: Site) -> None:
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     take(ann)
 
-    outcome = wait_for_runner(bob.context, bob.session, NAME, MINUTE, 50)
+    outcome = wait_for_runner(bob.repo, bob.session, NAME, MINUTE, 50)
 
     assert isinstance(outcome, RunnerBusy)
     assert outcome.agent == "ann"
@@ -161,10 +161,10 @@ HOLDER = """
 import sys
 from pathlib import Path
 from landlane.sessions import runner_lease as runners, join as sessions
-from landlane.testing.repositories import open_context
-context = open_context(Path(sys.argv[1]), sys.argv[2])
-ann = sessions.join(context, "ann").session
-print(runners.take_runner(context, ann, "deploy:prod", 3_600_000).token, flush=True)
+from landlane.testing.repositories import open_test_repository
+repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
+ann = sessions.join(repo, "ann").session
+print(runners.take_runner(repo, ann, "deploy:prod", 3_600_000).token, flush=True)
 sys.stdin.readline()
 """
 
@@ -176,7 +176,7 @@ def test_a_killed_process_is_taken_over_at_once(live_site: Site) -> None:
         assert holder.stdout is not None
         token = int(holder.stdout.readline())
         assert isinstance(take(bob), RunnerBusy)
-        waiter = Background(lambda: wait_for_runner(bob.context, bob.session, NAME, MINUTE, MINUTE))
+        waiter = Background(lambda: wait_for_runner(bob.repo, bob.session, NAME, MINUTE, MINUTE))
         wait_until(lambda: live_site.listeners() > 0)
 
         holder.send_signal(signal.SIGKILL)

@@ -69,7 +69,7 @@ def test_each_new_beginning_raises_the_generation(site: Site) -> None:
 def test_a_changed_role_is_recorded_once(site: Site) -> None:
     ann = site.agent("ann", role="code")
     for _ in range(2):
-        joined = sessions.join(ann.context, "ann", role="review", may_choose_role=True)
+        joined = sessions.join(ann.repo, "ann", role="review", may_choose_role=True)
         assert joined.session.role == "review"
 
     changes = [entry.facts() for entry in site.entries() if entry.kind == "session.role"]
@@ -114,7 +114,7 @@ def test_the_store_does_not_know_the_secret(site: Site) -> None:
 )
 def test_two_repositories_in_one_store_know_nothing_of_each_other(site: Site) -> None:
     ann = site.agent("ann")
-    elsewhere = site.context(repository_id=new_uuid(), secrets=site.repository / "elsewhere")
+    elsewhere = site.repo(repository_id=new_uuid(), secrets=site.repository / "elsewhere")
     namesake = Agent(elsewhere, sessions.join(elsewhere, "ann"))
     ann.take("src")
 
@@ -135,7 +135,7 @@ def test_a_wrong_secret_proves_nothing(site: Site) -> None:
 
     for session, secret in ((ann.session.id, "guess"), ("s-nobody", ann.joined.secret)):
         with pytest.raises(NotAllowed) as caught:
-            sessions_identify.prove(ann.context, Credentials(session=session, secret=secret))
+            sessions_identify.prove(ann.repo, Credentials(session=session, secret=secret))
         assert (caught.value.code, caught.value.exit_code) == ("NOT_YOUR_SESSION", 6)
 
 
@@ -153,7 +153,7 @@ def test_a_name_in_use_cannot_be_had_without_its_secret(site: Site, tmp_path: Pa
 
 def test_a_name_in_use_on_another_machine_says_where(site: Site, tmp_path: Path) -> None:
     ann = site.agent("ann")
-    context = site.context(secrets=tmp_path / "another-user")
+    repo = site.repo(secrets=tmp_path / "another-user")
 
     class Elsewhere:
         machine = "elsewhere-1"
@@ -165,7 +165,7 @@ def test_a_name_in_use_on_another_machine_says_where(site: Site, tmp_path: Path)
             return False
 
     with pytest.raises(Held) as caught:
-        sessions.join(replace(context, processes=Elsewhere()), "ann")
+        sessions.join(replace(repo, processes=Elsewhere()), "ann")
 
     assert ann.session.machine in caught.value.message
 
@@ -191,11 +191,11 @@ def test_a_secret_file_that_was_spoilt_proves_nothing(site: Site) -> None:
 
 
 def who_acts(agent_or_site: Site, caller: Caller) -> str:
-    return sessions_identify.identify(agent_or_site.context(), caller).session.agent
+    return sessions_identify.identify(agent_or_site.repo(), caller).session.agent
 
 
 def test_without_a_word_it_is_the_person(site: Site) -> None:
-    joined = sessions_identify.identify(site.context(), Caller(person="pat"))
+    joined = sessions_identify.identify(site.repo(), Caller(person="pat"))
 
     assert (joined.session.agent, joined.session.kind) == ("pat", "person")
 
@@ -236,7 +236,7 @@ def test_a_session_shown_that_is_over_is_stale(site: Site) -> None:
     "The nearest registered ancestor process decides who acts, before every other source.",
 )
 def test_the_nearest_registered_ancestor_comes_before_everything(site: Site) -> None:
-    ancestry = site.context().processes.ancestry()
+    ancestry = site.repo().processes.ancestry()
     site.agent("bob", process=ancestry[-1])
     site.agent("ann", process=ancestry[0])
     cid = site.agent("cid")
@@ -247,7 +247,7 @@ def test_the_nearest_registered_ancestor_comes_before_everything(site: Site) -> 
 
 @pytest.mark.promise("sessions.no-masks", "A child of a registered process cannot act as another session.")
 def test_a_child_of_a_registered_process_cannot_act_as_somebody_else(site: Site) -> None:
-    site.agent("ann", process=site.context().processes.ancestry()[0])
+    site.agent("ann", process=site.repo().processes.ancestry()[0])
 
     with pytest.raises(NotAllowed) as caught:
         who_acts(site, Caller(name="bob"))
@@ -256,12 +256,12 @@ def test_a_child_of_a_registered_process_cannot_act_as_somebody_else(site: Site)
 
 
 def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_site: Site) -> None:
-    ann = live_site.agent("ann", process=live_site.context().processes.current())
+    ann = live_site.agent("ann", process=live_site.repo().processes.current())
     script = (
         "import sys; from pathlib import Path\n"
         "from landlane.sessions.identify import Caller, identify\n"
-        "from landlane.testing.repositories import open_context\n"
-        "context = open_context(Path(sys.argv[1]), sys.argv[2])\n"
+        "from landlane.testing.repositories import open_test_repository\n"
+        "context = open_test_repository(Path(sys.argv[1]), sys.argv[2])\n"
         "print(identify(context, Caller(agent_variable='bob', person='pat')).session.id)\n"
     )
     child = [sys.executable, "-c", script, str(live_site.repository), live_site.place]
@@ -276,7 +276,7 @@ def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_si
     "A process with the same pid but a different start time is treated as a stranger.",
 )
 def test_a_process_with_the_same_pid_but_another_start_is_a_stranger(site: Site) -> None:
-    parent = site.context().processes.ancestry()[0]
+    parent = site.repo().processes.ancestry()[0]
     site.agent("ann", process=replace(parent, started=parent.started + 1))
 
     assert who_acts(site, Caller(person="pat")) == "pat"
@@ -284,20 +284,20 @@ def test_a_process_with_the_same_pid_but_another_start_is_a_stranger(site: Site)
 
 @pytest.mark.parametrize("field", ["boot_id", "namespace"])
 def test_a_process_of_another_boot_or_container_is_a_stranger(site: Site, field: str) -> None:
-    parent = site.context().processes.ancestry()[0]
+    parent = site.repo().processes.ancestry()[0]
     site.agent("ann", process=replace(parent, **{field: "elsewhere"}))
 
     assert who_acts(site, Caller(person="pat")) == "pat"
 
 
 def test_the_process_of_a_session_that_is_over_belongs_to_nobody(site: Site) -> None:
-    site.agent("ann", process=site.context().processes.ancestry()[0]).leave()
+    site.agent("ann", process=site.repo().processes.ancestry()[0]).leave()
 
     assert who_acts(site, Caller(person="pat")) == "pat"
 
 
 def test_a_process_stands_for_the_session_it_was_registered_for_last(site: Site) -> None:
-    parent = site.context().processes.ancestry()[0]
+    parent = site.repo().processes.ancestry()[0]
     site.agent("ann", process=parent)
     site.agent("bob", process=parent)
 
@@ -305,21 +305,21 @@ def test_a_process_stands_for_the_session_it_was_registered_for_last(site: Site)
 
 
 def test_a_registered_ancestor_without_a_readable_secret_is_refused(site: Site) -> None:
-    ann = site.agent("ann", process=site.context().processes.ancestry()[0])
+    ann = site.agent("ann", process=site.repo().processes.ancestry()[0])
     os.unlink(site.repository / ".git" / "landlane" / "sessions" / "ann")
 
     with pytest.raises(NotAllowed) as caught:
-        sessions_identify.identify(ann.context, Caller(person="pat"))
+        sessions_identify.identify(ann.repo, Caller(person="pat"))
 
     assert caught.value.code == "NOT_YOUR_SESSION"
 
 
 def test_asking_for_a_known_session_begins_none(site: Site) -> None:
-    context = site.context()
+    repo = site.repo()
 
-    assert sessions_identify.known_session(context, Caller(name="ann", person="pat")) is None
+    assert sessions_identify.known_session(repo, Caller(name="ann", person="pat")) is None
     ann = site.agent("ann")
-    found = sessions_identify.known_session(context, Caller(name="ann", person="pat"))
+    found = sessions_identify.known_session(repo, Caller(name="ann", person="pat"))
 
     assert found is not None
     assert (found.session.id, found.is_new) == (ann.session.id, False)
@@ -357,10 +357,10 @@ def test_leaving_twice_is_stale(site: Site) -> None:
 def test_leaving_forgets_the_secret_but_not_that_of_a_successor(site: Site) -> None:
     ann = site.agent("ann")
     ann.leave()
-    assert ann.context.secrets.load("ann") is None
+    assert ann.repo.secrets.load("ann") is None
 
     again = site.agent("ann")
-    ann.context.secrets.drop("ann", ann.session.id)
+    ann.repo.secrets.drop("ann", ann.session.id)
 
     assert site.agent("ann").session.id == again.session.id
 
@@ -370,4 +370,4 @@ def test_everybody_who_is_here_is_listed(site: Site) -> None:
     ann = site.agent("ann")
     site.agent("cid").leave()
 
-    assert [session.agent for session in sessions.live_sessions(ann.context)] == ["ann", "bob"]
+    assert [session.agent for session in sessions.live_sessions(ann.repo)] == ["ann", "bob"]

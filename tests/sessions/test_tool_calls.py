@@ -22,37 +22,37 @@ pytestmark = pytest.mark.contract
 
 
 def with_task(agent: Agent) -> str:
-    add_task(agent.context, agent.session, NewTask(title="Say y", paths=("src/y.py",)))
-    picked = next_task(agent.context, agent.session)
+    add_task(agent.repo, agent.session, NewTask(title="Say y", paths=("src/y.py",)))
+    picked = next_task(agent.repo, agent.session)
     assert isinstance(picked, Picked)
     return picked.task.id
 
 
 def test_an_announced_call_is_found_until_it_was_answered_or_is_old(site: Site) -> None:
     ann, sub = site.agent("ann"), site.agent("ann.sub")
-    bind(sub.context, ClientName(client="claude", session="c", agent="a"), sub.joined, ann.session.id)
-    announce_call(ann.context, ann.session.id, "1", "mcp__landlane__claim")
-    announce_call(sub.context, sub.session.id, "1", "mcp__landlane__next")
-    begin_call(ann.context, ann.session.id, "2", "/root", "")
+    bind(sub.repo, ClientName(client="claude", session="c", agent="a"), sub.joined, ann.session.id)
+    announce_call(ann.repo, ann.session.id, "1", "mcp__landlane__claim")
+    announce_call(sub.repo, sub.session.id, "1", "mcp__landlane__next")
+    begin_call(ann.repo, ann.session.id, "2", "/root", "")
 
-    found = {(one.agent, one.call, one.parent) for one in announced_calls(ann.context)}
+    found = {(one.agent, one.call, one.parent) for one in announced_calls(ann.repo)}
     assert found == {("ann", "1", ""), ("ann.sub", "1", ann.session.id)}
     # What goes on in a shell is told apart from it.
-    assert [one.call for one in open_calls(ann.context, ann.session.id)] == ["2"]
+    assert [one.call for one in open_calls(ann.repo, ann.session.id)] == ["2"]
 
-    end_call(ann.context, ann.session.id, "1")
-    assert [one.agent for one in announced_calls(ann.context)] == ["ann.sub"]
+    end_call(ann.repo, ann.session.id, "1")
+    assert [one.agent for one in announced_calls(ann.repo)] == ["ann.sub"]
     site.clock.advance(11 * MINUTE)
-    assert announced_calls(ann.context) == []
+    assert announced_calls(ann.repo) == []
 
 
 def test_a_task_handed_back_is_ready_again_and_charged_to_nobody(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     task = with_task(ann)
-    handed = hand_back(ann.context, ann.session, task, "the parser is missing")
+    handed = hand_back(ann.repo, ann.session, task, "the parser is missing")
     assert (handed.state, handed.owner, handed.failures, handed.lapses) == ("ready", "", 0, 0)
-    picked = next_task(bob.context, bob.session)
+    picked = next_task(bob.repo, bob.session)
     assert isinstance(picked, Picked)
     assert [lesson.why for lesson in picked.lessons] == ["the parser is missing"]
     with pytest.raises(Stale, match="bob is at work on it"):
-        hand_back(ann.context, ann.session, task, "mine")
+        hand_back(ann.repo, ann.session, task, "mine")

@@ -43,35 +43,35 @@ def at_work(site: Site) -> tuple[Agent, Agent]:
 
 
 def ask(agent: Agent, why: str = "May I?") -> Gate:
-    return gates.ask(agent.context, agent.session, "T1", "approval", why, {})
+    return gates.ask(agent.repo, agent.session, "T1", "approval", why, {})
 
 
 def hand(agent: Agent) -> object:
     draft = Draft(task="T1", to="bob", next="say it louder")
-    return handoffs.send_handoff(agent.context, agent.session, draft)
+    return handoffs.send_handoff(agent.repo, agent.session, draft)
 
 
 def test_a_worker_asks_a_person_and_the_task_stays_its_keepers(site: Site) -> None:
     keeper, worker = at_work(site)
-    pat = Agent(site.context(), sessions.join(site.context(), "pat", kind=PERSON))
+    pat = Agent(site.repo(), sessions.join(site.repo(), "pat", kind=PERSON))
 
     gate = ask(worker)
 
-    found = read.get_task(keeper.context, "T1")
+    found = read.get_task(keeper.repo, "T1")
     assert (found.state, found.owner, gate.session) == ("waiting_for_person", KEEPER, keeper.session.id)
     assert ask(worker).id == gate.id
     with pytest.raises(WaitsForPerson) as caught:
         ask(worker, "Or this?")
     assert caught.value.code == "GATE_OPEN"
-    decide.answer(pat.context, pat.session, gate.id, approve=True, why="go on")
+    decide.answer(pat.repo, pat.session, gate.id, approve=True, why="go on")
     assert state(site, "T1") == "active"
     assert keeper.holds() == ["said.txt"]
-    assert "go on" in str(take_notices(worker.context, worker.session.id))
+    assert "go on" in str(take_notices(worker.repo, worker.session.id))
 
 
 def test_a_worker_takes_its_question_back(site: Site) -> None:
     _, worker = at_work(site)
-    decide.withdraw(worker.context, worker.session, ask(worker).id)
+    decide.withdraw(worker.repo, worker.session, ask(worker).id)
     assert state(site, "T1") == "active"
 
 
@@ -82,15 +82,15 @@ def test_a_worker_hands_the_task_of_its_keeper_over_with_its_claims(site: Site) 
     hand(worker)
 
     assert (state(site, "T1"), keeper.holds()) == ("ready", [])
-    handoffs.accept_handoff(bob.context, bob.session, "T1")
+    handoffs.accept_handoff(bob.repo, bob.session, "T1")
     assert bob.holds() == ["said.txt"]
 
 
 def test_a_subagent_of_a_worker_asks_for_the_same_keeper(site: Site) -> None:
     keeper, worker = at_work(site)
     name = ClientName(client="claude", session="one", agent="aa")
-    child = begin_child(worker.context, name, worker.session).session
-    gate = gates.ask(worker.context, child, "T1", "approval", "May I?", {})
+    child = begin_child(worker.repo, name, worker.session).session
+    gate = gates.ask(worker.repo, child, "T1", "approval", "May I?", {})
     assert gate.session == keeper.session.id
     assert child.role == "explore"
 
@@ -103,21 +103,19 @@ def test_a_subagent_of_a_worker_asks_for_the_same_keeper(site: Site) -> None:
 def test_a_worker_gains_nothing_that_its_role_forbids(site: Site, is_subagent: bool) -> None:
     """Neither it nor its subagents end the attempt, nor claim, commit or land in the place of its keeper."""
     keeper, worker = at_work(site)
-    context, session = worker.context, worker.session
+    repo, session = worker.repo, worker.session
     if is_subagent:
-        session = begin_child(
-            context, ClientName(client="claude", session="one", agent="aa"), session
-        ).session
+        session = begin_child(repo, ClientName(client="claude", session="one", agent="aa"), session).session
     ends = (
-        lambda: finish.finish_on_word(context, session, "T1", "all done"),
-        lambda: finish.report_done(context, session, "T1", "all done"),
-        lambda: tasks.fail_task(context, session, "T1", "no"),
-        lambda: hand_back(context, session, "T1", "somebody else"),
+        lambda: finish.finish_on_word(repo, session, "T1", "all done"),
+        lambda: finish.report_done(repo, session, "T1", "all done"),
+        lambda: tasks.fail_task(repo, session, "T1", "no"),
+        lambda: hand_back(repo, session, "T1", "somebody else"),
     )
     forbidden = (
-        lambda: check_claim(context, session, [context.repository.pattern_of("said.txt", "literal")]),
-        lambda: check_verb(context, session, "commit", guard="commit"),
-        lambda: check_verb(context, session, "land", guard="land"),
+        lambda: check_claim(repo, session, [repo.git.pattern_of("said.txt", "literal")]),
+        lambda: check_verb(repo, session, "commit", guard="commit"),
+        lambda: check_verb(repo, session, "land", guard="land"),
     )
     for one in ends:
         with pytest.raises(Stale) as caught:
@@ -146,7 +144,7 @@ def test_who_is_only_called_like_a_worker_has_nothing_in_hand(site: Site) -> Non
         assert caught.value.code == "TASK_NOT_YOURS"
     gate = ask(ann)
     with pytest.raises(NotAllowed) as refused:
-        decide.withdraw(posing.context, posing.session, gate.id)
+        decide.withdraw(posing.repo, posing.session, gate.id)
     assert refused.value.code == "NOT_YOUR_GATE"
 
 
@@ -154,8 +152,8 @@ def test_a_session_that_has_the_name_already_does_not_become_a_worker(site: Site
     keeper, other = site.agent(KEEPER), site.agent(f"{KEEPER}.w")
     worker = site.hands(keeper)
     assert worker.session.id != other.session.id
-    assert keeper.context.store.view(lambda it: hands.keeper_of(it, other.session.id)) == ""
-    assert keeper.context.store.view(lambda it: hands.hands_of(it, keeper.session.id)) == [worker.session]
+    assert keeper.repo.store.view(lambda it: hands.keeper_of(it, other.session.id)) == ""
+    assert keeper.repo.store.view(lambda it: hands.hands_of(it, keeper.session.id)) == [worker.session]
 
 
 def test_one_worker_does_not_act_for_another_keeper(site: Site) -> None:
@@ -168,11 +166,11 @@ def test_one_worker_does_not_act_for_another_keeper(site: Site) -> None:
 @SQLITE_ONLY
 def test_whose_hands_they_are_is_rebuilt_from_the_journal(site: Site) -> None:
     keeper, worker = at_work(site)
-    with opened(site) as house:
-        house.settle()
-        folder = house.checkout.state_folder
+    with opened(site) as repo:
+        repo.settle()
+        folder = repo.checkout.state_folder
     site.close()
     identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
     rebuild_store(folder, identity, ignore_case=False)
-    found = site.context().store.view(lambda it: hands.keeper_of(it, worker.session.id))
+    found = site.repo().store.view(lambda it: hands.keeper_of(it, worker.session.id))
     assert found == keeper.session.id

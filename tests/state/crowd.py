@@ -18,41 +18,41 @@ from typing import TYPE_CHECKING, Any
 from landlane.sessions import join as sessions
 from landlane.state import keys as state
 from landlane.state import numbers, slots
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from tests.support.sites import Site
 
 LIMIT_SECONDS = 100
 
 
-def append(context: Context, session: Session, who: int, turn: int) -> Any:
-    return state.append_state(context, session, "crowd/list", f"{who}.{turn}").version
+def append(repo: Repository, session: Session, who: int, turn: int) -> Any:
+    return state.append_state(repo, session, "crowd/list", f"{who}.{turn}").version
 
 
-def add(context: Context, session: Session, who: int, turn: int) -> Any:
-    return state.append_state(context, session, "crowd/sum", who, reducer="sum").version
+def add(repo: Repository, session: Session, who: int, turn: int) -> Any:
+    return state.append_state(repo, session, "crowd/sum", who, reducer="sum").version
 
 
-def create(context: Context, session: Session, who: int, turn: int) -> Any:
-    return type(state.set_state(context, session, f"crowd/{turn}", who, expect=0)).__name__
+def create(repo: Repository, session: Session, who: int, turn: int) -> Any:
+    return type(state.set_state(repo, session, f"crowd/{turn}", who, expect=0)).__name__
 
 
-def number(context: Context, session: Session, who: int, turn: int) -> Any:
-    return numbers.give_number(context, session, "migration").number
+def number(repo: Repository, session: Session, who: int, turn: int) -> Any:
+    return numbers.give_number(repo, session, "migration").number
 
 
-def port(context: Context, session: Session, who: int, turn: int) -> Any:
-    outcome = slots.take_slot(context, session, slots.wish_for(context, "port", name=f"turn{turn}"))
+def port(repo: Repository, session: Session, who: int, turn: int) -> Any:
+    outcome = slots.take_slot(repo, session, slots.wish_for(repo, "port", name=f"turn{turn}"))
     assert isinstance(outcome, slots.SlotTaken), outcome
     return outcome.slot.place
 
 
-JOBS: dict[str, Callable[[Context, Session, int, int], Any]] = {
+JOBS: dict[str, Callable[[Repository, Session, int, int], Any]] = {
     "append": append,
     "add": add,
     "create": create,
@@ -78,11 +78,11 @@ def main() -> None:
     for who in range(int(processes)):
         if not os.fork():
             try:
-                context = open_context(Path(repository), place)
-                session = sessions.join(context, f"crowd{who}").session
+                repo = open_test_repository(Path(repository), place)
+                session = sessions.join(repo, f"crowd{who}").session
                 os.write(ready[1], b"r")
                 os.read(start[0], 1)
-                got = [JOBS[job](context, session, who, turn) for turn in range(int(turns))]
+                got = [JOBS[job](repo, session, who, turn) for turn in range(int(turns))]
                 os.write(answers[who][1], json.dumps(got).encode() + b"\n")
             except BaseException:  # noqa: BLE001 - told to whoever waits for the answer
                 traceback.print_exc()

@@ -27,11 +27,11 @@ COUNTED = Settings(numbers={"migration": NumberSettings(path=PATH, width=4)})
 
 
 def give(agent: Agent, kind: str = "migration", purpose: str = "") -> Number:
-    return numbers.give_number(agent.context, agent.session, kind, purpose=purpose)
+    return numbers.give_number(agent.repo, agent.session, kind, purpose=purpose)
 
 
 def states(agent: Agent) -> dict[int, str]:
-    return {one.number: one.state for one in numbers.list_numbers(agent.context, "migration")}
+    return {one.number: one.state for one in numbers.list_numbers(agent.repo, "migration")}
 
 
 def write(folder: Path, name: str) -> None:
@@ -51,7 +51,7 @@ def test_without_settings_it_counts_from_one(site: Site) -> None:
 
     assert [give(one, "adr").number for one in (ann, bob, ann)] == [1, 2, 3]
     assert give(bob, "other").number == 1
-    assert {one.state for one in numbers.list_numbers(ann.context, "adr")} == {"given"}
+    assert {one.state for one in numbers.list_numbers(ann.repo, "adr")} == {"given"}
 
 
 @pytest.mark.promise("numbers.above-every-branch", "A new number is higher than every number in any branch.")
@@ -147,9 +147,9 @@ def test_a_rebuilt_store_gives_no_number_twice(site: Site) -> None:
     ann = site.agent("ann")
     give(ann)
     give(ann)
-    with opened(site) as house:
-        house.settle()
-        folder, repository_id = house.folder, house.store.repository
+    with opened(site) as repo:
+        repo.settle()
+        folder, repository_id = repo.state_folder, repo.store.repository
     site.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)

@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from tests.support.sites import Agent, Site
 
 pytestmark = pytest.mark.contract
@@ -46,7 +46,7 @@ class Command:
 
 
 def run(agent: Agent, command: Command, *, key: str = "build", **more: Any) -> Outcome:
-    return once.run_once(agent.context, agent.session, key, ["make", "it all"], command, **more)
+    return once.run_once(agent.repo, agent.session, key, ["make", "it all"], command, **more)
 
 
 def ran(outcome: Outcome) -> tuple[bool, int | None, str]:
@@ -153,15 +153,15 @@ import os, sys
 from pathlib import Path
 from landlane.state import once
 from landlane.sessions import join as sessions
-from landlane.testing.repositories import open_context
-context = open_context(Path(sys.argv[1]), sys.argv[2])
-ann = sessions.join(context, "ann").session
+from landlane.testing.repositories import open_test_repository
+repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
+ann = sessions.join(repo, "ann").session
 def runner(on_start, on_tick):
     if len(sys.argv) > 3:
         on_start(int(sys.argv[3]))
     print("started", flush=True)
     sys.stdin.readline()
-once.run_once(context, ann, "build", ["make"], runner)
+once.run_once(repo, ann, "build", ["make"], runner)
 """
 
 
@@ -220,7 +220,7 @@ def test_a_run_on_another_machine_has_crashed_when_its_session_is_over(site: Sit
     ann, bob = site.agent("ann"), site.agent("bob")
     columns = {"machine": "far-12345678", "boot_id": "far", "namespace": "far", "pid": 1, "started": 1}
     more = {"key": "build", "run": 1, "agent": "ann", "session": ann.session.id, "command": "", "begun_at": 1}
-    ann.context.store.change(lambda tx: tx.run("once_begin", **columns, **more))
+    ann.repo.store.change(lambda tx: tx.run("once_begin", **columns, **more))
 
     running = run(bob, Command(), wait_ms=0)
     ann.leave()
@@ -251,7 +251,7 @@ def test_a_long_run_keeps_its_session_alive(site: Site) -> None:
             on_tick()
         return ChildResult(exit_code=0, stdout="", stderr="")
 
-    once.run_once(ann.context, ann.session, "build", ["make"], long)
+    once.run_once(ann.repo, ann.session, "build", ["make"], long)
 
     assert ann.holds() == ["src"]
 
@@ -277,8 +277,8 @@ def test_one_of_many_threads_runs_it(live_site: Site) -> None:
     assert command.runs == 1
 
 
-def _known(context: Context) -> Outcome:
-    found = context.store.view(lambda reading: once._judge(context, reading, "build"))
+def _known(repo: Repository) -> Outcome:
+    found = repo.store.view(lambda snapshot: once._judge(repo, snapshot, "build"))
     assert found is not None
     return found
 
@@ -286,13 +286,13 @@ def _known(context: Context) -> Outcome:
 @SQLITE_ONLY
 def test_a_rebuilt_store_knows_what_was_run(site: Site) -> None:
     run(site.agent("ann"), Command(exit_code=5))
-    with opened(site) as house:
-        house.settle()
-        folder, repository_id = house.folder, house.store.repository
+    with opened(site) as repo:
+        repo.settle()
+        folder, repository_id = repo.state_folder, repo.store.repository
     site.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    known = _known(site.context())
+    known = _known(site.repo())
     assert (known.run.exit_code, known.run.agent, known.run.run) == (5, "ann", 1)
     assert known.run.done_at is not None

@@ -45,11 +45,11 @@ from pathlib import Path
 from landlane.settings.model import Settings, SlotSettings
 from landlane.sessions import join as sessions
 from landlane.state import slots
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 settings = Settings(slots={"gpu": SlotSettings(capacity=24)})
-context = open_context(Path(sys.argv[1]), sys.argv[2], settings=settings)
-bob = sessions.join(context, "bob").session
-slots.take_slot(context, bob, slots.wish_for(context, "gpu"), 60_000)
+repo = open_test_repository(Path(sys.argv[1]), sys.argv[2], settings=settings)
+bob = sessions.join(repo, "bob").session
+slots.take_slot(repo, bob, slots.wish_for(repo, "gpu"), 60_000)
 """
 
 
@@ -62,8 +62,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask(
     agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0
 ) -> SlotTaken | SlotRefused:
-    wish = slots.wish_for(agent.context, kind, name=name, amount=amount)
-    return slots.take_slot(agent.context, agent.session, wish, wait_ms)
+    wish = slots.wish_for(agent.repo, kind, name=name, amount=amount)
+    return slots.take_slot(agent.repo, agent.session, wish, wait_ms)
 
 
 def take(agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0) -> Slot:
@@ -79,11 +79,11 @@ def is_refused(agent: Agent, kind: str, *, name: str = "", amount: int = 1) -> S
 
 
 def free(agent: Agent, slot: Slot) -> Slot:
-    return slots.free(agent.context, agent.session, slot.id)
+    return slots.free(agent.repo, agent.session, slot.id)
 
 
 def held(site: Site, kind: str = "") -> list[tuple[str, str]]:
-    return [(slot.agent, slot.id) for slot in slots.list_slots(site.context(settings=KINDS), kind)]
+    return [(slot.agent, slot.id) for slot in slots.list_slots(site.repo(settings=KINDS), kind)]
 
 
 def stand_in_line(
@@ -270,11 +270,11 @@ def test_what_was_used_comes_back_after_the_period_and_not_before(site: Site) ->
 
 def test_what_was_taken_and_not_used_is_there_again_at_once(site: Site) -> None:
     ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
-    slots.put_back(ann.context, ann.session, [take(ann, "api", amount=40), take(ann, "gpu", amount=8)])
+    slots.put_back(ann.repo, ann.session, [take(ann, "api", amount=40), take(ann, "gpu", amount=8)])
 
-    assert slots.in_use(bob.context) == {}
+    assert slots.in_use(bob.repo) == {}
     free(bob, take(bob, "api", amount=60))
-    assert slots.in_use(ann.context) == {"api": 60}
+    assert slots.in_use(ann.repo) == {"api": 60}
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_taking_and_freeing_are_entries_with_the_same_token(site: Site) -> None:
 def test_a_killed_holder_loses_its_slot(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "_GRACE_MS", 0)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    process = live_site.context().processes.identify(child.pid)
+    process = live_site.repo().processes.identify(child.pid)
     ann = live_site.agent("ann", settings=KINDS, process=process)
     bob = live_site.agent("bob", settings=KINDS)
     take(ann, "gpu", amount=24)
@@ -447,7 +447,7 @@ def test_a_dead_waiter_is_passed_over(live_site: Site) -> None:
     bob.wait(30)
 
     free(ann, slot)
-    let_time_pass(ann.context.store, 2 * SECOND)
+    let_time_pass(ann.repo.store, 2 * SECOND)
 
     assert isinstance(waiter.result(15), SlotTaken)
 
@@ -507,9 +507,9 @@ def test_a_rebuilt_store_knows_who_holds_what(site: Site) -> None:
     port = take(ann, "port", name="web")
     free(ann, take(ann, "gpu", amount=20))
     take(ann, "gpu", amount=4)
-    with opened(site) as house:
-        house.settle()
-        folder, repository_id = house.folder, house.store.repository
+    with opened(site) as repo:
+        repo.settle()
+        folder, repository_id = repo.state_folder, repo.store.repository
     before = held(site)
     site.close()
 

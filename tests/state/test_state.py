@@ -24,30 +24,30 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from tests.support.sites import Agent, Site
 
 pytestmark = pytest.mark.contract
 
 
 def put(agent: Agent, key: str, content: Any, **more: Any) -> State:
-    outcome = state.set_state(agent.context, agent.session, key, content, **more)
+    outcome = state.set_state(agent.repo, agent.session, key, content, **more)
     assert isinstance(outcome, State), outcome
     return outcome
 
 
 def is_stale(agent: Agent, key: str, content: Any, **more: Any) -> StateStale:
-    outcome = state.set_state(agent.context, agent.session, key, content, **more)
+    outcome = state.set_state(agent.repo, agent.session, key, content, **more)
     assert isinstance(outcome, StateStale), outcome
     return outcome
 
 
 def add(agent: Agent, key: str, content: Any, reducer: str = "") -> Any:
-    return state.append_state(agent.context, agent.session, key, content, reducer=reducer).value
+    return state.append_state(agent.repo, agent.session, key, content, reducer=reducer).value
 
 
 def value_of(agent: Agent, key: str) -> Any:
-    found = state.get_state(agent.context, key)
+    found = state.get_state(agent.repo, key)
     return found.value if found else None
 
 
@@ -61,7 +61,7 @@ def test_the_version_starts_at_one_and_grows_by_one(site: Site) -> None:
     assert put(ann, "a", 2, expect=1).version == 2
     assert put(ann, "a", 2, expect=2).version == 3
     assert put(ann, "a", 3, is_any=True).version == 4
-    assert state.append_state(ann.context, ann.session, "a", 3, reducer="sum").version == 5
+    assert state.append_state(ann.repo, ann.session, "a", 3, reducer="sum").version == 5
     assert value_of(ann, "a") == 6
 
 
@@ -173,9 +173,9 @@ def test_keys_are_listed_in_order_and_by_their_beginning(site: Site) -> None:
     for key in ("b/x", "a", "b/", "bb", "b:1", "B"):
         put(ann, key, key)
 
-    assert [one.key for one in state.list_state(ann.context)] == ["B", "a", "b/", "b/x", "b:1", "bb"]
-    assert [one.key for one in state.list_state(ann.context, "b/")] == ["b/", "b/x"]
-    assert state.list_state(ann.context, "zz") == []
+    assert [one.key for one in state.list_state(ann.repo)] == ["B", "a", "b/", "b/x", "b:1", "bb"]
+    assert [one.key for one in state.list_state(ann.repo, "b/")] == ["b/", "b/x"]
+    assert state.list_state(ann.repo, "zz") == []
 
 
 def test_the_history_tells_who_wrote_what_when(site: Site) -> None:
@@ -184,7 +184,7 @@ def test_the_history_tells_who_wrote_what_when(site: Site) -> None:
     site.clock.advance(5 * SECOND)
     put(bob, "a", 2, expect=1)
 
-    first, second = state.state_history(ann.context, "a")
+    first, second = state.state_history(ann.repo, "a")
 
     assert [(one.version, one.value, one.agent) for one in (first, second)] == [(1, 1, "ann"), (2, 2, "bob")]
     assert second.at - first.at == 5 * SECOND
@@ -195,7 +195,7 @@ def test_only_the_newest_versions_are_kept(site: Site) -> None:
     for _ in range(VERSIONS_KEPT + 5):
         add(ann, "n", 1, "sum")
 
-    versions = [one.version for one in state.state_history(ann.context, "n")]
+    versions = [one.version for one in state.state_history(ann.repo, "n")]
 
     assert versions == list(range(6, VERSIONS_KEPT + 6))
     assert site.kinds().count("state.set") == VERSIONS_KEPT + 5
@@ -249,7 +249,7 @@ def test_an_unknown_reducer_is_named(site: Site) -> None:
 def test_no_append_of_a_crowd_is_lost(live_site: Site) -> None:
     versions = ask_crowd(live_site, "append", processes=32, turns=3)
 
-    found = state.get_state(live_site.context(), "crowd/list")
+    found = state.get_state(live_site.repo(), "crowd/list")
 
     assert found is not None
     assert sorted(found.value) == sorted(f"{who}.{turn}" for who in range(32) for turn in range(3))
@@ -259,7 +259,7 @@ def test_no_append_of_a_crowd_is_lost(live_site: Site) -> None:
 def test_no_addition_of_a_crowd_is_lost(live_site: Site) -> None:
     ask_crowd(live_site, "add", processes=16, turns=6)
 
-    found = state.get_state(live_site.context(), "crowd/sum")
+    found = state.get_state(live_site.repo(), "crowd/sum")
 
     assert found is not None
     assert (found.value, found.version) == (sum(range(16)) * 6, 96)
@@ -340,7 +340,7 @@ def test_a_watcher_sees_a_newer_version_at_once(live_site: Site) -> None:
     ann = live_site.agent("ann")
     put(ann, "a", 1)
 
-    found = state.watch_state(live_site.context(), "a", since=0, timeout_ms=0)
+    found = state.watch_state(live_site.repo(), "a", since=0, timeout_ms=0)
 
     assert found is not None
     assert found.version == 1
@@ -349,8 +349,8 @@ def test_a_watcher_sees_a_newer_version_at_once(live_site: Site) -> None:
 def test_a_watcher_is_woken_by_the_change(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_LOOK_SECONDS", 60.0)  # who is quicker was woken
     ann = live_site.agent("ann")
-    context = live_site.context()
-    watcher = Background(lambda: state.watch_state(context, "a", timeout_ms=50 * SECOND))
+    repo = live_site.repo()
+    watcher = Background(lambda: state.watch_state(repo, "a", timeout_ms=50 * SECOND))
     wait_until(lambda: live_site.listeners() > 0)
 
     put(ann, "other", 1)
@@ -364,8 +364,8 @@ def test_a_watcher_is_woken_by_the_change(live_site: Site, monkeypatch: pytest.M
 def test_watching_ends_when_the_time_is_up(live_site: Site) -> None:
     put(live_site.agent("ann"), "a", 1)
 
-    assert state.watch_state(live_site.context(), "a", timeout_ms=300) is None
-    assert state.watch_state(live_site.context(), "b", since=4, timeout_ms=0) is None
+    assert state.watch_state(live_site.repo(), "a", timeout_ms=300) is None
+    assert state.watch_state(live_site.repo(), "b", since=4, timeout_ms=0) is None
 
 
 # -------------------------------------------------------------------------------------------- rebuilding
@@ -377,17 +377,17 @@ def test_a_rebuilt_store_knows_every_version(site: Site) -> None:
     put(ann, "a", {"z": 1, "a": [1.5, "ü"]})
     put(ann, "a", 2, expect=1)
     add(ann, "l", "x")
-    with opened(site) as house:
-        house.settle()
-        before = [state.state_history(house.context, key) for key in ("a", "l")]
-        folder, repository_id = house.folder, house.store.repository
+    with opened(site) as repo:
+        repo.settle()
+        before = [state.state_history(repo, key) for key in ("a", "l")]
+        folder, repository_id = repo.state_folder, repo.store.repository
     site.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    context = site.context()
-    assert [state.state_history(context, key) for key in ("a", "l")] == before
-    assert json.dumps(state.list_state(context)[0].value) == "2"
+    repo = site.repo()
+    assert [state.state_history(repo, key) for key in ("a", "l")] == before
+    assert json.dumps(state.list_state(repo)[0].value) == "2"
 
 
 def test_everything_moves_to_the_other_kind_of_store(
@@ -396,29 +396,31 @@ def test_everything_moves_to_the_other_kind_of_store(
     ann = live_site.agent("ann", settings=EVERYTHING)
     put(ann, "a", {"z": [1]})
     put(ann, "a", 2, expect=1)
-    numbers.give_number(ann.context, ann.session, "adr", purpose="why")
-    slot = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "gpu", amount=4))
-    port = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "port"))
-    used = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "api"))
+    numbers.give_number(ann.repo, ann.session, "adr", purpose="why")
+    slot = slots.take_slot(ann.repo, ann.session, slots.wish_for(ann.repo, "gpu", amount=4))
+    port = slots.take_slot(ann.repo, ann.session, slots.wish_for(ann.repo, "port"))
+    used = slots.take_slot(ann.repo, ann.session, slots.wish_for(ann.repo, "api"))
     assert isinstance(slot, SlotTaken)
     assert isinstance(port, SlotTaken)
     assert isinstance(used, SlotTaken)
-    slots.free(ann.context, ann.session, used.slot.id)
-    once.run_once(ann.context, ann.session, "k", ["true"], lambda *_: THREE)
+    slots.free(ann.repo, ann.session, used.slot.id)
+    once.run_once(ann.repo, ann.session, "k", ["true"], lambda *_: THREE)
     live_site.close()
     if live_site.is_postgres:
         target = str(tmp_path / "other.db")
     else:
         target = request.getfixturevalue("postgres_server").create_database()
 
-    with opened(live_site) as house:
-        before = _everything(house.context)
-        left = used.slot.until - house.store.view(lambda reading: reading.now)
-        move_store(house, target)
-    with opened(live_site) as house:
-        after = _everything(house.context)
-        (counted,), now = house.store.view(lambda reading: (reading.all("slots_in", kind="api"), reading.now))
-        again = numbers.give_number(house.context, ann.session, "adr")
+    with opened(live_site) as repo:
+        before = _everything(repo)
+        left = used.slot.until - repo.store.view(lambda snapshot: snapshot.now)
+        move_store(repo, target)
+    with opened(live_site) as repo:
+        after = _everything(repo)
+        (counted,), now = repo.store.view(
+            lambda snapshot: (snapshot.all("slots_in", kind="api"), snapshot.now)
+        )
+        again = numbers.give_number(repo, ann.session, "adr")
 
     assert after[:3] == before[:3]
     assert [replace(one, taken_at=0, until=0) for one in after[3]] == [
@@ -436,11 +438,11 @@ EVERYTHING = Settings(
 )
 
 
-def _everything(context: Context) -> tuple[Any, ...]:
-    run = context.store.view(lambda reading: dict(reading.one("once_get", key="k") or {}))
+def _everything(repo: Repository) -> tuple[Any, ...]:
+    run = repo.store.view(lambda snapshot: dict(snapshot.one("once_get", key="k") or {}))
     return (
-        state.state_history(context, "a"),
-        numbers.list_numbers(context, "adr"),
+        state.state_history(repo, "a"),
+        numbers.list_numbers(repo, "adr"),
         run,
-        slots.list_slots(context),
+        slots.list_slots(repo),
     )

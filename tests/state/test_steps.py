@@ -17,7 +17,7 @@ from tests.support.work_queue import add, take
 
 if TYPE_CHECKING:
     from landlane.handoffs.model import Handoff
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from tests.support.sites import Site
 
 pytestmark = pytest.mark.contract
@@ -33,20 +33,20 @@ def test_a_step_is_there_with_what_it_tells_of_or_neither_is(site: Site) -> None
     take(ann)
     draft = Draft(task="T1", to="bob", next="test it")
 
-    def dies(tx: Change, made: Handoff) -> None:
-        steps.put_step_in(tx, ann.context, ann.session, "one", task="T1", about=made.id)
+    def dies(tx: Transaction, made: Handoff) -> None:
+        steps.put_step_in(tx, ann.repo, ann.session, "one", task="T1", about=made.id)
         raise ZeroDivisionError
 
-    def lives(tx: Change, made: Handoff) -> None:
-        steps.put_step_in(tx, ann.context, ann.session, "one", task="T1", about=made.id, memo="go on")
+    def lives(tx: Transaction, made: Handoff) -> None:
+        steps.put_step_in(tx, ann.repo, ann.session, "one", task="T1", about=made.id, memo="go on")
 
     with pytest.raises(ZeroDivisionError):
-        handoffs.send_handoff(ann.context, ann.session, draft, also=dies)
-    assert steps.find_step(ann.context, "one") is None
-    assert read.get_task(ann.context, "T1").owner == "ann"
+        handoffs.send_handoff(ann.repo, ann.session, draft, also=dies)
+    assert steps.find_step(ann.repo, "one") is None
+    assert read.get_task(ann.repo, "T1").owner == "ann"
 
-    sent = handoffs.send_handoff(ann.context, ann.session, draft, also=lives)
-    step = steps.find_step(ann.context, "one")
+    sent = handoffs.send_handoff(ann.repo, ann.session, draft, also=lives)
+    step = steps.find_step(ann.repo, "one")
     assert step is not None
     assert (step.about, step.memo, step.agent) == (sent.id, "go on", "ann")
 
@@ -54,25 +54,25 @@ def test_a_step_is_there_with_what_it_tells_of_or_neither_is(site: Site) -> None
 def test_the_first_of_a_key_counts(site: Site) -> None:
     ann = site.agent("ann")
 
-    first = steps.keep_step(ann.context, ann.session, "graph/1", memo="first")
+    first = steps.keep_step(ann.repo, ann.session, "graph/1", memo="first")
 
-    assert steps.keep_step(ann.context, ann.session, "graph/1", memo="second") == first
+    assert steps.keep_step(ann.repo, ann.session, "graph/1", memo="second") == first
     with pytest.raises(Malformed):
-        steps.keep_step(ann.context, ann.session, "no key at all")
+        steps.keep_step(ann.repo, ann.session, "no key at all")
     with pytest.raises(Malformed):
-        steps.keep_step(ann.context, ann.session, "big", memo="x" * (steps.LONGEST_MEMO + 1))
+        steps.keep_step(ann.repo, ann.session, "big", memo="x" * (steps.LONGEST_MEMO + 1))
 
 
 @SQLITE_ONLY
 def test_steps_are_rebuilt_from_the_journal(site: Site) -> None:
     ann = site.agent("ann")
-    kept = steps.keep_step(ann.context, ann.session, "graph/1", about="H1", memo="go on")
-    with opened(site) as house:
-        house.settle()
-        folder = house.checkout.state_folder
+    kept = steps.keep_step(ann.repo, ann.session, "graph/1", about="H1", memo="go on")
+    with opened(site) as repo:
+        repo.settle()
+        folder = repo.checkout.state_folder
     site.close()
     identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
 
     rebuild_store(folder, identity, ignore_case=False)
 
-    assert steps.find_step(site.context(), "graph/1") == kept
+    assert steps.find_step(site.repo(), "graph/1") == kept

@@ -36,5 +36,5 @@ def facts_of(site: Site) -> dict[str, str]:
 def refusal(site: Site) -> LandlaneError:
     """Return the error with which opening the store is refused."""
     with pytest.raises(LandlaneError) as caught:
-        site.context()
+        site.repo()
     return caught.value

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from landlane.api import Landlane
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.errors import StoreError
@@ -52,17 +52,17 @@ def run_script(repository: Path, script: str, **names: object) -> int:
 
 def assert_healed(repository: Path, *, holding: set[str]) -> None:
     """The plain files are what the store says, after no more than opening and closing it."""
-    with Landlane(repository, agent="next") as house:
-        assert {claim.pattern for claim in house.claims()} == holding
+    with Landlane(repository, agent="next") as repo:
+        assert {claim.pattern for claim in repo.claims()} == holding
     state = repository / ".git" / "landlane"
-    house = open_house(str(repository))
-    entries = all_entries(house.store)
+    repo = open_repository(str(repository))
+    entries = all_entries(repo.store)
     assert list(read_journal(str(state / "journal.jsonl"))) == entries
     assert Replay().walk(entries).trouble == []
     claims = json.loads((state / "claims.json").read_text(encoding="utf-8"))
     assert {claim["pattern"] for claim in claims["claims"]} == holding
-    assert verify_journal(house).trouble == ()
-    house.close()
+    assert verify_journal(repo).trouble == ()
+    repo.close()
     assert [path.name for path in state.rglob("*") if path.name.endswith((".new", "~"))] == []
 
 
@@ -240,7 +240,7 @@ class Dying(sqlite3.Connection):
         return super().execute(*arguments)
 connect = sqlite3.connect
 sqlite3.connect = lambda path, **options: connect(path, factory=Dying, **options)
-bootstrap.open_house(folder)
+bootstrap.open_repository(folder)
 """
     for statements in range(0, 200, 5):
         state = repository / ".git" / "landlane"
@@ -248,7 +248,7 @@ bootstrap.open_house(folder)
         if not code:
             break
         assert code == DIED
-        open_house(str(repository)).close()
+        open_repository(str(repository)).close()
         shutil.rmtree(state)
     else:
         raise AssertionError("never got through")
@@ -280,7 +280,7 @@ def test_a_death_while_a_restored_store_is_noticed_reissues_no_token(repository:
         f"""
 from landlane.app import detect_restore
 detect_restore.{step} = die_after(detect_restore.{step})
-bootstrap.open_house(folder)
+bootstrap.open_repository(folder)
 """,
     )
     with Landlane(repository, agent="ann") as ann:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.api import Landlane
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.plain_files import journal_path
 from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.errors import LandlaneError
@@ -76,15 +77,15 @@ def claim_until_it_fails(agent: Landlane, most: int = 20_000) -> tuple[set[int],
 
 
 def assert_all_there(repository: Path, acknowledged: set[int]) -> None:
-    house = open_house(str(repository))
-    entries = all_entries(house.store)
+    repo = open_repository(str(repository))
+    entries = all_entries(repo.store)
     replay = Replay().walk(entries)
     assert acknowledged <= set(replay.taken)
     assert replay.trouble == []
-    assert house.store.find_damage() == ""
-    assert verify_journal(house).trouble == ()
-    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
-    house.close()
+    assert repo.store.find_damage() == ""
+    assert verify_journal(repo).trouble == ()
+    assert list(read_journal(journal_path(repo))) == all_entries(repo.store)
+    repo.close()
 
 
 @needs_mount

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.plain_files import journal_path
 from landlane.claims import read as held
 from landlane.claims import renew
 from landlane.claims import take as claims
@@ -25,24 +26,24 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.context import Context
     from landlane.ids import Credentials
+    from landlane.repository import Repository
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(60)]
 
 
 def assert_journal_makes_sense(live_site: Site) -> None:
-    context = live_site.context()
-    replay = Replay().walk(all_entries(context.store))
+    repo = live_site.repo()
+    replay = Replay().walk(all_entries(repo.store))
     assert replay.trouble == []
-    stored = context.store.view(lambda reading: reading.all("claims_all"))
+    stored = repo.store.view(lambda snapshot: snapshot.all("claims_all"))
     assert {row["token"] for row in stored} == set(replay.standing)
 
 
 def test_two_first_commands_under_one_name_share_its_session(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = live_site.context(), live_site.context()
+    first, second = live_site.repo(), live_site.repo()
     load = SecretFiles.load
     joined: list[sessions.Joined] = []
 
@@ -64,7 +65,7 @@ def test_two_first_commands_under_one_name_share_its_session(
 def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leaving, joining = live_site.context(), live_site.context()
+    leaving, joining = live_site.repo(), live_site.repo()
     ann = sessions.join(leaving, "ann").session
     unlink = os.unlink
     successor: list[Background[sessions.Joined]] = []
@@ -80,18 +81,18 @@ def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
     sessions.leave(leaving, ann)
     begun = successor[0].result()
     assert begun.session.generation == 2
-    assert sessions.join(live_site.context(), "ann").session.id == begun.session.id
+    assert sessions.join(live_site.repo(), "ann").session.id == begun.session.id
 
 
-def take(context: Context, session: sessions.Session, text: str, ttl_ms: int = 600_000) -> object:
-    request = claims.make_request(context, (context.repository.pattern_of(text, "glob"),), ttl_ms=ttl_ms)
-    return claims.take(context, session, request)
+def take(repo: Repository, session: sessions.Session, text: str, ttl_ms: int = 600_000) -> object:
+    request = claims.make_request(repo, (repo.git.pattern_of(text, "glob"),), ttl_ms=ttl_ms)
+    return claims.take(repo, session, request)
 
 
 def test_a_session_cannot_end_while_it_is_being_given_something(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taking, leaving = live_site.context(), live_site.context()
+    taking, leaving = live_site.repo(), live_site.repo()
     ann = sessions.join(taking, "ann").session
     pause = Pause(claims.judge)
     monkeypatch.setattr(claims, "judge", pause)
@@ -110,10 +111,10 @@ def test_a_session_cannot_end_while_it_is_being_given_something(
 def test_what_is_being_renewed_cannot_lapse_meanwhile(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    renewing, sweeping, looking = live_site.context(), live_site.context(), live_site.context()
+    renewing, sweeping, looking = live_site.repo(), live_site.repo(), live_site.repo()
     ann = sessions.join(renewing, "ann").session
     bob = sessions.join(sweeping, "bob").session
-    path = renewing.repository.pattern_of("src/a.py", "glob")
+    path = renewing.git.pattern_of("src/a.py", "glob")
     taken = take(renewing, ann, "src/a.py", 60_000)
     assert isinstance(taken, Taken)
     let_time_pass(renewing.store, 57_000)
@@ -121,7 +122,7 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(
     monkeypatch.setattr(renew, "held_by", pause)
     renewed = Background(lambda: renew.renew(renewing, ann, (path,)))
     assert pause.reached.wait(30)
-    wait_until(lambda: looking.store.view(lambda reading: reading.now) > taken.granted[0].until - 57_000)
+    wait_until(lambda: looking.store.view(lambda snapshot: snapshot.now) > taken.granted[0].until - 57_000)
     other = Background(lambda: take(sweeping, bob, "elsewhere/*.py"))  # which sweeps what has lapsed
     other._thread.join(0.5)
     pause.go_on()
@@ -132,7 +133,7 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(
 
 
 def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(live_site: Site) -> None:
-    holder, other = live_site.context(), live_site.context()
+    holder, other = live_site.repo(), live_site.repo()
     ann = sessions.join(holder, "ann").session
     let_time_pass(holder.store, ann.lease_ms - 60_000)  # its session has a minute left
     assert isinstance(take(holder, ann, "src/a.py", 90_000), Taken)
@@ -146,19 +147,19 @@ def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(live_
 def test_a_store_that_fails_after_the_commit_does_not_fail_the_claim(
     repository: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = open_house(str(repository))
-    ann = sessions.join(house.context, "ann").session
-    assert isinstance(take(house.context, ann, "src/a.py"), Taken)
+    repo = open_repository(str(repository))
+    ann = sessions.join(repo, "ann").session
+    assert isinstance(take(repo, ann, "src/a.py"), Taken)
 
     def fail(*_: object) -> None:
         raise StoreTransient("the server went away", code="STORE_UNREACHABLE")
 
     with monkeypatch.context() as patch:
         patch.setattr(Mirror, "_append_new", fail)
-        house.settle()
-    house.settle()
-    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
-    house.close()
+        repo.settle()
+    repo.settle()
+    assert list(read_journal(journal_path(repo))) == all_entries(repo.store)
+    repo.close()
 
 
 @pytest.mark.slow
@@ -166,21 +167,21 @@ def test_whoever_copies_the_journal_is_not_kept_for_ever_by_those_who_write_on(
     repository: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others write faster than one process can copy; the copy is complete when the next one is through."""
-    house, writer = open_house(str(repository)), open_house(str(repository))
-    ann = sessions.join(writer.context, "ann").session
-    entries = house.store.entries
+    repo, writer = open_repository(str(repository)), open_repository(str(repository))
+    ann = sessions.join(writer, "ann").session
+    entries = repo.store.entries
     numbers = iter(range(10**6))
 
     def entries_and_more(*arguments: int) -> object:
-        take(writer.context, ann, f"src/{next(numbers)}.py")
+        take(writer, ann, f"src/{next(numbers)}.py")
         return entries(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(house.store, "entries", entries_and_more)
+        patch.setattr(repo.store, "entries", entries_and_more)
         began = time.monotonic()
-        house.settle()
+        repo.settle()
         assert time.monotonic() - began < 10
-    house.settle()
-    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
-    house.close()
+    repo.settle()
+    assert list(read_journal(journal_path(repo))) == all_entries(repo.store)
+    repo.close()
     writer.close()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.app.open import House
-    from landlane.store.interface import Change
+    from landlane.repository import Repository
+    from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
     from tests.support.sites import Site
 
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.contract
 
 
 @pytest.fixture
-def house(site: Site) -> Iterator[House]:
+def repo(site: Site) -> Iterator[Repository]:
     with opened(site) as made:
         yield made
 
 
 @pytest.fixture
-def ann(house: House) -> Agent:
-    return Agent(house.context, sessions.join(house.context, "ann"))
+def ann(repo: Repository) -> Agent:
+    return Agent(repo, sessions.join(repo, "ann"))
 
 
 def journal_file(site: Site) -> Path:
@@ -55,29 +55,29 @@ def claims_in_file(site: Site) -> dict[str, object]:
     return json.loads((site.repository / ".git" / "landlane" / "claims.json").read_text(encoding="utf-8"))
 
 
-def shows(house: House, *words: str) -> bool:
+def shows(repo: Repository, *words: str) -> bool:
     """Whether checking the journal tells of this trouble."""
-    return any(all(word in told for word in words) for told in verify_journal(house).trouble)
+    return any(all(word in told for word in words) for told in verify_journal(repo).trouble)
 
 
 # ----------------------------------------------------------------------------------------- the journal
 
 
-def test_the_file_holds_every_entry_in_order(site: Site, house: House, ann: Agent) -> None:
+def test_the_file_holds_every_entry_in_order(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src", "docs")
     ann.release()
 
-    house.settle()
+    repo.settle()
 
     assert in_file(site) == site.entries()
     assert lines(site) == [as_line(entry) for entry in site.entries()]
-    assert verify_journal(house).trouble == ()
+    assert verify_journal(repo).trouble == ()
 
 
-def test_a_line_can_be_read_by_any_program(site: Site, house: House, ann: Agent) -> None:
+def test_a_line_can_be_read_by_any_program(site: Site, repo: Repository, ann: Agent) -> None:
     claim = ann.take("src")
 
-    house.settle()
+    repo.settle()
 
     found = json.loads(lines(site)[-1])
     assert (found["kind"], found["agent"], found["data"]["pattern"]) == ("claim.taken", "ann", "src")
@@ -88,36 +88,38 @@ def test_a_line_can_be_read_by_any_program(site: Site, house: House, ann: Agent)
 @pytest.mark.parametrize(
     "note", ['"quoted" \\ \n\t\r', "日本 𝔘 é", "\u2028\u2029\x85\x0b\x0c\x1c", "\x7f\ufeff"]
 )
-def test_any_text_survives_the_way_through_the_file(site: Site, house: House, ann: Agent, note: str) -> None:
+def test_any_text_survives_the_way_through_the_file(
+    site: Site, repo: Repository, ann: Agent, note: str
+) -> None:
     granted(ann.claim("src", note=note))
 
-    house.settle()
+    repo.settle()
 
     assert in_file(site)[-1].facts()["note"] == note
-    assert verify_journal(house).trouble == ()
+    assert verify_journal(repo).trouble == ()
 
 
 @pytest.mark.promise(
     "journal.file-is-never-ahead",
     "A change that was rolled back never appears in journal.jsonl.",
 )
-def test_what_was_rolled_back_never_appears_in_the_file(site: Site, house: House, ann: Agent) -> None:
+def test_what_was_rolled_back_never_appears_in_the_file(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src")
-    house.settle()
+    repo.settle()
     before = lines(site)
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         tx.record("claim.taken", "ann", ann.session.id, {"pattern": "ghost"})
-        house.settle()  # whoever copies in the middle of it sees nothing of it
+        repo.settle()  # whoever copies in the middle of it sees nothing of it
         raise LookupError("at the last moment")
 
     with pytest.raises(LookupError):
-        site.context().store.change(work)
-    house.settle()
+        site.repo().store.change(work)
+    repo.settle()
 
     assert lines(site) == before
     ann.take("docs")
-    house.settle()
+    repo.settle()
     assert in_file(site) == site.entries()
 
 
@@ -127,104 +129,104 @@ def test_what_was_rolled_back_never_appears_in_the_file(site: Site, house: House
 )
 @pytest.mark.parametrize("torn", [b'{"agent":"ann","at":"2026-', b"\xe6\x97", b"{}", b'{"position":'])
 def test_a_torn_last_line_is_cut_off_and_written_again(
-    site: Site, house: House, ann: Agent, torn: bytes
+    site: Site, repo: Repository, ann: Agent, torn: bytes
 ) -> None:
     ann.take("src")
-    house.settle()
+    repo.settle()
     whole = lines(site)
     with journal_file(site).open("ab") as file:
         file.write(torn)
 
     ann.take("docs")
-    house.settle()
+    repo.settle()
 
     assert lines(site)[:-1] == whole
     assert in_file(site) == site.entries()
 
 
-def test_a_last_line_that_lost_its_end_is_written_again(site: Site, house: House, ann: Agent) -> None:
+def test_a_last_line_that_lost_its_end_is_written_again(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src")
-    house.settle()
+    repo.settle()
     size = journal_file(site).stat().st_size
     os.truncate(journal_file(site), size - 5)
 
-    house.settle()
+    repo.settle()
 
     assert in_file(site) == site.entries()
 
 
 @pytest.mark.promise("journal.missing-lines-are-caught-up", "Missing lines of journal.jsonl are added later.")
 @pytest.mark.parametrize("keep", [0, 1, 2])
-def test_missing_lines_are_caught_up(site: Site, house: House, ann: Agent, keep: int) -> None:
+def test_missing_lines_are_caught_up(site: Site, repo: Repository, ann: Agent, keep: int) -> None:
     ann.take("src", "docs")
-    house.settle()
+    repo.settle()
     whole = lines(site)
     journal_file(site).write_text("".join(line + "\n" for line in whole[:keep]), encoding="utf-8")
 
-    house.settle()
+    repo.settle()
 
     assert lines(site) == whole
 
 
-def test_a_file_that_was_removed_is_written_anew(site: Site, house: House, ann: Agent) -> None:
+def test_a_file_that_was_removed_is_written_anew(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src")
-    house.settle()
+    repo.settle()
     journal_file(site).unlink()
 
-    house.settle()
+    repo.settle()
 
     assert in_file(site) == site.entries()
 
 
-def test_a_file_that_cannot_be_written_fails_no_command(site: Site, house: House, ann: Agent) -> None:
-    house.settle()
+def test_a_file_that_cannot_be_written_fails_no_command(site: Site, repo: Repository, ann: Agent) -> None:
+    repo.settle()
     journal_file(site).unlink()
     journal_file(site).mkdir()
 
     ann.take("src")
-    house.settle()
+    repo.settle()
 
     assert ann.holds() == ["src"]
     journal_file(site).rmdir()
-    house.settle()
+    repo.settle()
     assert in_file(site) == site.entries()
 
 
-def test_an_edit_of_the_file_shows(site: Site, house: House, ann: Agent) -> None:
+def test_an_edit_of_the_file_shows(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src")
-    house.settle()
+    repo.settle()
     text = journal_file(site).read_text(encoding="utf-8")
     forged = text.replace(site.entries()[1].hash, "0" * 64)
     journal_file(site).write_text(forged, encoding="utf-8")
 
-    assert shows(house, "entry 2", "journal.jsonl")
+    assert shows(repo, "entry 2", "journal.jsonl")
 
 
-def test_rubbish_in_the_middle_of_the_file_shows(site: Site, house: House, ann: Agent) -> None:
+def test_rubbish_in_the_middle_of_the_file_shows(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src", "docs")
-    house.settle()
+    repo.settle()
     whole = lines(site)
     journal_file(site).write_text("\n".join([whole[0], "rubbish", *whole[2:]]) + "\n", encoding="utf-8")
 
-    assert shows(house, "journal.jsonl holds something else after entry 1")
+    assert shows(repo, "journal.jsonl holds something else after entry 1")
 
 
 def test_many_who_copy_at_once_write_each_line_once(live_site: Site) -> None:
     def work(name: str) -> None:
-        with opened(live_site) as house:
-            agent = Agent(house.context, sessions.join(house.context, name))
+        with opened(live_site) as repo:
+            agent = Agent(repo, sessions.join(repo, name))
             for number in range(15):
                 agent.take(f"{name}/{number}")
-                house.settle()
+                repo.settle()
 
     workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid", "dan")]
     for worker in workers:
         worker.result(60)
-    with opened(live_site) as house:
-        house.settle(wait_seconds=10)
+    with opened(live_site) as repo:
+        repo.settle(wait_seconds=10)
 
         assert in_file(live_site) == live_site.entries()
-        assert verify_journal(house).trouble == ()
+        assert verify_journal(repo).trouble == ()
 
 
 @pytest.mark.promise(
@@ -232,18 +234,18 @@ def test_many_who_copy_at_once_write_each_line_once(live_site: Site) -> None:
     "Many processes or threads that copy the journal at once write each line once.",
 )
 def test_threads_that_share_a_house_write_each_line_once(live_site: Site) -> None:
-    with opened(live_site) as house:
+    with opened(live_site) as repo:
 
         def work(name: str) -> None:
-            agent = Agent(house.context, sessions.join(house.context, name))
+            agent = Agent(repo, sessions.join(repo, name))
             for number in range(25):
                 agent.take(f"{name}/{number}")
-                house.settle()
+                repo.settle()
 
         workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid", "dan")]
         for worker in workers:
             worker.result(60)
-        house.settle(wait_seconds=10)
+        repo.settle(wait_seconds=10)
 
         assert in_file(live_site) == live_site.entries()
 
@@ -252,32 +254,32 @@ def test_threads_that_share_a_house_write_each_line_once(live_site: Site) -> Non
 
 
 @pytest.mark.promise("journal.claims-file", "claims.json matches the held claims.")
-def test_the_file_of_claims_equals_what_is_held(site: Site, house: House, ann: Agent) -> None:
+def test_the_file_of_claims_equals_what_is_held(site: Site, repo: Repository, ann: Agent) -> None:
     bob = site.agent("bob")
     ann.take("src", "docs")
     bob.take("lib", is_shared=True)
     ann.release("docs")
 
-    house.settle()
+    repo.settle()
 
     assert claims_in_file(site) == {
         "position": site.entries()[-1].position,
-        "claims": [claim_json(claim, house.store) for claim in site.claims()],
+        "claims": [claim_json(claim, repo.store) for claim in site.claims()],
     }
 
 
-def test_the_file_of_claims_is_empty_when_nothing_is_held(site: Site, house: House, ann: Agent) -> None:
+def test_the_file_of_claims_is_empty_when_nothing_is_held(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src")
     ann.release()
 
-    house.settle()
+    repo.settle()
 
     assert claims_in_file(site)["claims"] == []
 
 
-def test_no_scratch_file_is_left_behind(site: Site, house: House, ann: Agent) -> None:
+def test_no_scratch_file_is_left_behind(site: Site, repo: Repository, ann: Agent) -> None:
     ann.take("src")
-    house.settle()
+    repo.settle()
 
     left = {path.name for path in (site.repository / ".git" / "landlane").iterdir()}
 
@@ -288,7 +290,7 @@ def test_no_scratch_file_is_left_behind(site: Site, house: House, ann: Agent) ->
 
 
 @pytest.fixture
-def versioned(site: Site) -> Iterator[House]:
+def versioned(site: Site) -> Iterator[Repository]:
     """A repository whose settings want the journal in git."""
     (site.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
     with opened(site) as made:
@@ -304,9 +306,9 @@ def committed(site: Site) -> str:
     "journal.in-git",
     "With `[journal] git = true` the journal is committed to its own ref, and the check compares it.",
 )
-def test_the_journal_is_committed_to_a_ref_of_its_own(site: Site, versioned: House) -> None:
+def test_the_journal_is_committed_to_a_ref_of_its_own(site: Site, versioned: Repository) -> None:
     head = git(site.repository, "rev-parse", "HEAD")
-    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+    ann = Agent(versioned, sessions.join(versioned, "ann"))
     ann.take("src")
     versioned.settle()
     ann.release()
@@ -321,8 +323,8 @@ def test_the_journal_is_committed_to_a_ref_of_its_own(site: Site, versioned: Hou
     assert git(site.repository, "status", "--porcelain", "--untracked-files=no") == ""
 
 
-def test_nothing_new_makes_no_commit(site: Site, versioned: House) -> None:
-    sessions.join(versioned.context, "ann")
+def test_nothing_new_makes_no_commit(site: Site, versioned: Repository) -> None:
+    sessions.join(versioned, "ann")
     versioned.settle()
     tip = git(site.repository, "rev-parse", REF)
 
@@ -332,8 +334,8 @@ def test_nothing_new_makes_no_commit(site: Site, versioned: House) -> None:
 
 
 @pytest.mark.promise("journal.any-text", "Any text of a note survives the journal file and git unchanged.")
-def test_any_text_survives_the_way_through_git(site: Site, versioned: House) -> None:
-    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+def test_any_text_survives_the_way_through_git(site: Site, versioned: Repository) -> None:
+    ann = Agent(versioned, sessions.join(versioned, "ann"))
     for number, note in enumerate(("\u2028 \x85 \x0c", "日本 𝔘")):
         granted(ann.claim(f"src/{number}", note=note))
         versioned.settle()
@@ -342,8 +344,8 @@ def test_any_text_survives_the_way_through_git(site: Site, versioned: House) -> 
     assert verify_journal(versioned).trouble == ()
 
 
-def test_a_long_journal_is_kept_in_several_files(site: Site, versioned: House) -> None:
-    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+def test_a_long_journal_is_kept_in_several_files(site: Site, versioned: Repository) -> None:
+    ann = Agent(versioned, sessions.join(versioned, "ann"))
     ann.take(*(f"a/{number}" for number in range(1000)))
     versioned.settle()
     ann.take("b")
@@ -356,8 +358,8 @@ def test_a_long_journal_is_kept_in_several_files(site: Site, versioned: House) -
     assert verify_journal(versioned).trouble == ()
 
 
-def test_a_ref_that_differs_from_the_store_shows(site: Site, versioned: House) -> None:
-    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+def test_a_ref_that_differs_from_the_store_shows(site: Site, versioned: Repository) -> None:
+    ann = Agent(versioned, sessions.join(versioned, "ann"))
     ann.take("src")
     versioned.settle()
     forged = committed(site).replace(site.entries()[1].hash, "f" * 64)
@@ -380,18 +382,18 @@ def test_two_who_commit_the_journal_at_once_lose_nothing(live_site: Site) -> Non
     (live_site.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
 
     def work(name: str) -> None:
-        with opened(live_site) as house:
-            agent = Agent(house.context, sessions.join(house.context, name))
+        with opened(live_site) as repo:
+            agent = Agent(repo, sessions.join(repo, name))
             for number in range(6):
                 agent.take(f"{name}/{number}")
-                house.settle()
+                repo.settle()
 
     workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid")]
     for worker in workers:
         worker.result(60)
-    with opened(live_site) as house:
-        Agent(house.context, sessions.join(house.context, "dan")).take("last")
-        house.settle(wait_seconds=10)
+    with opened(live_site) as repo:
+        Agent(repo, sessions.join(repo, "dan")).take("last")
+        repo.settle(wait_seconds=10)
 
-        assert verify_journal(house).trouble == ()
+        assert verify_journal(repo).trouble == ()
         assert committed(live_site) == journal_file(live_site).read_text(encoding="utf-8")

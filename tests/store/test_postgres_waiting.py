@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
@@ -93,7 +93,7 @@ def test_a_server_that_gives_up_a_connection_while_it_is_made_is_asked_again(
 def test_who_moves_a_store_may_stand_idle_in_its_transaction(server: PostgresServer) -> None:
     store = PostgresStore(server.create_database(), new_uuid())
 
-    def look(tx: Change) -> object:
+    def look(tx: Transaction) -> object:
         store.stop_writers(tx)
         return timeout()
 

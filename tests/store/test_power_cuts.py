@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.api import Landlane
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.claims.refusal_model import Refused
@@ -34,7 +34,7 @@ from tests.support.store_stress import Replay, all_entries
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 apsw = pytest.importorskip("apsw", reason="no apsw here: it comes with requirements/faults.txt")
 
@@ -233,7 +233,7 @@ class Bench:
             self.pictures.append(self.disk.picture())
 
     @contextlib.contextmanager
-    def after_cut(self, disk: Disk, dice: random.Random | None, journal_text: bytes) -> Iterator[House]:
+    def after_cut(self, disk: Disk, dice: random.Random | None, journal_text: bytes) -> Iterator[Repository]:
         """The repository as found when the machine is up again."""
         state = self._wreck / ".git/landlane"
         shutil.rmtree(state, ignore_errors=True)
@@ -248,11 +248,11 @@ class Bench:
         if journal_text:
             (state / "journal.jsonl").write_bytes(journal_text)
         clock = FakeClock(boot_ms=30_000, wall_ms=self.clock.wall_ms() + 90_000)  # of another boot
-        house = open_house(str(self._wreck), clock=clock)
+        repo = open_repository(str(self._wreck), clock=clock)
         try:
-            yield house
+            yield repo
         finally:
-            house.close()
+            repo.close()
 
     def journal_text(self) -> bytes:
         path = self.state / "journal.jsonl"
@@ -291,17 +291,17 @@ def bench(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     vfs.unregister()
 
 
-def entries_of(house: House) -> list[Entry]:
-    return all_entries(house.store)
+def entries_of(repo: Repository) -> list[Entry]:
+    return all_entries(repo.store)
 
 
-def stored_tokens(house: House) -> set[int]:
-    return {row["token"] for row in house.store.view(lambda reading: reading.all("claims_all"))}
+def stored_tokens(repo: Repository) -> set[int]:
+    return {row["token"] for row in repo.store.view(lambda snapshot: snapshot.all("claims_all"))}
 
 
-def assert_sound(house: House) -> None:
-    assert house.store.find_damage() == ""
-    assert verify_journal(house).trouble == ()
+def assert_sound(repo: Repository) -> None:
+    assert repo.store.find_damage() == ""
+    assert verify_journal(repo).trouble == ()
 
 
 class Crew:
@@ -363,15 +363,15 @@ class Crew:
 
 def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: Bench) -> None:
     crew = Crew(bench)
-    live = open_house(str(bench.live), clock=bench.clock)
+    live = open_repository(str(bench.live), clock=bench.clock)
     for _ in range(ROUNDS):
         did = crew.act()
         live.settle()
-        with bench.after_cut(bench.disk, None, bench.damaged(bench.journal_text())) as house:
-            assert stored_tokens(house) == stored_tokens(live), did
-            assert entries_of(house)[: len(entries_of(live))] == entries_of(live), did
-            assert_sound(house)
-            assert_tokens_rise(house, crew.acknowledged)
+        with bench.after_cut(bench.disk, None, bench.damaged(bench.journal_text())) as repo:
+            assert stored_tokens(repo) == stored_tokens(live), did
+            assert entries_of(repo)[: len(entries_of(live))] == entries_of(live), did
+            assert_sound(repo)
+            assert_tokens_rise(repo, crew.acknowledged)
     crew.close()
     live.close()
 
@@ -382,19 +382,19 @@ def test_the_simulated_disk_forgets_what_a_careless_store_would_lose(
     """Without this, the tests here could not fail."""
     monkeypatch.setattr(ApswConnection, "forced_sync", "NORMAL")
     crew = Crew(bench)
-    live = open_house(str(bench.live), clock=bench.clock)
+    live = open_repository(str(bench.live), clock=bench.clock)
     losses = 0
     for _ in range(20):
         crew.act()
-        with bench.after_cut(bench.disk, None, b"") as house:
-            losses += len(entries_of(house)) < len(entries_of(live))
+        with bench.after_cut(bench.disk, None, b"") as repo:
+            losses += len(entries_of(repo)) < len(entries_of(live))
     assert losses
     crew.close()
     live.close()
 
 
-def assert_tokens_rise(house: House, before: set[int]) -> None:
-    newcomer = Landlane(house.checkout.root, agent="newcomer", clock=house.store.clock)
+def assert_tokens_rise(repo: Repository, before: set[int]) -> None:
+    newcomer = Landlane(repo.checkout.root, agent="newcomer", clock=repo.store.clock)
     outcome = newcomer.claim("after/the/cut.txt")
     assert isinstance(outcome, Taken)
     token = outcome.granted[0].token
@@ -405,7 +405,7 @@ def assert_tokens_rise(house: House, before: set[int]) -> None:
 
 def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(bench: Bench) -> None:
     crew = Crew(bench)
-    live = open_house(str(bench.live), clock=bench.clock)
+    live = open_repository(str(bench.live), clock=bench.clock)
     cuts = 0
     for _ in range(ROUNDS):
         before = entries_of(live)
@@ -416,33 +416,33 @@ def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(benc
         after = entries_of(live)
         for picture in bench.dice.sample(bench.pictures, min(3, len(bench.pictures))):
             cuts += 1
-            with bench.after_cut(picture, bench.dice, bench.damaged(journal_before)) as house:
-                assert_before_or_after(house, before, after, did)
+            with bench.after_cut(picture, bench.dice, bench.damaged(journal_before)) as repo:
+                assert_before_or_after(repo, before, after, did)
     print(f"{cuts} cuts")
     assert cuts > ROUNDS / 2
     crew.close()
     live.close()
 
 
-def assert_before_or_after(house: House, before: list[Entry], after: list[Entry], did: str) -> None:
-    found = entries_of(house)
+def assert_before_or_after(repo: Repository, before: list[Entry], after: list[Entry], did: str) -> None:
+    found = entries_of(repo)
     assert len(before) <= len(found) <= len(after), did
     assert found == after[: len(found)], did
-    assert stored_tokens(house) == set(Replay().walk(found).standing), did
-    assert_sound(house)
+    assert stored_tokens(repo) == set(Replay().walk(found).standing), did
+    assert_sound(repo)
 
 
 @pytest.mark.slow
 def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: Bench) -> None:
     bench.disk.on_write = lambda: bench.pictures.append(bench.disk.picture())
-    live = open_house(str(bench.live), clock=bench.clock)
+    live = open_repository(str(bench.live), clock=bench.clock)
     whole = entries_of(live)
     cuts = [(picture, dice) for picture in bench.pictures for dice in (None, bench.dice, bench.dice)]
     for picture, dice in bench.dice.sample(cuts, min(60, len(cuts))):
-        with bench.after_cut(picture, dice, b"") as house:
-            assert [entry.kind for entry in entries_of(house)] == [entry.kind for entry in whole]
-            assert_sound(house)
-            assert_tokens_rise(house, set())
+        with bench.after_cut(picture, dice, b"") as repo:
+            assert [entry.kind for entry in entries_of(repo)] == [entry.kind for entry in whole]
+            assert_sound(repo)
+            assert_tokens_rise(repo, set())
     live.close()
 
 
@@ -451,7 +451,7 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
 ) -> None:
     """A disk that promised more than it kept, or a backup: the plain file beside the store knows more."""
     crew = Crew(bench)
-    live = open_house(str(bench.live), clock=bench.clock)
+    live = open_repository(str(bench.live), clock=bench.clock)
     for _ in range(10):
         crew.act()
     old = bench.disk.picture()
@@ -460,11 +460,11 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
         crew.act()
         live.settle()
     for text in (bench.journal_text(), bench.journal_text()[:-7]):
-        with bench.after_cut(old, None, text) as house:
-            assert [entry.kind for entry in entries_of(house)[head:]] == ["store.restored"]
-            assert_sound(house)
-            assert_tokens_rise(house, crew.acknowledged)
-            assert len(list((Path(house.folder)).glob("journal.before-*.jsonl"))) == 1
+        with bench.after_cut(old, None, text) as repo:
+            assert [entry.kind for entry in entries_of(repo)[head:]] == ["store.restored"]
+            assert_sound(repo)
+            assert_tokens_rise(repo, crew.acknowledged)
+            assert len(list((Path(repo.state_folder)).glob("journal.before-*.jsonl"))) == 1
     crew.close()
     live.close()
 
@@ -472,12 +472,12 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
 def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Bench) -> None:
     ann = Landlane(bench.live, agent="ann", clock=bench.clock)
     assert isinstance(ann.claim("src/**", ttl="10m"), Taken)
-    with bench.after_cut(bench.disk, None, bench.journal_text()) as house:
-        bob = Landlane(house.checkout.root, agent="bob", clock=house.store.clock)
+    with bench.after_cut(bench.disk, None, bench.journal_text()) as repo:
+        bob = Landlane(repo.checkout.root, agent="bob", clock=repo.store.clock)
         outcome = bob.claim("src/a.py")
         assert isinstance(outcome, Refused)
         assert outcome.refused[0].holder == "ann"
-        again = Landlane(house.checkout.root, agent="ann", clock=house.store.clock)
+        again = Landlane(repo.checkout.root, agent="ann", clock=repo.store.clock)
         assert again.session.id == ann.session.id
         assert again.check("src/a.py").state == "held"
         bob.close()
@@ -500,9 +500,9 @@ def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(b
             codes.add(error.code)
             failed += 1
         bench.disk.fails_to_sync = False
-        with bench.after_cut(bench.disk, None, b"") as house:
-            assert acknowledged <= stored_tokens(house)
-            assert_sound(house)
+        with bench.after_cut(bench.disk, None, b"") as repo:
+            assert acknowledged <= stored_tokens(repo)
+            assert_sound(repo)
     assert failed > 3
     assert codes == {"STORE_IO"}
     assert acknowledged <= {claim.token for claim in ann.claims()}

@@ -18,7 +18,7 @@ from landlane.errors import StoreCorrupt, StoreError
 from landlane.hook_entry import client_fast_path
 from landlane.store import schema_version
 from landlane.store.sqlite.schema import APPLICATION_ID
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 from tests.store.databases import facts_of, refusal, run_sql
 from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Background
 
@@ -212,7 +212,7 @@ def test_the_hint_for_an_older_file_can_be_pasted(site: Site, tmp_path: Path) ->
     folder = tmp_path / "it's elsewhere"
     folder.mkdir()
     place = str(folder / "state.db")
-    open_context(site.repository, place).store.close()
+    open_test_repository(site.repository, place).store.close()
     other = type(site)(site.repository, place)
     set_number(other, 0)
 
@@ -310,10 +310,10 @@ def test_an_empty_schema_that_an_administrator_made_is_used(site: Site) -> None:
 OPENER = """
 import sys
 from pathlib import Path
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 print("ready", flush=True)
 sys.stdin.readline()
-store = open_context(Path(sys.argv[1]), sys.argv[2]).store
+store = open_test_repository(Path(sys.argv[1]), sys.argv[2]).store
 print(store.view(lambda reading: reading.one("meta_get", key="store_id"))["value"], flush=True)
 """
 
@@ -321,9 +321,9 @@ CRASH = """
 import os, sys
 from pathlib import Path
 from landlane.store.{database} import schema
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 schema.{function} = lambda *_: os._exit(9)
-open_context(Path(sys.argv[1]), sys.argv[2])
+open_test_repository(Path(sys.argv[1]), sys.argv[2])
 """
 
 
@@ -404,7 +404,7 @@ def test_a_store_of_the_version_before_is_migrated_and_keeps_its_content(
     site.close()
     number = request.getfixturevalue("next_version")
 
-    openers = [Background(site.context) for _ in range(4)]
+    openers = [Background(site.repo) for _ in range(4)]
     for opener in openers:
         opener.result()
 
@@ -437,7 +437,7 @@ def test_a_migrated_store_that_older_programs_cannot_use_is_refused_by_them(
 
 @pytest.mark.own_database
 def test_a_store_from_before_the_first_stable_version_is_refused(site: Site, next_version: int) -> None:
-    site.context()
+    site.repo()
     site.close()
     set_number(site, (schema_version.STABLE_SINCE or next_version) - 1)
 

@@ -25,7 +25,7 @@ from landlane.store.file_lock import FairLock
 from landlane.store.lock_areas import areas_of
 from landlane.store.schema_version import READABLE_BY, SCHEMA_VERSION
 from landlane.store.sqlite.schema import APPLICATION_ID
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 from tests.store.databases import facts_of, refusal, run_sql
 from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened
 from tests.support.waiting import wait_until
@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from tests.support.sites import Site
 
 pytestmark = pytest.mark.contract
@@ -47,7 +47,7 @@ def fingerprint(path: str) -> str:
 
 
 def test_the_schemas_version_is_recorded(site: Site) -> None:
-    site.context()
+    site.repo()
 
     facts = facts_of(site)
 
@@ -108,7 +108,7 @@ def test_a_store_of_a_newer_program_that_older_ones_may_use_is_used(
 @pytest.mark.promise("store.made-once", "A store is created once, however many processes open it first.")
 @pytest.mark.own_database
 def test_a_store_is_made_once_however_many_open_it_first(live_site: Site) -> None:
-    openers = [Background(live_site.context) for _ in range(8)]
+    openers = [Background(live_site.repo) for _ in range(8)]
     for opener in openers:
         opener.result()
 
@@ -167,7 +167,7 @@ def test_a_truncated_file_is_called_damaged_at_the_latest_when_it_is_used(site: 
         again = site.agent("ann")
         again.take("docs")
         again.release()
-        verify.verify(again.context, [])
+        verify.verify(again.repo, [])
 
     with pytest.raises(StoreCorrupt) as caught:
         use()
@@ -184,8 +184,8 @@ def test_a_truncated_file_is_called_damaged_at_the_latest_when_it_is_used(site: 
 def test_a_store_that_is_lost_while_its_journal_is_there_is_not_begun_anew(
     site: Site, is_removed: bool
 ) -> None:
-    with opened(site) as house:
-        sessions.join(house.context, "ann")
+    with opened(site) as repo:
+        sessions.join(repo, "ann")
     for left in ("", "-wal", "-shm"):
         Path(site.place + left).unlink(missing_ok=True)
     if not is_removed:
@@ -207,7 +207,7 @@ def test_a_store_that_never_was_may_be_an_empty_file(site: Site) -> None:
 @SQLITE_ONLY
 def test_a_folder_that_is_not_there_is_named(site: Site) -> None:
     with pytest.raises(StoreError) as caught:
-        open_context(site.repository, str(site.repository / "no" / "such" / "store.db"))
+        open_test_repository(site.repository, str(site.repository / "no" / "such" / "store.db"))
 
     assert caught.value.code == "STORE_UNOPENABLE"
 
@@ -217,7 +217,7 @@ def test_a_folder_stands_for_the_store_in_it(site: Site) -> None:
     folder = site.repository / ".git" / "landlane" / "other"
     folder.mkdir()
 
-    open_context(site.repository, str(folder)).store.close()
+    open_test_repository(site.repository, str(folder)).store.close()
 
     assert (folder / "store.db").exists()
 
@@ -225,7 +225,7 @@ def test_a_folder_stands_for_the_store_in_it(site: Site) -> None:
 @SQLITE_ONLY
 def test_a_kind_of_store_that_nobody_knows_is_refused(site: Site) -> None:
     with pytest.raises(StoreError) as caught:
-        open_context(site.repository, "mysql://root@localhost/agents")
+        open_test_repository(site.repository, "mysql://root@localhost/agents")
 
     assert caught.value.code == "STORE_UNKNOWN_KIND"
 
@@ -233,7 +233,7 @@ def test_a_kind_of_store_that_nobody_knows_is_refused(site: Site) -> None:
 @POSTGRES_ONLY
 def test_a_server_that_cannot_be_reached_is_named_without_its_password(site: Site) -> None:
     with pytest.raises(StoreTransient) as caught:
-        open_context(
+        open_test_repository(
             site.repository,
             "postgresql://ann:hunter2@/agents?host=/no/such/folder&password=hunter3",
             settings=Settings(store=StoreSettings(wait_ms=100)),
@@ -247,7 +247,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(site: Sit
 def test_a_database_that_does_not_exist_is_named(site: Site) -> None:
     server, _, query = site.place.partition("?")
     with pytest.raises(StoreError) as caught:
-        open_context(site.repository, f"{server.rpartition('/')[0]}/no_such_database?{query}")
+        open_test_repository(site.repository, f"{server.rpartition('/')[0]}/no_such_database?{query}")
 
     assert caught.value.code == "STORE_UNOPENABLE"
 
@@ -319,12 +319,12 @@ def test_a_reader_does_not_wait_for_a_writer(live_site: Site) -> None:
     ann.take("src")
     is_writing, may_end = threading.Event(), threading.Event()
 
-    def write(tx: Change) -> None:
+    def write(tx: Transaction) -> None:
         tx.record("test.slow", "ann", ann.session.id, {})
         is_writing.set()
         assert may_end.wait(30)
 
-    writer = Background(lambda: live_site.context().store.change(write))
+    writer = Background(lambda: live_site.repo().store.change(write))
     assert is_writing.wait(30)
 
     assert ann.holds() == ["src"]
@@ -340,12 +340,12 @@ def test_work_that_cannot_meet_does_not_wait_for_each_other(live_site: Site) -> 
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     is_judging, may_end = threading.Event(), threading.Event()
 
-    def judge(_: Change) -> None:
+    def judge(_: Transaction) -> None:
         is_judging.set()
         assert may_end.wait(30)
 
     areas = areas_of((ann.pattern("src/api"),))
-    judging = Background(lambda: live_site.context().store.change(judge, areas=areas))
+    judging = Background(lambda: live_site.repo().store.change(judge, areas=areas))
     assert is_judging.wait(30)
 
     bob.take("src/web/*.py", "docs")
@@ -371,13 +371,13 @@ import os, sys
 from pathlib import Path
 from landlane.claims import take as claims
 from landlane.sessions import join as sessions
-from landlane.testing.repositories import open_context
-context = open_context(Path(sys.argv[1]), sys.argv[2])
-session = sessions.join(context, "ann").session
+from landlane.testing.repositories import open_test_repository
+repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
+session = sessions.join(repo, "ann").session
 
 def take(name):
-    pattern = context.repository.pattern_of(name, "literal")
-    claims.take(context, session, claims.make_request(context, (pattern,)))
+    pattern = repo.git.pattern_of(name, "literal")
+    claims.take(repo, session, claims.make_request(repo, (pattern,)))
 
 take("before")
 child = os.fork()
@@ -397,7 +397,7 @@ def test_a_forked_child_and_its_parent_may_both_use_the_store(live_site: Site) -
 
     expected = {"before", *(f"{who}/{number}" for who in ("parent", "child") for number in range(30))}
     assert {claim.pattern for claim in live_site.claims()} == expected
-    assert verify.verify(live_site.context(), []).trouble == ()
+    assert verify.verify(live_site.repo(), []).trouble == ()
 
 
 FORKING_WHILE_LOCKED = """
@@ -450,8 +450,8 @@ def test_a_wait_for_the_lock_that_was_given_up_takes_it_from_nobody(site: Site) 
 
 @pytest.mark.promise("store.threads", "Threads can share one store.")
 def test_threads_may_share_one_store(live_site: Site) -> None:
-    context = live_site.context()
-    agents = [Agent(context, sessions.join(context, f"a{number}")) for number in range(8)]
+    repo = live_site.repo()
+    agents = [Agent(repo, sessions.join(repo, f"a{number}")) for number in range(8)]
     together = threading.Barrier(len(agents))
 
     def work(agent: Agent) -> list[int]:
@@ -463,14 +463,14 @@ def test_threads_may_share_one_store(live_site: Site) -> None:
 
     assert len(set(tokens)) == 8 * 15
     assert sorted(tokens) == [claim.token for claim in live_site.claims()]
-    assert verify.verify(context, []).trouble == ()
+    assert verify.verify(repo, []).trouble == ()
 
 
 @pytest.mark.promise("store.closes-everything", "Closing the store closes every file.")
 def test_closing_lets_go_of_every_file(live_site: Site) -> None:
     def use() -> None:
-        with opened(live_site) as house:
-            agent = Agent(house.context, sessions.join(house.context, "ann"))
+        with opened(live_site) as repo:
+            agent = Agent(repo, sessions.join(repo, "ann"))
             agent.take("src")
             agent.claim("docs", wait_ms=1000)
 

@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 # A writer of our own kind: it stands in the line, has the store, and has written something.
 WRITER = """
 import sys, time
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 
 def work(tx):
     print("writes", flush=True)
     time.sleep(600)
 
-open_house(sys.argv[1]).store.change(work)
+open_repository(sys.argv[1]).store.change(work)
 """
 FOREIGN = """
 import sqlite3, sys, time

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.plain_files import journal_path
 from landlane.app.verify_journal import verify_journal
 from landlane.store.journal_chain import Entry, check_chain
 from landlane.store.mirror import read_journal
@@ -31,7 +32,7 @@ from tests.support.store_stress import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 PROCESSES = 32
 # A few names that several processes share, and many that are left alone until they lapse.
@@ -64,7 +65,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def busy_repository(repository: Path) -> Path:
     (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
-    open_house(str(repository)).close()
+    open_repository(str(repository)).close()
     return repository
 
 
@@ -79,19 +80,19 @@ def stir(swarm: Swarm, dice: random.Random, seconds: float) -> None:
         swarm.start(names=NAMES)
 
 
-def examine(house: House, swarm: Swarm) -> Replay:
+def examine(repo: Repository, swarm: Swarm) -> Replay:
     """What must hold after any traffic on any store; gives the replay for more questions."""
-    entries = all_entries(house.store)
+    entries = all_entries(repo.store)
     replay = Replay().walk(entries)
     assert find_trouble(replay, swarm.reports) == []
     assert [report for report in swarm.reports if report["what"] == "broke"] == []
     assert [report for report in swarm.reports if report.get("code") == "AGENT_IN_USE"] == []
     assert [entry for entry in entries if entry.kind == "store.restored"] == []
-    stored = house.store.view(lambda reading: reading.all("claims_all"))
+    stored = repo.store.view(lambda snapshot: snapshot.all("claims_all"))
     assert {row["token"] for row in stored} == set(replay.standing)
-    assert verify_journal(house).trouble == ()
-    house.settle(wait_seconds=10)  # verifying has ended what lapsed meanwhile
-    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
+    assert verify_journal(repo).trouble == ()
+    repo.settle(wait_seconds=10)  # verifying has ended what lapsed meanwhile
+    assert list(read_journal(journal_path(repo))) == all_entries(repo.store)
     return replay
 
 
@@ -107,7 +108,7 @@ def assert_calls_came_back(swarm: Swarm) -> None:
     assert [call for call in calls if call["ended"] - call["began"] > LONGEST_CALL_SECONDS * 1e9] == []
 
 
-def tell(swarm: Swarm, replay: Replay, house: House) -> None:
+def tell(swarm: Swarm, replay: Replay, repo: Repository) -> None:
     """What the run was like, for whoever reads the test's output."""
     counts = Counter(report["what"] for report in swarm.reports)
     calls = [report for report in swarm.reports if "did" in report]
@@ -118,7 +119,7 @@ def tell(swarm: Swarm, replay: Replay, house: House) -> None:
     took = (longest["ended"] - longest["began"]) / 1e6
     print(f"longest call: {took:.0f} ms {longest['what']} {longest['did']}")
     print(f"longest read: {max(reads, default=0) / 1e6:.0f} ms of {len(reads)}")
-    print("ends:", dict(Counter(entry.kind for entry in all_entries(house.store))))
+    print("ends:", dict(Counter(entry.kind for entry in all_entries(repo.store))))
 
 
 def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_repository: Path) -> None:
@@ -127,16 +128,16 @@ def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_rep
         swarm.start(run_reader)
         swarm.start(run_verifier)
         stir(swarm, random.Random(SEED), SECONDS)
-    house = open_house(str(busy_repository))
-    replay = examine(house, swarm)
-    tell(swarm, replay, house)
+    repo = open_repository(str(busy_repository))
+    replay = examine(repo, swarm)
+    tell(swarm, replay, repo)
     tokens = list(replay.taken)
     assert tokens == sorted(set(tokens))
     assert [report for report in swarm.reports if report["what"] == "failed"] == []
     assert_readers_never_waited(swarm)
     assert_calls_came_back(swarm)
     assert {tuple(report["trouble"]) for report in swarm.reports if report["what"] == "verified"} == {()}
-    house.close()
+    repo.close()
     with sqlite3.connect(busy_repository / ".git/landlane/store.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     db.close()
@@ -149,7 +150,7 @@ def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on
     print(f"seed {SEED}")
     monkeypatch.setenv("LANDLANE_STORE", server.create_database())
     (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
-    open_house(str(repository)).close()
+    open_repository(str(repository)).close()
     with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
         reader = swarm.start(run_reader)
         stir(swarm, random.Random(SEED), SECONDS / 2)
@@ -162,16 +163,16 @@ def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on
         reader = swarm.start(run_reader)
         swarm.listen(1.0)
         stir(swarm, random.Random(SEED + 1), SECONDS / 2)
-    house = open_house(str(repository))
-    replay = examine(house, swarm)
-    tell(swarm, replay, house)
+    repo = open_repository(str(repository))
+    replay = examine(repo, swarm)
+    tell(swarm, replay, repo)
     failed = [report for report in swarm.reports if report["what"] == "failed"]
     print("failed:", Counter((report["code"], report["did"], report["message"][:100]) for report in failed))
     assert {report["code"] for report in failed} <= WHILE_THE_SERVER_IS_AWAY
     assert [r for r in failed if not crashed_at - 5e9 < r["ended"] < back_at + 5e9] == []
     assert_readers_never_waited(swarm)
     assert_calls_came_back(swarm)
-    house.close()
+    repo.close()
 
 
 @pytest.mark.postgres
@@ -180,7 +181,7 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
 ) -> None:
     print(f"seed {SEED}")
     monkeypatch.setenv("LANDLANE_STORE", server.create_database())
-    house = open_house(str(repository))
+    repo = open_repository(str(repository))
     with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
         follower = swarm.start(run_follower)
         for number in range(PROCESSES):
@@ -189,19 +190,19 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
         while any(agent.is_alive() for agent in swarm.agents) and time.monotonic() < until:
             swarm.listen(0.1)
         assert not any(agent.is_alive() for agent in swarm.agents)
-        newest = all_entries(house.store)[-1].position
+        newest = all_entries(repo.store)[-1].position
         while last_seen(swarm) < newest and time.monotonic() < until:
             swarm.listen(0.1)
         swarm.kill(follower)
     seen = [entry_of(report) for report in swarm.reports if report["what"] == "entry"]
     print(f"{len(seen)} entries")
-    assert seen == all_entries(house.store)
+    assert seen == all_entries(repo.store)
     assert [entry.position for entry in seen] == list(range(1, newest + 1))
     assert check_chain(seen).trouble == ()
     assert [report for report in swarm.reports if report["what"] in ("failed", "broke")] == []
     assert find_trouble(Replay().walk(seen), swarm.reports) == []
-    assert verify_journal(house).trouble == ()
-    house.close()
+    assert verify_journal(repo).trouble == ()
+    repo.close()
 
 
 def last_seen(swarm: Swarm) -> int:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from landlane.app.store_location import STORE_NAME
-from landlane.context import Site
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.settings.model import Settings
 from landlane.testing.fake_clock import FakeClock
+from landlane.values import replace
 from landlane.workspaces.commit import Made, commit, make_wish
 from tests.support import sites
 
@@ -45,7 +45,7 @@ class Crew:
         may_undo: bool = False,
     ) -> Made:
         here = find_checkout(str(at or self.root))
-        site = Site(context=agent.context, here=here, home=here.home_checkout, tell=self.told.append)
+        site = replace(agent.repo, checkout=here, report=self.told.append)
         wish = make_wish(site, paths, str(at or self.root), message=message, task=task, may_undo=may_undo)
         return commit(site, agent.session, wish)
 

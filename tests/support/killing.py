@@ -12,7 +12,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, Taken
 from landlane.claims.read import list_claims
@@ -23,6 +23,7 @@ from landlane.sessions import join as sessions
 from landlane.sessions.runner_lease import RunnerBusy
 from landlane.store.sqlite.lock_holder import lock_holder
 from landlane.tasks.add import Added, add_task
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.read import list_tasks
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from landlane.app.open import House
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 LIMIT_SECONDS = 60.0
@@ -62,17 +63,17 @@ class Yard:
             git_line(repository, "push", "--quiet", "-u", "origin", "main")
         self.start = git_line(repository, "rev-parse", "main")
 
-    def open(self) -> House:
+    def open(self) -> Repository:
         """The repository as a command opens it."""
-        return open_house(str(self.repository))
+        return open_repository(str(self.repository))
 
     def look(self, landing: Landing) -> Landing:
         """Return the landing as it is stored now."""
-        house = self.open()
+        repo = self.open()
         try:
-            return get_landing(house.context, landing.id)
+            return get_landing(repo, landing.id)
         finally:
-            house.close()
+            repo.close()
 
     def branch(self, name: str, files: dict[str, str], *, folder: str = "") -> str:
         """A branch with one commit; made in a worktree that goes away, or in a folder that stands on it."""
@@ -91,23 +92,23 @@ class Yard:
             git_line(self.repository, "worktree", "remove", "--force", place)
         return head
 
-    def enter(self, house: House, name: str, files: dict[str, str]) -> Landing:
+    def enter(self, repo: Repository, name: str, files: dict[str, str]) -> Landing:
         """A branch with these files, entered into the queue by an author of its own."""
         self.branch(name, files)
-        session = join(house, f"author-of-{name}")
-        claim(house, session, *files)
-        return hand_in(house, session, name)
+        session = join(repo, f"author-of-{name}")
+        claim(repo, session, *files)
+        return hand_in(repo, session, name)
 
-    def enter_task(self, house: House, title: str, files: dict[str, str]) -> Landing:
+    def enter_task(self, repo: Repository, title: str, files: dict[str, str]) -> Landing:
         """The same by the way of a task and its workspace."""
-        session = join(house, f"worker-on-{title}")
-        added = add_task(house.context, session, NewTask(title=title, paths=tuple(files)), force=True)
+        session = join(repo, f"worker-on-{title}")
+        added = add_task(repo, session, NewTask(title=title, paths=tuple(files)), force=True)
         assert isinstance(added, Added)
-        picked = next_task(house.context, session)
+        picked = next_task(repo, session)
         assert isinstance(picked, Picked)
-        workspace = open_workspace(house.site(), session, picked.task.id).workspace
+        workspace = open_workspace(repo.require_git(), session, picked.task.id).workspace
         self.branch(workspace.branch, files, folder=workspace.path)
-        return hand_in(house, session, workspace.branch, task=picked.task.id)
+        return hand_in(repo, session, workspace.branch, task=picked.task.id)
 
     @property
     def tested(self) -> set[str]:
@@ -136,14 +137,14 @@ class Yard:
     def check_end(self, expected: dict[str, str]) -> None:
         """Everything has ended as it should, landed once, and nothing is left over."""
         self.check_target()
-        house = self.open()
+        repo = self.open()
         try:
-            found = list_landings(house.context, ())
+            found = list_landings(repo, ())
             assert {one.id: one.state for one in found} == expected
             self._check_history([one for one in found if one.state == "landed"])
-            self._check_nothing_left(house, found)
+            self._check_nothing_left(repo, found)
         finally:
-            house.close()
+            repo.close()
 
     def _check_history(self, landed: list[Landing]) -> None:
         form = "--format=%H %P"
@@ -151,17 +152,17 @@ class Yard:
         merged = {line.split()[0]: line.split()[2] for line in lines}
         assert merged == {one.commit: one.head for one in landed}
 
-    def _check_nothing_left(self, house: House, found: list[Landing]) -> None:
+    def _check_nothing_left(self, repo: Repository, found: list[Landing]) -> None:
         assert leftover_refs(self.repository) == []
         assert git_line(self.repository, "status", "--porcelain") == ""
         assert git_line(self.repository, "symbolic-ref", "HEAD") == "refs/heads/main"
-        assert not [one for one in list_claims(house.context) if one.agent.startswith("landing-")]
-        assert not get_queue(house.context, "main").move
-        tasks = {task.id: task.state for task in list_tasks(house.context)}
+        assert not [one for one in list_claims(repo) if one.agent.startswith("landing-")]
+        assert not get_queue(repo, "main").move
+        tasks = {task.id: task.state for task in list_tasks(repo)}
         assert all(tasks[one.task] == "done" for one in found if one.task and one.state == "landed"), tasks
         bounced = [one for one in found if one.state == "bounced"]
         assert all(tasks[one.bounce_task] in ("ready", "reported", "active") for one in bounced), tasks
-        live = {one.branch for one in list_workspaces(house.context)}
+        live = {one.branch for one in list_workspaces(repo)}
         assert not live & {one.branch for one in found if one.state == "landed"}
         lines = git_line(self.repository, "worktree", "list", "--porcelain").splitlines()
         places = [line for line in lines if line.startswith("worktree ")]
@@ -174,25 +175,25 @@ def leftover_refs(folder: Path) -> list[str]:
     return [ref for ref in refs if "/moving/" in ref or "/landing/" in ref]
 
 
-def join(house: House, name: str) -> Session:
+def join(repo: Repository, name: str) -> Session:
     """A session under a name."""
-    return sessions.join(house.context, name).session
+    return sessions.join(repo, name).session
 
 
-def claim(house: House, session: Session, *paths: str) -> None:
+def claim(repo: Repository, session: Session, *paths: str) -> None:
     """Claim paths, and be sure of it."""
-    pattern_of = house.context.repository.pattern_of
+    pattern_of = repo.git.pattern_of
     patterns = tuple(pattern_of(path, "literal") for path in paths)
-    request = claims.make_request(house.context, patterns, mode=EXCLUSIVE)
-    outcome = claims.take(house.context, session, request)
+    request = claims.make_request(repo, patterns, mode=EXCLUSIVE)
+    outcome = claims.take(repo, session, request)
     assert isinstance(outcome, Taken), outcome
 
 
-def hand_in(house: House, session: Session, branch: str, *, task: str = "") -> Landing:
+def hand_in(repo: Repository, session: Session, branch: str, *, task: str = "") -> Landing:
     """Enter a branch into the queue."""
-    site = house.site()
+    site = repo.require_git()
     shared = site.is_store_shared
-    return submit_branch(site, session, house.witness(), branch, task, is_shared=shared).landing
+    return submit_branch(site, session, GitWitness(repo), branch, task, is_shared=shared).landing
 
 
 class Saved:
@@ -213,9 +214,9 @@ def run_queue(
     folder: Path, on_step: Callable[[str], None] = lambda _: None, *, lease_ms: int = 60_000
 ) -> str:
     """Drain the queue in this process; tells why it stopped early, or that somebody else runs it."""
-    house = open_house(str(folder))
+    repo = open_repository(str(folder))
     try:
-        runner = start_running(house.site(), "runner", on_step, lease_ms=lease_ms)
+        runner = start_running(repo.require_git(), "runner", on_step, lease_ms=lease_ms)
         if isinstance(runner, RunnerBusy):
             return "busy"
         try:
@@ -224,7 +225,7 @@ def run_queue(
             runner.close()
         return stop.code if stop is not None else ""
     finally:
-        house.close()
+        repo.close()
 
 
 def fork(work: Callable[[], object]) -> int:

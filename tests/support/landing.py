@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.repair_config import prepare_git
 from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.refusal_model import Refused
@@ -14,16 +15,16 @@ from landlane.landing.queue import QueueRunner, drain, start_running
 from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions import join as sessions
+from landlane.tasks.git_evidence import GitWitness
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from landlane.app.open import House
     from landlane.clock import Clock
-    from landlane.context import Site
     from landlane.errors import LandlaneError
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 SETTINGS = "[landing]\nchecks = {checks}\nresident = false\n{more}\n"
@@ -36,28 +37,28 @@ class Yard:
         self.folder = folder
         self.notes: list[str] = []
         self._clock = clock
-        self._houses: list[House] = []
-        self._house: House | None = None
+        self._houses: list[Repository] = []
+        self._repo: Repository | None = None
 
     @property
-    def house(self) -> House:
-        if self._house is None:
-            self._house = open_house(str(self.folder), clock=self._clock)
-            self._houses.append(self._house)
-        return self._house
+    def repo(self) -> Repository:
+        if self._repo is None:
+            self._repo = open_repository(str(self.folder), clock=self._clock)
+            self._houses.append(self._repo)
+        return self._repo
 
     @property
-    def site(self) -> Site:
-        return self.house.site(self.notes.append)
+    def site(self) -> Repository:
+        return prepare_git(self.repo, self.notes.append)
 
     def close(self) -> None:
-        for house in self._houses:
-            house.close()
+        for repo in self._houses:
+            repo.close()
 
     def configure(self, checks: str = "[]", more: str = "", files: Mapping[str, str] | None = None) -> None:
         """Commit settings and files on the target, as a person does."""
         self.commit({"landlane.toml": SETTINGS.format(checks=checks, more=more), **(files or {})})
-        self._house = None
+        self._repo = None
 
     def commit(self, files: Mapping[str, str | bytes | None], message: str = "Set up") -> str:
         """Commit on the target, in the main checkout."""
@@ -82,13 +83,13 @@ class Yard:
         return head
 
     def agent(self, name: str, **more: Any) -> Session:
-        return sessions.join(self.house.context, name, **more).session
+        return sessions.join(self.repo, name, **more).session
 
     def claim(self, agent: str, *paths: str, is_shared: bool = False) -> Any:
-        context = self.house.context
-        patterns = tuple(context.repository.pattern_of(path, "literal") for path in paths)
-        request = claims.make_request(context, patterns, mode=SHARED if is_shared else EXCLUSIVE)
-        return claims.take(context, self.agent(agent), request)
+        repo = self.repo
+        patterns = tuple(repo.git.pattern_of(path, "literal") for path in paths)
+        request = claims.make_request(repo, patterns, mode=SHARED if is_shared else EXCLUSIVE)
+        return claims.take(repo, self.agent(agent), request)
 
     def submit(
         self, branch: str, agent: str = "ann", *paths: str, is_shared: bool = False, task: str = ""
@@ -102,7 +103,7 @@ class Yard:
 
     def enter(self, branch: str, agent: str = "ann", task: str = "") -> Landing:
         """Submit a branch with what its author holds already."""
-        session, witness = self.agent(agent), self.house.witness()
+        session, witness = self.agent(agent), GitWitness(self.repo)
         return submit_branch(self.site, session, witness, branch, task, is_shared=False).landing
 
     def changed(self, branch: str) -> list[str]:
@@ -131,15 +132,15 @@ class Yard:
         return self.look(entry)
 
     def look(self, entry: Landing | str) -> Landing:
-        return get_landing(self.house.context, entry if isinstance(entry, str) else entry.id)
+        return get_landing(self.repo, entry if isinstance(entry, str) else entry.id)
 
     def states(self) -> dict[str, str]:
         """What became of every entry, by its branch."""
-        return {one.branch: one.state for one in list_landings(self.house.context, ())}
+        return {one.branch: one.state for one in list_landings(self.repo, ())}
 
     @property
     def tests(self) -> int:
-        return get_queue(self.house.context, "main").tests
+        return get_queue(self.repo, "main").tests
 
     @property
     def tip(self) -> str:
@@ -152,7 +153,7 @@ class Yard:
     def holders(self) -> dict[str, str]:
         from landlane.claims.read import list_claims
 
-        return {claim.pattern: claim.agent for claim in list_claims(self.house.context)}
+        return {claim.pattern: claim.agent for claim in list_claims(self.repo)}
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes | None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.claims import check
 from landlane.claims import read as held
 from landlane.claims import release as claims_release
@@ -26,7 +26,7 @@ from landlane.sessions import identify
 from landlane.sessions import join as sessions
 from landlane.sessions.worker_sessions import join_hands
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 from landlane.values import Row
 from tests.support.waiting import wait_until
 
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from landlane.app.open import House
     from landlane.clock import Clock
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.platform.process_identity import Process
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.store.interface import Store
@@ -73,7 +72,7 @@ class Site:
         self.repository = repository
         self.place = place
         self._clock = clock
-        self._contexts: list[Context] = []
+        self._contexts: list[Repository] = []
 
     @property
     def is_postgres(self) -> bool:
@@ -85,16 +84,16 @@ class Site:
         assert isinstance(self._clock, FakeClock)
         return self._clock
 
-    def context(
+    def repo(
         self,
         *,
         settings: Settings | None = None,
         ignore_case: bool = False,
         repository_id: str = "",
         secrets: Path | None = None,
-    ) -> Context:
+    ) -> Repository:
         """Open the store once more, as another process would."""
-        context = open_context(
+        repo = open_test_repository(
             self.repository,
             self.place,
             clock=self._clock,
@@ -103,8 +102,8 @@ class Site:
             repository_id=repository_id,
             secrets=secrets,
         )
-        self._contexts.append(context)
-        return context
+        self._contexts.append(repo)
+        return repo
 
     def agent(
         self,
@@ -117,13 +116,13 @@ class Site:
         secrets: Path | None = None,
     ) -> Agent:
         """Join under a name."""
-        context = self.context(settings=settings, ignore_case=ignore_case, secrets=secrets)
-        return Agent(context, sessions.join(context, name, role=role, process=process))
+        repo = self.repo(settings=settings, ignore_case=ignore_case, secrets=secrets)
+        return Agent(repo, sessions.join(repo, name, role=role, process=process))
 
     def hands(self, keeper: Agent, role: str = "explore") -> Agent:
         """The session of a worker that may only look, whose task the keeper holds."""
-        context = self.context()
-        return Agent(context, join_hands(context, keeper.session, role))
+        repo = self.repo()
+        return Agent(repo, join_hands(repo, keeper.session, role))
 
     def entries(self) -> list[Entry]:
         return list(journal.read_entries(self._look()))
@@ -156,39 +155,39 @@ class Site:
 
     def now(self) -> int:
         """The store's time."""
-        return self._look().store.view(lambda reading: reading.now)
+        return self._look().store.view(lambda snapshot: snapshot.now)
 
     def rows(self, statement: str, **parameters: object) -> list[Row]:
         """What a named statement of the store answers."""
-        return self._look().store.view(lambda reading: reading.all(statement, **parameters))
+        return self._look().store.view(lambda snapshot: snapshot.all(statement, **parameters))
 
-    def _look(self) -> Context:
-        return self._contexts[0] if self._contexts else self.context()
+    def _look(self) -> Repository:
+        return self._contexts[0] if self._contexts else self.repo()
 
     def close(self) -> None:
-        for context in self._contexts:
-            context.store.close()
+        for repo in self._contexts:
+            repo.store.close()
         self._contexts.clear()
 
 
 @contextmanager
-def opened(site: Site) -> Iterator[House]:
+def opened(site: Site) -> Iterator[Repository]:
     """The site's repository as a command opens it, with the files beside the store."""
     clock = site._clock
     if site.is_postgres and isinstance(clock, FakeClock):
         clock = clock.server
-    house = open_house(str(site.repository), clock=clock)
+    repo = open_repository(str(site.repository), clock=clock)
     try:
-        yield house
+        yield repo
     finally:
-        house.close()
+        repo.close()
 
 
 class Agent:
     """A session and what it does, with plain texts for patterns."""
 
-    def __init__(self, context: Context, joined: sessions.Joined) -> None:
-        self.context = context
+    def __init__(self, repo: Repository, joined: sessions.Joined) -> None:
+        self.repo = repo
         self.joined = joined
 
     @property
@@ -200,7 +199,7 @@ class Agent:
         return self.session.agent
 
     def pattern(self, text: str, *, is_literal: bool = False) -> Pattern:
-        return self.context.repository.pattern_of(text, "literal" if is_literal else "glob")
+        return self.repo.git.pattern_of(text, "literal" if is_literal else "glob")
 
     def claim(
         self,
@@ -215,7 +214,7 @@ class Agent:
         on_wait: Callable[[Refused], None] | None = None,
     ) -> Taken | Refused:
         request = claims.make_request(
-            self.context,
+            self.repo,
             tuple(self.pattern(text, is_literal=is_literal) for text in patterns),
             mode=SHARED if is_shared else EXCLUSIVE,
             ttl_ms=ttl_ms,
@@ -223,7 +222,7 @@ class Agent:
             note=note,
             is_partial=is_partial,
         )
-        return waiting.take_or_wait(self.context, self.session, request, wait_ms, on_wait)
+        return waiting.take_or_wait(self.repo, self.session, request, wait_ms, on_wait)
 
     def take(
         self, *patterns: str, ttl_ms: int | None = None, is_shared: bool = False, task: str = ""
@@ -237,25 +236,25 @@ class Agent:
 
     def renew(self, *patterns: str) -> tuple[Claim, ...]:
         wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
-        return claims_renew.renew(self.context, self.session, wanted).granted
+        return claims_renew.renew(self.repo, self.session, wanted).granted
 
     def release(self, *patterns: str, commit: str = "", token: int | None = None) -> tuple[str, ...]:
         wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
-        return claims_release.release(self.context, self.session, wanted, commit=commit, token=token)
+        return claims_release.release(self.repo, self.session, wanted, commit=commit, token=token)
 
     def check(self, path: str, token: int | None = None) -> check.Standing:
-        return check.check(self.context, self.session, self.pattern(path, is_literal=True), token)
+        return check.check(self.repo, self.session, self.pattern(path, is_literal=True), token)
 
     def holds(self) -> list[str]:
-        return [claim.pattern for claim in held.list_claims(self.context) if claim.session == self.session.id]
+        return [claim.pattern for claim in held.list_claims(self.repo) if claim.session == self.session.id]
 
     def shows_life(self) -> None:
         """What every command does first."""
         proof = Credentials(session=self.session.id, secret=self.joined.secret)
-        identify.prove(self.context, proof)
+        identify.prove(self.repo, proof)
 
     def leave(self) -> tuple[str, ...]:
-        return sessions.leave(self.context, self.session)
+        return sessions.leave(self.repo, self.session)
 
 
 def granted(outcome: Taken | Refused) -> tuple[Claim, ...]:
@@ -321,10 +320,10 @@ def outlive_lease(store: Store, session: Session) -> None:
     """Let more time pass than the session's lease is long, and be sure that it is renewed meanwhile."""
     for _ in range(2):
         let_time_pass(store, session.lease_ms * 2 // 3)
-        due_at = store.view(lambda reading: reading.now) - session.lease_ms // 3
+        due_at = store.view(lambda snapshot: snapshot.now) - session.lease_ms // 3
 
         def has_shown_life(due_at: int = due_at) -> bool:
-            row = store.view(lambda reading: reading.one("session_get", session=session.id))
+            row = store.view(lambda snapshot: snapshot.one("session_get", session=session.id))
             return row is not None and row["seen_at"] > due_at
 
         wait_until(has_shown_life)

@@ -18,7 +18,7 @@ import traceback
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
 from landlane.claims import check, release, renew
 from landlane.claims import read as held
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkServerProcess
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Store
     from landlane.store.journal_chain import Entry
@@ -84,7 +84,7 @@ class Agent:
         self._orders = orders
         self._report = report
         self._dice = random.Random(orders.seed)
-        self._house: House | None = None
+        self._repo: Repository | None = None
         self._session: Session | None = None
         self._tokens: dict[int, tuple[str, str]] = {}
         self._began = 0
@@ -129,18 +129,18 @@ class Agent:
             except Exception:  # noqa: BLE001 - whatever it is, the parent must hear of it
                 self._tell("broke", trace=traceback.format_exc())
                 self._forget()
-        if self._house is not None:
-            self._house.close()
+        if self._repo is not None:
+            self._repo.close()
 
     def _step(self) -> None:
-        house = self._house = self._house or open_house(self._orders.folder)
+        repo = self._repo = self._repo or open_repository(self._orders.folder)
         if self._session is None:
             self._tokens.clear()
-            joined = sessions.join(house.context, self._dice.choice(self._orders.names))
+            joined = sessions.join(repo, self._dice.choice(self._orders.names))
             self._session = joined.session
             if joined.is_new:
                 self._tell("joined", session=joined.session.id, generation=joined.session.generation)
-            house.settle()
+            repo.settle()
             self._began = time.monotonic_ns()
         action = self._dice.choices(self._actions, self._weights)[0]
         self._doing = action.__name__
@@ -148,9 +148,9 @@ class Agent:
         self._settle()
 
     def _settle(self) -> None:
-        if self._house is not None:
+        if self._repo is not None:
             began = time.monotonic_ns()
-            self._house.settle()
+            self._repo.settle()
             if time.monotonic_ns() - began > _SLOW_NS:
                 self._began = began
                 self._tell("settled")
@@ -165,22 +165,22 @@ class Agent:
 
     def _forget(self) -> None:
         """Begin anew with the store, as after a failure of unknown reach; a name finds its session again."""
-        house, self._house, self._session = self._house, None, None
-        if house is not None:
-            house.store.close()
+        repo, self._repo, self._session = self._repo, None, None
+        if repo is not None:
+            repo.store.close()
 
-    def _here(self) -> tuple[House, Session]:
-        assert self._house is not None
+    def _here(self) -> tuple[Repository, Session]:
+        assert self._repo is not None
         assert self._session is not None
-        return self._house, self._session
+        return self._repo, self._session
 
     def _take(self, *texts: str, mode: str = EXCLUSIVE, partial: bool = False, wait_ms: int = 0) -> None:
-        house, session = self._here()
-        patterns = tuple(house.context.repository.pattern(text) for text in texts)
+        repo, session = self._here()
+        patterns = tuple(repo.git.pattern(text) for text in texts)
         request = claims.make_request(
-            house.context, patterns, mode=mode, ttl_ms=self._dice.choice(LEASES_MS), is_partial=partial
+            repo, patterns, mode=mode, ttl_ms=self._dice.choice(LEASES_MS), is_partial=partial
         )
-        self._granted(waiting.take_or_wait(house.context, session, request, wait_ms))
+        self._granted(waiting.take_or_wait(repo, session, request, wait_ms))
 
     def _granted(self, outcome: Taken | Refused) -> None:
         _, session = self._here()
@@ -215,58 +215,56 @@ class Agent:
         return self._dice.choice(sorted(self._tokens)) if self._tokens else None
 
     def _renew(self) -> None:
-        house, session = self._here()
+        repo, session = self._here()
         token = self._some()
         if token is not None:
-            pattern = house.context.repository.pattern_of(*self._tokens[token])
-            self._granted(renew.renew(house.context, session, (pattern,)))
+            pattern = repo.git.pattern_of(*self._tokens[token])
+            self._granted(renew.renew(repo, session, (pattern,)))
 
     def _renew_all(self) -> None:
-        house, session = self._here()
-        self._granted(renew.renew(house.context, session, None))
+        repo, session = self._here()
+        self._granted(renew.renew(repo, session, None))
 
     def _release(self) -> None:
-        house, session = self._here()
+        repo, session = self._here()
         token = self._some()
         if token is not None:
-            pattern = house.context.repository.pattern_of(*self._tokens.pop(token))
-            release.release(house.context, session, (pattern,), token=token)
+            pattern = repo.git.pattern_of(*self._tokens.pop(token))
+            release.release(repo, session, (pattern,), token=token)
             self._tell("released", tokens=[token], session=session.id)
 
     def _release_all(self) -> None:
-        house, session = self._here()
-        release.release(house.context, session, None)
+        repo, session = self._here()
+        release.release(repo, session, None)
         self._tokens.clear()
 
     def _check(self) -> None:
-        house, session = self._here()
+        repo, session = self._here()
         token = self._some()
         if token is not None:
-            check.check(
-                house.context, session, house.context.repository.pattern_of(*self._tokens[token]), token
-            )
+            check.check(repo, session, repo.git.pattern_of(*self._tokens[token]), token)
 
     def _look(self) -> None:
-        house, _ = self._here()
-        held.list_claims(house.context)
-        sessions.live_sessions(house.context)
+        repo, _ = self._here()
+        held.list_claims(repo)
+        sessions.live_sessions(repo)
 
     def _read(self) -> None:
-        house, _ = self._here()
-        newest = journal.last_position(house.context)
-        list(journal.read_entries(house.context, max(0, newest - self._dice.randrange(200))))
+        repo, _ = self._here()
+        newest = journal.last_position(repo)
+        list(journal.read_entries(repo, max(0, newest - self._dice.randrange(200))))
 
     def _leave(self) -> None:
-        house, session = self._here()
+        repo, session = self._here()
         self._session = None
-        sessions.leave(house.context, session)
+        sessions.leave(repo, session)
         self._tell("left", session=session.id)
 
     def _reopen(self) -> None:
-        house, _ = self._here()
-        self._house = self._session = None
-        house.close()
-        self._house = open_house(self._orders.folder)
+        repo, _ = self._here()
+        self._repo = self._session = None
+        repo.close()
+        self._repo = open_repository(self._orders.folder)
 
 
 def run_agent(orders: Orders, pipe: Connection) -> None:
@@ -282,11 +280,11 @@ def run_reader(orders: Orders, pipe: Connection) -> None:
     """Lists all claims again and again, and reports how long that took and what went wrong."""
     os.environ.clear()
     os.environ.update(orders.environment)
-    house = open_house(orders.folder)
+    repo = open_repository(orders.folder)
     while True:
         began, failure = time.monotonic_ns(), ""
         try:
-            held.list_claims(house.context)
+            held.list_claims(repo)
         except Exception:  # noqa: BLE001 - a reader must never fail, whatever the reason
             failure = traceback.format_exc()[-2000:]
         ended = time.monotonic_ns()
@@ -301,10 +299,10 @@ def run_verifier(orders: Orders, pipe: Connection) -> None:
     os.environ.clear()
     os.environ.update(orders.environment)
     while True:
-        house = open_house(orders.folder)
-        verdict = verify_journal(house)
+        repo = open_repository(orders.folder)
+        verdict = verify_journal(repo)
         pipe.send_bytes(json.dumps({"what": "verified", "trouble": verdict.trouble[:5]}).encode()[:4000])
-        house.close()
+        repo.close()
         time.sleep(0.5)
 
 
@@ -312,8 +310,8 @@ def run_follower(orders: Orders, pipe: Connection) -> None:
     """Follows the journal from its start and reports every entry as it comes."""
     os.environ.clear()
     os.environ.update(orders.environment)
-    house = open_house(orders.folder)
-    for entry in journal.follow(house.context, 0):
+    repo = open_repository(orders.folder)
+    for entry in journal.follow(repo, 0):
         report = {"what": "entry", "position": entry.position, "number": entry.number, "at": entry.at}
         report |= {"kind": entry.kind, "agent": entry.agent, "session": entry.session, "data": entry.data}
         pipe.send_bytes(json.dumps(report | {"hash": entry.hash}).encode())
@@ -333,8 +331,8 @@ class Swarm:
         self._folder = os.fspath(folder)
         self._environment = dict(environment)
         self._dice = random.Random(seed)
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(list(PRELOADED))
+        self._repo = multiprocessing.get_context("forkserver")
+        self._repo.set_forkserver_preload(list(PRELOADED))
         self._pipes: dict[Connection, ForkServerProcess] = {}
         self.agents: list[ForkServerProcess] = []
         self.reports: list[Report] = []
@@ -349,7 +347,7 @@ class Swarm:
         waits: bool = True,
     ) -> ForkServerProcess:
         """Start one more process."""
-        reader, writer = self._context.Pipe(duplex=False)
+        reader, writer = self._repo.Pipe(duplex=False)
         orders = Orders(
             folder=self._folder,
             seed=self._dice.randrange(2**32),
@@ -358,7 +356,7 @@ class Swarm:
             steps=steps,
             waits=waits,
         )
-        process = self._context.Process(target=target, args=(orders, writer), daemon=True)
+        process = self._repo.Process(target=target, args=(orders, writer), daemon=True)
         process.start()
         writer.close()
         self._pipes[reader] = process

@@ -26,32 +26,32 @@ def try_to_add(
 ) -> task_adding.Added | task_adding.LooksAlike:
     facts = {name: tuple(fact) if isinstance(fact, list) else fact for name, fact in facts.items()}
     new = NewTask(title=title, kind=kind, **facts)
-    return task_adding.add_task(agent.context, agent.session, new, force=force)
+    return task_adding.add_task(agent.repo, agent.session, new, force=force)
 
 
 def take(agent: Agent, role: str = "") -> picking.Picked:
     """Take the next task, and be sure that there is one."""
-    outcome = picking.next_task(agent.context, agent.session, role)
+    outcome = picking.next_task(agent.repo, agent.session, role)
     assert isinstance(outcome, picking.Picked), outcome
     return outcome
 
 
 def take_nothing(agent: Agent, role: str = "") -> picking.NothingReady:
     """Ask for a task, and be sure that there is none."""
-    outcome = picking.next_task(agent.context, agent.session, role)
+    outcome = picking.next_task(agent.repo, agent.session, role)
     assert isinstance(outcome, picking.NothingReady), outcome
     return outcome
 
 
 def end(agent: Agent, task_id: str, result: str = "") -> Task:
     """End a chore on its owner's word."""
-    return finish.finish_on_word(agent.context, agent.session, task_id, result)
+    return finish.finish_on_word(agent.repo, agent.session, task_id, result)
 
 
 def state(site: Site, task_id: str) -> str:
-    return read.get_task(site.context(), task_id).state
+    return read.get_task(site.repo(), task_id).state
 
 
 def task_kinds(site: Site, task_id: str) -> list[str]:
     """What happened to a task, in order."""
-    return [entry.kind for entry in read.task_history(site.context(), task_id)]
+    return [entry.kind for entry in read.task_history(site.repo(), task_id)]

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
+from landlane.app.repair_config import prepare_git
 from landlane.sessions import join as sessions
 from landlane.state.slots import list_slots
 from landlane.tasks.add import Added, add_task
@@ -20,9 +21,8 @@ from tests.support.git import git
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.app.open import House
-    from landlane.context import Site
     from landlane.platform.process_identity import Process
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
 
@@ -35,7 +35,7 @@ class Yard:
     def __init__(self, repository: Path) -> None:
         self.repository = repository
         self.told: list[str] = []
-        self._houses: dict[str, House] = {}
+        self._houses: dict[str, Repository] = {}
         self._sessions: dict[str, Session] = {}
 
     @property
@@ -48,23 +48,23 @@ class Yard:
         git(self.repository, "add", "landlane.toml")
         git(self.repository, "commit", "--quiet", "-m", "Settings")
 
-    def house(self, agent: str = "ann", at: Path | None = None) -> House:
+    def repo(self, agent: str = "ann", at: Path | None = None) -> Repository:
         key = f"{agent}@{at or ''}"
         if key not in self._houses:
-            self._houses[key] = open_house(str(at or self.repository))
+            self._houses[key] = open_repository(str(at or self.repository))
         return self._houses[key]
 
-    def site(self, agent: str = "ann", at: Path | str | None = None) -> Site:
-        return self.house(agent, Path(at) if at else None).site(self.told.append)
+    def site(self, agent: str = "ann", at: Path | str | None = None) -> Repository:
+        return prepare_git(self.repo(agent, Path(at) if at else None), self.told.append)
 
     def session(self, agent: str = "ann", process: Process | None = None) -> Session:
         if agent not in self._sessions:
-            context = self.house(agent).context
-            self._sessions[agent] = sessions.join(context, agent, process=process).session
+            repo = self.repo(agent)
+            self._sessions[agent] = sessions.join(repo, agent, process=process).session
         return self._sessions[agent]
 
     def task(self, title: str = "work", **fields: Any) -> str:
-        added = add_task(self.house().context, None, NewTask(title=title, **fields), force=True)
+        added = add_task(self.repo(), None, NewTask(title=title, **fields), force=True)
         assert isinstance(added, Added)
         return added.task.id
 
@@ -78,10 +78,10 @@ class Yard:
         return closing.close_workspace(self.site(agent), self.session(agent), workspace, **more)
 
     def known(self, *, with_closed: bool = False) -> list[Workspace]:
-        return records.list_workspaces(self.house().context, with_closed=with_closed)
+        return records.list_workspaces(self.repo(), with_closed=with_closed)
 
     def leave(self, agent: str) -> None:
-        sessions.leave(self.house(agent).context, self._sessions.pop(agent))
+        sessions.leave(self.repo(agent), self._sessions.pop(agent))
 
     def refs(self) -> list[str]:
         """Every ref of the repository, without the journal's."""
@@ -93,7 +93,7 @@ class Yard:
         found += [ref for ref in self.refs() if ref.startswith(("refs/heads/landlane/", "refs/landlane/"))]
         entries = self.repository / ".git" / "worktrees"
         found += [str(path) for path in entries.iterdir()] if entries.exists() else []
-        found += [slot.id for slot in list_slots(self.house().context)]
+        found += [slot.id for slot in list_slots(self.repo())]
         return found
 
     def gc(self) -> None:
@@ -104,8 +104,8 @@ class Yard:
         git(self.repository, "worktree", "prune", "--expire=now")
 
     def end(self) -> None:
-        for house in self._houses.values():
-            house.close()
+        for repo in self._houses.values():
+            repo.close()
 
 
 def commit_file(folder: Path | str, name: str, text: str, message: str = "") -> str:

@@ -22,7 +22,7 @@ from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
 from landlane.tasks import read
 from landlane.tasks.rows import pattern_pairs
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 
 ROUND_SECONDS = 60.0
 REPLY = struct.Struct("<iiq")  # round, racer, number of the task (0: none)
@@ -36,13 +36,13 @@ class Racer:
     """One of the processes; ends what it won in the round before, then asks for more."""
 
     def __init__(self, repository: Path, place: str, number: int) -> None:
-        self._context = open_context(repository, place)
+        self._repo = open_test_repository(repository, place)
         # Two racers of each name: sessions are shared, as by the processes of one agent.
-        self._session = sessions.join(self._context, f"r{number // 2}").session
+        self._session = sessions.join(self._repo, f"r{number // 2}").session
         self._number = number
 
     def run(self, race: int) -> bytes:
-        outcome = picking.next_task(self._context, self._session)
+        outcome = picking.next_task(self._repo, self._session)
         won = outcome.task.id[1:] if isinstance(outcome, picking.Picked) else 0
         return REPLY.pack(race, self._number, int(won))
 
@@ -55,8 +55,8 @@ class Course:
         self._processes = processes
         self._signs = (os.pipe(), os.pipe())
         self._replies, reply_end = os.pipe()
-        self._context = open_context(repository, place)
-        self._session = sessions.join(self._context, "starter").session
+        self._repo = open_test_repository(repository, place)
+        self._session = sessions.join(self._repo, "starter").session
         self.won: list[int] = []
         for number in range(processes):
             if not os.fork():
@@ -95,8 +95,8 @@ class Course:
             os.write(self._signs[race % 2][1], b"g" * self._processes)
             won = self._collect(race)
             self._check(race, won, count, with_paths=with_paths)
-            for task in read.list_tasks(self._context, ("active", "ready")):
-                tasks.drop_task(self._context, self._session, task.id, "the round is over")
+            for task in read.list_tasks(self._repo, ("active", "ready")):
+                tasks.drop_task(self._repo, self._session, task.id, "the round is over")
         for _, sign in self._signs:
             os.write(sign, b"e" * self._processes)
         for _ in range(self._processes):
@@ -109,17 +109,17 @@ class Course:
             lines.append(
                 f"- [ ] n{number}" + (f" (path: {path})" if path else "") + f" (key: {random.random()})"
             )
-        checklists.import_checklist(self._context, self._session, "\n".join(lines), force=True)
+        checklists.import_checklist(self._repo, self._session, "\n".join(lines), force=True)
 
     def _check(self, race: int, won: list[int], count: int, *, with_paths: bool) -> None:
         assert len(won) == len(set(won)), f"round {race}: one task to two owners: {sorted(won)}"
         self.won += won
-        active = read.list_tasks(self._context, ("active",))
+        active = read.list_tasks(self._repo, ("active",))
         assert {int(task.id[1:]) for task in active} == set(won), f"round {race}: {active} {won}"
         if not with_paths:
             assert len(won) == min(count, self._processes), f"round {race}: {len(won)} of {count} were taken"
             return
-        pattern_of = self._context.repository.pattern_of
+        pattern_of = self._repo.git.pattern_of
         paths = [(task.id, pattern_of(*pair)) for task in active for pair in pattern_pairs(task.stored_paths)]
         meet = [
             (one, other)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
 from landlane.errors import LandlaneError, StoreError
 from landlane.patterns.pattern import overlap, parse
+from landlane.repository import Repository
 from landlane.sessions import join as sessions
 from landlane.tasks import change as tasks
 from landlane.tasks import finish, read, wait_for_task
@@ -48,10 +49,10 @@ def work_off(folder: str, name: str, seed: int, environment: dict[str, str]) -> 
     os.environ.update(environment)
     dice = random.Random(seed)
     try:
-        house = open_house(folder)
+        repo = open_repository(folder)
         while True:
             try:
-                if not _work_once(house, name, dice):
+                if not _work_once(repo, name, dice):
                     return
             except StoreError:
                 raise
@@ -63,20 +64,19 @@ def work_off(folder: str, name: str, seed: int, environment: dict[str, str]) -> 
         os._exit(1)
 
 
-def _work_once(house: object, name: str, dice: random.Random) -> bool:
-    context = house.context  # type: ignore[attr-defined]
-    session = sessions.join(context, name).session
-    picked = picking.resume_task(context, session)
-    outcome = picked or wait_for_task.wait_for_task(context, session, "", 1000)
+def _work_once(repo: Repository, name: str, dice: random.Random) -> bool:
+    session = sessions.join(repo, name).session
+    picked = picking.resume_task(repo, session)
+    outcome = picked or wait_for_task.wait_for_task(repo, session, "", 1000)
     if isinstance(outcome, picking.NothingReady):
         return any(outcome.counts.get(state) for state in ("ready", "blocked", "active"))
     time.sleep(dice.choice((0.0, 0.01, 0.05)))
     if dice.random() < 0.05:
         # In other words each time: the same twice would stop the task and ask a person.
         luck = "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=12))
-        tasks.fail_task(context, session, outcome.task.id, f"bad luck, called {luck}")
+        tasks.fail_task(repo, session, outcome.task.id, f"bad luck, called {luck}")
     else:
-        finish.finish_on_word(context, session, outcome.task.id, name)
+        finish.finish_on_word(repo, session, outcome.task.id, name)
     return True
 
 
@@ -86,8 +86,8 @@ class Crew:
     def __init__(self, folder: Path, dice: random.Random) -> None:
         self._folder = str(folder)
         self._dice = dice
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(list(PRELOADED))
+        self._repo = multiprocessing.get_context("forkserver")
+        self._repo.set_forkserver_preload(list(PRELOADED))
         self._names = 0
         self.workers: dict[str, ForkServerProcess] = {}
         self.kills = 0
@@ -97,7 +97,7 @@ class Crew:
             self._names += 1
             name = f"w{self._names}"
         orders = (self._folder, name, self._dice.randrange(2**32), dict(os.environ))
-        process = self._context.Process(target=work_off, args=orders, daemon=True)
+        process = self._repo.Process(target=work_off, args=orders, daemon=True)
         process.start()
         self.workers[name] = process
 
@@ -144,23 +144,21 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
 ) -> None:
     print(f"seed {SEED}, {TASKS} tasks, {WORKERS} workers")
     dice = random.Random(SEED + 1)
-    house = open_house(str(repository))
-    added = import_checklist(house.context, None, make_plan(dice), force=True).added
+    repo = open_repository(str(repository))
+    added = import_checklist(repo, None, make_plan(dice), force=True).added
     assert len(added) == TASKS
     for _ in range(WORKERS):
         crew.hire()
     until = time.monotonic() + LIMIT_SECONDS
-    while read.count_tasks(house.context):
-        assert time.monotonic() < until, (
-            f"seed {SEED}: {read.count_tasks(house.context)} after {LIMIT_SECONDS} s"
-        )
+    while read.count_tasks(repo):
+        assert time.monotonic() < until, f"seed {SEED}: {read.count_tasks(repo)} after {LIMIT_SECONDS} s"
         time.sleep(dice.uniform(0.05, 0.4))
         crew.kill_one()
-    entries = all_entries(house.store)
+    entries = all_entries(repo.store)
     print(f"{crew.kills} kills, {sum(entry.kind == 'task.returned' for entry in entries)} tasks came back")
     assert find_trouble(entries) == []
-    assert verify_journal(house).trouble == ()
-    house.close()
+    assert verify_journal(repo).trouble == ()
+    repo.close()
 
 
 def find_trouble(entries: list[Entry]) -> list[str]:

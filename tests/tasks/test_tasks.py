@@ -47,7 +47,7 @@ def test_a_new_task_has_all_its_fields_and_its_entry_tells_who(site: Site) -> No
         labels=["x", "y"],
         next_action="read the RFC",
     )
-    stored = tasks_read.get_task(site.context(), task.id)
+    stored = tasks_read.get_task(site.repo(), task.id)
     assert stored == task
     assert (stored.id, stored.state, stored.why) == ("T2", "blocked", "waits for T1")
     assert (stored.attempt, stored.failures, stored.lapses, stored.max_attempts) == (0, 0, 0, 5)
@@ -87,9 +87,9 @@ def test_forcing_a_lookalike_keeps_the_link_on_both(site: Site) -> None:
     outcome = try_to_add(ann, "Parse the dates", force=True)
     assert isinstance(outcome, task_adding.Added)
     assert [one.task for one in outcome.similar] == ["T1"]
-    context = site.context()
-    assert [other for other, _ in tasks_read.links_of(context, "T2")] == ["T1"]
-    assert [other for other, _ in tasks_read.links_of(context, "T1")] == ["T2"]
+    repo = site.repo()
+    assert [other for other, _ in tasks_read.links_of(repo, "T2")] == ["T1"]
+    assert [other for other, _ in tasks_read.links_of(repo, "T1")] == ["T2"]
     assert site.entries()[-1].facts()["similar"][0][0] == "T1"
 
 
@@ -98,9 +98,9 @@ def test_what_is_over_is_no_duplicate_but_what_is_dead_is(site: Site) -> None:
     add(ann, "Parse dates")
     end(ann, take(ann).task.id)
     assert isinstance(try_to_add(ann, "Parse dates"), task_adding.Added)
-    tasks.drop_task(ann.context, ann.session, "T2", "no")
+    tasks.drop_task(ann.repo, ann.session, "T2", "no")
     assert isinstance(try_to_add(ann, "Parse dates", max_attempts=1), task_adding.Added)
-    tasks.fail_task(ann.context, ann.session, take(ann).task.id, "hard")
+    tasks.fail_task(ann.repo, ann.session, take(ann).task.id, "hard")
     assert state(site, "T3") == "dead"
     assert isinstance(try_to_add(ann, "Parse dates"), task_adding.LooksAlike)
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_added_changes_nothing(site: Site, facts: dict[str, objec
     with pytest.raises(Malformed):
         add(ann, **{"title": "x", **facts})  # type: ignore[arg-type]
     assert len(site.entries()) == before
-    assert tasks_read.list_tasks(ann.context) == []
+    assert tasks_read.list_tasks(ann.repo) == []
     assert add(ann, "y").id == "T1"
 
 
@@ -138,7 +138,7 @@ def test_dependants_go_on_when_the_last_dependency_is_done(site: Site) -> None:
         add(ann, title)
     add(ann, "c", after=["T1", "T2", "T1"])
     end(ann, take(ann).task.id)
-    assert tasks_read.get_task(ann.context, "T3").why == "waits for T2"
+    assert tasks_read.get_task(ann.repo, "T3").why == "waits for T2"
     end(ann, take(ann).task.id)
     assert state(site, "T3") == "ready"
     assert task_kinds(site, "T3") == ["task.added", "task.unblocked"]
@@ -163,11 +163,11 @@ def test_a_ring_is_refused_and_shown_and_changes_nothing(site: Site) -> None:
     add(ann, "c", after=["T2"])
     before = len(site.entries())
     with pytest.raises(Malformed) as refused:
-        tasks_dependencies.add_dependency(ann.context, ann.session, "T1", "T3")
+        tasks_dependencies.add_dependency(ann.repo, ann.session, "T1", "T3")
     assert refused.value.code == "TASK_CYCLE"
     assert refused.value.facts["cycle"] == ["T1", "T3", "T2", "T1"]
     with pytest.raises(Malformed):
-        tasks_dependencies.add_dependency(ann.context, ann.session, "T1", "T1")
+        tasks_dependencies.add_dependency(ann.repo, ann.session, "T1", "T1")
     assert len(site.entries()) == before
     assert state(site, "T1") == "ready"
 
@@ -176,10 +176,10 @@ def test_a_dependency_can_be_added_until_work_begins(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b")
-    assert tasks_dependencies.add_dependency(ann.context, ann.session, "T1", "T2").state == "blocked"
+    assert tasks_dependencies.add_dependency(ann.repo, ann.session, "T1", "T2").state == "blocked"
     assert take(ann).task.id == "T2"
     with pytest.raises(NotAllowed):
-        tasks_dependencies.add_dependency(ann.context, ann.session, "T2", "T1")
+        tasks_dependencies.add_dependency(ann.repo, ann.session, "T2", "T1")
     end(ann, "T2")
     assert take(ann).task.id == "T1"
 
@@ -189,12 +189,12 @@ def test_what_waits_for_a_dropped_task_can_be_unblocked_by_hand(site: Site) -> N
     add(ann, "a")
     add(ann, "b", after=["T1"])
     with pytest.raises(NotAllowed) as refused:
-        tasks.unblock_task(ann.context, ann.session, "T2")
+        tasks.unblock_task(ann.repo, ann.session, "T2")
     assert refused.value.code == "TASK_WAITS"
-    tasks.drop_task(ann.context, ann.session, "T1", "not needed")
-    assert tasks_read.get_task(ann.context, "T2").why == "waits for T1 (dropped)"
+    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
+    assert tasks_read.get_task(ann.repo, "T2").why == "waits for T1 (dropped)"
     take_nothing(ann)
-    assert tasks.unblock_task(ann.context, ann.session, "T2").state == "ready"
+    assert tasks.unblock_task(ann.repo, ann.session, "T2").state == "ready"
     assert take(ann).task.id == "T2"
     with pytest.raises(Malformed) as over:
         add(ann, "c", after=["T1"])
@@ -209,19 +209,19 @@ def test_a_block_by_hand_outlasts_its_dependencies(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b", after=["T1"])
-    tasks.block_task(ann.context, ann.session, "T2", "waits for the vendor")
+    tasks.block_task(ann.repo, ann.session, "T2", "waits for the vendor")
     end(ann, take(ann).task.id)
     assert state(site, "T2") == "blocked"
     take_nothing(ann)
-    assert tasks.unblock_task(ann.context, ann.session, "T2").state == "ready"
+    assert tasks.unblock_task(ann.repo, ann.session, "T2").state == "ready"
 
 
 def test_taking_a_block_away_leaves_the_dependencies(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b", after=["T1"])
-    tasks.block_task(ann.context, ann.session, "T2", "vendor")
-    unblocked = tasks.unblock_task(ann.context, ann.session, "T2")
+    tasks.block_task(ann.repo, ann.session, "T2", "vendor")
+    unblocked = tasks.unblock_task(ann.repo, ann.session, "T2")
     assert (unblocked.state, unblocked.why) == ("blocked", "waits for T1")
     end(ann, take(ann).task.id)
     assert take(ann).task.id == "T2"
@@ -265,7 +265,7 @@ def test_a_task_whose_paths_are_held_is_passed_over_and_named(site: Site) -> Non
 def test_a_thousand_tasks_behind_one_held_folder_are_passed_over_quickly(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     lines = "\n".join(f"- [ ] n{number} (path: src/f{number}.py) (kind: chore)" for number in range(1000))
-    checklists.import_checklist(ann.context, ann.session, lines, force=True)
+    checklists.import_checklist(ann.repo, ann.session, lines, force=True)
     add(ann, "behind them", paths=["docs"])
     ann.take("src")
     assert take(bob).task.title == "behind them"
@@ -345,7 +345,7 @@ def test_a_session_that_is_over_takes_nothing(site: Site) -> None:
     add(ann, "a")
     site.clock.advance(31 * MINUTE)
     with pytest.raises(Stale):
-        picking.next_task(ann.context, ann.session)
+        picking.next_task(ann.repo, ann.session)
     assert state(site, "T1") == "ready"
 
 
@@ -356,16 +356,16 @@ def test_a_failed_attempt_goes_back_with_what_was_learned_until_none_is_left(sit
     ann, bob = site.agent("ann"), site.agent("bob")
     add(ann, "a", paths=["src/a.py"], max_attempts=2)
     take(ann)
-    returned = tasks.fail_task(ann.context, ann.session, "T1", "the API has no such endpoint")
+    returned = tasks.fail_task(ann.repo, ann.session, "T1", "the API has no such endpoint")
     assert (returned.state, returned.failures, returned.owner) == ("ready", 1, "")
     assert site.claims() == []
     picked = take(bob)
     assert picked.task.attempt == 2
     (lesson,) = picked.lessons
     assert (lesson.agent, lesson.attempt, lesson.why) == ("ann", 1, "the API has no such endpoint")
-    assert tasks.fail_task(bob.context, bob.session, "T1", "still none").state == "dead"
+    assert tasks.fail_task(bob.repo, bob.session, "T1", "still none").state == "dead"
     take_nothing(ann)
-    assert tasks.retry_task(ann.context, ann.session, "T1").failures == 0
+    assert tasks.retry_task(ann.repo, ann.session, "T1").failures == 0
     again = take(ann)
     assert again.task.attempt == 3
     assert [one.why for one in again.lessons] == ["the API has no such endpoint", "still none"]
@@ -376,7 +376,7 @@ def test_a_final_failure_is_not_tried_again_by_itself(site: Site) -> None:
     add(ann, "a")
     add(ann, "b", after=["T1"])
     take(ann)
-    assert tasks.fail_task(ann.context, ann.session, "T1", "impossible", is_final=True).state == "failed"
+    assert tasks.fail_task(ann.repo, ann.session, "T1", "impossible", is_final=True).state == "failed"
     take_nothing(ann)
     assert state(site, "T2") == "blocked"
 
@@ -421,7 +421,7 @@ def test_what_was_reported_but_never_proved_returns_with_its_owner(site: Site) -
     ann = site.agent("ann")
     add(ann, "a")
     take(ann)
-    finish.report_done(ann.context, ann.session, "T1")
+    finish.report_done(ann.repo, ann.session, "T1")
     ann.leave()
     bob = site.agent("bob")
     picked = take(bob)
@@ -442,14 +442,14 @@ def test_whoever_blocks_or_drops_a_task_takes_it_from_its_owner(site: Site) -> N
     ann, bob = site.agent("ann"), site.agent("bob")
     add(ann, "a", paths=["src/a.py"])
     take(ann)
-    tasks.block_task(bob.context, bob.session, "T1", "stop")
+    tasks.block_task(bob.repo, bob.session, "T1", "stop")
     assert site.claims() == []
     with pytest.raises(Stale):
         end(ann, "T1")
-    tasks.drop_task(bob.context, bob.session, "T1", "cancelled")
+    tasks.drop_task(bob.repo, bob.session, "T1", "cancelled")
     with pytest.raises(NotAllowed):
-        tasks.unblock_task(bob.context, bob.session, "T1")
-    entry = tasks_read.task_history(ann.context, "T1")[-1]
+        tasks.unblock_task(bob.repo, bob.session, "T1")
+    entry = tasks_read.task_history(ann.repo, "T1")[-1]
     assert (entry.kind, entry.agent, entry.facts()["why"]) == ("task.dropped", "bob", "cancelled")
 
 
@@ -458,7 +458,7 @@ def test_a_reason_is_wanted(site: Site, call: object) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     with pytest.raises(Malformed) as refused:
-        call(ann.context, ann.session, "T1", " ")  # type: ignore[operator]
+        call(ann.repo, ann.session, "T1", " ")  # type: ignore[operator]
     assert refused.value.code == "NO_REASON"
 
 
@@ -469,14 +469,14 @@ def test_what_is_active_or_blocked_is_not_retried(site: Site) -> None:
     take(ann)
     for task_id in ("T1", "T2"):
         with pytest.raises(NotAllowed):
-            tasks.retry_task(ann.context, ann.session, task_id)
+            tasks.retry_task(ann.repo, ann.session, task_id)
     assert state(site, "T1") == "active"
 
 
 @pytest.mark.parametrize("call", [tasks_read.get_task, tasks_read.task_history])
 def test_an_unknown_task_is_said_to_be_unknown(site: Site, call: object) -> None:
     with pytest.raises(Malformed) as refused:
-        call(site.context(), "T9")  # type: ignore[operator]
+        call(site.repo(), "T9")  # type: ignore[operator]
     assert refused.value.code == "UNKNOWN_TASK"
 
 
@@ -485,9 +485,9 @@ def test_an_unknown_task_is_said_to_be_unknown(site: Site, call: object) -> None
 
 def waiting(site: Site, agent: Agent) -> Background[picking.Picked | picking.NothingReady]:
     """Wait for a task in the background, as a process of its own would."""
-    context = site.context()
+    repo = site.repo()
     before = site.listeners()
-    started = Background(lambda: wait_for_task.wait_for_task(context, agent.session, "", 20 * SECOND))
+    started = Background(lambda: wait_for_task.wait_for_task(repo, agent.session, "", 20 * SECOND))
     wait_until(lambda: site.listeners() > before or not started.is_running)
     return started
 
@@ -529,7 +529,7 @@ def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
     bob = live_site.agent("bob")
     add(ann, "a", paths=["src/a.py"])
     take(ann)
-    let_time_pass(ann.context.store, 59_000)
+    let_time_pass(ann.repo.store, 59_000)
     waiter = waiting(live_site, bob)
     assert got(waiter) == "T1"
 
@@ -541,13 +541,13 @@ def test_waiting_keeps_the_waiter_alive_and_has_an_end(
     bob = live_site.agent("bob", settings=Settings(sessions=SessionSettings(lease_ms=60_000)))
     # As it was after a third of the lease, from when on every look is a sign of life.
     waiter = replace(bob.session, seen_at=bob.session.seen_at - 60_000)
-    waiting_call = Background(lambda: wait_for_task.wait_for_task(bob.context, waiter, "", HOUR))
-    outlive_lease(live_site.context().store, bob.session)
-    assert sessions.live_sessions(live_site.context())[0].id == bob.session.id
+    waiting_call = Background(lambda: wait_for_task.wait_for_task(bob.repo, waiter, "", HOUR))
+    outlive_lease(live_site.repo().store, bob.session)
+    assert sessions.live_sessions(live_site.repo())[0].id == bob.session.id
     add(live_site.agent("ann"), "a")
     assert isinstance(waiting_call.result(), picking.Picked)
     end(bob, "T1")
-    outcome = wait_for_task.wait_for_task(bob.context, bob.session, "", 300)
+    outcome = wait_for_task.wait_for_task(bob.repo, bob.session, "", 300)
     assert isinstance(outcome, picking.NothingReady)
 
 
@@ -563,7 +563,7 @@ def test_each_of_many_waiters_gets_another_task(live_site: Site) -> None:
 
 
 def imported(agent: Agent, text: str) -> checklists.Imported:
-    return checklists.import_checklist(agent.context, agent.session, text)
+    return checklists.import_checklist(agent.repo, agent.session, text)
 
 
 PLAN = """
@@ -623,7 +623,7 @@ def test_a_list_with_one_bad_item_adds_nothing(site: Site, text: str, code: str)
     if code == "TASK_CYCLE":
         assert refused.value.facts["cycle"][0] == refused.value.facts["cycle"][-1]
     assert len(site.entries()) == before
-    assert len(tasks_read.list_tasks(ann.context)) == 1
+    assert len(tasks_read.list_tasks(ann.repo)) == 1
 
 
 def test_what_looks_like_a_task_that_is_there_is_skipped_and_waited_for(site: Site) -> None:
@@ -638,7 +638,7 @@ def test_what_looks_like_a_task_that_is_there_is_skipped_and_waited_for(site: Si
 def test_two_spellings_of_one_path_are_declared_once(site: Site) -> None:
     ann = site.agent("ann")
     task = task_adding.add_task(
-        ann.context, ann.session, NewTask(title="a", kind="chore", paths=("src", "src/", "./src"))
+        ann.repo, ann.session, NewTask(title="a", kind="chore", paths=("src", "src/", "./src"))
     )
     assert isinstance(task, task_adding.Added)
     assert len(take(ann).claims) == 1

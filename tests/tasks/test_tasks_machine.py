@@ -26,7 +26,7 @@ from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
 from landlane.tasks.offer_order import rank_of
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.repositories import make_repository, open_context
+from landlane.testing.repositories import make_repository, open_test_repository
 
 pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
@@ -66,7 +66,7 @@ class Queue(RuleBasedStateMachine):
         self.names: dict[str, int] = {}
         self.joined: dict[str, Any] = {}
         self.now = 0
-        self.context = open_context(
+        self.repo = open_test_repository(
             self.folder,
             self.place,
             clock=self.clock,
@@ -76,7 +76,7 @@ class Queue(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "context"):
-            self.context.store.close()
+            self.repo.store.close()
 
     # ------------------------------------------------------------------------------- the model's side
 
@@ -114,7 +114,7 @@ class Queue(RuleBasedStateMachine):
 
     def _session(self, agent: str) -> Any:
         self._lapse()
-        self.joined[agent] = sessions.join(self.context, agent).session
+        self.joined[agent] = sessions.join(self.repo, agent).session
         # A sign of life is written down only when the last one is old enough to be worth it.
         if self.now - self.seen.get(agent, -LEASE) > LEASE // 3:
             self.seen[agent] = self.now
@@ -145,11 +145,11 @@ class Queue(RuleBasedStateMachine):
             priority=priority,
             max_attempts=2,
         )
-        added = task_adding.add_task(self.context, None, new, force=True)
+        added = task_adding.add_task(self.repo, None, new, force=True)
         assert isinstance(added, task_adding.Added)
         number = int(added.task.id[1:])
         assert number == len(self.model) + 1
-        store_now = self.context.store.view(lambda reading: reading.now)
+        store_now = self.repo.store.view(lambda snapshot: snapshot.now)
         self.model[number] = Model(number, store_now, path, after, priority)
         self._settle()
         assert added.task.state == self.model[number].state
@@ -158,7 +158,7 @@ class Queue(RuleBasedStateMachine):
     def takes(self, agent: str) -> None:
         session = self._session(agent)
         expected = self._expected()
-        outcome = picking.next_task(self.context, session)
+        outcome = picking.next_task(self.repo, session)
         if expected is None:
             assert isinstance(outcome, picking.NothingReady), outcome
             return
@@ -181,9 +181,9 @@ class Queue(RuleBasedStateMachine):
         session = self._session(agent)
         try:
             if is_failure:
-                tasks.fail_task(self.context, session, f"T{task.number}", "no luck")
+                tasks.fail_task(self.repo, session, f"T{task.number}", "no luck")
             else:
-                finish.finish_on_word(self.context, session, f"T{task.number}", "")
+                finish.finish_on_word(self.repo, session, f"T{task.number}", "")
         except Stale:
             assert agent != task.owner
             return
@@ -212,10 +212,10 @@ class Queue(RuleBasedStateMachine):
         try:
             if verb in ("block", "drop"):
                 call = {"block": tasks.block_task, "drop": tasks.drop_task}[verb]
-                call(self.context, None, f"T{task.number}", "because")
+                call(self.repo, None, f"T{task.number}", "because")
             else:
                 other = {"unblock": tasks.unblock_task, "retry": tasks.retry_task}[verb]
-                other(self.context, None, f"T{task.number}")
+                other(self.repo, None, f"T{task.number}")
         except NotAllowed:
             assert not allowed, (verb, task.state)
             return
@@ -236,7 +236,7 @@ class Queue(RuleBasedStateMachine):
     def leaves(self, agent: str) -> None:
         self._lapse()
         if agent in self.joined:
-            sessions.leave(self.context, self._session(agent))
+            sessions.leave(self.repo, self._session(agent))
             self._gone(agent)
 
     @invariant()
@@ -244,7 +244,7 @@ class Queue(RuleBasedStateMachine):
         if not hasattr(self, "context"):
             return
         self._lapse()
-        stored = {int(task.id[1:]): task for task in read.list_tasks(self.context)}
+        stored = {int(task.id[1:]): task for task in read.list_tasks(self.repo)}
         assert {number: (one.state, one.owner) for number, one in stored.items()} == {
             number: (one.state, one.owner) for number, one in self.model.items()
         }

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.sessions import join as sessions
-from landlane.testing.repositories import git, make_repository, open_context, throwaway_repository
+from landlane.testing.repositories import git, make_repository, open_test_repository, throwaway_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,23 +41,23 @@ def test_a_repository_may_be_empty_and_have_settings_and_a_store_elsewhere(tmp_p
     store = tmp_path / "elsewhere.db"
     folder = make_repository(tmp_path / "made", files={}, settings="[claims]\nttl = '5m'\n", store=str(store))
 
-    house = open_house(str(folder))
-    house.close()
+    repo = open_repository(str(folder))
+    repo.close()
 
-    assert house.settings.claims.ttl_ms == 300_000
+    assert repo.settings.claims.ttl_ms == 300_000
     assert store.exists()
 
 
 def test_a_context_and_a_command_see_the_same_repository(tmp_path: Path) -> None:
     folder = make_repository(tmp_path / "made")
-    context = open_context(folder)
-    session = sessions.join(context, "ann").session
-    context.store.close()
+    repo = open_test_repository(folder)
+    session = sessions.join(repo, "ann").session
+    repo.store.close()
 
-    house = open_house(str(folder))
+    repo = open_repository(str(folder))
 
-    assert [one.id for one in sessions.live_sessions(house.context)] == [session.id]
-    house.close()
+    assert [one.id for one in sessions.live_sessions(repo)] == [session.id]
+    repo.close()
 
 
 def test_a_mistake_of_git_is_told(tmp_path: Path) -> None:

@@ -170,12 +170,12 @@ def test_task_log_shows_the_log_of_an_attempt_and_where_it_is(crew: Crew) -> Non
     keeper = crew.agent("ann")
     add(keeper, "Parse dates")
     task = take(keeper).task
-    context = keeper.context
+    repo = keeper.repo
     facts = {"role": "explore", "client": "command"}
-    first = begin_attempt(context, keeper.session, task, **facts)
+    first = begin_attempt(repo, keeper.session, task, **facts)
     state = crew.root / ".git" / "landlane"
     AttemptLog(str(state), task.id, 1).write("says", "it begins")
-    change_attempt(context, first, "ended", state=ENDED, code="failed", reason="no", outcome="retry")
+    change_attempt(repo, first, "ended", state=ENDED, code="failed", reason="no", outcome="retry")
     shell = Shell(crew.root)
 
     answer = shell.ask("task", "log", "T1")
@@ -190,7 +190,7 @@ def test_task_log_shows_the_log_of_an_attempt_and_where_it_is(crew: Crew) -> Non
     assert shell.tell("task", "log", "T1", "--follow") == answer["log"]["lines"][0] + "\n"
     shell.refuse("UNKNOWN_ATTEMPT", "task", "log", "T1", "--attempt", "2")
 
-    elsewhere = begin_attempt(context, keeper.session, replace(task, attempt=2), **facts)
-    change_attempt(context, elsewhere, "moved", machine="m-elsewhere")
+    elsewhere = begin_attempt(repo, keeper.session, replace(task, attempt=2), **facts)
+    change_attempt(repo, elsewhere, "moved", machine="m-elsewhere")
     assert "another machine (m-elsewhere)" in shell.ask("task", "log", "T1")["log"]["note"]
     shell.refuse("ELSEWHERE", "task", "log", "T1", "--follow")

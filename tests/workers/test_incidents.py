@@ -19,7 +19,7 @@ from landlane.state.slot_kinds import SlotTaken
 from landlane.state.slots import take_slot, wish_for
 from landlane.tasks.attempt_model import Attempt
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 from landlane.values import as_dict, replace
 from landlane.workers import attempt_resources, finish_attempt, supervisor
 from landlane.workers.recover_attempts import is_orphaned
@@ -61,19 +61,19 @@ def work_and_die(works: Works, task: str, name: str, when: str) -> None:
 
 def test_t23_ports_stay_distinct_while_checkouts_come_and_go(repository: Path) -> None:
     """17 are made, 8 removed, 8 made again, and on to 35: no two share a port, and each can be bound."""
-    context = open_context(repository, str(repository.parent / "store.db"))
+    repo = open_test_repository(repository, str(repository.parent / "store.db"))
     held: dict[str, int] = {}
 
     def make(name: str) -> None:
-        session = join(context, name).session
-        taken = take_slot(context, session, wish_for(context, "port", name=name))
+        session = join(repo, name).session
+        taken = take_slot(repo, session, wish_for(repo, "port", name=name))
         assert isinstance(taken, SlotTaken)
         held[name] = int(taken.slot.place)
 
     for number in range(17):
         make(f"tree{number}")
     for number in range(8):
-        leave(context, join(context, f"tree{number}").session)
+        leave(repo, join(repo, f"tree{number}").session)
         del held[f"tree{number}"]
     for number in range(17, 44):
         make(f"tree{number}")
@@ -91,17 +91,17 @@ def test_t28_a_worker_that_shows_life_is_never_ended(repository: Path) -> None:
     )
     talk = Conversation().hear(assignment, 0)
     clock = FakeClock()
-    context = open_context(repository, str(repository.parent / "store.db"), clock=clock)
-    session = join(context, "ann").session
+    repo = open_test_repository(repository, str(repository.parent / "store.db"), clock=clock)
+    session = join(repo, "ann").session
     for second in range(0, (48 + 90) * 60, 50):
         assert isinstance(talk, Conversation)
         now = second * 1000
         assert talk.judge(now, Limits()) is None
         talk = talk.hear(Heartbeat(assignment="T1-1", doing="one long command"), now)
         clock.advance(50_000)
-        renew_session(context.store, session)
+        renew_session(repo.store, session)
 
-    assert [one.id for one in live_sessions(context)] == [session.id]
+    assert [one.id for one in live_sessions(repo)] == [session.id]
     assert isinstance(talk, Conversation)
     silent = talk.judge((48 + 90) * MINUTE + 61_000, Limits())
     assert silent is not None
@@ -145,9 +145,9 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     asleep = [*works.keepers(first), *works.workers_running(), first.pid]
     stop_outside_the_store(str(works.root / ".git" / "landlane" / "store.db"), asleep)
     try:
-        context = open_context(works.root)
-        let_time_pass(context.store, LEASE_MS)
-        context.store.close()
+        repo = open_test_repository(works.root)
+        let_time_pass(repo.store, LEASE_MS)
+        repo.store.close()
         wait_until(lambda: works.states()[task] == "ready", seconds=60)
         works.run()
         tip = works.git("rev-parse", "main")
@@ -163,8 +163,8 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
 
 
 def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -> None:
-    context = open_context(repository, str(repository.parent / "store.db"))
-    here = context.processes.current()
+    repo = open_test_repository(repository, str(repository.parent / "store.db"))
+    here = repo.processes.current()
     attempt = Attempt(
         id="A1",
         task="T1",
@@ -173,19 +173,19 @@ def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -
         agent="a",
         role="",
         client="command",
-        session=join(context, "a").session.id,
-        machine=context.processes.machine,
+        session=join(repo, "a").session.id,
+        machine=repo.processes.machine,
         keeper=as_dict(here),
         started_at=0,
     )
 
-    assert not is_orphaned(context, attempt)
-    assert is_orphaned(context, replace(attempt, keeper={**as_dict(here), "started": here.started - 1}))
+    assert not is_orphaned(repo, attempt)
+    assert is_orphaned(repo, replace(attempt, keeper={**as_dict(here), "started": here.started - 1}))
     before = replace(attempt, keeper={**as_dict(here), "boot_id": "before"})
-    assert is_orphaned(context, before)
-    now = context.store.wall_of(context.store.view(lambda reading: reading.now))
-    assert not is_orphaned(context, replace(before, seen_at=now)), "a machine of the same image is at work"
-    assert not is_orphaned(context, replace(attempt, machine="another"))
+    assert is_orphaned(repo, before)
+    now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
+    assert not is_orphaned(repo, replace(before, seen_at=now)), "a machine of the same image is at work"
+    assert not is_orphaned(repo, replace(attempt, machine="another"))
 
 
 @pytest.mark.timeout(240)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.context import Site
 from landlane.errors import Held, NotAllowed, RepositoryError, Stale
 from landlane.gates import ask as gates
 from landlane.git.discovery import find_checkout
@@ -19,6 +18,7 @@ from landlane.handoffs.accept import accept_handoff, send_handoff
 from landlane.handoffs.hand_over import context_for
 from landlane.handoffs.model import Draft
 from landlane.protocol.worker.messages import WorkComplete
+from landlane.repository import Repository
 from landlane.roles.built_in import find_role
 from landlane.settings.model import RoleSettings, Settings
 from landlane.tasks import change as tasks
@@ -66,7 +66,7 @@ class Returning:
 
     def _take(self, paths: tuple[str, ...]) -> Task:
         add(self.keeper, "Parse dates", paths=paths)
-        picked = picking.next_task(self.keeper.context, self.keeper.session, "", lambda: self.base)
+        picked = picking.next_task(self.keeper.repo, self.keeper.session, "", lambda: self.base)
         assert isinstance(picked, picking.Picked)
         return picked.task
 
@@ -86,7 +86,7 @@ class Returning:
             self.site(),
             self.keeper.session,
             task or self.task,
-            find_role(self.keeper.context.settings, role),
+            find_role(self.keeper.repo.settings, role),
             base or self.base,
             complete,
             str(self.scratch),
@@ -95,16 +95,16 @@ class Returning:
     def keep(self, branch: str, **returned: Any) -> str:
         """What is done with what comes while nobody can hand it in."""
         complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
-        role = find_role(self.keeper.context.settings, ROLE)
+        role = find_role(self.keeper.repo.settings, ROLE)
         session, scratch = self.keeper.session, str(self.scratch)
         return keep_returned(
             self.site(), session, self.task, role, self.base, complete, scratch, branch=branch
         )
 
-    def site(self) -> Site:
+    def site(self) -> Repository:
         here = find_checkout(str(self.crew.root))
-        context = self.keeper.context
-        return Site(context=context, here=here, home=here.home_checkout, tell=self.crew.told.append)
+        repo = self.keeper.repo
+        return replace(repo, checkout=here, report=self.crew.told.append)
 
     def files(self, **contents: str) -> tuple[str, ...]:
         """Lay files into scratch; `__` stands for a slash, `_` for a dot."""
@@ -276,7 +276,7 @@ def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning
 
 def test_a_task_that_names_no_paths_gets_claims_on_what_it_changed(work: Returning) -> None:
     work.crew.agent("bob", "docs/**")
-    tasks.drop_task(work.keeper.context, work.keeper.session, "T1", "another one")
+    tasks.drop_task(work.keeper.repo, work.keeper.session, "T1", "another one")
     task = work._take(paths=())
 
     with refuse(Held, "CLAIM_HELD") as caught:
@@ -308,7 +308,7 @@ def test_a_role_that_writes_hands_in_only_what_it_may_write(work: Returning) -> 
     settings = Settings(
         roles={"notes": RoleSettings(tools=("read",), writes=("src/**",), denies=("src/a.*",))}
     )
-    work.keeper.context = replace(work.keeper.context, settings=settings)
+    work.keeper.repo = replace(work.keeper.repo, settings=settings)
 
     with refuse(NotAllowed, "ROLE_FORBIDS"):
         work.hand_in(role="notes", files=work.files(src__a_py="x\n"))
@@ -497,7 +497,7 @@ def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> Non
     files = work.files(src__a_py="x\n")
     with refuse(Stale, "TASK_NOT_YOURS"):
         work.hand_in(task=replace(work.task, attempt=2), files=files)
-    tasks.fail_task(work.keeper.context, work.keeper.session, "T1", "cannot")
+    tasks.fail_task(work.keeper.repo, work.keeper.session, "T1", "cannot")
     before = work.heads()
 
     with refuse(Stale, "TASK_NOT_YOURS"):
@@ -506,7 +506,7 @@ def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> Non
 
 
 def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning) -> None:
-    gates.ask(work.keeper.context, work.keeper.session, "T1", "approval", "May I?", {})
+    gates.ask(work.keeper.repo, work.keeper.session, "T1", "approval", "May I?", {})
     work.write("src/a.py", "one\n2\nthree\n")
     patch = work.diff()
     with refuse(Stale, "TASK_NOT_YOURS"):
@@ -518,7 +518,7 @@ def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning)
     assert work.crew.git("show", f"{BRANCH}:src/a.py") == "one\n2\nthree\n"
     said = read_trailers(work.crew.message(head))
     assert (said.agent, said.task, said.tokens) == ("ann", "T1", ())
-    assert tasks_read.get_task(work.keeper.context, "T1").state == "waiting_for_person"
+    assert tasks_read.get_task(work.keeper.repo, "T1").state == "waiting_for_person"
     with refuse(Stale, "BRANCH_MOVED"):
         work.keep(BRANCH, files=work.files(src__b_py="other\n"))
     with refuse(NotAllowed, "ROLE_FORBIDS"):
@@ -529,13 +529,13 @@ def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_i
     work: Returning,
 ) -> None:
     ann, bob = work.keeper, work.crew.agent("bob")
-    send_handoff(ann.context, ann.session, Draft(task="T1", to="bob", next="go on"))
-    accept_handoff(bob.context, bob.session, "T1")
+    send_handoff(ann.repo, ann.session, Draft(task="T1", to="bob", next="go on"))
+    accept_handoff(bob.repo, bob.session, "T1")
     branch = returned_branch_of("T1", 1)
 
     head = work.keep(branch, files=work.files(src__b_py="half of it"))
 
-    told = context_for(work.site(), tasks_read.get_task(bob.context, "T1"))
+    told = context_for(work.site(), tasks_read.get_task(bob.repo, "T1"))
     assert f"{branch} at {head[:12]}" in told
     assert BRANCH not in work.heads()
 

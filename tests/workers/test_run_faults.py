@@ -16,7 +16,7 @@ import pytest
 import landlane.workers.admit as admitting
 import landlane.workers.orchestrator as orchestrating
 import landlane.workers.supervisor_processes as crew
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
@@ -203,7 +203,7 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
     works.git("remote", "add", "origin", str(works.root.parent / "nowhere.git"))
     task = works.edit("Not to be begun", "a.txt")
     said: list[str] = []
-    site = open_house(str(works.root)).site(said.append)
+    site = open_repository(str(works.root)).require_git(said.append)
     common = {"folder": str(works.root), "is_json": True}
 
     def run(before: Callable[[], object] = lambda: None) -> str:
@@ -242,7 +242,7 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     )
     seen: list[Glance] = []
 
-    site = open_house(str(works.root)).site(lambda _: None)
+    site = open_repository(str(works.root)).require_git(lambda _: None)
     summary = Orchestrator(site, RunWish(workers=1), fork_server, lambda *_: None).run(seen.append)
 
     assert summary.done == (task,)
@@ -268,7 +268,7 @@ def test_what_others_set_free_between_two_looks_is_begun(
     fork_server = ForkServer(
         [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
-    site = open_house(str(works.root)).site(lambda _: None)
+    site = open_repository(str(works.root)).require_git(lambda _: None)
 
     assert Slow(site, RunWish(workers=1), fork_server, lambda *_: None).run().done == (task,)
 
@@ -387,15 +387,15 @@ def test_nothing_begins_below_the_floor(
     (tmp_path / "meminfo").write_text(f"MemTotal: {total} kB\nMemAvailable: 500000 kB\nHugePages_Total: 0\n")
     monkeypatch.setattr(admitting, "_MEMORY", str(tmp_path / "meminfo"))
     settings = Settings(run=RunSettings(memory_floor_bytes=2_000_000 * 1024))
-    context = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
+    repo = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
 
-    refusal = admitting._why_full(context)  # pyright: ignore[reportPrivateUsage]
+    refusal = admitting._why_full(repo)  # pyright: ignore[reportPrivateUsage]
 
     assert refusal is not None
     assert refusal.is_for_good is is_for_good
     settings = Settings(run=RunSettings(memory_floor_bytes=1024, disk_floor_bytes=1024))
-    context = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
-    assert admitting._why_full(context) is None  # pyright: ignore[reportPrivateUsage]
+    repo = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
+    assert admitting._why_full(repo) is None  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:

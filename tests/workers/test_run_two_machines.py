@@ -17,7 +17,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from landlane.testing.postgres_server import PostgresServer
-from landlane.testing.repositories import open_context
+from landlane.testing.repositories import open_test_repository
 from tests.support.git import git_line
 from tests.support.sites import let_time_pass
 from tests.support.waiting import wait_until
@@ -192,9 +192,9 @@ def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
     wait_until(lambda: bool(south.workers_running()), seconds=60)
 
     cable.cut()
-    context = open_context(north.root, north.shell.environment["LANDLANE_STORE"], repository_id=ID)
-    let_time_pass(context.store, LEASE_MS)
-    context.store.close()
+    repo = open_test_repository(north.root, north.shell.environment["LANDLANE_STORE"], repository_id=ID)
+    let_time_pass(repo.store, LEASE_MS)
+    repo.store.close()
     here = north.begin("--workers", "1", "--until-empty")
     here.communicate(timeout=120)
     cable.mend()

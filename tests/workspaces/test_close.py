@@ -486,7 +486,7 @@ def leave_half_restored(yard: Yard, rescue_id: str, *, with_files: bool) -> Path
 
 SLOW_CLOSER = """
 import sys
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.records import list_workspaces
 
@@ -495,9 +495,9 @@ def wait_half_way(step):
         print("half way", flush=True)
         sys.stdin.readline()
 
-house = open_house(sys.argv[1])
-(workspace,) = list_workspaces(house.context)
-close_workspace(house.site(print), None, workspace, force=True, on_step=wait_half_way)
+repo = open_repository(sys.argv[1])
+(workspace,) = list_workspaces(repo)
+close_workspace(repo.require_git(print), None, workspace, force=True, on_step=wait_half_way)
 """
 
 

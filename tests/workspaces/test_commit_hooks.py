@@ -146,7 +146,7 @@ def test_a_hook_may_add_a_paragraph_below_the_trailers(crew: Crew) -> None:
 
     crew.commit(ann, "a.py")
 
-    assert ann.context.repository.last_change("a.py")["agent"] == "ann"
+    assert ann.repo.git.last_change("a.py")["agent"] == "ann"
 
 
 def test_hooks_of_a_folder_in_the_settings_run(crew: Crew) -> None:

@@ -303,7 +303,7 @@ def test_trailers_tell_agent_session_task_and_every_token(crew: Crew) -> None:
         f"Landlane-Token: {tokens[0]}\nLandlane-Token: {tokens[1]}\n\n"
     )
     assert made.trailers.tokens == tuple(tokens)
-    last = ann.context.repository.last_change("a.py")
+    last = ann.repo.git.last_change("a.py")
     assert (last["agent"], last["session"], last["task"]) == ("ann", ann.session.id, "T3")
     assert last["tokens"] == tokens
     assert crew.git("log", "-1", "--format=%(trailers:key=Landlane-Agent,valueonly)").strip() == "ann"
@@ -333,7 +333,7 @@ def test_the_journal_tells_of_the_commit(crew: Crew) -> None:
 
     made = crew.commit(ann, "a.py")
 
-    entry = list(journal.read_entries(ann.context))[-1]
+    entry = list(journal.read_entries(ann.repo))[-1]
     facts = entry.facts()
     assert (entry.kind, entry.agent) == ("commit.made", "ann")
     assert (facts["commit"], facts["branch"], facts["paths"]) == (made.commit, "main", ["a.py"])

@@ -141,7 +141,7 @@ def test_slots_are_leased_exported_and_freed(yard: Yard, kind: str) -> None:
     assert (str(seen["port"]), seen["db"]) == (environment["PORT"], "db1")
     assert f"export PORT={environment['PORT']}" in shell_environment(first)
     yard.close(first)
-    assert {slot.place for slot in list_slots(yard.house().context)} == {second.environment["PORT"], "db2"}
+    assert {slot.place for slot in list_slots(yard.repo())} == {second.environment["PORT"], "db2"}
     yard.close(second)
     assert yard.leftovers() == []
 
@@ -167,11 +167,11 @@ def test_whoever_adopts_a_workspace_gets_its_slots(yard: Yard, kind: str) -> Non
     task = yard.task()
     first = yard.open(task, agent="bob", kind=kind).workspace
     yard.leave("bob")
-    assert list_slots(yard.house().context) == []
-    block_task(yard.house().context, None, task, "looked into")  # so that it is the same attempt still
+    assert list_slots(yard.repo()) == []
+    block_task(yard.repo(), None, task, "looked into")  # so that it is the same attempt still
 
     second = yard.open(task, kind=kind).workspace
 
     assert second.id == first.id
     assert second.environment == first.environment
-    assert {slot.agent for slot in list_slots(yard.house().context)} == {"ann"}
+    assert {slot.agent for slot in list_slots(yard.repo())} == {"ann"}

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import House, open_house
+from landlane.app.open import open_repository
 from landlane.claims.take import make_request, take
 from landlane.doctor.examine import examine
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
 from landlane.journal.read import read_entries
+from landlane.repository import Repository
 from landlane.sessions.join import join
 from landlane.store import records
 from landlane.testing.repositories import git, make_repository
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 pytestmark = pytest.mark.integration
 
@@ -38,14 +39,14 @@ class Scene:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.house: House = open_house(str(root))
-        self.site = self.house.site()
+        self.repo: Repository = open_repository(str(root))
+        self.site = self.repo.require_git()
 
     def worker(
         self, name: str, *patterns: str, kind: str = "worktree", task: str = ""
     ) -> tuple[Session, Path]:
         """A session with an open workspace of its own, and claims on these."""
-        session = join(self.house.context, name).session
+        session = join(self.repo, name).session
         task = task or f"T-{name}"
         path = self.root.parent / f"{name}-{task}"
         if kind == "clone":
@@ -58,7 +59,7 @@ class Scene:
         return session, path
 
     def _enter(self, session: Session, task: str, kind: str, path: Path) -> None:
-        def work(tx: Change) -> None:
+        def work(tx: Transaction) -> None:
             made = Workspace(
                 id=records.next_id(tx, "workspace"),
                 task=task,
@@ -75,13 +76,13 @@ class Scene:
             )
             records.put(tx, "workspace", as_dict(made), "opened", session)
 
-        self.house.context.change(work)
+        self.repo.change(work)
 
     def claim(self, session: Session, *patterns: str, task: str = "") -> None:
         if patterns:
-            context = self.house.context
-            wanted = tuple(context.repository.pattern(text) for text in patterns)
-            take(context, session, make_request(context, wanted, task=task))
+            repo = self.repo
+            wanted = tuple(repo.git.pattern(text) for text in patterns)
+            take(repo, session, make_request(repo, wanted, task=task))
 
     def strays(self) -> dict[str, tuple[str, str]]:
         return {one.path: (one.state, one.to) for one in find_strays(self.site)}
@@ -99,7 +100,7 @@ class Scene:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     made = Scene(make_repository(tmp_path / "main", files=FILES))
     yield made
-    made.house.close()
+    made.repo.close()
 
 
 # ------------------------------------------------------------------------------------------- finding
@@ -122,7 +123,7 @@ def test_a_change_in_the_main_checkout_belongs_to_the_workspace_of_its_holder(sc
 
 def test_what_its_holder_changes_where_it_works_is_no_stray(scene: Scene) -> None:
     _, own = scene.worker("ann", "src/a.py")
-    scene.claim(join(scene.house.context, "bob").session, "src/b.py")
+    scene.claim(join(scene.repo, "bob").session, "src/b.py")
     (own / "src" / "a.py").write_text("mine\n")
     (own / "other.py").write_text("without a claim, but mine\n")
     (scene.root / "src" / "b.py").write_text("bob works in the main checkout\n")
@@ -249,7 +250,7 @@ def test_a_move_can_be_undone_by_rescues_and_is_in_the_journal(scene: Scene) -> 
     moved = move_strays(scene.site, None, None, "")
 
     assert [root for root, _ in moved.rescues] == [str(scene.root), str(own)]
-    entries = [entry.facts() for entry in read_entries(scene.house.context) if entry.kind == "stray.moved"]
+    entries = [entry.facts() for entry in read_entries(scene.repo) if entry.kind == "stray.moved"]
     assert entries[0]["paths"] == [{"path": "src/a.py", "from": str(scene.root), "to": "W1"}]
     assert entries[0]["rescues"] == [rescue for _, rescue in moved.rescues]
 
@@ -263,7 +264,7 @@ def test_named_paths_are_moved_alone_also_from_inside_the_workspace(scene: Scene
     try:
         assert inside.move("src/a.py", cwd=own) == ["src/a.py to W1"]
     finally:
-        inside.house.close()
+        inside.repo.close()
 
     assert scene.status() == " M src/b.py\n"
 
@@ -294,7 +295,7 @@ def test_a_change_is_not_moved_to_the_workspace_of_another(scene: Scene) -> None
 
 def test_what_is_in_its_place_or_unchanged_is_not_moved(scene: Scene) -> None:
     scene.worker("ann", "src/a.py")
-    scene.claim(join(scene.house.context, "bob").session, "src/b.py")
+    scene.claim(join(scene.repo, "bob").session, "src/b.py")
     (scene.root / "src" / "b.py").write_text("bob works here\n")
 
     with pytest.raises(Held):

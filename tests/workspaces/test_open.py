@@ -13,6 +13,7 @@ from landlane.claims.read import list_claims
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.target import fetch_target, find_target
 from landlane.tasks.change import block_task, drop_task, fail_task
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.pick import resume_task
 from landlane.tasks.read import get_task
 from landlane.tasks.wait_for_task import wait_for_task
@@ -156,9 +157,7 @@ def test_another_folder_outside_is_used(yard: Yard) -> None:
 
 def test_a_task_that_another_has_is_refused(yard: Yard) -> None:
     yard.task()
-    picked = wait_for_task(
-        yard.house("bob").context, yard.session("bob"), "", 0, yard.house("bob").witness().start
-    )
+    picked = wait_for_task(yard.repo("bob"), yard.session("bob"), "", 0, GitWitness(yard.repo("bob")).start)
 
     with pytest.raises(Held) as raised:
         yard.open(picked.task.id)  # type: ignore[union-attr]
@@ -171,7 +170,7 @@ def test_whoever_looks_into_the_same_attempt_after_another_left_gets_the_same_wo
     task = yard.task()
     first = yard.open(task, agent="bob").workspace
     yard.leave("bob")
-    block_task(yard.house().context, None, task, "looked into")
+    block_task(yard.repo(), None, task, "looked into")
 
     second = yard.open(task).workspace
 
@@ -183,9 +182,9 @@ def test_opening_a_workspace_for_a_ready_task_takes_the_task_with_its_paths(yard
 
     yard.open(task)
 
-    context = yard.house().context
-    assert (get_task(context, task).owner, get_task(context, task).state) == ("ann", "active")
-    assert [(one.agent, one.pattern) for one in list_claims(context)] == [("ann", "src/a.py")]
+    repo = yard.repo()
+    assert (get_task(repo, task).owner, get_task(repo, task).state) == ("ann", "active")
+    assert [(one.agent, one.pattern) for one in list_claims(repo)] == [("ann", "src/a.py")]
     with pytest.raises(Held):
         yard.open(task, agent="bob")
 
@@ -198,7 +197,7 @@ def test_a_task_whose_paths_another_holds_is_not_opened(yard: Yard) -> None:
         yard.open(task)
 
     assert refused.value.code == "TASK_PATHS_HELD"
-    assert get_task(yard.house().context, task).state == "ready"
+    assert get_task(yard.repo(), task).state == "ready"
 
 
 def test_an_unknown_task_or_kind_is_refused(yard: Yard) -> None:
@@ -252,15 +251,15 @@ def test_the_branch_of_an_earlier_workspace_goes_on(yard: Yard, kind: str) -> No
 @kinds
 def test_earlier_attempts_are_in_reach(yard: Yard, kind: str) -> None:
     task = yard.task()
-    context, session = yard.house().context, yard.session()
-    wait_for_task(context, session, "", 0, yard.house().witness().start)
+    repo, session = yard.repo(), yard.session()
+    wait_for_task(repo, session, "", 0, GitWitness(yard.repo()).start)
     first = yard.open(task, kind=kind).workspace
     head = commit_file(first.path, "half.txt", "half done\n")
     Path(first.path, "loose.txt").write_text("not committed\n")
     rescue = yard.close(first).rescue
-    fail_task(context, session, task, "tried in vain")
-    wait_for_task(context, session, "", 0, yard.house().witness().start)
-    assert resume_task(context, session) is not None
+    fail_task(repo, session, task, "tried in vain")
+    wait_for_task(repo, session, "", 0, GitWitness(yard.repo()).start)
+    assert resume_task(repo, session) is not None
 
     opened = yard.open(task, kind=kind)
 
@@ -289,7 +288,7 @@ def test_a_branch_that_is_checked_out_elsewhere_is_refused_in_words(yard: Yard) 
 
 def test_a_task_that_is_over_gets_none(yard: Yard) -> None:
     task = yard.task()
-    drop_task(yard.house().context, yard.session(), task, "not wanted")
+    drop_task(yard.repo(), yard.session(), task, "not wanted")
 
     with pytest.raises(NotAllowed):
         yard.open(task)

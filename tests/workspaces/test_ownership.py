@@ -39,9 +39,9 @@ class CutOff(Exception):
 
 def leave_half_way(yard: Yard, workspace: Workspace, state: str, **process: object) -> None:
     """As if a process that differs from this one in these had been at it."""
-    context = yard.house().context
-    here = as_dict(context.processes.current())
-    records.change_state(context, workspace, state, None, state=state, process={**here, **process})
+    repo = yard.repo()
+    here = as_dict(repo.processes.current())
+    records.change_state(repo, workspace, state, None, state=state, process={**here, **process})
 
 
 @kinds
@@ -175,7 +175,7 @@ def test_the_workspace_of_a_live_session_is_given_to_nobody_else(yard: Yard) -> 
 
     assert (raised.value.exit_code, raised.value.code) == (3, "TASK_HELD")
     assert raised.value.facts["holder"] == "bob"
-    block_task(yard.house().context, None, task, "looked into")  # nobody's task now, and still his place
+    block_task(yard.repo(), None, task, "looked into")  # nobody's task now, and still his place
     with pytest.raises(Held) as raised:
         yard.open(task)
     assert (raised.value.exit_code, raised.value.code) == (3, "WORKSPACE_HELD")
@@ -188,7 +188,7 @@ def test_what_an_ended_session_left_is_saved_before_another_goes_on_with_it(yard
     first = yard.open(task, agent="bob", kind=kind).workspace
     Path(first.path, "loose.txt").write_text("not committed\n")
     yard.leave("bob")
-    block_task(yard.house().context, None, task, "looked into")  # so that it is the same attempt still
+    block_task(yard.repo(), None, task, "looked into")  # so that it is the same attempt still
 
     opened = yard.open(task, kind=kind)
 

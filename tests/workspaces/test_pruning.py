@@ -44,7 +44,7 @@ def finish(yard: Yard, number: int, kind: str) -> Workspace:
     elif state == 4:
         git(path, "checkout", "--quiet", "--detach")
         commit_file(path, "lone.txt", f"{number}\n")
-    drop_task(yard.house().context, None, task, "over")
+    drop_task(yard.repo(), None, task, "over")
     yard.leave(f"agent{number}")
     return workspace
 
@@ -89,7 +89,7 @@ def test_prune_knows_what_was_merged_at_the_remote(yard: Yard) -> None:
     git(colleague, "merge", "--quiet", "--squash", "origin/topic")
     git(colleague, "commit", "--quiet", "-m", "Squashed")
     git(colleague, "push", "--quiet", "origin", "main")
-    drop_task(yard.house().context, None, task, "over")
+    drop_task(yard.repo(), None, task, "over")
 
     ((_, outcome, closed),) = prune.prune(yard.site(), yard.session())
 
@@ -103,7 +103,7 @@ def test_one_that_fails_does_not_stop_the_others(yard: Yard, monkeypatch: pytest
     tasks = [yard.task() for _ in range(3)]
     made = [yard.open(task).workspace for task in tasks]
     for task in tasks:
-        drop_task(yard.house().context, None, task, "over")
+        drop_task(yard.repo(), None, task, "over")
 
     def remove(home: object, path: str, **more: object) -> None:
         if path == made[1].path:
@@ -116,14 +116,14 @@ def test_one_that_fails_does_not_stop_the_others(yard: Yard, monkeypatch: pytest
 
     assert outcomes[0] == outcomes[2] == "closed"
     assert "Permission denied" in outcomes[1]
-    (left,) = records.list_half_way(yard.house().context)
+    (left,) = records.list_half_way(yard.repo())
     assert left.id == made[1].id
 
 
 def test_what_was_half_closed_is_closed_by_the_next_look(yard: Yard) -> None:
     workspace = yard.open().workspace
-    context = yard.house().context
-    records.change_state(context, workspace, "closing", None, state="closing", process={})
+    repo = yard.repo()
+    records.change_state(repo, workspace, "closing", None, state="closing", process={})
     lock = Path(workspace.path) / "odd"
     lock.write_text("x")
 
@@ -135,8 +135,8 @@ def test_what_was_half_closed_is_closed_by_the_next_look(yard: Yard) -> None:
 
 def test_a_workspace_of_another_machine_is_not_closed(yard: Yard) -> None:
     workspace = yard.open().workspace
-    context = yard.house().context
-    records.change_state(context, workspace, "moved", None, machine="another")
+    repo = yard.repo()
+    records.change_state(repo, workspace, "moved", None, machine="another")
 
     ((_, outcome, closed),) = prune.prune(yard.site(), yard.session())
 

@@ -152,9 +152,9 @@ def test_a_dirty_checkout_is_not_restored_into(yard: Yard, kind: str) -> None:
 
 
 def claim(yard: Yard, path: str, agent: str) -> None:
-    context = yard.house(agent).context
-    request = claims.make_request(context, (context.repository.pattern_of(path, "glob"),))
-    assert isinstance(claims.take(context, yard.session(agent), request), Taken)
+    repo = yard.repo(agent)
+    request = claims.make_request(repo, (repo.git.pattern_of(path, "glob"),))
+    assert isinstance(claims.take(repo, yard.session(agent), request), Taken)
 
 
 def test_in_a_shared_checkout_the_changes_of_others_stay(yard: Yard) -> None:

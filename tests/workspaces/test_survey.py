@@ -30,9 +30,9 @@ disk_floor = "1GB"
 
 
 def claim(yard: Yard, pattern: str, agent: str = "ann") -> None:
-    context = yard.house(agent).context
-    request = claims.make_request(context, (context.repository.pattern_of(pattern, "glob"),))
-    assert isinstance(claims.take(context, yard.session(agent), request), Taken)
+    repo = yard.repo(agent)
+    request = claims.make_request(repo, (repo.git.pattern_of(pattern, "glob"),))
+    assert isinstance(claims.take(repo, yard.session(agent), request), Taken)
 
 
 @kinds

@@ -36,14 +36,14 @@ def yard(repository: Path, store: str) -> Iterator[Yard]:
 def kinds(yard: Yard) -> list[str]:
     return [
         entry.kind
-        for entry in journal.read_entries(yard.house().context)
+        for entry in journal.read_entries(yard.repo())
         if entry.kind.startswith(("workspace.", "rescue."))
     ]
 
 
 def gone(yard: Yard) -> dict[str, object]:
     """A process of this machine that has ended."""
-    me = yard.house().context.processes.current()
+    me = yard.repo().processes.current()
     return as_dict(Process(boot_id=me.boot_id, namespace=me.namespace, pid=2**22 - 3, started=me.started))
 
 
@@ -54,7 +54,7 @@ def test_every_step_is_in_the_journal(yard: Yard) -> None:
 
     entries = [
         entry
-        for entry in journal.read_entries(yard.house().context)
+        for entry in journal.read_entries(yard.repo())
         if entry.kind.startswith(("workspace.", "rescue."))
     ]
     # What was written a moment before it is closed is looked at twice, and what is saved twice is kept once.
@@ -68,7 +68,7 @@ def test_every_step_is_in_the_journal(yard: Yard) -> None:
         "workspace.closed",
     ]
     saved = {entry.facts()["rescue"] for entry in entries if entry.kind == "rescue.saved"}
-    assert {one.id for one in saved_work(yard.house().site())} == saved - forgotten
+    assert {one.id for one in saved_work(yard.repo().require_git())} == saved - forgotten
 
 
 def test_ids_are_never_given_twice(yard: Yard) -> None:
@@ -92,31 +92,31 @@ def test_a_step_from_another_state_is_refused(yard: Yard) -> None:
     yard.close(workspace)
 
     with pytest.raises(NotAllowed) as raised:
-        operations.change_state(yard.house().context, workspace, "closing", None, state="closing")
+        operations.change_state(yard.repo(), workspace, "closing", None, state="closing")
 
     assert raised.value.code == "WORKSPACE_BUSY"
 
 
 def test_only_what_its_process_left_is_taken_over(yard: Yard) -> None:
     workspace = yard.open().workspace
-    context = yard.house().context
-    me = as_dict(context.processes.current())
-    parent = {**me, "pid": 1, "started": context.processes.identify(1).started}
-    half = operations.change_state(context, workspace, "closing", None, state="closing", process=parent)
+    repo = yard.repo()
+    me = as_dict(repo.processes.current())
+    parent = {**me, "pid": 1, "started": repo.processes.identify(1).started}
+    half = operations.change_state(repo, workspace, "closing", None, state="closing", process=parent)
 
-    assert operations.take_over(context, half, "closing") is None
+    assert operations.take_over(repo, half, "closing") is None
     assert recover.mend(yard.site(), yard.session()) == []
 
-    operations.change_state(context, half, "closing", None, process=gone(yard))
+    operations.change_state(repo, half, "closing", None, process=gone(yard))
     assert recover.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
 
 
 def test_a_workspace_is_held_as_long_as_its_session_lives(yard: Yard) -> None:
     workspace = yard.open(agent="bob").workspace
 
-    assert operations.is_held(yard.house().context, workspace)
+    assert operations.is_held(yard.repo(), workspace)
     yard.leave("bob")
-    assert not operations.is_held(yard.house().context, workspace)
+    assert not operations.is_held(yard.repo(), workspace)
     assert yard.close(workspace).workspace.state == "closed"
 
 
@@ -124,7 +124,7 @@ def test_whoever_follows_adopts_and_the_former_is_held_off(yard: Yard) -> None:
     task = yard.task()
     yard.open(task, agent="bob")
     yard.leave("bob")
-    block_task(yard.house().context, None, task, "looked into")  # so that it is the same attempt still
+    block_task(yard.repo(), None, task, "looked into")  # so that it is the same attempt still
 
     adopted = yard.open(task).workspace
 

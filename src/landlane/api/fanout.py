@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
     Parts = str | Plan | Sequence[str | Mapping[str, Any]]
 
@@ -41,8 +41,8 @@ def plan_of(parts: Parts, title: str = "") -> Plan:
 class Fans:
     """Split tasks of one repository."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def out(
@@ -73,31 +73,31 @@ class Fans:
         deadline_ms = (
             parse_duration(deadline, what="deadline") if isinstance(deadline, str) else int(deadline * 1000)
         )
-        house, session = self._house, self._session()
-        step = find_step(house.context, key) if key else None
+        repo, session = self._repo, self._session()
+        step = find_step(repo, key) if key else None
         if step is not None:
             fan, branches = self.get(step.about)
-            tasks = tuple(get_task(house.context, one.task) for one in branches)
+            tasks = tuple(get_task(repo, one.task) for one in branches)
             return fans.FannedOut(fan=fan, tasks=tasks, is_new=False)
 
-        def also(tx: Change, fanned: fans.FannedOut) -> None:
+        def also(tx: Transaction, fanned: fans.FannedOut) -> None:
             if key:
                 about, kept = fanned.fan.id, memo(fanned)
-                put_step_in(tx, house.context, session, key, task=task, about=about, memo=kept)
+                put_step_in(tx, repo, session, key, task=task, about=about, memo=kept)
 
         plan = plan_of(parts)
-        done = fans.fan_out(house.context, session, task, plan, str(policy), deadline_ms, rest, also)
-        house.settle()
+        done = fans.fan_out(repo, session, task, plan, str(policy), deadline_ms, rest, also)
+        repo.settle()
         return done
 
     def get(self, name: str) -> tuple[Fan, tuple[Branch, ...]]:
         """A fan by its id or its task, with results and failures in the order of its plan."""
-        found = fanout_read.find_fan(self._house.context, name)
-        self._house.settle()
+        found = fanout_read.find_fan(self._repo, name)
+        self._repo.settle()
         return found
 
     def list(self, *, with_all: bool = False) -> Sequence[Fan]:
         """The fans that are open, or all of them."""
-        found = fanout_read.list_fans(self._house.context, with_all=with_all)
-        self._house.settle()
+        found = fanout_read.list_fans(self._repo, with_all=with_all)
+        self._repo.settle()
         return found

@@ -19,15 +19,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 class Gates:
     """Questions to a person, as one session asks them."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def ask(
@@ -43,18 +43,18 @@ class Gates:
             Stale: the task is not this session's any more.
             WaitsForPerson: another question about the task has no answer yet.
         """
-        house, session = self._house, self._session()
-        if house.checkout.common_dir:
-            gate = ask_person(house.site(), session, task, kind, why, about)
+        repo, session = self._repo, self._session()
+        if repo.checkout.common_dir:
+            gate = ask_person(repo.require_git(), session, task, kind, why, about)
         else:
-            gate = ask_plainly(house.context, session, task, kind, why, about)
-        house.settle()
+            gate = ask_plainly(repo, session, task, kind, why, about)
+        repo.settle()
         wait_ms = parse_duration(str(wait), what="wait")
-        return wait_for_answer(house.context, session, gate.id, wait_ms) if wait_ms else gate
+        return wait_for_answer(repo, session, gate.id, wait_ms) if wait_ms else gate
 
     def waiting(self) -> list[Gate]:
         """What waits for a person, the riskiest first."""
-        return gates.list_gates(self._house.context)
+        return gates.list_gates(self._repo)
 
     def wait(self, gate: str, wait: str | float) -> Gate:
         """The gate once it is answered, or as it stands when the time is up; waiting is a sign of life.
@@ -63,7 +63,7 @@ class Gates:
             Malformed: there is none of this id.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
-        return wait_for_answer(self._house.context, self._session(), gate, wait_ms)
+        return wait_for_answer(self._repo, self._session(), gate, wait_ms)
 
     def answer(self, gate: str, *, approve: bool, why: str = "", head: str = "") -> Gate:
         """Answer as the person who sits at the terminal of this process; whoever else tries is refused.
@@ -76,7 +76,7 @@ class Gates:
             NotAllowed: an agent asks, nobody is at a terminal, or the gate does not wait.
             Stale: it is about something else by now.
         """
-        house, session = self._house, self._session()
+        repo, session = self._repo, self._session()
         variables = [name for name in ("LANDLANE_SESSION", "LANDLANE_AGENT") if os.environ.get(name)]
         why_not = f"{variables[0]} is for agents" if variables else why_not_a_person()
         require_person.check_person(session)
@@ -86,11 +86,11 @@ class Gates:
                 code="NOT_A_PERSON",
                 hint="a person runs it in a terminal of their own, that no agent was started from",
             )
-        found = gates.get_gate(house.context, gate)
-        if approve and house.checkout.common_dir:
-            check_unmoved(house.site(), found)
-        answered = gates_decide.answer(house.context, session, gate, approve=approve, why=why, head=head)
-        house.settle()
+        found = gates.get_gate(repo, gate)
+        if approve and repo.checkout.common_dir:
+            check_unmoved(repo.require_git(), found)
+        answered = gates_decide.answer(repo, session, gate, approve=approve, why=why, head=head)
+        repo.settle()
         return answered
 
     def get(self, gate: str) -> Gate:
@@ -99,7 +99,7 @@ class Gates:
         Raises:
             Malformed: there is none of this id.
         """
-        return gates.get_gate(self._house.context, gate)
+        return gates.get_gate(self._repo, gate)
 
     def withdraw(self, gate: str, why: str = "") -> Gate:
         """Take a question back, and go on with the task.
@@ -108,6 +108,6 @@ class Gates:
             Malformed: there is none of this id.
             NotAllowed: it does not wait, or somebody else asked.
         """
-        found = gates_decide.withdraw(self._house.context, self._session(), gate, why)
-        self._house.settle()
+        found = gates_decide.withdraw(self._repo, self._session(), gate, why)
+        self._repo.settle()
         return found

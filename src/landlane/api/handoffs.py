@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.app.open import House
     from landlane.claims.refusal_model import Refused
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 class Handoffs:
     """What passes from one owner of a task to the next, as one session sees it."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def send(
@@ -70,18 +70,18 @@ class Handoffs:
             fields=dict(fields or {}),
             maximum=maximum,
         )
-        house, session = self._house, self._session()
-        done = find_step(house.context, key) if key else None
+        repo, session = self._repo, self._session()
+        done = find_step(repo, key) if key else None
         if done is not None and (sent := self.show(done.about)) is not None:
             return sent
 
-        def also(tx: Change, made: Handoff) -> None:
+        def also(tx: Transaction, made: Handoff) -> None:
             if key:
-                put_step_in(tx, house.context, session, key, task=task, about=made.id, memo=memo(made))
+                put_step_in(tx, repo, session, key, task=task, about=made.id, memo=memo(made))
 
-        if not house.checkout.common_dir:
-            return self._settled(handoffs.send_handoff(house.context, session, draft, also=also))
-        return self._settled(hand_over(house.site(), session, draft, also=also))
+        if not repo.checkout.common_dir:
+            return self._settled(handoffs.send_handoff(repo, session, draft, also=also))
+        return self._settled(hand_over(repo.require_git(), session, draft, also=also))
 
     def accept(self, task: str, digest: str = "") -> handoffs.Accepted | Refused:
         """Take over a handed task with its claims and its workspace, against the hash of what was read.
@@ -91,8 +91,8 @@ class Handoffs:
             Held: it is for somebody else, for now.
             Stale: the hash is another, or somebody has accepted it.
         """
-        outcome = handoffs.accept_handoff(self._house.context, self._session(), task, digest)
-        self._house.settle()
+        outcome = handoffs.accept_handoff(self._repo, self._session(), task, digest)
+        self._repo.settle()
         return outcome
 
     def decline(self, task: str, why: str) -> Handoff:
@@ -101,26 +101,26 @@ class Handoffs:
         Raises:
             Held: it is for somebody else.
         """
-        return self._settled(decline.decline_handoff(self._house.context, self._session(), task, why))
+        return self._settled(decline.decline_handoff(self._repo, self._session(), task, why))
 
     def show(self, task: str) -> Handoff | None:
         """The newest handoff of a task, or the one of this id."""
-        return records.find_handoff(self._house.context, task)
+        return records.find_handoff(self._repo, task)
 
     def list(self, *, everything: bool = False) -> Sequence[Handoff]:
         """The handoffs that wait to be accepted, or all there ever were."""
-        return records.list_handoffs(self._house.context, with_settled=everything)
+        return records.list_handoffs(self._repo, with_settled=everything)
 
     def mine(self) -> Sequence[Handoff]:
         """The handoffs that wait for this agent."""
-        return records.handed_to(self._house.context, self._session())
+        return records.handed_to(self._repo, self._session())
 
     def context(self, task: str) -> str:
         """What the owner of a task should read first: what was handed over, or what its last owner left."""
-        house = self._house
-        place = house.site() if house.checkout.common_dir else house.context
-        return context_for(place, get_task(house.context, task))
+        repo = self._repo
+        place = repo.require_git() if repo.checkout.common_dir else repo
+        return context_for(place, get_task(repo, task))
 
     def _settled(self, handoff: Handoff) -> Handoff:
-        self._house.settle()
+        self._repo.settle()
         return handoff

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from landlane.app.repair_config import prepare_git
 from landlane.landing.model import OPEN
 from landlane.landing.records import list_landings
 from landlane.landing.submit import submit_branch
 from landlane.landing.wait import see_through
+from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.app.open import House
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 class Landings:
     """The way onto the target branch, as one session sees it."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def submit(self, branch: str = "", *, task: str = "") -> Landing:
@@ -29,10 +31,10 @@ class Landings:
         Raises:
             NotAllowed: it is empty, its evidence is missing, or it changes what is not held.
         """
-        house, site = self._house, self._house.site()
-        shared = site.is_store_shared
-        submitted = submit_branch(site, self._session(), house.witness(), branch, task, is_shared=shared)
-        house.settle()
+        repo = prepare_git(self._repo)
+        shared = repo.is_store_shared
+        submitted = submit_branch(repo, self._session(), GitWitness(repo), branch, task, is_shared=shared)
+        repo.settle()
         return submitted.landing
 
     def wait(self, landing: str, on_stage: Callable[[str], None] = lambda _: None) -> Landing:
@@ -41,12 +43,12 @@ class Landings:
         Raises:
             LandlaneError: the queue stopped before the entry had ended.
         """
-        ended, stop = see_through(self._house.site(), self._session(), landing, on_stage)
-        self._house.settle()
+        ended, stop = see_through(prepare_git(self._repo), self._session(), landing, on_stage)
+        self._repo.settle()
         if stop is not None and ended.state in ("queued", "testing"):
             raise stop
         return ended
 
     def list(self, *, ended: bool = False) -> list[Landing]:
         """What is on its way, or with `ended` everything that ever was."""
-        return list_landings(self._house.context, () if ended else OPEN)
+        return list_landings(self._repo, () if ended else OPEN)

@@ -18,7 +18,7 @@ from landlane.api.steps import Step, Steps
 from landlane.api.tasks import Tasks
 from landlane.api.usage import Usage, measure
 from landlane.api.workspaces import Workspaces
-from landlane.app.open import House, open_house, person_name
+from landlane.app.open import open_repository, person_name
 from landlane.app.verify_journal import verify_journal
 from landlane.claims import check, release, renew
 from landlane.claims import read as held
@@ -30,6 +30,7 @@ from landlane.claims.refusal_model import Refusal, Refused
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.journal import read as journal
+from landlane.repository import Repository
 from landlane.sessions import identify
 from landlane.sessions import join as sessions
 from landlane.sessions.model import Session
@@ -113,13 +114,13 @@ class Landlane:
         session: str = "",
         clock: Clock | None = None,
     ) -> None:
-        self._house: House = open_house(os.path.abspath(folder), clock=clock)
+        self._repo: Repository = open_repository(os.path.abspath(folder), clock=clock)
         try:
             self._joined = self._identify(agent, role, session)
         except BaseException:
-            self._house.close()
+            self._repo.close()
             raise
-        self._house.settle()
+        self._repo.settle()
 
     def _identify(self, agent: str, role: str, session: str) -> sessions.Joined:
         caller = identify.Caller(
@@ -128,7 +129,7 @@ class Landlane:
             agent_variable=os.environ.get("LANDLANE_AGENT", ""),
             person=person_name(),
         )
-        return identify.identify(self._house.context, caller, role=role)
+        return identify.identify(self._repo, caller, role=role)
 
     @property
     def session(self) -> Session:
@@ -138,42 +139,42 @@ class Landlane:
     @property
     def folder(self) -> str:
         """Where the state of this repository is kept."""
-        return self._house.folder
+        return self._repo.state_folder
 
     @property
     def tasks(self) -> Tasks:
         """The work queue."""
-        return Tasks(self._house, lambda: self.session)
+        return Tasks(self._repo, lambda: self.session)
 
     @property
     def gates(self) -> Gates:
         """Questions that only a person may answer."""
-        return Gates(self._house, lambda: self.session)
+        return Gates(self._repo, lambda: self.session)
 
     @property
     def handoffs(self) -> Handoffs:
         """What passes from one owner of a task to the next."""
-        return Handoffs(self._house, lambda: self.session)
+        return Handoffs(self._repo, lambda: self.session)
 
     @property
     def state(self) -> SharedState:
         """Values under keys, each with a version."""
-        return SharedState(self._house, lambda: self.session)
+        return SharedState(self._repo, lambda: self.session)
 
     @property
     def slots(self) -> Slots:
         """Ports, names and amounts that one session holds at a time."""
-        return Slots(self._house, lambda: self.session)
+        return Slots(self._repo, lambda: self.session)
 
     @property
     def numbers(self) -> Numbers:
         """Numbers that nobody else gets."""
-        return Numbers(self._house, lambda: self.session)
+        return Numbers(self._repo, lambda: self.session)
 
     @property
     def fans(self) -> Fans:
         """Tasks that were split, and what their branches brought."""
-        return Fans(self._house, lambda: self.session)
+        return Fans(self._repo, lambda: self.session)
 
     def fan_out(
         self,
@@ -190,32 +191,32 @@ class Landlane:
     @property
     def retries(self) -> Retries:
         """How attempts end, and what a task may still use."""
-        return Retries(self._house, lambda: self.session)
+        return Retries(self._repo, lambda: self.session)
 
     @property
     def reviews(self) -> Reviews:
         """What others say of a commit before it lands."""
-        return Reviews(self._house, lambda: self.session)
+        return Reviews(self._repo, lambda: self.session)
 
     @property
     def steps(self) -> Steps:
         """What was done already under which key, for callers that may be killed."""
-        return Steps(self._house, lambda: self.session)
+        return Steps(self._repo, lambda: self.session)
 
     @property
     def workspaces(self) -> Workspaces:
         """Checkouts made for tasks, and the work that was saved from them."""
-        return Workspaces(self._house, lambda: self.session)
+        return Workspaces(self._repo, lambda: self.session)
 
     @property
     def landings(self) -> Landings:
         """The way onto the target branch."""
-        return Landings(self._house, lambda: self.session)
+        return Landings(self._repo, lambda: self.session)
 
     @property
     def usage(self) -> Usage:
         """What was spent."""
-        return Usage(self._house, lambda: self.session)
+        return Usage(self._repo, lambda: self.session)
 
     def stats(self, since: str = "7d", until: str = "") -> Stats:
         """How the work goes: every number of a period, such as the last `7d`, since a date, or `all`.
@@ -223,7 +224,7 @@ class Landlane:
         Raises:
             Malformed: the period cannot be read.
         """
-        return measure(self._house, since, until)
+        return measure(self._repo, since, until)
 
     @property
     def credentials(self) -> str:
@@ -232,7 +233,7 @@ class Landlane:
 
     def when(self, at: int) -> datetime:
         """The calendar's instant for one of the store's, such as `Claim.until`."""
-        return datetime.fromtimestamp(self._house.store.wall_of(at) / 1000, tz=UTC)
+        return datetime.fromtimestamp(self._repo.store.wall_of(at) / 1000, tz=UTC)
 
     def claim(
         self,
@@ -252,7 +253,7 @@ class Landlane:
             Stale: the session is over.
         """
         request = claims_operations.make_request(
-            self._house.context,
+            self._repo,
             self._patterns(patterns, literal=literal),
             mode=SHARED if shared else EXCLUSIVE,
             ttl_ms=parse_duration(ttl, what="ttl") if ttl is not None else None,
@@ -264,7 +265,7 @@ class Landlane:
         return self._settled(lambda: self._take(request, wait_ms))
 
     def _take(self, request: Request, wait_ms: int) -> Taken | Refused:
-        return waiting.take_or_wait(self._house.context, self.session, request, wait_ms)
+        return waiting.take_or_wait(self._repo, self.session, request, wait_ms)
 
     @contextmanager
     def claiming(
@@ -287,7 +288,7 @@ class Landlane:
             *patterns, ttl=ttl, wait=wait, shared=shared, literal=literal, task=task, note=note
         )
         if isinstance(outcome, Refused):
-            raise ClaimRefused(outcome, rfc3339(self._house.store.wall_of(outcome.refused[0].until)))
+            raise ClaimRefused(outcome, rfc3339(self._repo.store.wall_of(outcome.refused[0].until)))
         try:
             yield outcome
         except BaseException:
@@ -296,11 +297,11 @@ class Landlane:
         self._release_taken(outcome)
 
     def _release_taken(self, taken: Taken) -> None:
-        context = self._house.context
+        repo = self._repo
         for claim in taken.granted:
-            pattern = context.repository.pattern_of(claim.pattern, claim.kind)
-            release.release(context, self.session, (pattern,), token=claim.token)
-        self._house.settle()
+            pattern = repo.git.pattern_of(claim.pattern, claim.kind)
+            release.release(repo, self.session, (pattern,), token=claim.token)
+        self._repo.settle()
 
     def _release_quietly(self, taken: Taken) -> None:
         """Release after a failure: the failure itself is what the caller must hear of."""
@@ -316,7 +317,7 @@ class Landlane:
             Stale: a lease was over and another holds it now, or the session is over.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
-        return self._settled(lambda: renew.renew(self._house.context, self.session, wanted)).granted
+        return self._settled(lambda: renew.renew(self._repo, self.session, wanted)).granted
 
     def release(self, *patterns: str, commit: str = "", literal: bool = False) -> tuple[str, ...]:
         """Give back these claims, or all; with the commit the work ended in.
@@ -326,10 +327,8 @@ class Landlane:
             LandlaneError: one of them is not held.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
-        commit_id = self._house.context.repository.commit_id(commit) if commit else ""
-        return self._settled(
-            lambda: release.release(self._house.context, self.session, wanted, commit=commit_id)
-        )
+        commit_id = self._repo.git.commit_id(commit) if commit else ""
+        return self._settled(lambda: release.release(self._repo, self.session, wanted, commit=commit_id))
 
     def check(self, path: str, token: int | None = None) -> check.Standing:
         """Whether this session may change a path now; with a token, whether that grant still stands.
@@ -337,35 +336,35 @@ class Landlane:
         Raises:
             Stale: the token's grant is over.
         """
-        pattern = self._house.context.repository.pattern(path, is_literal=True)
-        identify.prove(self._house.context, self._proof())
-        return check.check(self._house.context, self.session, pattern, token)
+        pattern = self._repo.git.pattern(path, is_literal=True)
+        identify.prove(self._repo, self._proof())
+        return check.check(self._repo, self.session, pattern, token)
 
     def claims(self, *paths: str) -> list[Claim]:
         """All live claims, or those that overlap these paths."""
         self._show_life()
-        return held.list_claims(self._house.context, self._patterns(paths))
+        return held.list_claims(self._repo, self._patterns(paths))
 
     def sessions(self) -> list[Session]:
         """Everybody who is here."""
         self._show_life()
-        return sessions.live_sessions(self._house.context)
+        return sessions.live_sessions(self._repo)
 
     def journal(self, since: int = 0) -> Iterator[Entry]:
         """The entries behind a position."""
         self._show_life()
-        return journal.read_entries(self._house.context, since)
+        return journal.read_entries(self._repo, since)
 
     def follow(
         self, since: int | None = None, is_done: Callable[[], bool] = lambda: False
     ) -> Iterator[Entry]:
         """Entries as they come; from now on, or from behind a position."""
-        after = journal.last_position(self._house.context) if since is None else since
-        return journal.follow(self._house.context, after, is_done)
+        after = journal.last_position(self._repo) if since is None else since
+        return journal.follow(self._repo, after, is_done)
 
     def verify(self) -> Verdict:
         """Prove that nobody changed the journal."""
-        return verify_journal(self._house)
+        return verify_journal(self._repo)
 
     def leave(self) -> tuple[str, ...]:
         """End the session; tells what became free.
@@ -373,11 +372,11 @@ class Landlane:
         Raises:
             Stale: it was over already.
         """
-        return self._settled(lambda: sessions.leave(self._house.context, self.session))
+        return self._settled(lambda: sessions.leave(self._repo, self.session))
 
     def close(self) -> None:
         """Let go of the store; the session lives on until it leaves or lapses."""
-        self._house.close()
+        self._repo.close()
 
     def __enter__(self) -> Self:
         return self
@@ -390,7 +389,7 @@ class Landlane:
     def _show_life(self) -> None:
         """Looking counts as a sign of life; whose session is over may look all the same."""
         try:
-            identify.prove(self._house.context, self._proof())
+            identify.prove(self._repo, self._proof())
         except Stale:
             return
 
@@ -398,9 +397,9 @@ class Landlane:
         return sessions.Credentials(session=self.session.id, secret=self._joined.secret)
 
     def _patterns(self, texts: tuple[str, ...], *, literal: bool = False) -> tuple[Pattern, ...]:
-        return tuple(self._house.context.repository.pattern(text, is_literal=literal) for text in texts)
+        return tuple(self._repo.git.pattern(text, is_literal=literal) for text in texts)
 
     def _settled(self, work: Callable[[], T]) -> T:
         result = work()
-        self._house.settle()
+        self._repo.settle()
         return result

@@ -16,16 +16,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 class Retries:
     """What attempts come to, and whether there is to be another one."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def end(
@@ -57,9 +57,9 @@ class Retries:
         Raises:
             Stale: the task is not this session's any more.
         """
-        house, session = self._house, self._session()
-        found = get_task(house.context, task)
-        done = find_step(house.context, key) if key else None
+        repo, session = self._repo, self._session()
+        found = get_task(repo, task)
+        done = find_step(repo, key) if key else None
         if done is not None:
             return Decision(outcome=done.about, task=found, why=found.why)
         how = AttemptEnd(
@@ -76,37 +76,37 @@ class Retries:
             retry_after_ms=_milliseconds(retry_after),
         )
 
-        def also(tx: Change, decision: Decision) -> None:
+        def also(tx: Transaction, decision: Decision) -> None:
             if key:
                 about, kept = decision.outcome, memo(decision)
-                put_step_in(tx, house.context, session, key, task=task, about=about, memo=kept)
+                put_step_in(tx, repo, session, key, task=task, about=about, memo=kept)
 
         decision = retries.end_attempt(
-            house.context, session, task, how, grace=found.failures + 1 if at_once else 0, also=also
+            repo, session, task, how, grace=found.failures + 1 if at_once else 0, also=also
         )
-        house.settle()
+        repo.settle()
         return decision
 
     def feedback(self, task: str) -> tuple[str, ...]:
         """What was said of every attempt that failed, the oldest first: a retry is given all of it."""
-        failed = [one.facts() for one in task_history(self._house.context, task) if one.kind == "task.failed"]
+        failed = [one.facts() for one in task_history(self._repo, task) if one.kind == "task.failed"]
         return tuple(str(facts.get("feedback") or facts["why"]) for facts in failed)
 
     def budget(self, task: str) -> Lineage:
         """What a task has used, with its retries, children and follow-ups."""
-        return retries.lineage_of(self._house.context, get_task(self._house.context, task))
+        return retries.lineage_of(self._repo, get_task(self._repo, task))
 
     def pool(self) -> Pool:
         """Whether workers are started, and what keeps them from it."""
-        return pools.pool_of(self._house.context)
+        return pools.pool_of(self._repo)
 
     def pause(self, why: str) -> Pool:
         """Start no further work until somebody resumes it."""
-        return pools.pause_pool(self._house.context, self._session(), why)
+        return pools.pause_pool(self._repo, self._session(), why)
 
     def resume(self) -> Pool:
         """Start work again."""
-        return pools.resume_pool(self._house.context, self._session())
+        return pools.resume_pool(self._repo, self._session())
 
 
 def _milliseconds(length: str | float) -> int:

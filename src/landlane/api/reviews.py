@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
     Parts = str | Plan | Sequence[str | Mapping[str, Any]]
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 class Reviews:
     """Reviews of one repository, as one session sees them."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def get(self, name: str) -> Review:
         """A review by its id, or the newest of a task."""
-        return reviews.get_review(self._house.context, name)
+        return reviews.get_review(self._repo, name)
 
     def list(self, *, with_all: bool = False) -> Sequence[Review]:
         """The reviews that go on, or all of them."""
-        found = reviews.list_reviews(self._house.context, with_all=with_all)
-        self._house.settle()
+        found = reviews.list_reviews(self._repo, with_all=with_all)
+        self._repo.settle()
         return found
 
     def give(
@@ -56,7 +56,7 @@ class Reviews:
             NotAllowed: it is one's own work, or somebody else is asked.
         """
         given = reviews.give_verdict(
-            self._house.context,
+            self._repo,
             self._session(),
             self.get(name).id,
             verdict=verdict,
@@ -64,17 +64,17 @@ class Reviews:
             summary=summary,
             head=head,
         )
-        self._house.settle()
+        self._repo.settle()
         return given
 
     def withdraw(self, name: str) -> Task:
         """Take one's own work back from review, to go on with it."""
-        task = reviews.take_back(self._house.context, self._session(), self.get(name).task)
-        self._house.settle()
+        task = reviews.take_back(self._repo, self._session(), self.get(name).task)
+        self._repo.settle()
         return task
 
     def adopt(self, name: str) -> Task:
         """Take over approved work whose author is gone, with its claims, to land it as it is."""
-        task = review_ends.adopt(self._house.context, self._session(), name)
-        self._house.settle()
+        task = review_ends.adopt(self._repo, self._session(), name)
+        self._repo.settle()
         return task

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 class SharedState:
     """Values under keys, each with a version, as one session sees them."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def get(self, key: str) -> State | None:
         """The current version of a key; None when there is none."""
-        return state.get_state(self._house.context, key)
+        return state.get_state(self._repo, key)
 
     def set(
         self, key: str, value: Any, *, expect: int | None = None, overwrite: bool = False
@@ -39,10 +39,8 @@ class SharedState:
             NotAllowed: the settings let another write it, or say what it may become.
             Stale: the session is over.
         """
-        outcome = state.set_state(
-            self._house.context, self._session(), key, value, expect=expect, is_any=overwrite
-        )
-        self._house.settle()
+        outcome = state.set_state(self._repo, self._session(), key, value, expect=expect, is_any=overwrite)
+        self._repo.settle()
         return outcome
 
     def append(self, key: str, value: Any, reducer: str = "") -> State:
@@ -53,31 +51,31 @@ class SharedState:
             NotAllowed: the settings let another write it, or name another reducer.
             Stale: the session is over.
         """
-        outcome = state.append_state(self._house.context, self._session(), key, value, reducer=reducer)
-        self._house.settle()
+        outcome = state.append_state(self._repo, self._session(), key, value, reducer=reducer)
+        self._repo.settle()
         return outcome
 
     def list(self, prefix: str = "") -> tuple[State, ...]:
         """All keys that begin so, each at its current version."""
-        return tuple(state.list_state(self._house.context, prefix))
+        return tuple(state.list_state(self._repo, prefix))
 
     def history(self, key: str) -> tuple[State, ...]:
         """The last versions of a key, the oldest first."""
-        return tuple(state.state_history(self._house.context, key))
+        return tuple(state.state_history(self._repo, key))
 
     def watch(
         self, key: str, *, since: int | None = None, timeout: str | float | None = None
     ) -> State | None:
         """Wait until a key has a version above `since`, or above the current one; None when time was up."""
         timeout_ms = None if timeout is None else _milliseconds(timeout, "timeout")
-        return state.watch_state(self._house.context, key, since=since, timeout_ms=timeout_ms)
+        return state.watch_state(self._repo, key, since=since, timeout_ms=timeout_ms)
 
 
 class Slots:
     """Ports, names and amounts that one session holds at a time."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def take(
@@ -89,10 +87,10 @@ class Slots:
             Malformed: there is no such kind or name, or there will never be so much of it.
             Stale: the session is over.
         """
-        context = self._house.context
-        wish = slots.wish_for(context, kind, name=name, amount=amount)
-        outcome = slots.take_slot(context, self._session(), wish, _milliseconds(wait, "wait"))
-        self._house.settle()
+        repo = self._repo
+        wish = slots.wish_for(repo, kind, name=name, amount=amount)
+        outcome = slots.take_slot(repo, self._session(), wish, _milliseconds(wait, "wait"))
+        self._repo.settle()
         return outcome
 
     def free(self, slot_id: str) -> Slot:
@@ -103,20 +101,20 @@ class Slots:
             Stale: the session is over.
             LandlaneError: nobody holds it.
         """
-        slot = slots.free(self._house.context, self._session(), slot_id)
-        self._house.settle()
+        slot = slots.free(self._repo, self._session(), slot_id)
+        self._repo.settle()
         return slot
 
     def list(self, kind: str = "") -> tuple[Slot, ...]:
         """All slots that are held."""
-        return tuple(slots.list_slots(self._house.context, kind))
+        return tuple(slots.list_slots(self._repo, kind))
 
 
 class Numbers:
     """Numbers that nobody else gets."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def give(self, kind: str, *, purpose: str = "") -> Number:
@@ -126,13 +124,13 @@ class Numbers:
             Malformed: the kind or the purpose cannot be used.
             Stale: the session is over.
         """
-        number = numbers.give_number(self._house.context, self._session(), kind, purpose=purpose)
-        self._house.settle()
+        number = numbers.give_number(self._repo, self._session(), kind, purpose=purpose)
+        self._repo.settle()
         return number
 
     def list(self, kind: str) -> tuple[Number, ...]:
         """Every number of a kind: used, pending or abandoned."""
-        return tuple(numbers.list_numbers(self._house.context, kind))
+        return tuple(numbers.list_numbers(self._repo, kind))
 
 
 def _milliseconds(length: str | float, what: str) -> int:

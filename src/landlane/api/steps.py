@@ -10,20 +10,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 class Steps:
     """What was done once, as one session sees it."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def get(self, key: str) -> Step | None:
         """What was done under a key; None when nothing was."""
-        return find_step(self._house.context, key)
+        return find_step(self._repo, key)
 
     def keep(self, key: str, *, task: str = "", about: str = "", memo: str = "") -> Step:
         """Write down that something was done; keeping it again gives back the first.
@@ -34,6 +34,6 @@ class Steps:
             Malformed: the key or the memo cannot be kept.
             Stale: the session is over.
         """
-        step = keep_step(self._house.context, self._session(), key, task=task, about=about, memo=memo)
-        self._house.settle()
+        step = keep_step(self._repo, self._session(), key, task=task, about=about, memo=memo)
+        self._repo.settle()
         return step

@@ -12,13 +12,14 @@ from landlane.tasks import change as tasks
 from landlane.tasks import dependencies, evidence, read, wait_for_task
 from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.journal_chain import Entry
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 class Tasks:
     """Tasks of one repository, as one session sees them."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def add(
@@ -73,8 +74,8 @@ class Tasks:
             parent=parent,
             next_action=next_action,
         )
-        outcome = task_adding.add_task(self._house.context, self._session(), new, force=force)
-        self._house.settle()
+        outcome = task_adding.add_task(self._repo, self._session(), new, force=force)
+        self._repo.settle()
         return outcome
 
     def next(
@@ -86,20 +87,20 @@ class Tasks:
             Stale: the session is over.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
-        in_hand = picking.resume_task(self._house.context, self._session()) if resume else None
+        in_hand = picking.resume_task(self._repo, self._session()) if resume else None
         if in_hand is not None:
             return in_hand
-        start = self._house.witness().start
-        outcome = wait_for_task.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
+        start = GitWitness(self._repo).start
+        outcome = wait_for_task.wait_for_task(self._repo, self._session(), role, wait_ms, start)
         if isinstance(outcome, picking.Picked):
             self._bring_reviewed(outcome.task)
-        self._house.settle()
+        self._repo.settle()
         return outcome
 
     def _bring_reviewed(self, task: Task) -> None:
         """Have here what another machine made and this one is to review."""
         if task.kind == "review":
-            bring_reviewed(self._house.context, self._house.site, task)
+            bring_reviewed(self._repo, task)
 
     def take(self, task: str) -> picking.Picked | None:
         """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
@@ -108,11 +109,11 @@ class Tasks:
             Malformed: there is no such task.
             Stale: the session is over.
         """
-        start = self._house.witness().start()
-        outcome = picking.take_task(self._house.context, self._session(), task, start)
+        start = GitWitness(self._repo).start()
+        outcome = picking.take_task(self._repo, self._session(), task, start)
         if outcome is not None:
             self._bring_reviewed(outcome.task)
-        self._house.settle()
+        self._repo.settle()
         return outcome
 
     def enter(self, plan: str, *, force: bool = False) -> Entered:
@@ -124,8 +125,8 @@ class Tasks:
         Raises:
             Malformed: the plan has problems; all of them are named.
         """
-        entered = enter_plan(self._house.context, self._session(), read_plan(plan, ""), force=force)
-        self._house.settle()
+        entered = enter_plan(self._repo, self._session(), read_plan(plan, ""), force=force)
+        self._repo.settle()
         return entered
 
     def done(self, task: str, *, result: str = "") -> evidence.Concluded:
@@ -134,12 +135,12 @@ class Tasks:
         Raises:
             Stale: the task is not this session's any more.
         """
-        if self._house.checkout.common_dir:
-            bring_task_home(self._house.context, self._house.site, task)
+        if self._repo.checkout.common_dir:
+            bring_task_home(self._repo, task)
         concluded = evidence.conclude(
-            self._house.context, self._house.witness(), self._session(), task, result=result
+            self._repo, GitWitness(self._repo), self._session(), task, result=result
         )
-        self._house.settle()
+        self._repo.settle()
         return concluded
 
     def fail(self, task: str, why: str, *, final: bool = False) -> Task:
@@ -148,27 +149,25 @@ class Tasks:
         Raises:
             Stale: the task is not this session's any more.
         """
-        change = evidence.change_of(self._house.context, self._house.witness(), task)
-        failed = tasks.fail_task(
-            self._house.context, self._session(), task, why, is_final=final, change=change
-        )
+        change = evidence.change_of(self._repo, GitWitness(self._repo), task)
+        failed = tasks.fail_task(self._repo, self._session(), task, why, is_final=final, change=change)
         return self._settled(failed)
 
     def block(self, task: str, why: str) -> Task:
         """Keep a task from being offered."""
-        return self._settled(tasks.block_task(self._house.context, self._session(), task, why))
+        return self._settled(tasks.block_task(self._repo, self._session(), task, why))
 
     def unblock(self, task: str) -> Task:
         """Offer a blocked task again."""
-        return self._settled(tasks.unblock_task(self._house.context, self._session(), task))
+        return self._settled(tasks.unblock_task(self._repo, self._session(), task))
 
     def retry(self, task: str, why: str = "") -> Task:
         """Give a task that failed, died or got stuck another round of attempts."""
-        return self._settled(tasks.retry_task(self._house.context, self._session(), task, why))
+        return self._settled(tasks.retry_task(self._repo, self._session(), task, why))
 
     def drop(self, task: str, why: str) -> Task:
         """Give a task up for good."""
-        return self._settled(tasks.drop_task(self._house.context, self._session(), task, why))
+        return self._settled(tasks.drop_task(self._repo, self._session(), task, why))
 
     def after(self, task: str, before: str) -> Task:
         """Let a task wait for another.
@@ -176,26 +175,26 @@ class Tasks:
         Raises:
             Malformed: they would wait for each other; the ring is named.
         """
-        return self._settled(dependencies.add_dependency(self._house.context, self._session(), task, before))
+        return self._settled(dependencies.add_dependency(self._repo, self._session(), task, before))
 
     def get(self, task: str) -> Task:
         """A task by its id."""
-        return read.get_task(self._house.context, task)
+        return read.get_task(self._repo, task)
 
     def list(self, *states: str) -> Sequence[Task]:
         """All tasks, or those in these states."""
-        return read.list_tasks(self._house.context, states)
+        return read.list_tasks(self._repo, states)
 
     def history(self, task: str) -> Sequence[Entry]:
         """Everything that happened to a task."""
-        return read.task_history(self._house.context, task)
+        return read.task_history(self._repo, task)
 
     def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
         """Read a Markdown checklist in as tasks; reading it again adds nothing."""
-        outcome = checklists.import_checklist(self._house.context, self._session(), text, force=force)
-        self._house.settle()
+        outcome = checklists.import_checklist(self._repo, self._session(), text, force=force)
+        self._repo.settle()
         return outcome
 
     def _settled(self, task: Task) -> Task:
-        self._house.settle()
+        self._repo.settle()
         return task

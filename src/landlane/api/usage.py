@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from decimal import Decimal
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.stats.metrics import Stats
     from landlane.usage.period import Period
@@ -25,8 +25,8 @@ __all__ = ["Booked", "Total", "Totals", "Usage", "UsageEntry", "measure"]
 class Usage:
     """What was spent in one repository, as one session sees it."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def book(
@@ -48,7 +48,7 @@ class Usage:
         """
         session = self._session()
         booked = usage_operations.book_exactly(
-            self._house.context,
+            self._repo,
             key=key,
             task=task,
             attempt=attempt,
@@ -60,7 +60,7 @@ class Usage:
             cost_micros=None if cost_usd is None else read_money(cost_usd, "cost_usd"),
             session=session,
         )
-        self._house.settle()
+        self._repo.settle()
         return booked
 
     def totals(self, since: str = "", until: str = "") -> Totals:
@@ -73,7 +73,7 @@ class Usage:
         Raises:
             Malformed: there is no such task, or the period cannot be read.
         """
-        return usage_operations.list_usage(self._house.context, self._period(since, until), task)
+        return usage_operations.list_usage(self._repo, self._period(since, until), task)
 
     def why_over_budget(self, task: str) -> str:
         """Which budget of a task is used up, in words; empty when none is.
@@ -81,20 +81,20 @@ class Usage:
         Raises:
             Malformed: there is no such task.
         """
-        context = self._house.context
-        found = context.store.view(lambda reading: rows.task_in(reading, task))
-        return usage_operations.why_over_budget(context, found)
+        repo = self._repo
+        found = repo.store.view(lambda snapshot: rows.task_in(snapshot, task))
+        return usage_operations.why_over_budget(repo, found)
 
     def _period(self, since: str, until: str) -> Period | None:
         if not since and not until:
             return None
-        return stats_operations.period_of(self._house.context, since, until, default="all")
+        return stats_operations.period_of(self._repo, since, until, default="all")
 
 
-def measure(house: House, since: str, until: str) -> Stats:
+def measure(repo: Repository, since: str, until: str) -> Stats:
     """The numbers of a period.
 
     Raises:
         Malformed: the period cannot be read.
     """
-    return stats_operations.stats(house.context, stats_operations.period_of(house.context, since, until))
+    return stats_operations.stats(repo, stats_operations.period_of(repo, since, until))

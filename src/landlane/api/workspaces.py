@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.repair_config import prepare_git
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
 from landlane.workspaces.close import close_workspace
@@ -16,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
     from landlane.rescue.refs import Rescue
     from landlane.sessions.model import Session
     from landlane.workspaces.close import Closed
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class Workspaces:
     """Checkouts of one repository, each made for a task, as one session sees them."""
 
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
+    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
+        self._repo = repo
         self._session = session
 
     def open(self, task: str, *, kind: str = "", offline: bool = False) -> Opened:
@@ -39,13 +40,15 @@ class Workspaces:
             RepositoryError: the remote cannot be reached, or git refuses.
             Held: another session is at work on the task.
         """
-        opened = open_workspace(self._house.site(), self._session(), task, kind=kind, is_offline=offline)
-        self._house.settle()
+        opened = open_workspace(
+            self._repo.require_git(), self._session(), task, kind=kind, is_offline=offline
+        )
+        self._repo.settle()
         return opened
 
     def list(self, *, closed: bool = False) -> list[Surveyed]:
         """All workspaces, with what is found of them on the disk."""
-        return survey(self._house.site(), with_closed=closed)
+        return survey(self._repo.require_git(), with_closed=closed)
 
     def close(self, workspace: str, *, force: bool = False) -> Closed:
         """Save what exists nowhere else, then remove a workspace, named by its id, task or folder.
@@ -53,9 +56,9 @@ class Workspaces:
         Raises:
             Held: another live session has it, or live processes are in it.
         """
-        site = self._house.site()
-        closed = close_workspace(site, self._session(), find_workspace(site, workspace), force=force)
-        self._house.settle()
+        repo = prepare_git(self._repo)
+        closed = close_workspace(repo, self._session(), find_workspace(repo, workspace), force=force)
+        self._repo.settle()
         return closed
 
     def commit(self, message: str, *paths: str, task: str = "") -> Made:
@@ -66,16 +69,16 @@ class Workspaces:
             Held: another session holds one.
             Stale: a lease is over, or the commit would undo what landed meanwhile.
         """
-        site = self._house.site()
+        repo = prepare_git(self._repo)
         made = commit(
-            site, self._session(), make_wish(site, paths, site.here.root, message=message, task=task)
+            repo, self._session(), make_wish(repo, paths, repo.checkout.root, message=message, task=task)
         )
-        self._house.settle()
+        self._repo.settle()
         return made
 
     def rescues(self) -> Sequence[Rescue]:
         """All that was saved before something was removed."""
-        return saved_work(self._house.site())
+        return saved_work(self._repo.require_git())
 
     def restore(self, rescue: str, into: str | os.PathLike[str] = "") -> str:
         """Bring saved work back into a clean checkout or a new folder; tells where it is.
@@ -83,8 +86,8 @@ class Workspaces:
         Raises:
             RepositoryError: there is no such rescue, or the checkout has work of its own.
         """
-        site = self._house.site()
+        repo = prepare_git(self._repo)
         place = os.path.abspath(into) if into else ""
-        restored = restore(site, self._session(), rescue, place, workspaces_folder(site))
-        self._house.settle()
+        restored = restore(repo, self._session(), rescue, place, workspaces_folder(repo))
+        self._repo.settle()
         return restored.path

@@ -9,9 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
 
 
-def live_claims(context: Context) -> list[dict[str, Any]]:
+def live_claims(repo: Repository) -> list[dict[str, Any]]:
     """Return the entries of claims.json."""
-    return [claim_json(claim, context.store) for claim in list_claims(context)]
+    return [claim_json(claim, repo.store) for claim in list_claims(repo)]

@@ -32,7 +32,7 @@ def follows_this_store(store: AnyStore, folder: str, journal_path: str) -> bool:
 
 def store_id_of(store: AnyStore) -> str:
     """What tells this store from every other."""
-    row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
+    row = store.view(lambda snapshot: snapshot.one("meta_get", key="store_id"))
     return str(row["value"]) if row else ""
 
 

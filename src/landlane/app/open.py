@@ -1,4 +1,4 @@
-"""The only place that joins real parts: finds the repository, opens its store, and hands out a context."""
+"""Open the repository of a folder: find its checkout, read its settings, open its store."""
 
 from __future__ import annotations
 
@@ -9,30 +9,27 @@ from landlane.app.detect_restore import notice_restore
 from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
 from landlane.app.repository_record import begin_repository, change_case
 from landlane.app.store_location import open_store, store_place
-from landlane.app.wiring import make_context
-from landlane.context import Site
-from landlane.errors import RepositoryError, StoreError
+from landlane.app.wiring import assemble_repository
+from landlane.errors import StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.repository import GitRepository, is_case_insensitive
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
-from landlane.store.mirror import Mirror
+from landlane.store.mirror import JOURNAL
 from landlane.store.sqlite.schema import moved_away
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from landlane.clock import Clock
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
     from landlane.store.postgres.store import PostgresStore
     from landlane.store.sqlite.store import SqliteStore
-    from landlane.tasks.git_evidence import GitWitness
 
     AnyStore = SqliteStore | PostgresStore
 
@@ -41,66 +38,7 @@ if TYPE_CHECKING:
 ANSWERED = "landlane-hook"
 
 
-class House:
-    """An open repository: its context, and the files that follow its store."""
-
-    def __init__(self, checkout: Checkout, settings: Settings, store: AnyStore, context: Context) -> None:
-        self.checkout = checkout
-        self.settings = settings
-        self.store = store
-        self.context = context
-        self.folder = checkout.state_folder
-        self.mirror = Mirror(self.folder, store, {"claims": self._live_claims, "tasks": self._open_tasks})
-
-    def _live_claims(self) -> list[dict[str, Any]]:
-        from landlane.app.claims_file import live_claims  # noqa: PLC0415 - not every command writes it
-
-        return live_claims(self.context)
-
-    def _open_tasks(self) -> list[dict[str, Any]]:
-        from landlane.app.tasks_file import open_tasks  # noqa: PLC0415 - not every command writes it
-
-        return open_tasks(self.context)
-
-    def settle(self, *, wait_seconds: float = 0.0) -> None:
-        """Let the plain files, and the journal's ref if wanted, follow what was changed."""
-        added = self.mirror.sync(wait_seconds=wait_seconds)
-        if added and self.settings.journal.git and self.checkout.common_dir:
-            from landlane.journal.git_copy import commit_journal  # noqa: PLC0415 - few repositories keep this copy
-
-            commit_journal(self.checkout.home_checkout, self.mirror.journal_path)
-
-    def site(self, tell: Callable[[str], None] = lambda _: None) -> Site:
-        """Where undertakings of several steps take place.
-
-        Raises:
-            RepositoryError: there is no git here.
-        """
-        if not self.checkout.common_dir:
-            raise RepositoryError(
-                "this needs a git repository, and there is none here",
-                code="NO_GIT_HERE",
-                hint="run `git init`; claims, tasks and state work without it",
-            )
-        from landlane.app.repair_config import remember_or_repair  # noqa: PLC0415 - many commands need no checkout
-
-        site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
-        remember_or_repair(site)
-        return site
-
-    def witness(self) -> GitWitness:
-        """Who looks for the evidence of a task."""
-        from landlane.app.task_evidence import make_witness  # noqa: PLC0415 - only tasks and landing need it
-
-        return make_witness(self.checkout.home_checkout, self.settings, lambda: self.site().is_store_shared)
-
-    def close(self) -> None:
-        """Let go of everything."""
-        self.settle()
-        self.store.close()
-
-
-def open_house(
+def open_repository(
     cwd: str,
     *,
     clock: Clock | None = None,
@@ -110,16 +48,16 @@ def open_house(
     caller: int | None = None,
     is_guest: bool = False,
     borrow: Callable[[str, Callable[[], AnyStore]], AnyStore] | None = None,
-) -> House:
-    """Open the repository that a folder lies in, and make its state on first use.
+) -> Repository:
+    """Open the repository that contains a folder; create its state on first use.
 
-    A store that is older than the journal's copy counts as restored from a backup; who only wants to see
-    whether the two agree sets `notices_restore=False`. `most_wait_ms` is for callers whose own time is
-    shorter than what the settings allow for a busy store.
+    A store that is older than the journal file counts as restored from a backup; `notices_restore=False`
+    skips that, to compare the two. `most_wait_ms` limits the wait for a busy store for callers with less time
+    than the settings allow.
 
-    `caller` is the pid of the process on whose behalf it is opened, 0 for none. For a guest, who may write in
-    that folder but must not be trusted, settings and git's own are those of the main checkout. `borrow` gets
-    the store's key and how it is opened, and may lend one that is open.
+    `caller` is the pid of the process on whose behalf it is opened, 0 for none. With `is_guest` the caller is
+    sandboxed: it may write in that folder and is not trusted, so settings and git config come from the main
+    checkout. `borrow` gets the store's key and a function that opens it, and may return a store that is open.
 
     Raises:
         RepositoryError: there is no usable repository.
@@ -144,20 +82,18 @@ def open_house(
         ignore_case = _ignores_case(store, checkout, settings, former_id)
         if former_id:  # only now: a failure before would have forgotten what has to come along
             write_id(os.path.join(folder, ID_FILE), repository_id)
-        context = make_context(
-            store=store,
-            settings=settings,
-            repository=GitRepository(checkout, cwd, ignore_case=ignore_case),
-            processes=MachineProcesses(caller),
-            secrets=SecretFiles(folder),
-        )
-        house = House(checkout, settings, store, context)
         if notices_restore:
-            notice_restore(store, folder, house.mirror.journal_path)
+            notice_restore(store, folder, os.path.join(folder, JOURNAL))
     except BaseException:
         store.close()
         raise
-    return house
+    return assemble_repository(
+        settings=settings,
+        store=store,
+        git=GitRepository(checkout, cwd, ignore_case=ignore_case),
+        processes=MachineProcesses(caller),
+        secrets=SecretFiles(folder),
+    )
 
 
 def _as_guest_sees(checkout: Checkout) -> Checkout:
@@ -200,9 +136,9 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         StoreError: the repository's state was moved away from this store.
     """
     row, moved = store.view(
-        lambda reading: (
-            reading.one("repository_get"),
-            reading.one("meta_get", key=f"moved_to/{store.repository}"),
+        lambda snapshot: (
+            snapshot.one("repository_get"),
+            snapshot.one("meta_get", key=f"moved_to/{store.repository}"),
         )
     )
     if moved is not None:  # even a look would tell what is no longer so
@@ -212,7 +148,7 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         if ignore_case is None:
             ignore_case = is_case_insensitive(checkout)
         begin_repository(store, former_id, ignore_case=ignore_case)
-        row = store.view(lambda reading: reading.one("repository_get"))
+        row = store.view(lambda snapshot: snapshot.one("repository_get"))
         assert row is not None
     if settings.claims.ignore_case is not None and settings.claims.ignore_case != bool(row["ignore_case"]):
         change_case(store, ignore_case=settings.claims.ignore_case)

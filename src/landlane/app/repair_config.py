@@ -1,4 +1,4 @@
-"""Repair flipped git config when a repository is opened."""
+"""Repair damaged shared git config before a command changes git state."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from landlane.sessions.join import live_sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context, Site
-    from landlane.store.interface import Change
+    from collections.abc import Callable
+
+    from landlane.repository import Repository
+    from landlane.store.interface import Transaction
 
 
 _LOOK_BACK = 5000
@@ -20,43 +22,49 @@ _LOOK_BACK = 5000
 _OVER = ("session.left", "session.lapsed", "session.gone")
 
 
-def describe_active(context: Context, at_ms: int) -> str:
+def describe_active(repo: Repository, at_ms: int) -> str:
     """Who was at work at an instant of the calendar, as far as the newest stretch of the journal tells."""
     last = ""
     since: set[str] = set()
-    for entry in read_entries(context, max(0, last_position(context) - _LOOK_BACK)):
+    for entry in read_entries(repo, max(0, last_position(repo) - _LOOK_BACK)):
         if entry.at <= at_ms:
             last = f"{entry.agent} ({entry.session})" if entry.session else last
         elif entry.kind in _OVER:
             since.add(entry.agent)
-    live = {one.agent for one in live_sessions(context) if context.store.wall_of(one.started_at) <= at_ms}
+    live = {one.agent for one in live_sessions(repo) if repo.store.wall_of(one.started_at) <= at_ms}
     named = ", ".join(sorted(live | since)) or "nobody"
     return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
 
 
-def remember_or_repair(site: Site) -> None:
-    """Remember git's shared settings, or repair them where they cannot be meant."""
-    if not remember_config(site.home):
-        repair_and_record(site)
+def prepare_git(repo: Repository, report: Callable[[str], None] | None = None) -> Repository:
+    """Return the repository for a command that changes git state, after repairing damaged shared git config.
+
+    Raises:
+        RepositoryError: the folder is not in a git repository.
+    """
+    repo = repo.require_git(report)
+    if not remember_config(repo.home):
+        repair_and_record(repo)
+    return repo
 
 
-def repair_and_record(site: Site, *, is_thorough: bool = False) -> list[str]:
+def repair_and_record(repo: Repository, *, is_thorough: bool = False) -> list[str]:
     """Put right shared settings that cannot be meant; says and records which, and who was active."""
-    flips = find_config_damage(site.home)
+    flips = find_config_damage(repo.home)
     if not flips:
         return []
-    active = describe_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
-    mended = repair_config(site.home, is_thorough=is_thorough)
+    active = describe_active(repo, changed_at(os.path.join(repo.common_dir, "config")))
+    mended = repair_config(repo.home, is_thorough=is_thorough)
 
-    def record(tx: Change) -> None:
+    def record(tx: Transaction) -> None:
         tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
 
     # What could not be mended comes again with every command: told each time, written down only when done.
-    if mended and not any(flip.is_certain or is_thorough for flip in find_config_damage(site.home)):
-        site.context.store.change(record)
+    if mended and not any(flip.is_certain or is_thorough for flip in find_config_damage(repo.home)):
+        repo.store.change(record)
     told = [f"{line} ({active})" for line in mended]
     for line in told:
-        site.tell(line)
+        repo.report(line)
     return told
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from landlane.store.interface import Change, Store
+    from landlane.store.interface import Store, Transaction
     from landlane.store.journal_chain import Entry
 
 
@@ -28,7 +28,7 @@ _TABLES = (
 def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None:
     """Enter the repository into the store; what stood there under its former id comes along."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         if tx.one("repository_get") is not None:
             return
         former = tx.one("repository_known", id=former_id) if former_id else None
@@ -47,7 +47,7 @@ def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None
 def change_case(store: Store, *, ignore_case: bool) -> None:
     """Compare paths another way from now on: every live claim's key is written anew."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         for claim in Claim.from_rows(tx.all("claims_all")):
             pattern = parse(claim.pattern, literal=claim.kind == "literal", ignore_case=ignore_case)
             tx.run("claim_branches_drop", token=claim.token)
@@ -70,7 +70,7 @@ def newest_epoch(entries: Iterable[Entry]) -> int:
 def begin_epoch(store: Store, above: int, kind: str, facts: dict[str, object]) -> int:
     """Raise the epoch above every token that was ever given out, and record why."""
 
-    def work(tx: Change) -> int:
+    def work(tx: Transaction) -> int:
         epoch = max(tx.epoch, above) + 1
         tx.run("meta_set", key="epoch", value=str(epoch))
         tx.record(kind, "", "", {"epoch": epoch, **facts})

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 @value
@@ -20,8 +20,8 @@ class Sessions:
     def check_role(self, settings: Settings, name: str) -> None:
         find_role(settings, name)
 
-    def keeps_lease(self, tx: Change, session_id: str) -> bool:
+    def keeps_lease(self, tx: Transaction, session_id: str) -> bool:
         return waits_for_person(tx, session_id)
 
-    def on_end(self, tx: Change, session: Session, *, is_own_will: bool) -> None:
+    def on_end(self, tx: Transaction, session: Session, *, is_own_will: bool) -> None:
         return_tasks(tx, session, is_own_will=is_own_will)

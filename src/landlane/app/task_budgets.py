@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.context import Context
-    from landlane.store.interface import Change, Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
 
@@ -24,13 +24,13 @@ class TaskBudgets:
     def booking_areas(self) -> Mapping[str, bool]:
         return BOOKING
 
-    def book(self, tx: Change, context: Context, attempt: Attempt) -> None:
-        settle_in(tx, context, attempt)
+    def book(self, tx: Transaction, repo: Repository, attempt: Attempt) -> None:
+        settle_in(tx, repo, attempt)
 
-    def why_over(self, reading: Reading, context: Context, task: Task) -> str:
-        over = over_in(reading, context, task)
+    def why_over(self, snapshot: Snapshot, repo: Repository, task: Task) -> str:
+        over = over_in(snapshot, repo, task)
         return over.why if over is not None else ""
 
-    def is_task_spent(self, reading: Reading, context: Context, task: Task) -> bool:
-        over = over_in(reading, context, task)
+    def is_task_spent(self, snapshot: Snapshot, repo: Repository, task: Task) -> bool:
+        over = over_in(snapshot, repo, task)
         return over is not None and over.kind == TASK

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-    from landlane.context import Context
-    from landlane.store.interface import Change
+    from landlane.repository import Repository
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 class TaskFollowUps:
     """Implements `tasks.extensions.FollowUps` with fan-out, gates, handoffs and reviews."""
 
-    def settle(self, tx: Change, context: Context, label: str) -> None:
+    def settle(self, tx: Transaction, repo: Repository, label: str) -> None:
         if label.startswith(FAN_LABEL):
-            settle_fan_in(tx, context, label.removeprefix(FAN_LABEL))
+            settle_fan_in(tx, repo, label.removeprefix(FAN_LABEL))
         elif label.startswith(REVIEW_LABEL):
-            reviews.settle_in(tx, context, label.removeprefix(REVIEW_LABEL))
+            reviews.settle_in(tx, repo, label.removeprefix(REVIEW_LABEL))
 
-    def settle_due(self, context: Context, nouns: Collection[str]) -> None:
+    def settle_due(self, repo: Repository, nouns: Collection[str]) -> None:
         if "fan" in nouns:
-            settle_fans(context)
+            settle_fans(repo)
         if "review" in nouns:
-            reviews.settle_reviews(context)
+            reviews.settle_reviews(repo)
 
-    def leave_waiting(self, tx: Change, task: Task) -> None:
+    def leave_waiting(self, tx: Transaction, task: Task) -> None:
         gates.withdraw_in(tx, task)
 
-    def drop(self, tx: Change, task: Task, why: str) -> None:
+    def drop(self, tx: Transaction, task: Task, why: str) -> None:
         handoffs.withdraw_in(tx, task.id, why)
 
     def ask_person(
         self,
-        tx: Change,
-        context: Context,
+        tx: Transaction,
+        repo: Repository,
         task: Task,
         why: str,
         *,
@@ -53,4 +53,4 @@ class TaskFollowUps:
         evidence: Mapping[str, Any],
     ) -> None:
         # No session waits for the answer: the task is in the queue again when it comes.
-        open_gate_in(tx, context, None, task=task, kind="approval", why=why, about=about, evidence=evidence)
+        open_gate_in(tx, repo, None, task=task, kind="approval", why=why, about=about, evidence=evidence)

@@ -9,9 +9,9 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.claims.model import Claim
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class TaskOffers:
     """Implements `tasks.extensions.Offers` with handoffs and reviews."""
 
-    def reserved(self, tx: Change, context: Context, session: Session) -> tuple[set[str], set[str]]:
+    def reserved(self, tx: Transaction, repo: Repository, session: Session) -> tuple[set[str], set[str]]:
         others: set[str] = set()
         if tx.all("records_in", noun="review", states=["open", "deciding"]):
             from landlane.reviews.give_verdict import not_to_take  # noqa: PLC0415 - few tasks are reviewed
@@ -27,24 +27,24 @@ class TaskOffers:
             others = not_to_take(tx, session)
         holders: set[str] = set()
         for one in transfer.waiting_in(tx):
-            if transfer.may_have(context, one, session, tx.now):
+            if transfer.may_have(repo, one, session, tx.now):
                 holders.add(one.holder)
             else:
                 others.add(one.task)
         return others, holders
 
-    def addressed_to(self, tx: Change, context: Context, session: Session) -> list[str]:
-        return [one.task for one in transfer.addressed_to(context, tx, session) if one.to != ANYBODY]
+    def addressed_to(self, tx: Transaction, repo: Repository, session: Session) -> list[str]:
+        return [one.task for one in transfer.addressed_to(repo, tx, session) if one.to != ANYBODY]
 
-    def may_review(self, tx: Change, session: Session, task: Task) -> bool:
+    def may_review(self, tx: Transaction, session: Session, task: Task) -> bool:
         from landlane.reviews.give_verdict import may_take  # noqa: PLC0415 - few tasks are reviewed
 
         return may_take(tx, session, task)
 
-    def is_handed_over(self, tx: Change, task_id: str) -> bool:
+    def is_handed_over(self, tx: Transaction, task_id: str) -> bool:
         return transfer.open_handoff(tx, task_id) is not None
 
     def accept(
-        self, tx: Change, context: Context, session: Session, task: Task
+        self, tx: Transaction, repo: Repository, session: Session, task: Task
     ) -> tuple[Task, tuple[Claim, ...]] | None:
-        return transfer.accept_if_offered(tx, context, session, task)
+        return transfer.accept_if_offered(tx, repo, session, task)

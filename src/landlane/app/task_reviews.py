@@ -11,9 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class TaskReviews:
     """Implements `tasks.extensions.Reviews` with reviews."""
 
-    def step_for(self, context: Context, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
-        return opening.step_for(context, task, kind, changed)
+    def step_for(self, repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
+        return opening.step_for(repo, task, kind, changed)
 
     def begin(
         self,
-        tx: Change,
-        context: Context,
+        tx: Transaction,
+        repo: Repository,
         session: Session | None,
         task: Task,
         head: str,
@@ -37,16 +37,16 @@ class TaskReviews:
         change: str,
     ) -> None:
         assert isinstance(step, Step)  # what `step_for` returned
-        opening.begin_review_in(tx, context, session, task, head, step, base=base, change=change)
+        opening.begin_review_in(tx, repo, session, task, head, step, base=base, change=change)
 
-    def is_approved(self, reading: Reading, task: Task, head: str) -> bool:
-        return records.is_approved(reading, task, head)
+    def is_approved(self, snapshot: Snapshot, task: Task, head: str) -> bool:
+        return records.is_approved(snapshot, task, head)
 
-    def rejection_of(self, reading: Reading, task: Task, head: str) -> str:
-        return records.rejection_of(reading, task, head)
+    def rejection_of(self, snapshot: Snapshot, task: Task, head: str) -> str:
+        return records.rejection_of(snapshot, task, head)
 
-    def take_back(self, context: Context, session: Session, task_id: str) -> Task:
-        return give_verdict.take_back(context, session, task_id)
+    def take_back(self, repo: Repository, session: Session, task_id: str) -> Task:
+        return give_verdict.take_back(repo, session, task_id)
 
-    def review_of(self, context: Context, task: Task) -> str:
-        return give_verdict.review_of_task(context, task).id
+    def review_of(self, repo: Repository, task: Task) -> str:
+        return give_verdict.review_of_task(repo, task).id

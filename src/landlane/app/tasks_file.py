@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
 
 
-def open_tasks(context: Context) -> list[dict[str, Any]]:
+def open_tasks(repo: Repository) -> list[dict[str, Any]]:
     """Return the entries of tasks.json."""
-    return [task_json(task, context.store) for task in list_tasks(context, tuple(OPEN))]
+    return [task_json(task, repo.store) for task in list_tasks(repo, tuple(OPEN))]

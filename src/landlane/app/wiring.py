@@ -1,12 +1,13 @@
-"""Join packages that do not import each other: fills the extension points of sessions and tasks.
+"""Connect packages that do not import each other: fill the extension points of sessions and tasks.
 
-`make_context` is the only way to a context, so nothing runs with the extension points empty. Most commands
-need none of these packages, so each group of extensions is imported when it is first used.
+`assemble_repository` is the only way to a repository, so nothing runs with empty extension points. Most
+commands need none of these packages, so each group of extensions is imported on first use.
 """
 
 from __future__ import annotations
 
-from landlane.context import Context
+from landlane.app.plain_files import update_files
+from landlane.repository import Repository
 from landlane.sessions import extensions as session_extensions
 from landlane.sessions.leases import sweep
 from landlane.tasks import extensions as task_extensions
@@ -14,34 +15,37 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Processes, Repository, Secrets
+    from landlane.git.repository import GitRepository
+    from landlane.repository import Processes, Secrets
     from landlane.sessions.extensions import SessionExtensions
     from landlane.settings.model import Settings
-    from landlane.store.interface import Change, Store
+    from landlane.store.interface import Store, Transaction
     from landlane.tasks.extensions import Budgets, FollowUps, Offers, Reviews
 
 
-def make_context(
-    *, store: Store, settings: Settings, repository: Repository, processes: Processes, secrets: Secrets
-) -> Context:
-    """Return the context of these parts, with all packages joined."""
+def assemble_repository(
+    *, settings: Settings, store: Store, git: GitRepository, processes: Processes, secrets: Secrets
+) -> Repository:
+    """Return the opened repository, with all packages connected."""
     session_extensions.install(_load_session_extensions)
     task_extensions.install(_Tasks())
-    return Context(
-        store=store,
+    return Repository(
         settings=settings,
-        repository=repository,
+        store=store,
+        git=git,
+        checkout=git.checkout,
         processes=processes,
         secrets=secrets,
         before_change=sweep,
         after_change=_after_change,
+        update_files=update_files,
     )
 
 
-def _after_change(tx: Change, context: Context) -> None:
+def _after_change(tx: Transaction, repo: Repository) -> None:
     from landlane.tasks.on_change import settle_touched  # noqa: PLC0415 - only changes of tasks need it
 
-    settle_touched(tx, context)
+    settle_touched(tx, repo)
 
 
 def _load_session_extensions() -> SessionExtensions:

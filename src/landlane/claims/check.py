@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -26,13 +26,13 @@ class Standing:
     claim: Claim | None = None
 
 
-def check(context: Context, session: Session | None, pattern: Pattern, token: int | None = None) -> Standing:
+def check(repo: Repository, session: Session | None, pattern: Pattern, token: int | None = None) -> Standing:
     """Whether this session may change this path now.
 
     Raises:
         Stale: the token shown belongs to a grant that is over.
     """
-    near = list_claims(context, (pattern,))
+    near = list_claims(repo, (pattern,))
     mine = [
         claim
         for claim in near
@@ -46,19 +46,19 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
     # What the session itself holds nearby, say a glob that could match below this path, is not in its way.
     others = [claim for claim in near if session is None or claim.session != session.id]
     if others and session is not None:
-        kin = context.store.view(lambda reading: find_ancestors(reading, session.id))
+        kin = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
         others = [claim for claim in others if claim.session not in kin]
     if others:
         return Standing(path=pattern.text, state="other", claim=others[0])
-    if _is_listed(context, context.settings.claims.free, pattern):
+    if _is_listed(repo, repo.settings.claims.free, pattern):
         return Standing(path=pattern.text, state="free")
-    if _is_listed(context, context.settings.claims.required, pattern):
+    if _is_listed(repo, repo.settings.claims.required, pattern):
         return Standing(path=pattern.text, state="required")
     return Standing(path=pattern.text, state="unclaimed")
 
 
-def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
-    known = [context.repository.pattern_of(text, "glob") for text in listed]
+def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> bool:
+    known = [repo.git.pattern_of(text, "glob") for text in listed]
     return any(
         any(covers_alternative(mine, wanted) for mine in one.alternatives)
         for one in known

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Claim
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 
-def cover(context: Context, session: Session, paths: Sequence[str]) -> list[Claim]:
+def cover(repo: Repository, session: Session, paths: Sequence[str]) -> list[Claim]:
     """The session's live claims that cover these paths; what is free needs none.
 
     Raises:
@@ -30,29 +30,29 @@ def cover(context: Context, session: Session, paths: Sequence[str]) -> list[Clai
         Held: another session holds one.
         Stale: the lease on one is over.
     """
-    held = context.store.view(lambda reading: held_by(reading, session.id))
+    held = repo.store.view(lambda snapshot: held_by(snapshot, session.id))
     mine = [claim for same in held.values() for claim in same]
     used: dict[int, Claim] = {}
     for path in paths:
-        wanted = pattern_of(context, path)
+        wanted = pattern_of(repo, path)
         covering = [claim for claim in mine if claim.covers(wanted)]
         if covering:
             newest = max(covering, key=lambda claim: claim.token)
             used[newest.token] = newest
         else:
-            _judge_uncovered(context, session, path, wanted)
+            _judge_uncovered(repo, session, path, wanted)
     return list(used.values())
 
 
-def _judge_uncovered(context: Context, session: Session, path: str, wanted: Pattern) -> None:
-    standing = check(context, session, wanted)
+def _judge_uncovered(repo: Repository, session: Session, path: str, wanted: Pattern) -> None:
+    standing = check(repo, session, wanted)
     if standing.state in ("held", "free"):
         return
     holder = standing.claim
     facts: dict[str, object] = {"path": path}
     if holder is not None:
         facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task or None}
-    if lost := context.store.view(lambda reading: _lapsed(context, reading, session, wanted)):
+    if lost := repo.store.view(lambda snapshot: _lapsed(repo, snapshot, session, wanted)):
         now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
         raise Stale(
             f"the lease of {session.agent} on {lost} is over{now_held}",
@@ -70,31 +70,31 @@ def _judge_uncovered(context: Context, session: Session, path: str, wanted: Patt
     raise NotAllowed(
         f"{path} has changed, but {session.agent} holds no claim on it",
         code="NOT_CLAIMED",
-        hint=f"if the change is yours: {_how_to_claim(context, path)}; else leave it out",
+        hint=f"if the change is yours: {_how_to_claim(repo, path)}; else leave it out",
         **facts,
     )
 
 
-def _lapsed(context: Context, reading: Reading, session: Session, wanted: Pattern) -> str:
+def _lapsed(repo: Repository, snapshot: Snapshot, session: Session, wanted: Pattern) -> str:
     """What this agent held over this path and lost, without having taken it again."""
-    for lost in lost_claims(reading, session.agent):
-        if covers_all(context.repository.pattern_of(lost.pattern, lost.kind).alternatives, wanted):
+    for lost in lost_claims(snapshot, session.agent):
+        if covers_all(repo.git.pattern_of(lost.pattern, lost.kind).alternatives, wanted):
             return lost.pattern
     return ""
 
 
-def _how_to_claim(context: Context, path: str) -> str:
-    if os.path.islink(os.path.join(context.repository.root, path)):
+def _how_to_claim(repo: Repository, path: str) -> str:
+    if os.path.islink(os.path.join(repo.git.root, path)):
         # A link as typed means what it leads to; a glob means the link itself.
         folder, _, name = path.rpartition("/")
         return shlex.join(["landlane", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
     return shlex.join(["landlane", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])
 
 
-def pattern_of(context: Context, path: str) -> Pattern:
+def pattern_of(repo: Repository, path: str) -> Pattern:
     """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
     while True:
         try:
-            return context.repository.pattern_of(path or ".", "literal")
+            return repo.git.pattern_of(path or ".", "literal")
         except PatternError:
             path = os.path.dirname(path)

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Claim, Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 FOR_EVER_MS = 100 * 365 * 86_400_000
 
 
-def begin_holder(tx: Change, author: Session, name: str, kind: str, lease_ms: int = FOR_EVER_MS) -> Session:
+def begin_holder(
+    tx: Transaction, author: Session, name: str, kind: str, lease_ms: int = FOR_EVER_MS
+) -> Session:
     """A session that only holds: what it stands for is begun and ended with it, or when its lease is over."""
     session_id = short_id("s")
     facts: dict[str, object] = {
@@ -42,7 +44,7 @@ def begin_holder(tx: Change, author: Session, name: str, kind: str, lease_ms: in
 
 
 def give_claim(
-    tx: Change, session: Session, pattern: Pattern, mode: str, ttl_ms: int, *, task: str, note: str = ""
+    tx: Transaction, session: Session, pattern: Pattern, mode: str, ttl_ms: int, *, task: str, note: str = ""
 ) -> None:
     """Give a session a claim that was another's until now, in the same transaction: nobody is asked."""
     (number,) = tx.next_numbers(1)
@@ -52,14 +54,14 @@ def give_claim(
     tx.record("claim.taken", session.agent, session.id, taken_facts(claim), number)
 
 
-def give_kept(tx: Change, context: Context, kept: Sequence[Mapping[str, Any]], heir: Session) -> None:
+def give_kept(tx: Transaction, repo: Repository, kept: Sequence[Mapping[str, Any]], heir: Session) -> None:
     """Give claims that a holder kept to somebody, as they were; the heir's lease begins anew."""
     has = {(claim.pattern, claim.mode) for claim in claims_of(tx, heir.id)}
     shortest = heir.shortest_ms
     for claim in kept:
         if (claim["pattern"], claim["mode"]) in has:
             continue
-        pattern = context.repository.pattern_of(claim["pattern"], claim["kind"])
+        pattern = repo.git.pattern_of(claim["pattern"], claim["kind"])
         ttl_ms = int(claim["ttl_ms"])
         shortest = min(shortest, ttl_ms)
         give_claim(tx, heir, pattern, claim["mode"], ttl_ms, task=claim["task"], note=claim["note"])
@@ -72,7 +74,7 @@ def give_kept(tx: Change, context: Context, kept: Sequence[Mapping[str, Any]], h
     )
 
 
-def drop_claims(tx: Change, claims: Sequence[Claim], commit: str = "") -> None:
+def drop_claims(tx: Transaction, claims: Sequence[Claim], commit: str = "") -> None:
     """Release claims of any session, as far as they are still there."""
     for claim in claims:
         if tx.run("claim_drop", session=claim.session, token=claim.token):

@@ -12,71 +12,71 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Identity
-    from landlane.context import Context
     from landlane.patterns.pattern import Alternative, Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 
-def claims_of(reading: Reading, session: str) -> list[Claim]:
+def claims_of(snapshot: Snapshot, session: str) -> list[Claim]:
     """Return what a session holds, also claims whose lease has ended and that were not removed yet."""
-    return Claim.from_rows(reading.all("claims_of", session=session))
+    return Claim.from_rows(snapshot.all("claims_of", session=session))
 
 
-def live_claims_of(reading: Reading, session: str) -> list[Claim]:
+def live_claims_of(snapshot: Snapshot, session: str) -> list[Claim]:
     """Return what a session holds now."""
-    return [claim for claim in claims_of(reading, session) if not claim.is_over(reading.now)]
+    return [claim for claim in claims_of(snapshot, session) if not claim.is_over(snapshot.now)]
 
 
-def claims_of_task(reading: Reading, session: str, task: str) -> list[Claim]:
+def claims_of_task(snapshot: Snapshot, session: str, task: str) -> list[Claim]:
     """Return the live claims that a session holds for a task."""
-    return [claim for claim in live_claims_of(reading, session) if claim.task == task]
+    return [claim for claim in live_claims_of(snapshot, session) if claim.task == task]
 
 
-def claims_near(reading: Reading, alternatives: Sequence[Alternative], session: str) -> list[Claim]:
+def claims_near(snapshot: Snapshot, alternatives: Sequence[Alternative], session: str) -> list[Claim]:
     """Return the claims that may overlap these alternatives; those of the session below them are left out."""
-    return Claim.from_rows(reading.near("claims_near", alternatives, session))
+    return Claim.from_rows(snapshot.near("claims_near", alternatives, session))
 
 
-def lost_claims(reading: Reading, agent: str) -> list[LostClaim]:
+def lost_claims(snapshot: Snapshot, agent: str) -> list[LostClaim]:
     """Return the claims that an agent lost and has not taken again, oldest first."""
-    return [LostClaim.from_row(row) for row in reading.all("lapsed_of", agent=agent)]
+    return [LostClaim.from_row(row) for row in snapshot.all("lapsed_of", agent=agent)]
 
 
-def find_lost_claim(reading: Reading, agent: str, pattern: str) -> LostClaim | None:
+def find_lost_claim(snapshot: Snapshot, agent: str, pattern: str) -> LostClaim | None:
     """Return the claim on this pattern that an agent lost."""
-    row = reading.one("lapsed_get", agent=agent, pattern=pattern)
+    row = snapshot.one("lapsed_get", agent=agent, pattern=pattern)
     return LostClaim.from_row(row) if row is not None else None
 
 
-def held_by(reading: Reading, session: str) -> dict[Identity, list[Claim]]:
+def held_by(snapshot: Snapshot, session: str) -> dict[Identity, list[Claim]]:
     """Return what a session holds now, by pattern; one pattern may be held in both modes."""
     found: dict[Identity, list[Claim]] = {}
-    for claim in live_claims_of(reading, session):
+    for claim in live_claims_of(snapshot, session):
         found.setdefault(frozenset(claim.alternatives), []).append(claim)
     return found
 
 
-def list_claims(context: Context, patterns: Sequence[Pattern] = ()) -> list[Claim]:
+def list_claims(repo: Repository, patterns: Sequence[Pattern] = ()) -> list[Claim]:
     """Return the live claims, oldest first: all of them, or those that overlap one of these patterns."""
 
-    def look(reading: Reading) -> list[Claim]:
+    def look(snapshot: Snapshot) -> list[Claim]:
         if not patterns:
-            claims = Claim.from_rows(reading.all("claims_all"))
-            return [claim for claim in claims if not claim.is_over(reading.now)]
+            claims = Claim.from_rows(snapshot.all("claims_all"))
+            return [claim for claim in claims if not claim.is_over(snapshot.now)]
         found = {
             claim.token: claim
             for pattern in patterns
-            for claim in claims_near(reading, pattern.alternatives, "")
-            if not claim.is_over(reading.now) and claim.overlaps(pattern)
+            for claim in claims_near(snapshot, pattern.alternatives, "")
+            if not claim.is_over(snapshot.now) and claim.overlaps(pattern)
         }
         return [found[token] for token in sorted(found)]
 
-    sweep_if_due(context.store)
-    return context.store.view(look)
+    sweep_if_due(repo.store)
+    return repo.store.view(look)
 
 
-def refuse_sleeper(tx: Reading, session: Session) -> None:
+def refuse_sleeper(tx: Snapshot, session: Session) -> None:
     """Tell a session that holds nothing any more, because its leases ran out, that it does not."""
     lost = [claim for claim in lost_claims(tx, session.agent) if claim.ended_at >= session.started_at]
     if lost:
@@ -99,7 +99,7 @@ def token_over(session: Session | None, pattern: str) -> Stale:
     )
 
 
-def not_held(tx: Reading, session: Session, pattern: Pattern) -> LandlaneError:
+def not_held(tx: Snapshot, session: Session, pattern: Pattern) -> LandlaneError:
     """Why a session cannot use a claim: it lapsed, another holds it, or it never was."""
     holder = next(
         (

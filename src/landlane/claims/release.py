@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Identity
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 
 def release(
-    context: Context,
+    repo: Repository,
     session: Session,
     patterns: Sequence[Pattern] | None,
     *,
@@ -32,7 +32,7 @@ def release(
         LandlaneError: one of them is not held.
     """
 
-    def work(tx: Change) -> tuple[str, ...]:
+    def work(tx: Transaction) -> tuple[str, ...]:
         living(tx, session)
         held = held_by(tx, session.id)
         if patterns is None and not held:
@@ -53,10 +53,10 @@ def release(
                 tx.frees = True
         return tuple(dict.fromkeys(claim.pattern for claim in claims))
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def _held(tx: Reading, session: Session, held: dict[Identity, list[Claim]], pattern: Pattern) -> list[Claim]:
+def _held(tx: Snapshot, session: Session, held: dict[Identity, list[Claim]], pattern: Pattern) -> list[Claim]:
     claims = held.get(identity(pattern))
     if claims is None:
         raise not_held(tx, session, pattern)

@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
-def renew(context: Context, session: Session, patterns: Sequence[Pattern] | None) -> Taken:
+def renew(repo: Repository, session: Session, patterns: Sequence[Pattern] | None) -> Taken:
     """Renew claims, all or just these. One whose lease was over is judged anew, as any newcomer's.
 
     Raises:
@@ -27,7 +27,7 @@ def renew(context: Context, session: Session, patterns: Sequence[Pattern] | None
         LandlaneError: one of them was never held.
     """
 
-    def work(tx: Change) -> Taken:
+    def work(tx: Transaction) -> Taken:
         me = living(tx, session)
         held = held_by(tx, session.id)
         if patterns is None and not held:
@@ -40,23 +40,23 @@ def renew(context: Context, session: Session, patterns: Sequence[Pattern] | None
             if claims:
                 granted += [_renew_one(tx, me, claim) for claim in claims]
             else:
-                granted.append(_readmit(tx, context, me, pattern))
+                granted.append(_readmit(tx, repo, me, pattern))
         return Taken(granted=tuple(granted))
 
-    return context.change(work, areas=areas_of(patterns) if patterns else None)
+    return repo.change(work, areas=areas_of(patterns) if patterns else None)
 
 
-def _renew_one(tx: Change, me: Session, claim: Claim) -> Claim:
+def _renew_one(tx: Transaction, me: Session, claim: Claim) -> Claim:
     tx.run("claim_renew", session=me.id, token=claim.token, ttl_ms=claim.ttl_ms)
     return replace(claim, granted_at=tx.now, until=tx.now + claim.ttl_ms)
 
 
-def _readmit(tx: Change, context: Context, me: Session, pattern: Pattern) -> Claim:
+def _readmit(tx: Transaction, repo: Repository, me: Session, pattern: Pattern) -> Claim:
     lost = find_lost_claim(tx, me.agent, pattern.text)
     if lost is None:
         raise not_held(tx, me, pattern)
     request = Request(patterns=(pattern,), mode=lost.mode, ttl_ms=lost.ttl_ms)
-    outcome = take_in(tx, context, me, request)
+    outcome = take_in(tx, repo, me, request)
     if isinstance(outcome, Refused):
         raise not_held(tx, me, pattern)
     tx.run("lapsed_drop", agent=me.agent, pattern=pattern.text)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Identity
-    from landlane.context import Context
     from landlane.patterns.pattern import Alternative, Pattern
-    from landlane.store.interface import Change, Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot, Transaction
 
     Own = dict[tuple[Identity, str], int]
 
@@ -46,7 +46,7 @@ _GATE = "gate-"  # and so those under which gates keep what rests
 
 
 def make_request(
-    context: Context,
+    repo: Repository,
     patterns: tuple[Pattern, ...],
     *,
     mode: str = EXCLUSIVE,
@@ -61,7 +61,7 @@ def make_request(
         Malformed: the lease, the task or the note cannot be used, or there is nothing to claim.
         NotAllowed: a path that is not mergeable cannot be shared.
     """
-    settings = context.settings
+    settings = repo.settings
     if task:
         check_label(task, "task")
     request = Request(
@@ -73,13 +73,13 @@ def make_request(
         is_partial=is_partial,
     )
     if mode == SHARED and settings.claims.shareable is not None:
-        _check_mergeable(context, request)
+        _check_mergeable(repo, request)
     return check_request(request, max_ttl_ms=settings.claims.max_ttl_ms)
 
 
-def _check_mergeable(context: Context, request: Request) -> None:
-    pattern_of = context.repository.pattern_of
-    patterns = context.settings.mergeable_patterns
+def _check_mergeable(repo: Repository, request: Request) -> None:
+    pattern_of = repo.git.pattern_of
+    patterns = repo.settings.mergeable_patterns
     mergeable = [known for text in patterns for known in pattern_of(text, "glob").alternatives]
     for pattern in request.patterns:
         if not all(
@@ -92,40 +92,40 @@ def _check_mergeable(context: Context, request: Request) -> None:
             )
 
 
-def take(context: Context, session: Session, request: Request) -> Taken | Refused:
+def take(repo: Repository, session: Session, request: Request) -> Taken | Refused:
     """Take claims, or say who holds them.
 
     Raises:
         Stale: the session is over.
         NotAllowed: its role may not claim this.
     """
-    check_request(request, max_ttl_ms=context.settings.claims.max_ttl_ms)
+    check_request(request, max_ttl_ms=repo.settings.claims.max_ttl_ms)
     if session.role:
         from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
 
-        check_claim(context, session, request.patterns)
-    quick = context.store.take_uncontested(session.id, session.agent, request)
+        check_claim(repo, session, request.patterns)
+    quick = repo.store.take_uncontested(session.id, session.agent, request)
     if quick is not None:
         claims = tuple(
             claim_for(pattern, request, session, token, quick.granted_at)
             for pattern, token in zip(request.patterns, quick.tokens, strict=True)
         )
         if quick.granted_at - quick.seen_at > session.shortest_ms // 3:
-            renew_session(context.store, session)
+            renew_session(repo.store, session)
         return Taken(granted=claims)
 
-    def work(tx: Change) -> Taken | Refused:
-        return take_in(tx, context, session, request)
+    def work(tx: Transaction) -> Taken | Refused:
+        return take_in(tx, repo, session, request)
 
-    return context.change(work, areas=areas_of(request.patterns))
+    return repo.change(work, areas=areas_of(request.patterns))
 
 
 def take_in(
-    tx: Change, context: Context, session: Session, request: Request, ticket: int | None = None
+    tx: Transaction, repo: Repository, session: Session, request: Request, ticket: int | None = None
 ) -> Taken | Refused:
     """Judge and grant inside a transaction; `ticket` is the caller's place in line, if it has one."""
     me = living(tx, session)
-    verdicts, own = judge(tx, context, me, request, ticket)
+    verdicts, own = judge(tx, repo, me, request, ticket)
     refused = tuple(refusal for refusal in verdicts if refusal is not None)
     wanted = [pattern for pattern, refusal in zip(request.patterns, verdicts, strict=True) if refusal is None]
     if refused and not (request.is_partial and wanted):
@@ -133,7 +133,7 @@ def take_in(
     return Taken(granted=_grant(tx, me, request, wanted, own), refused=refused)
 
 
-def living(tx: Change, session: Session) -> Session:
+def living(tx: Transaction, session: Session) -> Session:
     """The session as it stands now, with this call counted as a sign of life.
 
     Raises:
@@ -152,7 +152,7 @@ def living(tx: Change, session: Session) -> Session:
 
 
 def judge(
-    tx: Change, context: Context, me: Session, request: Request, ticket: int | None
+    tx: Transaction, repo: Repository, me: Session, request: Request, ticket: int | None
 ) -> tuple[list[Refusal | None], Own]:
     """For each pattern what is in its way, if anything; and what of it the session holds already."""
     branches = [branch for pattern in request.patterns for branch in pattern.alternatives]
@@ -176,7 +176,7 @@ def judge(
             _first_in_the_way(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns
         ]
         blockers = {refusal.session for refusal in verdicts if refusal is not None and not refusal.is_waiting}
-        gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, context.processes)]
+        gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, repo.processes)]
         if not gone:
             return verdicts, own
 
@@ -186,7 +186,7 @@ def identity(pattern: Pattern) -> Identity:
     return frozenset(pattern.alternatives)
 
 
-def _clear_away(tx: Change, session: str) -> None:
+def _clear_away(tx: Transaction, session: str) -> None:
     """Remove what a session left behind: leases that ran out, or rows written while it was being ended."""
     row = tx.one("session_lock", session=session)
     if row is not None and Session.from_row(row).has_ended:
@@ -197,7 +197,7 @@ def _clear_away(tx: Change, session: str) -> None:
 
 
 def _first_in_the_way(
-    tx: Change,
+    tx: Transaction,
     me: Session,
     request: Request,
     pattern: Pattern,
@@ -219,13 +219,13 @@ def _first_in_the_way(
     return None
 
 
-def _is_own_already(tx: Change, me: Session, pattern: Pattern) -> bool:
+def _is_own_already(tx: Transaction, me: Session, pattern: Pattern) -> bool:
     """Whether the session holds all of this anyway, so that no waiter is passed over."""
     claims = Claim.from_rows(tx.all("claims_of", session=me.id))
     return covers_all([branch for claim in claims for branch in claim.alternatives], pattern)
 
 
-def _refusal(tx: Reading, pattern: Pattern, claim: Claim, held: Alternative) -> Refusal:
+def _refusal(tx: Snapshot, pattern: Pattern, claim: Claim, held: Alternative) -> Refusal:
     wait = f"or stand in line: --wait {duration_text(claim.until - tx.now)}"
     narrower = (
         "claim a narrower path, "
@@ -272,7 +272,7 @@ def _refusal_for_waiter(pattern: Pattern, waiter: Waiter, wanted: Alternative) -
 
 
 def _grant(
-    tx: Change, me: Session, request: Request, wanted: Sequence[Pattern], own: Own
+    tx: Transaction, me: Session, request: Request, wanted: Sequence[Pattern], own: Own
 ) -> tuple[Claim, ...]:
     tokens = (
         [own.get((identity(pattern), request.mode)) for pattern in wanted] if own else [None] * len(wanted)
@@ -296,7 +296,7 @@ def _grant(
     return tuple(granted)
 
 
-def _grant_one(tx: Change, me: Session, request: Request, pattern: Pattern, number: int) -> Claim:
+def _grant_one(tx: Transaction, me: Session, request: Request, pattern: Pattern, number: int) -> Claim:
     token = token_of(tx.epoch, number)
     claim = claim_for(pattern, request, me, token, tx.now)
     add_claim(tx, claim)
@@ -304,7 +304,7 @@ def _grant_one(tx: Change, me: Session, request: Request, pattern: Pattern, numb
     return claim
 
 
-def add_claim(tx: Change, claim: Claim) -> None:
+def add_claim(tx: Transaction, claim: Claim) -> None:
     """Write a claim, one row for each alternative."""
     for index, branch in enumerate(claim.alternatives):
         tx.run(

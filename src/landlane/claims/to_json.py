@@ -59,7 +59,7 @@ def refusal_json(refusal: Refusal, store: Store, now: int) -> dict[str, Any]:
 
 def outcome_json(outcome: Taken | Refused, store: Store) -> tuple[dict[str, Any], int]:
     """The answer to `claim`, and the exit code that goes with it."""
-    now = store.view(lambda reading: reading.now)
+    now = store.view(lambda snapshot: snapshot.now)
     refused = [refusal_json(refusal, store, now) for refusal in outcome.refused]
     if not isinstance(outcome, Refused):
         granted = [claim_json(claim, store) for claim in outcome.granted]

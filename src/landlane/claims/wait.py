@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Listener, Reading
+    from landlane.store.interface import Listener, Snapshot, Transaction
 
 
 _BEAT_MS = 1000
@@ -35,7 +35,7 @@ _LINE = (
 
 
 def take_or_wait(
-    context: Context,
+    repo: Repository,
     session: Session,
     request: Request,
     wait_ms: int,
@@ -49,16 +49,16 @@ def take_or_wait(
         NotAllowed: its role may not claim this.
     """
     if wait_ms <= 0:
-        return take(context, session, request)
+        return take(repo, session, request)
     check_can_wait(request)
     if session.role:
         from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
 
-        check_claim(context, session, request.patterns)
-    check_request(request, max_ttl_ms=context.settings.claims.max_ttl_ms)
-    listener = context.store.listen()  # before looking, so that nothing freed in between is missed
+        check_claim(repo, session, request.patterns)
+    check_request(request, max_ttl_ms=repo.settings.claims.max_ttl_ms)
+    listener = repo.store.listen()  # before looking, so that nothing freed in between is missed
     try:
-        return _Place(context, session, request, listener, wait_ms, on_wait).stand()
+        return _Place(repo, session, request, listener, wait_ms, on_wait).stand()
     finally:
         listener.close()
 
@@ -82,19 +82,19 @@ class _Place(Place):
 
     def __init__(
         self,
-        context: Context,
+        repo: Repository,
         session: Session,
         request: Request,
         listener: Listener,
         wait_ms: int,
         on_wait: Callable[[Refused], None] | None,
     ) -> None:
-        super().__init__(context, session, listener, wait_ms, on_wait, beat_ms=_BEAT_MS, alive_ms=_ALIVE_MS)
+        super().__init__(repo, session, listener, wait_ms, on_wait, beat_ms=_BEAT_MS, alive_ms=_ALIVE_MS)
         self._request = request
         self._areas = {**areas_of(request.patterns), _LINE: True}
 
-    def judge(self, tx: Change) -> Taken | Refused:
-        outcome = take_in(tx, self.context, self.session, self._request, self.ticket)
+    def judge(self, tx: Transaction) -> Taken | Refused:
+        outcome = take_in(tx, self.repo, self.session, self._request, self.ticket)
         if isinstance(outcome, Refused):
             ring = _ring(tx, self.session, self._request, self.ticket)
             if ring:
@@ -122,26 +122,26 @@ class _Place(Place):
     def ends(self, outcome: Any) -> list[int]:
         return [refusal.until for refusal in outcome.refused if not refusal.is_waiting]
 
-    def blockers(self, reading: Reading) -> set[str]:
-        return blockers_of_request(reading, self.session.id, self._request, self.ticket)
+    def blockers(self, snapshot: Snapshot) -> set[str]:
+        return blockers_of_request(snapshot, self.session.id, self._request, self.ticket)
 
 
-def blockers_of_request(reading: Reading, session: str, request: Request, ticket: int | None) -> set[str]:
+def blockers_of_request(snapshot: Snapshot, session: str, request: Request, ticket: int | None) -> set[str]:
     """The sessions whose live claims or earlier tickets are in the way of a request."""
     found: set[str] = set()
     for pattern in request.patterns:
-        for claim in claims_near(reading, pattern.alternatives, session):
-            is_others = claim.session != session and not claim.is_over(reading.now)
+        for claim in claims_near(snapshot, pattern.alternatives, session):
+            is_others = claim.session != session and not claim.is_over(snapshot.now)
             if is_others and find_conflict(pattern, request.mode, claim) is not None:
                 found.add(claim.session)
-        for waiter in Waiter.from_rows(reading.near("waiters_near", pattern.alternatives, session)):
+        for waiter in Waiter.from_rows(snapshot.near("waiters_near", pattern.alternatives, session)):
             is_earlier = ticket is None or waiter.ticket < ticket
             if is_earlier and find_conflict(pattern, request.mode, waiter) is not None:
                 found.add(waiter.session)
     return found
 
 
-def _ring(tx: Change, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
+def _ring(tx: Transaction, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
     """The agents that would wait for each other in a ring if this session waited, by name."""
     names = {session.id: session.agent}
     waiting = list_waiters(tx)
@@ -161,7 +161,7 @@ def _ring(tx: Change, session: Session, request: Request, ticket: int | None) ->
     return tuple(names.get(member, member) for member in find_cycle(session.id, blockers))
 
 
-def list_waiters(reading: Reading) -> list[Waiter]:
+def list_waiters(snapshot: Snapshot) -> list[Waiter]:
     """Return the waiters that are alive, in order of arrival."""
-    waiters = Waiter.from_rows(reading.all("waiters_all"))
-    return [waiter for waiter in waiters if waiter.alive_until > reading.now]
+    waiters = Waiter.from_rows(snapshot.all("waiters_all"))
+    return [waiter for waiter in waiters if waiter.alive_until > snapshot.now]

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import Claim
     from landlane.claims.refusal_model import Refused
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.patterns.pattern import Pattern
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 
 def claim(
-    desk: Desk,
+    call: CommandCall,
     patterns: tuple[str, ...],
     ttl: str,
     wait: str,
@@ -33,10 +33,10 @@ def claim(
     """Take claims and show them, or show who is in the way."""
     from landlane.claims.take import make_request
 
-    house = desk.house
+    repo = call.repo
     request = make_request(
-        house.context,
-        _patterns(desk, patterns, literal),
+        repo,
+        _patterns(call, patterns, literal),
         mode=SHARED if shared else EXCLUSIVE,
         ttl_ms=parse_duration(ttl, what="--ttl") if ttl else None,
         task=task,
@@ -48,63 +48,63 @@ def claim(
         from landlane.claims.wait import check_can_wait
 
         check_can_wait(request)
-    session = desk.session()
-    outcome = _take(desk, session, request, wait_ms)
+    session = call.session()
+    outcome = _take(call, session, request, wait_ms)
     from landlane.claims.to_json import outcome_json
 
-    answer, code = outcome_json(outcome, house.store)
+    answer, code = outcome_json(outcome, repo.store)
     if not code:
-        answer |= save_former_work(desk, session, outcome.granted)
-    if code and not desk.terminal.is_json:
-        _complain(desk, answer)
+        answer |= save_former_work(call, session, outcome.granted)
+    if code and not call.terminal.is_json:
+        _complain(call, answer)
     else:
-        desk.terminal.answer(answer, _granted_text(answer))
+        call.terminal.answer(answer, _granted_text(answer))
     return code
 
 
-def save_former_work(desk: Desk, session: Any, granted: tuple[Claim, ...]) -> dict[str, str]:
+def save_former_work(call: CommandCall, session: Any, granted: tuple[Claim, ...]) -> dict[str, str]:
     """Save what former holders, whose leases ran out, left on these paths; tells it as part of the answer."""
-    house = desk.house
+    repo = call.repo
 
-    def has_lapsed(reading: Reading) -> bool:
-        return reading.one("lapsed_of_others", agent=session.agent) is not None
+    def has_lapsed(snapshot: Snapshot) -> bool:
+        return snapshot.one("lapsed_of_others", agent=session.agent) is not None
 
-    if not house.checkout.common_dir or not house.store.view(has_lapsed):
+    if not repo.checkout.common_dir or not repo.store.view(has_lapsed):
         return {}
     from landlane.claims.takeover import save_former_work as save
 
-    taken = save(house.site(), session, granted)
+    taken = save(repo.require_git(), session, granted)
     if taken is None:
         return {}
-    desk.terminal.note(taken.note)
+    call.terminal.note(taken.note)
     return {"rescued": taken.rescue} if taken.rescue else {}
 
 
-def _take(desk: Desk, session: Any, request: Request, wait_ms: int) -> Any:
+def _take(call: CommandCall, session: Any, request: Request, wait_ms: int) -> Any:
     if wait_ms <= 0:
         from landlane.claims.take import take
 
-        return take(desk.house.context, session, request)
+        return take(call.repo, session, request)
     from landlane.claims.wait import take_or_wait
     from landlane.cli.command import heed_signals
 
     def on_wait(refused: Refused) -> None:
         first = refused.refused[0]
-        desk.terminal.note(f"waiting for {first.holder}, who holds {in_one_line(first.held)} …")
+        call.terminal.note(f"waiting for {first.holder}, who holds {in_one_line(first.held)} …")
 
     heed_signals()
-    return take_or_wait(desk.house.context, session, request, wait_ms, on_wait)
+    return take_or_wait(call.repo, session, request, wait_ms, on_wait)
 
 
-def _patterns(desk: Desk, texts: tuple[str, ...], is_literal: bool) -> tuple[Pattern, ...]:
+def _patterns(call: CommandCall, texts: tuple[str, ...], is_literal: bool) -> tuple[Pattern, ...]:
     check_pattern_count(len(texts))
-    return tuple(desk.house.context.repository.pattern(text, is_literal=is_literal) for text in texts)
+    return tuple(call.repo.git.pattern(text, is_literal=is_literal) for text in texts)
 
 
-def _paths(desk: Desk, texts: tuple[str, ...], is_literal: bool = False) -> tuple[Pattern, ...]:
+def _paths(call: CommandCall, texts: tuple[str, ...], is_literal: bool = False) -> tuple[Pattern, ...]:
     """Files and folders with every character as it is; a named thing such as deploy:prod is one here too."""
     check_pattern_count(len(texts))
-    pattern = desk.house.context.repository.pattern
+    pattern = call.repo.git.pattern
     return tuple(pattern(text, is_literal=is_literal or not reads_as_name(text)) for text in texts)
 
 
@@ -118,11 +118,11 @@ def _granted_text(answer: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _complain(desk: Desk, answer: dict[str, Any]) -> None:
-    desk.terminal.complain(answer["message"], "", answer["code"])
+def _complain(call: CommandCall, answer: dict[str, Any]) -> None:
+    call.terminal.complain(answer["message"], "", answer["code"])
     for item in answer["refused"]:
-        desk.terminal.note(f"  {in_one_line(item['pattern'])}: {_in_the_way(item)}")
-    desk.terminal.note(f"hint: {answer['hint']}")
+        call.terminal.note(f"  {in_one_line(item['pattern'])}: {_in_the_way(item)}")
+    call.terminal.note(f"hint: {answer['hint']}")
 
 
 def _in_the_way(item: dict[str, Any]) -> str:
@@ -133,26 +133,26 @@ def _in_the_way(item: dict[str, Any]) -> str:
     return in_one_line(told)
 
 
-def renew(desk: Desk, patterns: tuple[str, ...], literal: bool) -> int:
+def renew(call: CommandCall, patterns: tuple[str, ...], literal: bool) -> int:
     """Renew leases and show until when."""
     from landlane.claims.renew import renew as renew_claims
     from landlane.claims.to_json import claim_json
 
-    house = desk.house
-    wanted = _patterns(desk, patterns, literal) if patterns else None
-    taken = renew_claims(house.context, desk.session(), wanted)
-    claims = [claim_json(item, house.store) for item in taken.granted]
+    repo = call.repo
+    wanted = _patterns(call, patterns, literal) if patterns else None
+    taken = renew_claims(repo, call.session(), wanted)
+    claims = [claim_json(item, repo.store) for item in taken.granted]
     text = "\n".join(
         f"renewed {in_one_line(item['pattern'])}  (token {item['token']}, until {item['until']})"
         for item in claims
     )
     answer = {"ok": True, "renewed": [item["pattern"] for item in claims], "claims": claims}
-    desk.terminal.answer(answer, text or "nothing is held")
+    call.terminal.answer(answer, text or "nothing is held")
     return 0
 
 
 def release(
-    desk: Desk,
+    call: CommandCall,
     patterns: tuple[str, ...],
     all: bool,
     commit: str,
@@ -169,13 +169,13 @@ def release(
             code="NOTHING_NAMED" if not patterns else "BOTH_NAMED",
             hint="landlane release src/api.py, or landlane release --all",
         )
-    house = desk.house
-    wanted = None if all else _patterns(desk, patterns, literal)
-    commit_id = house.context.repository.commit_id(commit) if commit else ""
+    repo = call.repo
+    wanted = None if all else _patterns(call, patterns, literal)
+    commit_id = repo.git.commit_id(commit) if commit else ""
     number = read_number(token, "--token")
-    released = release_claims(house.context, desk.session(), wanted, commit=commit_id, token=number)
+    released = release_claims(repo, call.session(), wanted, commit=commit_id, token=number)
     text = "\n".join(f"released {in_one_line(pattern)}" for pattern in released) or "nothing was held"
-    desk.terminal.answer({"ok": True, "released": list(released), "commit": commit_id or None}, text)
+    call.terminal.answer({"ok": True, "released": list(released), "commit": commit_id or None}, text)
     return 0
 
 
@@ -188,22 +188,22 @@ _STANDINGS = {
 }
 
 
-def check(desk: Desk, paths: tuple[str, ...], token: str, literal: bool) -> int:
+def check(call: CommandCall, paths: tuple[str, ...], token: str, literal: bool) -> int:
     """Tell for each path whether this session may change it now."""
     from landlane.claims.check import check as check_path
     from landlane.claims.to_json import claim_json
 
-    house = desk.house
+    repo = call.repo
     number = read_number(token, "--token")
-    wanted = _paths(desk, paths, literal)
-    session = desk.known_session()
-    found = [check_path(house.context, session, one, number) for one in wanted]
+    wanted = _paths(call, paths, literal)
+    session = call.known_session()
+    found = [check_path(repo, session, one, number) for one in wanted]
     rows: list[dict[str, Any]] = [
         {
             "path": one.path,
             "state": one.state,
             "allowed": _STANDINGS[one.state][0] == 0,
-            "claim": claim_json(one.claim, house.store) if one.claim else None,
+            "claim": claim_json(one.claim, repo.store) if one.claim else None,
         }
         for one in found
     ]
@@ -214,7 +214,7 @@ def check(desk: Desk, paths: tuple[str, ...], token: str, literal: bool) -> int:
         holder = {key: rows[worst]["claim"][key] for key in ("holder", "until")} if code == 3 else {}
         hint = _how_to_claim(paths[worst], is_waiting=code == 3)
         answer |= {"ok": False, "code": name, "message": _standing_text(rows[worst]), "hint": hint, **holder}
-    desk.terminal.answer(answer, "\n".join(_standing_text(row) for row in rows))
+    call.terminal.answer(answer, "\n".join(_standing_text(row) for row in rows))
     return code
 
 
@@ -233,36 +233,36 @@ def _how_to_claim(word: str, *, is_waiting: bool) -> str:
     return shlex.join(["landlane", "claim", word, *literal, *(["--wait", "10m"] if is_waiting else [])])
 
 
-def claims(desk: Desk, paths: tuple[str, ...]) -> int:
+def claims(call: CommandCall, paths: tuple[str, ...]) -> int:
     """List live claims."""
     from landlane.claims.read import list_claims
     from landlane.claims.to_json import claim_json
 
-    house = desk.house
-    desk.show_life()
-    wanted = _patterns(desk, paths, False)
-    rows = [claim_json(item, house.store) for item in list_claims(house.context, wanted)]
+    repo = call.repo
+    call.show_life()
+    wanted = _patterns(call, paths, False)
+    rows = [claim_json(item, repo.store) for item in list_claims(repo, wanted)]
     columns = ["pattern", "holder", "mode", "token", "until", "task", "note"]
     cells = [[str(row[column] or "") for column in columns] for row in rows]
     title = f"{len(rows)} live claim{'' if len(rows) == 1 else 's'}"
-    desk.terminal.answer({"ok": True, "claims": rows}, desk.terminal.table(title, columns, cells))
+    call.terminal.answer({"ok": True, "claims": rows}, call.terminal.table(title, columns, cells))
     return 0
 
 
-def who(desk: Desk, path: str) -> int:
+def who(call: CommandCall, path: str) -> int:
     """Tell who holds a path and who last changed it."""
     from landlane.claims.read import list_claims
     from landlane.claims.to_json import claim_json
     from landlane.journal.read import last_word_on
     from landlane.journal.to_json import entry_json
 
-    house = desk.house
-    desk.show_life()
-    (pattern,) = _paths(desk, (path,))
-    rows = [claim_json(item, house.store) for item in list_claims(house.context, (pattern,))]
-    entry = last_word_on(house.context, pattern)
+    repo = call.repo
+    call.show_life()
+    (pattern,) = _paths(call, (path,))
+    rows = [claim_json(item, repo.store) for item in list_claims(repo, (pattern,))]
+    entry = last_word_on(repo, pattern)
     is_path = pattern.kind == "literal"
-    change: dict[str, Any] = house.context.repository.last_change(pattern.text) if is_path else {}
+    change: dict[str, Any] = repo.git.last_change(pattern.text) if is_path else {}
     lines = [f"{row['holder']} holds {in_one_line(row['pattern'])} until {row['until']}" for row in rows]
     lines = lines or ["nobody holds it"]
     if entry is not None:
@@ -280,5 +280,5 @@ def who(desk: Desk, path: str) -> int:
         "last_entry": entry_json(entry) if entry else None,
         "last_change": change or None,
     }
-    desk.terminal.answer(answer, "\n".join(lines))
+    call.terminal.answer(answer, "\n".join(lines))
     return 0

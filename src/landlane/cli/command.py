@@ -9,21 +9,25 @@ from landlane.errors import LandlaneError, RepositoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from landlane.cli.specs.table import Command
+    from landlane.repository import Repository
+    from landlane.sessions.identify import Caller
+    from landlane.sessions.model import Session
 
 
-def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] | None = None) -> int:
+def run_command(command: Command, given: dict[str, Any], call_kind: type[CommandCall] | None = None) -> int:
     """Run a command's handler with its parameters; errors become their message and exit code."""
     terminal = Terminal(is_json=bool(given.pop("json", False)))
-    make_desk = desk_kind or Desk
-    desk = make_desk(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
+    make_call = call_kind or CommandCall
+    call = make_call(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
     try:
-        desk.begin()
-        return _find_handler(command.handler)(desk, **given)
+        call.begin()
+        return _find_handler(command.handler)(call, **given)
     except LandlaneError as error:
-        return desk.fail(error)
+        return call.fail(error)
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt as stop:
@@ -31,7 +35,7 @@ def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] |
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets one answer in the known form
         return terminal.fail(_unexpected(error))
     finally:
-        desk.settle()
+        call.settle()
 
 
 class Stopped(KeyboardInterrupt):
@@ -73,49 +77,49 @@ def _unexpected(error: Exception) -> LandlaneError:
     )
 
 
-def _find_handler(name: str) -> Any:
+def _find_handler(name: str) -> Callable[..., int]:
     module, _, function = name.partition(":")
     found = __import__(f"landlane.cli.{module}", fromlist=[function])
     return getattr(found, function)
 
 
-class Desk:
-    """What a handler works at: the terminal, the open repository, and who is acting."""
+class CommandCall:
+    """One call of a command: the terminal, the repository, and the session that acts."""
 
     def __init__(self, terminal: Terminal, name: str, folder: str) -> None:
         self.terminal = terminal
         self.folder = folder
         self._name = name
-        self._house: Any = None
+        self._repo: Repository | None = None
         self._session_id = ""
 
     def begin(self) -> None:
         """What has to be settled before the handler begins: here, nothing."""
 
     @property
-    def house(self) -> Any:
+    def repo(self) -> Repository:
         """The repository, opened when it is first needed."""
-        return self._house if self._house is not None else self.open()
+        return self._repo if self._repo is not None else self.open()
 
-    def open(self, *, notices_restore: bool = True) -> Any:
-        """Open the repository; see `open_house`."""
-        from landlane.app.open import open_house
+    def open(self, *, notices_restore: bool = True) -> Repository:
+        """Open the repository; see `open_repository`."""
+        from landlane.app.open import open_repository
 
-        self._house = open_house(self.cwd, is_short_lived=True, notices_restore=notices_restore)
-        return self._house
+        self._repo = open_repository(self.cwd, is_short_lived=True, notices_restore=notices_restore)
+        return self._repo
 
     def fail(self, error: LandlaneError) -> int:
         """Report an error, with instants of the store as calendar time; return the exit code."""
         return self.terminal.fail(error, self._wall_of)
 
     def _wall_of(self, at: int) -> int:
-        return self.house.store.wall_of(at)
+        return self.repo.store.wall_of(at)
 
     def settle(self) -> None:
         """Let the plain files beside the store follow what this command changed; the next one catches up."""
-        if self._house is not None:
+        if self._repo is not None:
             try:
-                self._house.settle()
+                self._repo.settle()
                 self._tell_notices()
             except (LandlaneError, OSError, ValueError):
                 return
@@ -125,7 +129,7 @@ class Desk:
         if self._session_id and not self.terminal.is_json:
             from landlane.sessions.notices import take_notices
 
-            for text in take_notices(self._house.context, self._session_id):
+            for text in take_notices(self.repo, self._session_id):
                 self.terminal.note(f"notice: {text}")
 
     @property
@@ -143,7 +147,7 @@ class Desk:
             )
         return folder
 
-    def caller(self) -> Any:
+    def caller(self) -> Caller:
         """What this call says about who acts."""
         from landlane.app.open import person_name
         from landlane.sessions.identify import Caller
@@ -165,11 +169,11 @@ class Desk:
         caller = self.caller()
         return caller.name or caller.agent_variable or caller.person
 
-    def session(self) -> Any:
+    def session(self) -> Session:
         """The session that acts; begun if there is none."""
         from landlane.sessions.identify import identify
 
-        session = identify(self.house.context, self.caller()).session
+        session = identify(self.repo, self.caller()).session
         self._session_id = session.id
         return session
 
@@ -180,11 +184,11 @@ class Desk:
         except LandlaneError:
             return
 
-    def known_session(self) -> Any:
+    def known_session(self) -> Session | None:
         """The session that acts, if there is one already; nothing is begun."""
         from landlane.sessions.identify import known_session
 
-        joined = known_session(self.house.context, self.caller())
+        joined = known_session(self.repo, self.caller())
         self._session_id = joined.session.id if joined else ""
         return joined.session if joined else None
 

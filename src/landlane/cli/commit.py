@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.repair_config import prepare_git
 from landlane.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
 def commit(
-    desk: Desk, paths: tuple[str, ...], message: str, m: tuple[str, ...], task: str, revert: bool
+    call: CommandCall, paths: tuple[str, ...], message: str, m: tuple[str, ...], task: str, revert: bool
 ) -> int:
     """Commit only these paths, and show what was made."""
     from landlane.errors import Malformed
@@ -25,16 +26,16 @@ def commit(
     if os.environ.get("LANDLANE_RESIDENT"):
         from landlane.cli.sandboxed.own_clone import commit_inside
 
-        return commit_inside(desk, paths, message or "\n\n".join(m), task)
-    house = desk.house
-    site = house.site(desk.terminal.note)
-    wish = make_wish(site, paths, desk.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert)
-    made = make_commit(site, desk.session(), wish)
+        return commit_inside(call, paths, message or "\n\n".join(m), task)
+    repo = call.repo
+    repo = prepare_git(repo, call.terminal.note)
+    wish = make_wish(repo, paths, call.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert)
+    made = make_commit(repo, call.session(), wish)
     if made.changed_by_hooks:
         names = in_one_line(", ".join(made.changed_by_hooks[:10]))
-        desk.terminal.note(f"changed while the hooks ran, and not committed: {names}")
+        call.terminal.note(f"changed while the hooks ran, and not committed: {names}")
     if made.left_alone:
-        desk.terminal.note(f"left alone: {made.left_alone} other staged path(s)")
+        call.terminal.note(f"left alone: {made.left_alone} other staged path(s)")
     text = f"committed {made.commit[:12]} {made.subject}"
-    desk.terminal.answer(commit_json(made), in_one_line(text))
+    call.terminal.answer(commit_json(made), in_one_line(text))
     return 0

@@ -6,13 +6,13 @@ from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-def completion(desk: Desk, shell: str) -> int:
+def completion(call: CommandCall, shell: str) -> int:
     """Print the script of a shell: click wrote it, and it asks `landlane` for every word."""
     if shell not in _SHELLS:
         raise Malformed(
@@ -28,5 +28,5 @@ def completion(desk: Desk, shell: str) -> int:
     assert kind is not None
     # Bash's own start-up asks for its release, which needs a bash: the text itself is the same for all.
     text = kind.source_template % kind(build(), {}, "landlane", "_LANDLANE_COMPLETE").source_vars()
-    desk.terminal.answer({"ok": True, "shell": shell, "script": text}, text.strip("\n"))
+    call.terminal.answer({"ok": True, "shell": shell, "script": text}, text.strip("\n"))
     return 0

@@ -11,10 +11,10 @@ from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def demo(desk: Desk, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
+def demo(call: CommandCall, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
     """Play the three ways on scratch repositories, or count anew what an earlier demo left."""
     from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS
     from landlane.demo.sample_tasks import FEWEST_TASKS, MOST_TASKS
@@ -23,8 +23,8 @@ def demo(desk: Desk, agents: str, seed: str, tasks: str, way: str, keep: bool, r
     count = _within(tasks, "--tasks", FEWEST_TASKS, MOST_TASKS)
     number = read_number(seed, "--seed") or 0
     if recount:
-        return _count(desk, os.path.join(desk.cwd, recount))
-    return _play(desk, agents=many, tasks=count, seed=number, ways=_ways(way), is_kept=keep)
+        return _count(call, os.path.join(call.cwd, recount))
+    return _play(call, agents=many, tasks=count, seed=number, ways=_ways(way), is_kept=keep)
 
 
 def _ways(text: str) -> tuple[str, ...]:
@@ -50,35 +50,37 @@ def _within(text: str, what: str, least: int, most: int) -> int:
     return number
 
 
-def _play(desk: Desk, *, agents: int, tasks: int, seed: int, ways: tuple[str, ...], is_kept: bool) -> int:
+def _play(
+    call: CommandCall, *, agents: int, tasks: int, seed: int, ways: tuple[str, ...], is_kept: bool
+) -> int:
     from landlane.cli.command import heed_signals
     from landlane.demo.run import play
     from landlane.demo.scratch import Stage
     from landlane.platform.terminal import is_terminal
 
     heed_signals()
-    is_watched = not desk.terminal.is_json and is_terminal(sys.stderr)
+    is_watched = not call.terminal.is_json and is_terminal(sys.stderr)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="landlane-demo-"))
     try:
-        with Stage(folder, is_kept=is_kept, say=desk.terminal.note, is_watched=is_watched) as stage:
+        with Stage(folder, is_kept=is_kept, say=call.terminal.note, is_watched=is_watched) as stage:
             play(stage, agents=agents, seed=seed, tasks=tasks, ways=ways)
-            desk.terminal.note("\ncounting what is left …\n")
-            return _count(desk, folder, is_kept=is_kept)
+            call.terminal.note("\ncounting what is left …\n")
+            return _count(call, folder, is_kept=is_kept)
     finally:
         if is_kept:
             shop = os.path.join(folder, ways[-1], "shop")
-            desk.terminal.note(f"\nkept in {folder}: {', '.join(f'{way}/shop' for way in ways)}")
-            desk.terminal.note(f"look around: cd {shop} && landlane task list && git log --graph --oneline")
-            desk.terminal.note(f"count again: landlane demo --recount {folder}")
+            call.terminal.note(f"\nkept in {folder}: {', '.join(f'{way}/shop' for way in ways)}")
+            call.terminal.note(f"look around: cd {shop} && landlane task list && git log --graph --oneline")
+            call.terminal.note(f"count again: landlane demo --recount {folder}")
 
 
-def _count(desk: Desk, folder: str, *, is_kept: bool = True) -> int:
+def _count(call: CommandCall, folder: str, *, is_kept: bool = True) -> int:
     from landlane.demo.run import answer_of, rows_of
 
     answer = answer_of(folder)
     head, rows = rows_of(answer)
     answer["folder"] = folder if is_kept else None
-    desk.terminal.answer(answer, desk.terminal.table("", head, rows).lstrip("\n"))
-    if not answer["ok"] and not desk.terminal.is_json:
-        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+    call.terminal.answer(answer, call.terminal.table("", head, rows).lstrip("\n"))
+    if not answer["ok"] and not call.terminal.is_json:
+        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
     return 0 if answer["ok"] else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.doctor.examine import Check
 
 
@@ -17,11 +17,11 @@ def _hints(checks: list[Check]) -> list[str]:
     return [f"hint ({rows[0] if len(rows) == 1 else whole}): {hint}" for (whole, hint), rows in names.items()]
 
 
-def doctor(desk: Desk, fix: bool) -> int:
+def doctor(call: CommandCall, fix: bool) -> int:
     """Examine the repository and show each finding."""
     from landlane.doctor.examine import examine
 
-    checks = examine(desk.cwd, fix=fix)
+    checks = examine(call.cwd, fix=fix)
     rows = [
         {
             "name": one.name,
@@ -39,12 +39,12 @@ def doctor(desk: Desk, fix: bool) -> int:
         for one in checks
     ]
     hints = _hints(checks)
-    text = desk.terminal.table("", ["", "", "check", "found"], cells) + (
+    text = call.terminal.table("", ["", "", "check", "found"], cells) + (
         "\n" + "\n".join(hints) if hints else ""
     )
     answer = {"ok": is_well, "checks": rows}
     if not is_well:
         worst = next(one for one in checks if not one.is_ok)
         answer |= {"code": "UNWELL", "message": f"{worst.name}: {worst.found}", "hint": worst.hint}
-    desk.terminal.answer(answer, text.strip("\n"))
+    call.terminal.answer(answer, text.strip("\n"))
     return 0 if is_well else 1

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.repair_config import prepare_git
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.cli.terminal import Terminal
     from landlane.exec.request import Executed, Stopping
     from landlane.sandbox.model import Guarantee
 
 
-def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: str) -> int:
+def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, task: str) -> int:
     """Run it to its end; ends as the command did."""
     from landlane.cli.command import Stopped
     from landlane.exec.execute import execute as run
@@ -22,13 +24,13 @@ def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: st
     from landlane.processes.passthrough import check_command
     from landlane.sandbox.model import OPEN
 
-    terminal = desk.terminal
-    check_command(command, desk.cwd)
+    terminal = call.terminal
+    check_command(command, call.cwd)
     has_terminal = not terminal.is_json and os.isatty(0) and os.isatty(1)
     stopping = Stopping(has_terminal=has_terminal)
     _heed(stopping)
-    site = desk.house.site(terminal.note)
-    caller = desk.session()
+    repo = prepare_git(call.repo, terminal.note)
+    caller = call.session()
 
     def on_start(held: Sequence[Guarantee], backend: str) -> None:
         missing = [one.text() for one in held if one.state == OPEN]
@@ -42,7 +44,7 @@ def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: st
         out=2 if terminal.is_json else 1,
         has_terminal=has_terminal,
     )
-    done = run(site, caller, order, on_start, stopping)
+    done = run(repo, caller, order, on_start, stopping)
     if done.stopped_by:
         raise Stopped(done.stopped_by)
     code = done.exit_code if done.exit_code >= 0 else 128 - done.exit_code

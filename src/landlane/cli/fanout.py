@@ -11,36 +11,36 @@ from landlane.errors import NotAllowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.plans.model import Plan
 
 
-def fan_out(desk: Desk, task: str, plan: str, policy: str, deadline: str, rest: str) -> int:
+def fan_out(call: CommandCall, task: str, plan: str, policy: str, deadline: str, rest: str) -> int:
     """Split a task into the branches of a plan."""
     from landlane.fanout import split as fans
     from landlane.fanout.to_json import fan_json
     from landlane.plans.parse import read_plan
     from landlane.tasks.to_json import task_json
 
-    read = read_plan(read_text(desk, plan), os.path.basename(plan))
-    _refuse_checks(desk, read)
+    read = read_plan(read_text(call, plan), os.path.basename(plan))
+    _refuse_checks(call, read)
     deadline_ms = parse_duration(deadline, what="--deadline") if deadline else 0
-    house = desk.house
-    done = fans.fan_out(house.context, desk.session(), task, read, policy, deadline_ms, rest or "drop")
-    tasks = [task_json(one, house.store) for one in done.tasks]
+    repo = call.repo
+    done = fans.fan_out(repo, call.session(), task, read, policy, deadline_ms, rest or "drop")
+    tasks = [task_json(one, repo.store) for one in done.tasks]
     count = f"{len(tasks)} branch{'' if len(tasks) == 1 else 'es'}"
     word = "waits for" if done.is_new else "waits already for"
     lines = [f"{done.fan.id}: {done.fan.task} {word} {count} ({done.fan.policy})"]
     lines += [in_one_line(f"  {one['id']} {one['title']} ({one['state']})") for one in tasks]
     answer = {"ok": True, "fan": fan_json(done.fan), "tasks": tasks, "new": done.is_new}
-    desk.terminal.answer(answer, "\n".join(lines))
+    call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
-def _refuse_checks(desk: Desk, plan: Plan) -> None:
+def _refuse_checks(call: CommandCall, plan: Plan) -> None:
     """Refuse commands that a guest in a sandbox would have others run outside of it."""
     odd = next((task.name for task in plan.tasks if task.check), "")
-    if odd and getattr(desk, "state_folder", ""):
+    if odd and getattr(call, "state_folder", ""):
         raise NotAllowed(
             f"the check of {odd[:80]!r} would run outside the sandbox",
             code="NOT_IN_SANDBOX",
@@ -48,30 +48,30 @@ def _refuse_checks(desk: Desk, plan: Plan) -> None:
         )
 
 
-def show(desk: Desk, id: str) -> int:
+def show(call: CommandCall, id: str) -> int:
     """Show a fan with its results and failures in order."""
     from landlane.fanout.read import find_fan
     from landlane.fanout.to_json import fan_json, fan_text
 
-    desk.show_life()
-    fan, branches = find_fan(desk.house.context, id)
+    call.show_life()
+    fan, branches = find_fan(call.repo, id)
     text = "\n".join(in_one_line(line) for line in fan_text(fan, branches).split("\n"))
-    desk.terminal.answer({"ok": True, "fan": fan_json(fan, branches)}, text)
+    call.terminal.answer({"ok": True, "fan": fan_json(fan, branches)}, text)
     return 0
 
 
-def list_all(desk: Desk, all: bool) -> int:
+def list_all(call: CommandCall, all: bool) -> int:
     """Show the fans that are open, or all."""
     from landlane.fanout.read import list_fans
     from landlane.fanout.to_json import fan_json
 
-    desk.show_life()
-    rows = [fan_json(one) for one in list_fans(desk.house.context, with_all=all)]
+    call.show_life()
+    rows = [fan_json(one) for one in list_fans(call.repo, with_all=all)]
     columns = ["id", "task", "state", "policy", "branches", "deadline", "why"]
     cells = [
         [", ".join(row[column]) if column == "branches" else str(row[column] or "") for column in columns]
         for row in rows
     ]
     title = f"{len(rows)} split task{'' if len(rows) == 1 else 's'}"
-    desk.terminal.answer({"ok": True, "fans": rows}, desk.terminal.table(title, columns, cells))
+    call.terminal.answer({"ok": True, "fans": rows}, call.terminal.table(title, columns, cells))
     return 0

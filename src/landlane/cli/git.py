@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.repair_config import prepare_git
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
 _STDERR = 2
 
 
-def git(desk: Desk, words: tuple[str, ...]) -> int:
+def git(call: CommandCall, words: tuple[str, ...]) -> int:
     """Judge a call of git, then hand over to it; ends as git does."""
     if os.environ.get("LANDLANE_RESIDENT"):
         from landlane.cli.sandboxed.own_clone import git_inside
 
-        return git_inside(desk, words)
+        return git_inside(call, words)
     from landlane.git.lock import git_lock, lock_environment
     from landlane.git.run import run_git_interactive
     from landlane.hooks.git_command.guard import check_git
 
-    cwd = desk.cwd
-    site = desk.house.site(desk.terminal.note)
-    verdict = check_git(site, desk.known_session(), cwd, words)
-    is_json = desk.terminal.is_json
+    cwd = call.cwd
+    repo = prepare_git(call.repo, call.terminal.note)
+    verdict = check_git(repo, call.known_session(), cwd, words)
+    is_json = call.terminal.is_json
     out = _STDERR if is_json else None
     if verdict.is_racy:
-        with git_lock(site.common_dir, f"git {verdict.verb}", on_wait=desk.terminal.note):
-            code = run_git_interactive(words, cwd=cwd, out=out, variables=lock_environment(site.common_dir))
+        with git_lock(repo.common_dir, f"git {verdict.verb}", on_wait=call.terminal.note):
+            code = run_git_interactive(words, cwd=cwd, out=out, variables=lock_environment(repo.common_dir))
     else:
         code = run_git_interactive(words, cwd=cwd, out=out)
     if is_json:
@@ -39,5 +41,5 @@ def git(desk: Desk, words: tuple[str, ...]) -> int:
             "message": f"git {verdict.verb} ended with {code}",
             "hint": "what it said is on stderr",
         }
-        desk.terminal.answer(answer if code == 0 else answer | failed)
+        call.terminal.answer(answer if code == 0 else answer | failed)
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.app.repair_config import prepare_git
 from landlane.cli.parse_number import read_number
 from landlane.cli.read_file import read_file
 from landlane.cli.terminal import in_one_line
@@ -12,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.handoffs.accept import Accepted
     from landlane.handoffs.model import Handoff
     from landlane.store.interface import Store
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def send(
-    desk: Desk,
+    call: CommandCall,
     task: str,
     to: str,
     product: str,
@@ -40,7 +41,7 @@ def send(
 
     check_receiver(to)
     texts = _read_texts(product, context)
-    house = desk.house
+    repo = call.repo
     draft = Draft(
         task=task,
         to=to,
@@ -50,12 +51,12 @@ def send(
         next=next,
         blockers=blocker,
         assumptions=assumption,
-        fields=dict(read_field(one, house.settings) for one in field),
+        fields=dict(read_field(one, repo.settings) for one in field),
         maximum=read_number(max, "--max") or 0 if max else 0,
     )
-    sent = _hand_over(desk, draft)
+    sent = _hand_over(call, draft)
     row = handoff_json(sent)
-    left = task_json(get_task(house.context, task), house.store)
+    left = task_json(get_task(repo, task), repo.store)
     lines = [f"{sent.id} hands {sent.task} to {sent.to} (handoff {sent.attempt} of {sent.maximum})"]
     if sent.until > sent.sent_at:
         lines.append(f"  kept for it until {rfc3339(sent.until)}; then it is anybody's")
@@ -69,7 +70,7 @@ def send(
         )
     lines += [f"  not known: {in_one_line(text)}" for text in sent.taken.get("unknown", ())]
     lines.append(f"  hash {sent.digest}")
-    desk.terminal.answer({"ok": True, "handoff": row, "task": left}, "\n".join(lines))
+    call.terminal.answer({"ok": True, "handoff": row, "task": left}, "\n".join(lines))
     return 0
 
 
@@ -88,103 +89,103 @@ def _read_texts(product: str, context: str) -> tuple[str, str]:
     return first.removesuffix("\n"), second
 
 
-def _hand_over(desk: Desk, draft: Draft) -> Handoff:
-    house, session = desk.house, desk.session()
-    if house.checkout.common_dir:
+def _hand_over(call: CommandCall, draft: Draft) -> Handoff:
+    repo, session = call.repo, call.session()
+    if repo.checkout.common_dir:
         from landlane.handoffs.hand_over import hand_over
 
-        return hand_over(house.site(desk.terminal.note), session, draft)
+        return hand_over(prepare_git(repo, call.terminal.note), session, draft)
     from landlane.handoffs.accept import send_handoff
 
-    return send_handoff(house.context, session, draft)
+    return send_handoff(repo, session, draft)
 
 
-def show(desk: Desk, task: str) -> int:
+def show(call: CommandCall, task: str) -> int:
     """Show a handoff whole; or what the last owner of a task left without one."""
     from landlane.handoffs.records import find_handoff
     from landlane.handoffs.to_json import handoff_json, handoff_text
 
-    desk.show_life()
-    found = find_handoff(desk.house.context, task)
+    call.show_life()
+    found = find_handoff(call.repo, task)
     if found is None:
-        return _show_left(desk, task)
-    text = handoff_text(found, _now(desk))
-    desk.terminal.answer({"ok": True, "handoff": handoff_json(found), "context": text}, text)
+        return _show_left(call, task)
+    text = handoff_text(found, _now(call))
+    call.terminal.answer({"ok": True, "handoff": handoff_json(found), "context": text}, text)
     return 0
 
 
-def _show_left(desk: Desk, task: str) -> int:
+def _show_left(call: CommandCall, task: str) -> int:
     from landlane.handoffs.hand_over import context_for
     from landlane.tasks.read import get_task
 
-    house = desk.house
-    place = house.site() if house.checkout.common_dir else house.context
-    left = context_for(place, get_task(house.context, task))
+    repo = call.repo
+    place = repo.require_git() if repo.checkout.common_dir else repo
+    left = context_for(place, get_task(repo, task))
     if not left:
         raise Malformed(
             f"nothing was handed over with {task}",
             code="NO_HANDOFF",
             hint=f"`landlane task show {task}` tells how it stands",
         )
-    desk.terminal.answer({"ok": True, "handoff": None, "context": left}, left)
+    call.terminal.answer({"ok": True, "handoff": None, "context": left}, left)
     return 0
 
 
-def _now(desk: Desk) -> int:
-    store: Store = desk.house.store
-    return store.wall_of(store.view(lambda reading: reading.now))
+def _now(call: CommandCall) -> int:
+    store: Store = call.repo.store
+    return store.wall_of(store.view(lambda snapshot: snapshot.now))
 
 
-def list_all(desk: Desk, all: bool) -> int:
+def list_all(call: CommandCall, all: bool) -> int:
     """List handoffs."""
     from landlane.handoffs.records import list_handoffs
     from landlane.handoffs.to_json import handoff_json, handoff_row
 
-    desk.show_life()
-    found = list_handoffs(desk.house.context, with_settled=all)
-    now = _now(desk)
+    call.show_life()
+    found = list_handoffs(call.repo, with_settled=all)
+    now = _now(call)
     cells = [[in_one_line(cell) for cell in handoff_row(one, now)] for one in found]
     title = f"{len(found)} handoff{'' if len(found) == 1 else 's'}"
-    table = desk.terminal.table(title, ["id", "task", "from", "to", "standing", "next"], cells)
-    desk.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in found]}, table)
+    table = call.terminal.table(title, ["id", "task", "from", "to", "standing", "next"], cells)
+    call.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in found]}, table)
     return 0
 
 
-def accept(desk: Desk, task: str, hash: str) -> int:
+def accept(call: CommandCall, task: str, hash: str) -> int:
     """Take over what was handed over, and show it."""
     from landlane.claims.refusal_model import Refused
     from landlane.handoffs.accept import accept_handoff
 
-    outcome = accept_handoff(desk.house.context, desk.session(), task, hash.strip())
+    outcome = accept_handoff(call.repo, call.session(), task, hash.strip())
     if isinstance(outcome, Refused):
-        return _refuse(desk, task, outcome)
-    return _show_accepted(desk, outcome)
+        return _refuse(call, task, outcome)
+    return _show_accepted(call, outcome)
 
 
-def _refuse(desk: Desk, task: str, outcome: Any) -> int:
+def _refuse(call: CommandCall, task: str, outcome: Any) -> int:
     from landlane.claims.to_json import outcome_json
 
-    answer, code = outcome_json(outcome, desk.house.store)
+    answer, code = outcome_json(outcome, call.repo.store)
     first = answer["refused"][0]
     answer |= {"task": None, "claims": []}
     answer["message"] = f"{task} will change {first['pattern']}, which {first['holder']} holds"
-    desk.terminal.answer(answer, "")
-    if not desk.terminal.is_json:
-        desk.terminal.complain(answer["message"], str(answer.get("hint", "")), str(answer["code"]))
+    call.terminal.answer(answer, "")
+    if not call.terminal.is_json:
+        call.terminal.complain(answer["message"], str(answer.get("hint", "")), str(answer["code"]))
     return code
 
 
-def _show_accepted(desk: Desk, accepted: Accepted) -> int:
+def _show_accepted(call: CommandCall, accepted: Accepted) -> int:
     from landlane.claims.to_json import claim_json
     from landlane.handoffs.hand_over import context_for
     from landlane.handoffs.to_json import handoff_json
     from landlane.tasks.to_json import task_json
 
-    store = desk.house.store
+    store = call.repo.store
     task = task_json(accepted.task, store)
     claims = [claim_json(claim, store) for claim in accepted.claims]
-    house = desk.house
-    context = context_for(house.site() if house.checkout.common_dir else house.context, accepted.task)
+    repo = call.repo
+    context = context_for(repo.require_git() if repo.checkout.common_dir else repo, accepted.task)
     lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
     lines += ["", context]
@@ -195,17 +196,17 @@ def _show_accepted(desk: Desk, accepted: Accepted) -> int:
         "handoff": handoff_json(accepted.handoff),
         "context": context,
     }
-    desk.terminal.answer(answer, "\n".join(lines))
+    call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
-def what_was_left(desk: Desk, task: Task) -> dict[str, Any]:
+def what_was_left(call: CommandCall, task: Task) -> dict[str, Any]:
     """What the former owner handed over or left, as `handoff` and `context`; `lines` is it for people."""
     from landlane.handoffs.hand_over import context_for, handed_by, traces_of
     from landlane.handoffs.to_json import handoff_json
 
-    house = desk.house
-    place = house.site() if house.checkout.common_dir else house.context
+    repo = call.repo
+    place = repo.require_git() if repo.checkout.common_dir else repo
     context = context_for(place, task)
     handoff = handed_by(place, task)
     if handoff is not None:
@@ -214,12 +215,12 @@ def what_was_left(desk: Desk, task: Task) -> dict[str, Any]:
     return {"handoff": None, "context": context, "lines": lines}
 
 
-def decline(desk: Desk, task: str, why: str) -> int:
+def decline(call: CommandCall, task: str, why: str) -> int:
     """Give a handoff back."""
     from landlane.handoffs.decline import decline_handoff
     from landlane.handoffs.to_json import handoff_json
 
-    declined = decline_handoff(desk.house.context, desk.session(), task, why)
+    declined = decline_handoff(call.repo, call.session(), task, why)
     text = f"{declined.id} is declined: {declined.task} is anybody's now"
-    desk.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)
+    call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)
     return 0

@@ -9,15 +9,15 @@ _ANSWERING = "landlane.hook_entry.client_full_path"  # a door beside this one, k
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def hook(desk: Desk, client: str, word: str) -> int:
+def hook(call: CommandCall, client: str, word: str) -> int:
     """Read what the client says, and answer as it expects."""
     from importlib import import_module
 
     answer = import_module(_ANSWERING).answer
     payload = sys.stdin.buffer.read() if sys.stdin is not None else b""
     spoken = answer(client, word, payload, os.environ)
-    desk.terminal.speak(spoken.stdout, spoken.stderr)
+    call.terminal.speak(spoken.stdout, spoken.stderr)
     return spoken.exit_code

@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.setup.init import Plan
 
 
 def init(
-    desk: Desk,
+    call: CommandCall,
     undo: bool,
     yes: bool,
     dry_run: bool,
@@ -25,43 +25,43 @@ def init(
     from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
 
     chosen = Chosen(clients=client, has_clients=not no_clients, has_trust=not no_trust)
-    plan = plan_undo(desk.cwd) if undo else plan_init(desk.cwd, chosen)
-    _show(desk, plan, with_diffs=dry_run)
+    plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, chosen)
+    _show(call, plan, with_diffs=dry_run)
     answer: dict[str, Any] = {"ok": True, "changed": [], **_facts(plan)}
     bare = _unprotected(plan)
     if plan.is_nothing:
-        desk.terminal.answer(answer, "\n".join(["nothing to do", *bare]))
+        call.terminal.answer(answer, "\n".join(["nothing to do", *bare]))
         return 0
     if dry_run:
         answer |= {"plan": [path for _, path, _ in plan.lines], "steps": _steps(plan)}
-        desk.terminal.answer(answer, "\n".join(["nothing was changed (--dry-run)", *bare]))
+        call.terminal.answer(answer, "\n".join(["nothing was changed (--dry-run)", *bare]))
         return 0
-    if not yes and not desk.terminal.confirm("go ahead?"):
-        desk.terminal.answer(answer, "nothing was changed")
+    if not yes and not call.terminal.confirm("go ahead?"):
+        call.terminal.answer(answer, "nothing was changed")
         return 0
     done = carry_out(plan)
     for note in done.notes:
-        desk.terminal.note(f"note: {note}")
+        call.terminal.note(f"note: {note}")
     answer |= {"changed": list(done.changed), "notes": list(done.notes)}
     text = "\n".join([*(f"changed {path}" for path in done.changed), *bare]) or "nothing to do"
     if len(plan.clients) > len(plan.unprotected):
-        desk.terminal.note("`landlane doctor` proves that the hooks fire and refuse")
-    desk.terminal.answer(answer, text)
+        call.terminal.note("`landlane doctor` proves that the hooks fire and refuse")
+    call.terminal.answer(answer, text)
     return 0
 
 
-def _show(desk: Desk, plan: Plan, *, with_diffs: bool) -> None:
+def _show(call: CommandCall, plan: Plan, *, with_diffs: bool) -> None:
     for verb, path, why in plan.lines:
-        desk.terminal.note(f"  {verb:<7} {path}  {why}")
+        call.terminal.note(f"  {verb:<7} {path}  {why}")
     for left in plan.changes.skipped:
-        desk.terminal.note(f"  leave   {left.path}  {left.why}")
+        call.terminal.note(f"  leave   {left.path}  {left.why}")
     if plan.is_undo:
         why = "the state stays: it holds the history of all sessions; remove it with"
-        desk.terminal.note(f"  keep    {plan.folder}  {why} rm -r {shlex.quote(plan.folder)}")
+        call.terminal.note(f"  keep    {plan.folder}  {why} rm -r {shlex.quote(plan.folder)}")
     if with_diffs:
         for step in plan.changes.steps:
             if step.before is not None:
-                desk.terminal.note(_diff(step.path, step.before, step.after))
+                call.terminal.note(_diff(step.path, step.before, step.after))
 
 
 def _unprotected(plan: Plan) -> list[str]:

@@ -10,32 +10,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def journal(desk: Desk, follow: bool, since: str, verify: bool, last: str) -> int:
+def journal(call: CommandCall, follow: bool, since: str, verify: bool, last: str) -> int:
     """Show the journal, follow it, or prove it."""
     from landlane.journal.read import last_position, read_entries
     from landlane.journal.to_json import entry_json, entry_text
 
     if verify:
-        return _verify(desk)
-    context = desk.house.context
-    desk.show_life()
+        return _verify(call)
+    repo = call.repo
+    call.show_life()
     after = read_number(since, "--since") or 0
     newest = read_number(last, "--last")
     if newest is not None:
-        after = max(after, last_position(context) - newest)
+        after = max(after, last_position(repo) - newest)
     if follow:
-        start = after if since or last else last_position(context)
-        return _follow(desk, start)
-    entries = list(read_entries(context, after))
+        start = after if since or last else last_position(repo)
+        return _follow(call, start)
+    entries = list(read_entries(repo, after))
     text = "\n".join(in_one_line(entry_text(entry)) for entry in entries)
-    desk.terminal.answer({"ok": True, "entries": [entry_json(entry) for entry in entries]}, text)
+    call.terminal.answer({"ok": True, "entries": [entry_json(entry) for entry in entries]}, text)
     return 0
 
 
-def _follow(desk: Desk, after: int) -> int:
+def _follow(call: CommandCall, after: int) -> int:
     """Print entries as they come: JSON lines with --json, because there is no end to wait for."""
     import json
 
@@ -44,15 +44,15 @@ def _follow(desk: Desk, after: int) -> int:
     from landlane.journal.to_json import entry_json, entry_text
 
     heed_signals()
-    for entry in follow(desk.house.context, after):
-        as_json = desk.terminal.is_json
+    for entry in follow(call.repo, after):
+        as_json = call.terminal.is_json
         text = json.dumps(entry_json(entry), ensure_ascii=False) if as_json else entry_text(entry)
-        desk.terminal.line(text if as_json else in_one_line(text))
+        call.terminal.line(text if as_json else in_one_line(text))
     return 0
 
 
-def _verify(desk: Desk) -> int:
-    verdict = verify_journal(desk.open(notices_restore=False))
+def _verify(call: CommandCall) -> int:
+    verdict = verify_journal(call.open(notices_restore=False))
     answer: dict[str, Any] = {
         "ok": not verdict.trouble,
         "entries": verdict.entries,
@@ -65,11 +65,11 @@ def _verify(desk: Desk) -> int:
             "message": verdict.trouble[0],
             "hint": "compare with a copy: journal.jsonl, refs/landlane/journal or a backup",
         }
-        desk.terminal.answer(answer, "")
-        if not desk.terminal.is_json:
-            desk.terminal.complain("the journal was changed", answer["hint"], answer["code"])
+        call.terminal.answer(answer, "")
+        if not call.terminal.is_json:
+            call.terminal.complain("the journal was changed", answer["hint"], answer["code"])
             for line in verdict.trouble:
-                desk.terminal.note(f"  {line}")
+                call.terminal.note(f"  {line}")
         return 1
-    desk.terminal.answer(answer, f"{verdict.entries} entries, chain whole, head {verdict.head[:16]}…")
+    call.terminal.answer(answer, f"{verdict.entries} entries, chain whole, head {verdict.head[:16]}…")
     return 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from landlane.app.repair_config import prepare_git
 from landlane.cli.queue import show_output
 from landlane.errors import LandlaneError
+from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.landing.model import Landing
 
 
@@ -18,32 +20,32 @@ _MOST_SHOWN = 5
 _MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
 
 
-def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
+def land(call: CommandCall, branch: str, task: str, wait: bool) -> int:
     """Submit a branch, and with --wait see it through."""
     from landlane.landing.submit import submit_branch
     from landlane.landing.to_json import landing_json
 
-    house = desk.house
-    site = house.site(desk.terminal.note)
-    session = desk.session()
-    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=site.is_store_shared)
+    repo = call.repo
+    repo = prepare_git(repo, call.terminal.note)
+    session = call.session()
+    submitted = submit_branch(repo, session, GitWitness(repo), branch, task, is_shared=repo.is_store_shared)
     landing, stop = submitted.landing, None
     if wait and landing.state != "held":
-        landing, stop = _see_through(desk, site, session, landing)
+        landing, stop = _see_through(call, repo, session, landing)
     elif landing.state != "held":
-        _leave_to_resident(desk, site)
+        _leave_to_resident(call, repo)
     code = _MEANT.get(landing.state, 0)
     if stop is not None and landing.state not in _MEANT:
-        show_output(desk, stop)
+        show_output(call, stop)
         raise stop
     answer: dict[str, Any] = {"ok": code == 0, "landing": landing_json(landing), "new": submitted.is_new}
     if code:
         answer |= _refusal(landing)
-        if not desk.terminal.is_json:
-            desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+        if not call.terminal.is_json:
+            call.terminal.complain(answer["message"], answer["hint"], answer["code"])
             if landing.output:
-                desk.terminal.note(landing.output)
-    desk.terminal.answer(answer, _in_words(landing))
+                call.terminal.note(landing.output)
+    call.terminal.answer(answer, _in_words(landing))
     return code
 
 
@@ -76,23 +78,23 @@ def _nameless(landing: Landing) -> str:
 
 
 def _see_through(
-    desk: Desk, site: Any, session: Any, landing: Landing
+    call: CommandCall, repo: Any, session: Any, landing: Landing
 ) -> tuple[Landing, LandlaneError | None]:
     """Run the queue, or watch whoever does, until the entry has ended."""
     from landlane.cli.command import heed_signals
     from landlane.landing.wait import has_more, see_through
 
     heed_signals()
-    seen = see_through(site, session, landing.id, lambda stage: desk.terminal.note(f"{landing.id}: {stage}"))
-    if has_more(site):  # whoever submitted meanwhile relies on the one who ran the queue
-        _leave_to_resident(desk, site)
+    seen = see_through(repo, session, landing.id, lambda stage: call.terminal.note(f"{landing.id}: {stage}"))
+    if has_more(repo):  # whoever submitted meanwhile relies on the one who ran the queue
+        _leave_to_resident(call, repo)
     return seen
 
 
-def _leave_to_resident(desk: Desk, site: Any) -> None:
-    if site.settings.landing.resident:
+def _leave_to_resident(call: CommandCall, repo: Any) -> None:
+    if repo.settings.landing.resident:
         from landlane.resident.start import start_queue_runner
 
-        trouble = start_queue_runner(site)
+        trouble = start_queue_runner(repo)
         if trouble:
-            desk.terminal.note(f"{trouble}; `landlane queue run --drain` lands it")
+            call.terminal.note(f"{trouble}; `landlane queue run --drain` lands it")

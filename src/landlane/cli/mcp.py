@@ -9,21 +9,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
 _SERVER = "landlane.mcp.start"  # a door beside this one, known by its name alone
 _HIGHEST_PORT = 65_535
 
 
-def serve(desk: Desk, session: str, http: bool, host: str, port: str) -> int:
+def serve(call: CommandCall, session: str, http: bool, host: str, port: str) -> int:
     """Serve until the client, or a signal, ends it."""
     number = read_number(port, "--port") or 0
     if number > _HIGHEST_PORT:
         raise Malformed(f"there is no port {number}", code="BAD_NUMBER", hint="0 to 65535")
     server: Any = __import__(_SERVER, fromlist=["serve_client"])
     if http:
-        server.serve_network(desk.cwd, host, number, desk.terminal.note)
+        server.serve_network(call.cwd, host, number, call.terminal.note)
     else:
-        server.serve_client(desk.cwd, desk.given_name, session)
+        server.serve_client(call.cwd, call.given_name, session)
     return 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from landlane.app.repair_config import prepare_git
 from landlane.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.workspaces.fix_unauthorized_writes import Mended
     from landlane.workspaces.unauthorized_writes import Breach
 
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 
 
-def list_all(desk: Desk) -> int:
+def list_all(call: CommandCall) -> int:
     """List changes that lie in the wrong checkout."""
     from landlane.workspaces.fix_unauthorized_writes import standing_breaches
     from landlane.workspaces.misplaced import STRAY, find_strays
 
-    desk.show_life()
-    site = desk.house.site(desk.terminal.note)
-    found = find_strays(site)
-    breaches = standing_breaches(site)
+    call.show_life()
+    repo = prepare_git(call.repo, call.terminal.note)
+    found = find_strays(repo)
+    breaches = standing_breaches(repo)
     rows: list[dict[str, Any]] = [
         {
             "path": one.path,
@@ -41,13 +42,13 @@ def list_all(desk: Desk) -> int:
     cells = [[str(row[column] or "") for column in columns] for row in rows]
     strays = sum(one.state == STRAY for one in found)
     title = f"{strays} stray change{'' if strays == 1 else 's'}"
-    text = desk.terminal.table(title, columns, cells)
+    text = call.terminal.table(title, columns, cells)
     if breaches:
         heads = ["id", "agent", "holder", "checkout", "paths"]
         lines = [[one.id, one.agent, one.holder, one.root, _some(one.paths)] for one in breaches]
-        text += "\n\n" + desk.terminal.table("written through a shell; undo, move or accept", heads, lines)
+        text += "\n\n" + call.terminal.table("written through a shell; undo, move or accept", heads, lines)
     answer = {"ok": True, "strays": rows, "breaches": [_breach_json(one) for one in breaches]}
-    desk.terminal.answer(answer, text)
+    call.terminal.answer(answer, text)
     return 0
 
 
@@ -80,23 +81,23 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
     }
 
 
-def undo(desk: Desk, id: str) -> int:
+def undo(call: CommandCall, id: str) -> int:
     """Put back what was there before a shell's write."""
     from landlane.workspaces.fix_unauthorized_writes import undo_breach
 
-    site = desk.house.site(desk.terminal.note)
-    return _tell_mended(desk, undo_breach(site, desk.known_session(), id), "put back")
+    repo = prepare_git(call.repo, call.terminal.note)
+    return _tell_mended(call, undo_breach(repo, call.known_session(), id), "put back")
 
 
-def accept(desk: Desk, id: str) -> int:
+def accept(call: CommandCall, id: str) -> int:
     """Let a shell's write stand."""
     from landlane.workspaces.fix_unauthorized_writes import accept_breach
 
-    site = desk.house.site(desk.terminal.note)
-    return _tell_mended(desk, accept_breach(site, desk.known_session(), id), "accepted")
+    repo = prepare_git(call.repo, call.terminal.note)
+    return _tell_mended(call, accept_breach(repo, call.known_session(), id), "accepted")
 
 
-def _tell_mended(desk: Desk, mended: Mended, verb: str) -> int:
+def _tell_mended(call: CommandCall, mended: Mended, verb: str) -> int:
     where = f"  to {mended.workspace.id} at {mended.workspace.path}" if mended.workspace else ""
     lines = [f"{verb} {in_one_line(_shown(path))}{where}" for path in mended.paths]
     lines = lines or ["nothing had to be changed: all of it is as it was"]
@@ -108,22 +109,22 @@ def _tell_mended(desk: Desk, mended: Mended, verb: str) -> int:
         "paths": [_shown(path) for path in mended.paths],
         "workspace": mended.workspace.id if mended.workspace else None,
     }
-    desk.terminal.answer(answer, "\n".join(lines))
+    call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
-def move(desk: Desk, paths: tuple[str, ...], to: str) -> int:
+def move(call: CommandCall, paths: tuple[str, ...], to: str) -> int:
     """Move stray changes to their workspace, and tell how that is undone."""
     from landlane.workspaces.fix_unauthorized_writes import end_moved, move_breach
     from landlane.workspaces.move_misplaced import locate, move_strays
 
-    site = desk.house.site(desk.terminal.note)
-    session = desk.known_session()
+    repo = prepare_git(call.repo, call.terminal.note)
+    session = call.known_session()
     if len(paths) == 1 and paths[0][:1] == "B" and paths[0][1:].isdecimal():
-        return _tell_mended(desk, move_breach(site, session, paths[0], to), "moved")
-    wanted = [locate(site, desk.cwd, path, to) for path in paths] if paths else None
-    moved = move_strays(site, session, wanted, to)
-    end_moved(site, session, [(one.stray.root, one.stray.path) for one in moved.steps])
+        return _tell_mended(call, move_breach(repo, session, paths[0], to), "moved")
+    wanted = [locate(repo, call.cwd, path, to) for path in paths] if paths else None
+    moved = move_strays(repo, session, wanted, to)
+    end_moved(repo, session, [(one.stray.root, one.stray.path) for one in moved.steps])
     rows = [
         {
             "path": one.stray.path,
@@ -136,5 +137,5 @@ def move(desk: Desk, paths: tuple[str, ...], to: str) -> int:
     rescues = [{"checkout": root, "rescue": rescue} for root, rescue in moved.rescues]
     lines = [f"moved {in_one_line(row['path'])}  to {row['workspace']} at {row['to']}" for row in rows]
     lines += [f"to see {root} as it was: landlane rescue restore {rescue}" for root, rescue in moved.rescues]
-    desk.terminal.answer({"ok": True, "moved": rows, "rescues": rescues}, "\n".join(lines))
+    call.terminal.answer({"ok": True, "moved": rows, "rescues": rescues}, "\n".join(lines))
     return 0

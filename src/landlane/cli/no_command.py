@@ -10,21 +10,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.status.next_steps import Equipment, Standpoint, Step
 
 
 _MORE = "`landlane --help` lists all commands"
 
 
-def standing(desk: Desk) -> int:
+def standing(call: CommandCall) -> int:
     """Tell where the caller stands. Looking makes nothing: where there is no state yet, none is begun."""
     from landlane.errors import RepositoryError
     from landlane.git.discovery import find_checkout
     from landlane.status.next_steps import Equipment, Standpoint, Step, next_steps, tells_of
 
     try:
-        checkout = find_checkout(desk.cwd)
+        checkout = find_checkout(call.cwd)
     except RepositoryError as error:
         if error.code != "NO_REPOSITORY":
             raise
@@ -33,7 +33,7 @@ def standing(desk: Desk) -> int:
             Step(command="landlane demo", why="see what it does, on a scratch repository"),
         )
         return _answer(
-            desk, "no_repository", ["there is no git repository here"], steps, {"repository": None}
+            call, "no_repository", ["there is no git repository here"], steps, {"repository": None}
         )
     facts: dict[str, Any] = {"repository": checkout.root}
     first = [f"repository {checkout.root}"]
@@ -41,35 +41,35 @@ def standing(desk: Desk) -> int:
         has = Equipment(has_git=bool(checkout.common_dir))
         first.append("nobody has used Landlane here yet; nothing is held, and no client asks")
         steps = next_steps(Standpoint(tasks={}), has)
-        return _answer(desk, "not_set_up", first, steps, facts)
-    has = _equipment(desk)
-    point, me = _look(desk)
+        return _answer(call, "not_set_up", first, steps, facts)
+    has = _equipment(call)
+    point, me = _look(call)
     facts |= {"you": me or None, "set_up": has.is_set_up, "clients": list(has.clients), **_numbers(point)}
     first += [_set_up_in_words(has), *([f"you are {me}"] if me else []), tells_of(point)]
     troubles = _troubles(point)
     state = troubles[0][0] if troubles else _state(point, has)
-    return _answer(desk, state, [*first, *(text for _, text in troubles)], next_steps(point, has), facts)
+    return _answer(call, state, [*first, *(text for _, text in troubles)], next_steps(point, has), facts)
 
 
-def _look(desk: Desk) -> tuple[Standpoint, str]:
+def _look(call: CommandCall) -> tuple[Standpoint, str]:
     from landlane.errors import LandlaneError
     from landlane.status.overview import stand
 
     try:
-        me = desk.known_session()
+        me = call.known_session()
     except LandlaneError:
         me = None  # whoever lost it wants to look around all the more
-    return stand(desk.house.context, me), me.agent if me else ""
+    return stand(call.repo, me), me.agent if me else ""
 
 
-def _equipment(desk: Desk) -> Equipment:
+def _equipment(call: CommandCall) -> Equipment:
     from landlane.git.hooks.former_hooks import load_installed_hooks
     from landlane.managed_files.manifest import load_record
     from landlane.settings.detect_test_command import find_test_command
     from landlane.status.next_steps import Equipment
 
-    house = desk.house
-    checkout, settings = house.checkout, house.settings
+    repo = call.repo
+    checkout, settings = repo.checkout, repo.settings
     record = load_record(checkout.state_folder)
     has_git = bool(checkout.common_dir)
     has_git_hooks = has_git and load_installed_hooks(checkout.home_checkout.common_dir) is not None
@@ -128,10 +128,12 @@ def _numbers(point: Standpoint) -> dict[str, Any]:
     }
 
 
-def _answer(desk: Desk, state: str, lines: list[str], steps: tuple[Step, ...], facts: dict[str, Any]) -> int:
+def _answer(
+    call: CommandCall, state: str, lines: list[str], steps: tuple[Step, ...], facts: dict[str, Any]
+) -> int:
     told = [{"command": step.command, "why": step.why} for step in steps]
     width = max((len(step.command) for step in steps), default=0)
     shown = [f"  {step.command:<{width}}  {in_one_line(step.why)}" for step in steps]
     text = "\n".join([*(in_one_line(line) for line in lines), "", "next:", *shown, _MORE])
-    desk.terminal.answer({"ok": True, "state": state, **facts, "next": told}, text)
+    call.terminal.answer({"ok": True, "state": state, **facts, "next": told}, text)
     return 0

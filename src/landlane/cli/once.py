@@ -8,32 +8,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.state.once import Run
 
 
-def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
+def once(call: CommandCall, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
     """Run a command, or tell how it ended before; ends as the command did."""
     from landlane.cli.command import heed_signals
     from landlane.processes.passthrough import check_command, run_passthrough
     from landlane.state.once import run_once
     from landlane.state.to_json import once_json
 
-    cwd = desk.cwd
+    cwd = call.cwd
     check_command(command, cwd)
-    out = 2 if desk.terminal.is_json else 1
+    out = 2 if call.terminal.is_json else 1
 
     def runner(on_start: Any, on_tick: Any) -> Any:
         return run_passthrough(command, cwd=cwd, out=out, err=2, on_start=on_start, on_tick=on_tick)
 
     def on_wait(run: Run) -> None:
-        desk.terminal.note(f"waiting for {run.agent}, who runs {run.key} …")
+        call.terminal.note(f"waiting for {run.agent}, who runs {run.key} …")
 
     wait_ms = parse_duration(wait, what="--wait") if wait else None
-    session = desk.session()
+    session = call.session()
     heed_signals()
     outcome = run_once(
-        desk.house.context,
+        call.repo,
         session,
         key,
         command,
@@ -43,10 +43,10 @@ def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str)
         on_wait=on_wait,
     )
     answer, code = once_json(outcome)
-    if desk.terminal.is_json:
-        desk.terminal.answer(answer)
+    if call.terminal.is_json:
+        call.terminal.answer(answer)
     elif not answer["ok"] and not answer["ran"]:
-        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
     elif not answer["ran"]:
-        desk.terminal.note(f"{key} was run before, by {answer['agent']}; exit {answer['exit']}")
+        call.terminal.note(f"{key} was run before, by {answer['agent']}; exit {answer['exit']}")
     return code

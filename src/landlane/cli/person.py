@@ -4,11 +4,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.sessions.model import Session
 
 
-def person_at(desk: Desk) -> Session:
+def person_at(call: CommandCall) -> Session:
     """The person at the terminal.
 
     Raises:
@@ -18,17 +18,17 @@ def person_at(desk: Desk) -> Session:
     from landlane.errors import NotAllowed
     from landlane.sessions.identify import Caller, identify
 
-    who = why_no_person(desk)
+    who = why_no_person(call)
     if who:
         raise NotAllowed(
             f"only a person at a terminal can decide this: {who}",
             code="NOT_A_PERSON",
             hint="a person runs it in a terminal of their own, that no agent was started from",
         )
-    return identify(desk.house.context, Caller(person=person_name())).session
+    return identify(call.repo, Caller(person=person_name())).session
 
 
-def why_no_person(desk: Desk) -> str:
+def why_no_person(call: CommandCall) -> str:
     """Why this call is not that of a person at a terminal; empty when it is.
 
     Raises:
@@ -37,8 +37,8 @@ def why_no_person(desk: Desk) -> str:
     from landlane.clients.calling_process import why_not_a_person
     from landlane.sessions.identify import known_session
 
-    caller = desk.caller()
-    known = known_session(desk.house.context, caller)
+    caller = call.caller()
+    known = known_session(call.repo, caller)
     if caller.name or caller.session_text or caller.agent_variable:
         return "--as, LANDLANE_SESSION and LANDLANE_AGENT are for agents"
     if known is not None and known.session.kind != "person":

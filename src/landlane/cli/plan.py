@@ -13,17 +13,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def check(desk: Desk, plan: str) -> int:
+def check(call: CommandCall, plan: str) -> int:
     """Show what a plan comes to."""
     from landlane.plans.add_tasks import check_here
     from landlane.plans.parse import read_plan
     from landlane.plans.to_json import plan_json, plan_text
 
-    read = read_plan(read_text(desk, plan), os.path.basename(plan))
-    checked = check_here(desk.house.context, read)
+    read = read_plan(read_text(call, plan), os.path.basename(plan))
+    checked = check_here(call.repo, read)
     answer: dict[str, Any] = {"ok": True, "plan": plan_json(checked)}
     if not checked.is_fine:
         first = checked.problems[0]
@@ -35,18 +35,18 @@ def check(desk: Desk, plan: str) -> int:
             "plan": answer["plan"],
         }
     text = "\n".join(in_one_line(line) for line in plan_text(checked).split("\n"))
-    desk.terminal.answer(answer, text)
+    call.terminal.answer(answer, text)
     return 0 if checked.is_fine else 1
 
 
-def read_text(desk: Desk, name: str) -> str:
+def read_text(call: CommandCall, name: str) -> str:
     """The text of a plan; a relative path counts from where the caller stands."""
     most = 4 * MOST_CHARACTERS + 1
     try:
         if name == "-":
             raw = sys.stdin.buffer.read(most)
         else:
-            with open(os.path.join(desk.cwd, name), "rb") as file:
+            with open(os.path.join(call.cwd, name), "rb") as file:
                 raw = file.read(most)
         return raw.decode("utf-8")
     except (OSError, ValueError) as error:

@@ -10,25 +10,27 @@ import time
 from contextlib import contextmanager
 from functools import partial
 
-from landlane.app.open import House, open_house
+from landlane.app.open import open_repository
 from landlane.cli.sandboxed.serve import as_guest, other_repository, run_call
 from landlane.clock import parse_duration
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.git.discovery import find_checkout
 from landlane.platform.socket_peer import is_sandboxed
+from landlane.repository import Repository
 from landlane.resident.messages import shared_environment
 from landlane.resident.server import Handlers, ResidentServer
 from landlane.resident.single_instance import ResidentLock
 from landlane.resident.start import start_queue_runner
 from landlane.sessions.model import parse_credentials
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from typing import Any, Self
+    from typing import Any
 
     from landlane.app.open import AnyStore
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.platform.socket_peer import Peer
     from landlane.resident.messages import Request
 
@@ -41,14 +43,14 @@ _TEXT = ("utf-8", "replace")
 _HOOK = "landlane.hook_entry.client_full_path"  # a door beside this one, known by its name alone
 
 
-def resident(desk: Desk, state: str, idle: str) -> int:
+def resident(call: CommandCall, state: str, idle: str) -> int:
     """Serve a state folder until nobody needs it."""
-    folder = os.path.realpath(state or find_checkout(desk.cwd).state_folder)
+    folder = os.path.realpath(state or find_checkout(call.cwd).state_folder)
     if not os.path.isdir(folder):
-        desk.open().close()  # the repository's first command, it seems
+        call.open().close()  # the repository's first command, it seems
     lock = ResidentLock.take(folder)
     if lock is None:
-        desk.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
+        call.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
         return 0
     os.chdir(folder)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -59,7 +61,7 @@ def resident(desk: Desk, state: str, idle: str) -> int:
 
     signal.signal(signal.SIGTERM, end)
     why = server.serve()
-    desk.terminal.answer({"ok": True, "served": True, "why": why}, f"ended: {why}")
+    call.terminal.answer({"ok": True, "served": True, "why": why}, f"ended: {why}")
     return 0
 
 
@@ -127,7 +129,7 @@ class Houses:
         return spoken.exit_code, spoken.stdout.encode(*_TEXT), spoken.stderr.encode(*_TEXT)
 
     @contextmanager
-    def _lending(self, pid: int, guest: str) -> Generator[Callable[[str], House]]:
+    def _lending(self, pid: int, guest: str) -> Generator[Callable[[str], Repository]]:
         """How a hook opens repositories; `guest` are the credentials of a caller in a sandbox."""
         lent: list[tuple[str, AnyStore]] = []
 
@@ -136,28 +138,27 @@ class Houses:
             lent.append((key, store))
             return store
 
-        def open_at(folder: str) -> House:
+        def open_at(folder: str) -> Repository:
             is_ours = os.path.realpath(find_checkout(folder).state_folder) == self._folder
             if not guest and not is_ours:  # a hook may look into another repository, too
-                return open_house(
+                return open_repository(
                     folder, notices_restore=False, most_wait_ms=_WAIT_MS, caller=pid, borrow=borrow
                 )
             if not is_ours:
                 raise other_repository(folder)
-            house = _LaterHouse.of(
-                open_house(
-                    folder,
-                    notices_restore=False,
-                    most_wait_ms=_WAIT_MS,
-                    caller=0 if guest else pid,
-                    is_guest=bool(guest),
-                    borrow=borrow,
-                )
+            repo = open_repository(
+                folder,
+                notices_restore=False,
+                most_wait_ms=_WAIT_MS,
+                caller=0 if guest else pid,
+                is_guest=bool(guest),
+                borrow=borrow,
             )
+            repo = replace(repo, update_files=_leave_files)
             if guest:
-                house.context = as_guest(house.context, self._folder, parse_credentials(guest))
+                repo = as_guest(repo, self._folder, parse_credentials(guest))
             self._unsettled = folder
-            return house
+            return repo
 
         try:
             yield open_at
@@ -218,23 +219,23 @@ class Houses:
                 open_at(_home_of(self._folder))
 
     def _settle(self, folder: str) -> None:
-        open_house(folder).close()
+        open_repository(folder).close()
 
     def _look_after_queue(self) -> None:
         """Have entries run that nobody runs, each once: what stays in line then has its reasons."""
         from landlane.landing.records import list_landings
         from landlane.landing.wait import has_more
 
-        house = open_house(_home_of(self._folder), notices_restore=False)
+        repo = open_repository(_home_of(self._folder), notices_restore=False)
         try:
-            if not house.checkout.common_dir or not house.settings.landing.resident:
+            if not repo.checkout.common_dir or not repo.settings.landing.resident:
                 return
-            site = house.site()
-            if has_more(site, self._drained):
-                self._drained |= {one.id for one in list_landings(house.context)}
-                start_queue_runner(site)
+            repo = repo.require_git()
+            if has_more(repo, self._drained):
+                self._drained |= {one.id for one in list_landings(repo)}
+                start_queue_runner(repo)
         finally:
-            house.store.close()
+            repo.store.close()
 
     def _look_after_runs(self) -> None:
         """End what goes on in sandboxes although its starter was killed."""
@@ -242,24 +243,17 @@ class Houses:
 
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return
-        house = open_house(_home_of(self._folder), notices_restore=False)
+        repo = open_repository(_home_of(self._folder), notices_restore=False)
         try:
-            if house.checkout.common_dir:
-                for line in clear_forsaken(house.site()):
+            if repo.checkout.common_dir:
+                for line in clear_forsaken(repo.require_git()):
                     sys.stderr.write(f"{line}\n")
         finally:
-            house.store.close()
+            repo.store.close()
 
 
-class _LaterHouse(House):
-    """Settles in the resident's own time, after the answer."""
-
-    @classmethod
-    def of(cls, house: House) -> Self:
-        return cls(house.checkout, house.settings, house.store, house.context)
-
-    def settle(self, *, wait_seconds: float = 0.0) -> None:
-        """Left to `keep_up`."""
+def _leave_files(_: Repository, __: float) -> None:
+    """Leave the files beside the store to `keep_up`, which runs after the answer."""
 
 
 def _home_of(folder: str) -> str:

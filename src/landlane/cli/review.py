@@ -11,20 +11,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.reviews.model import Review
 
 
 _LONGEST = 3_000_000
 
 
-def list_all(desk: Desk, all: bool) -> int:
+def list_all(call: CommandCall, all: bool) -> int:
     """Show the reviews that go on, or all."""
     from landlane.reviews.give_verdict import list_reviews
     from landlane.reviews.to_json import review_json
 
-    desk.show_life()
-    rows = [review_json(one) for one in list_reviews(desk.house.context, with_all=all)]
+    call.show_life()
+    rows = [review_json(one) for one in list_reviews(call.repo, with_all=all)]
     cells = [
         [
             *(row["id"], row["task"], row["state"], (row["head"] or "")[:12], row["author"] or ""),
@@ -35,44 +35,44 @@ def list_all(desk: Desk, all: bool) -> int:
     ]
     title = f"{len(rows)} review{'' if len(rows) == 1 else 's'}"
     columns = ["id", "task", "state", "head", "author", "verdicts", "why"]
-    desk.terminal.answer({"ok": True, "reviews": rows}, desk.terminal.table(title, columns, cells))
+    call.terminal.answer({"ok": True, "reviews": rows}, call.terminal.table(title, columns, cells))
     return 0
 
 
-def show(desk: Desk, id: str) -> int:
+def show(call: CommandCall, id: str) -> int:
     """Show one review whole."""
     from landlane.reviews.close import settle_reviews
     from landlane.reviews.give_verdict import get_review
 
-    desk.show_life()
-    settle_reviews(desk.house.context)
-    return _answer(desk, get_review(desk.house.context, id))
+    call.show_life()
+    settle_reviews(call.repo)
+    return _answer(call, get_review(call.repo, id))
 
 
-def _answer(desk: Desk, review: Review) -> int:
+def _answer(call: CommandCall, review: Review) -> int:
     from landlane.reviews.to_json import review_json, review_text
 
     text = "\n".join(in_one_line(line) for line in review_text(review).split("\n"))
-    desk.terminal.answer({"ok": True, "review": review_json(review)}, text)
+    call.terminal.answer({"ok": True, "review": review_json(review)}, text)
     return 0
 
 
-def give(desk: Desk, id: str, verdict: str, summary: str, findings: str, head: str) -> int:
+def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, head: str) -> int:
     """Say what one thinks of a commit."""
     from landlane.reviews.give_verdict import get_review, give_verdict
 
     document = _read_verdict(findings)
-    context = desk.house.context
+    repo = call.repo
     review = give_verdict(
-        context,
-        desk.session(),
-        get_review(context, id).id,
+        repo,
+        call.session(),
+        get_review(repo, id).id,
         verdict=verdict or str(document.get("verdict", "")),
         findings=document.get("findings") or (),
         summary=summary or str(document.get("summary") or ""),
         head=head,
     )
-    return _answer(desk, review)
+    return _answer(call, review)
 
 
 def _read_verdict(name: str) -> dict[str, Any]:
@@ -102,16 +102,16 @@ def _read_verdict(name: str) -> dict[str, Any]:
     return given
 
 
-def withdraw(desk: Desk, id: str) -> int:
+def withdraw(call: CommandCall, id: str) -> int:
     """Take one's own work back from review, to go on with it."""
     from landlane.reviews.give_verdict import get_review, take_back
 
-    context = desk.house.context
-    return answer_task(desk, take_back(context, desk.session(), get_review(context, id).task))
+    repo = call.repo
+    return answer_task(call, take_back(repo, call.session(), get_review(repo, id).task))
 
 
-def adopt(desk: Desk, id: str) -> int:
+def adopt(call: CommandCall, id: str) -> int:
     """Take over approved work whose author is gone, to land it."""
     from landlane.reviews.close import adopt as adopt_review
 
-    return answer_task(desk, adopt_review(desk.house.context, desk.session(), id))
+    return answer_task(call, adopt_review(call.repo, call.session(), id))

@@ -6,20 +6,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.roles.model import Role
     from landlane.roles.restrictions import Line, Standing
 
 
-def list_all(desk: Desk) -> int:
+def list_all(call: CommandCall) -> int:
     """Show every role."""
     from landlane.roles.built_in import roles_of
     from landlane.roles.to_json import role_json
 
-    roles = roles_of(desk.house.settings)
+    roles = roles_of(call.repo.settings)
     rows = [[role.name, _writes(role), ", ".join(role.verbs) or "-", role.summary] for role in roles.values()]
-    table = desk.terminal.table(f"{len(roles)} roles", ["role", "writes", "may", "summary"], rows)
-    desk.terminal.answer({"ok": True, "roles": [role_json(role) for role in roles.values()]}, table)
+    table = call.terminal.table(f"{len(roles)} roles", ["role", "writes", "may", "summary"], rows)
+    call.terminal.answer({"ok": True, "roles": [role_json(role) for role in roles.values()]}, table)
     return 0
 
 
@@ -29,31 +29,31 @@ def _writes(role: Role) -> str:
     return ", ".join([*role.writes, *(f"not {one}" for one in role.denies)])
 
 
-def show(desk: Desk, role: str, **options: Any) -> int:
+def show(call: CommandCall, role: str, **options: Any) -> int:
     """Show what one role restricts here."""
     from landlane.clients.registry import permissions_for
     from landlane.roles.built_in import find_role
     from landlane.roles.restrictions import denied_paths, look_around, restrictions
     from landlane.roles.to_json import restrictions_json, role_json
 
-    house = desk.house
+    repo = call.repo
     client = str(options.get("for") or "")
-    found = find_role(house.settings, role)
-    denied = denied_paths(found, house.settings)
+    found = find_role(repo.settings, role)
+    denied = denied_paths(found, repo.settings)
     told = permissions_for(client, found, denied) if client else None
-    standing = look_around(house.checkout, house.checkout.home_checkout, found, client)
-    lines = restrictions(found, house.settings, client, standing)
+    standing = look_around(repo.checkout, repo.checkout.home_checkout, found, client)
+    lines = restrictions(found, repo.settings, client, standing)
     answer = {"ok": True, "role": role_json(found), **restrictions_json(lines, standing, told)}
     if client:
         answer["client"] = client
-    desk.terminal.answer(answer, _in_words(desk, found, lines, standing, client))
+    call.terminal.answer(answer, _in_words(call, found, lines, standing, client))
     return 0
 
 
-def _in_words(desk: Desk, role: Role, lines: list[Line], standing: Standing, client: str) -> str:
+def _in_words(call: CommandCall, role: Role, lines: list[Line], standing: Standing, client: str) -> str:
     rows = [[one.capability, one.verdict, one.what, ", ".join(one.guards) or "-"] for one in lines]
     title = f"{role.name}: {role.summary}" + (f" (for {client})" if client else "")
-    text = desk.terminal.table(title, ["to", "verdict", "what", "held by"], rows)
+    text = call.terminal.table(title, ["to", "verdict", "what", "held by"], rows)
     left = [f"{one.capability}: {one.open}" for one in lines if one.open]
     if client:
         left.append("client settings: they hold where it is started with them; --json shows them")

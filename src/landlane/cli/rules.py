@@ -8,27 +8,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.rules.model import Rules
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-def show(desk: Desk) -> int:
+def show(call: CommandCall) -> int:
     """Show the rules, and who has not read them."""
     from landlane.errors import LandlaneError
     from landlane.rules.to_json import rules_json
     from landlane.rules.versions import list_readers, see_version
 
-    rules, file = _load(desk)
+    rules, file = _load(call)
     try:
-        session = desk.known_session()
+        session = call.known_session()
     except LandlaneError:
         session = None  # whoever has none, or a dead one, may look all the same
-    context = desk.house.context
-    see_version(context, session, rules, file=file)
-    readers = list_readers(context, rules.version)
+    repo = call.repo
+    see_version(repo, session, rules, file=file)
+    readers = list_readers(repo, rules.version)
     answer = rules_json(rules, file, readers)
     lines = [f"{file}, version {rules.version}"]
     for number, rule in enumerate(rules.rules, 1):
@@ -37,8 +37,8 @@ def show(desk: Desk) -> int:
     unread = [one for one in readers if not one.is_current]
     rows = [[one.session.agent, one.version or "none"] for one in unread]
     title = f"unread in {len(unread)} of {len(readers)} sessions"
-    lines += ["", desk.terminal.table(title if unread else _all_read(len(readers)), ["agent", "read"], rows)]
-    desk.terminal.answer(answer, "\n".join(lines))
+    lines += ["", call.terminal.table(title if unread else _all_read(len(readers)), ["agent", "read"], rows)]
+    call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
@@ -48,14 +48,14 @@ def _all_read(count: int) -> str:
     return "the session that is here has read it" if count == 1 else f"all {count} sessions have read it"
 
 
-def acknowledge(desk: Desk, version: str) -> int:
+def acknowledge(call: CommandCall, version: str) -> int:
     """Note that the caller has read the rules."""
     from landlane.errors import Malformed, Stale
     from landlane.rules.model import is_version
     from landlane.rules.versions import COMMAND
     from landlane.rules.versions import acknowledge as note
 
-    rules, file = _load(desk)
+    rules, file = _load(call)
     if version and not _HEX.issuperset(version):
         raise Malformed(
             f"{version[:40]!r} is no version of the rules",
@@ -69,23 +69,23 @@ def acknowledge(desk: Desk, version: str) -> int:
             hint="read it again: `landlane rules`, then `landlane rules ack`",
             version=rules.version,
         )
-    session = desk.session()
-    is_new = note(desk.house.context, session, rules, how=COMMAND, file=file)
+    session = call.session()
+    is_new = note(call.repo, session, rules, how=COMMAND, file=file)
     answer = {"ok": True, "version": rules.version, "agent": session.agent, "session": session.id}
     told = "has read" if is_new else "had read"
-    desk.terminal.answer(answer | {"is_new": is_new}, f"{session.agent} {told} version {rules.version}")
+    call.terminal.answer(answer | {"is_new": is_new}, f"{session.agent} {told} version {rules.version}")
     return 0
 
 
-def report(desk: Desk, since: str) -> int:
+def report(call: CommandCall, since: str) -> int:
     """Show which rules are broken most."""
     from landlane.clock import parse_duration
     from landlane.rules.report import count_violations
     from landlane.rules.to_json import report_json
 
     length_ms = parse_duration(since, what="--since") if since else 0
-    desk.show_life()
-    broken = count_violations(desk.house.context, length_ms)
+    call.show_life()
+    broken = count_violations(call.repo, length_ms)
     answer = report_json(broken)
     rows = [
         [str(one.count), one.rule, _counted(one.agents), _counted(one.guards), one.last_what]
@@ -93,7 +93,7 @@ def report(desk: Desk, since: str) -> int:
     ]
     title = f"{answer['total']} caught" if broken else "nothing was caught"
     columns = ["times", "rule", "by", "guard", "last"]
-    desk.terminal.answer(answer, desk.terminal.table(title, columns, rows))
+    call.terminal.answer(answer, call.terminal.table(title, columns, rows))
     return 0
 
 
@@ -101,13 +101,13 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name or 'unknown'} {count}" for name, count in counts.items())
 
 
-def _load(desk: Desk) -> tuple[Rules, str]:
+def _load(call: CommandCall) -> tuple[Rules, str]:
     """The rules of this repository; there must be some."""
     from landlane.rules.file import load_rules, no_rules
 
-    house = desk.house
-    file = house.settings.rules.file
-    rules = load_rules(house.checkout, house.checkout.home_checkout, file)
+    repo = call.repo
+    file = repo.settings.rules.file
+    rules = load_rules(repo.checkout, repo.checkout.home_checkout, file)
     if rules is None:
         raise no_rules(file)
     return rules, file

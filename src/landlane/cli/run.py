@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 
+from landlane.app.repair_config import prepare_git
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.workers.model import RunSummary, RunWish
     from landlane.workers.orchestrator import Orchestrator
 
@@ -22,31 +23,37 @@ _OVER = ("done", "dropped", "dead")
 
 
 def run(
-    desk: Desk, plan: str | None, workers: str, agent: str, until_empty: bool, force: bool, offline: bool
+    call: CommandCall,
+    plan: str | None,
+    workers: str,
+    agent: str,
+    until_empty: bool,
+    force: bool,
+    offline: bool,
 ) -> int:
     """Enter the plan, if there is one, and run its tasks; or all that are ready."""
     from landlane.workers.model import RunWish
 
-    count = _count(desk, workers)
-    tasks = _enter(desk, plan, force=force) if plan else frozenset[str]()
+    count = _count(call, workers)
+    tasks = _enter(call, plan, force=force) if plan else frozenset[str]()
     wish = RunWish(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
-    return _run(desk, wish)
+    return _run(call, wish)
 
 
-def work(desk: Desk, workers: str, agent: str, until_empty: bool, offline: bool) -> int:
+def work(call: CommandCall, workers: str, agent: str, until_empty: bool, offline: bool) -> int:
     """Take tasks as they become ready."""
     from landlane.workers.model import RunWish
 
-    count = _count(desk, workers)
+    count = _count(call, workers)
     return _run(
-        desk,
+        call,
         RunWish(workers=count, agent=agent, until_empty=until_empty, is_standing=True, is_offline=offline),
     )
 
 
-def _count(desk: Desk, workers: str) -> int:
+def _count(call: CommandCall, workers: str) -> int:
     if not workers:
-        return desk.house.settings.run.workers
+        return call.repo.settings.run.workers
     is_number = workers.isascii() and workers.isdigit() and len(workers) < 6
     if not is_number or not 1 <= int(workers) <= _MOST_WORKERS:
         raise Malformed(
@@ -57,26 +64,26 @@ def _count(desk: Desk, workers: str) -> int:
     return int(workers)
 
 
-def _enter(desk: Desk, plan: str, *, force: bool) -> frozenset[str]:
+def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
     """Put the tasks of a plan into the queue; each is there once, however often the plan is run."""
     from landlane.cli.plan import read_text
     from landlane.plans.add_tasks import enter_plan
     from landlane.plans.parse import read_plan
 
-    read = read_plan(read_text(desk, plan), os.path.basename(plan))
-    entered = enter_plan(desk.house.context, desk.session(), read, force=force)
+    read = read_plan(read_text(call, plan), os.path.basename(plan))
+    entered = enter_plan(call.repo, call.session(), read, force=force)
     for name, similar in entered.skipped:
         others = ", ".join(f"{one.task} ({one.reason})" for one in similar[:3])
-        desk.terminal.note(f"{name} is not added: it looks like {others}; --force adds it")
+        call.terminal.note(f"{name} is not added: it looks like {others}; --force adds it")
     known = len(entered.tasks) - len(entered.added)
-    desk.terminal.note(
+    call.terminal.note(
         f"{len(entered.added)} task{'s' if len(entered.added) != 1 else ''} added"
         + (f", {known} were there" if known else "")
     )
     return frozenset(task.id for task in entered.tasks)
 
 
-def _run(desk: Desk, wish: RunWish) -> int:
+def _run(call: CommandCall, wish: RunWish) -> int:
     from landlane.cli.run_progress import show_run
     from landlane.processes.fork_server import ForkServer
     from landlane.tasks.read import list_tasks
@@ -84,20 +91,20 @@ def _run(desk: Desk, wish: RunWish) -> int:
     from landlane.workers.preflight import check_ready
     from landlane.workers.to_json import summary_json, summary_text
 
-    site = desk.house.site(desk.terminal.note)
-    desk.session()
-    tasks = [task for task in list_tasks(site.context) if not wish.tasks or task.id in wish.tasks]
-    check_ready(site, tasks, wish)
+    repo = prepare_git(call.repo, call.terminal.note)
+    call.session()
+    tasks = [task for task in list_tasks(repo) if not wish.tasks or task.id in wish.tasks]
+    check_ready(repo, tasks, wish)
     if not (wish.is_standing or wish.tasks) and all(task.state in _OVER for task in tasks):
-        desk.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
-    view = show_run(desk.terminal)
-    common = {"folder": desk.cwd, "is_json": desk.terminal.is_json or view.is_live}
-    fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], desk.cwd, common)
-    orchestrator = Orchestrator(site, wish, fork_server, view.hear)
+        call.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
+    view = show_run(call.terminal)
+    common = {"folder": call.cwd, "is_json": call.terminal.is_json or view.is_live}
+    fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], call.cwd, common)
+    orchestrator = Orchestrator(repo, wish, fork_server, view.hear)
     _heed(orchestrator)
     with view:
         summary = orchestrator.run(view.look)
-    desk.terminal.answer(
+    call.terminal.answer(
         {"ok": _exit_code(summary) == 0, **_failed(summary), "summary": summary_json(summary)},
         summary_text(summary),
     )

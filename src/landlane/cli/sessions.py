@@ -4,10 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def join(desk: Desk, name: str, role: str, pid: str) -> int:
+def join(call: CommandCall, name: str, role: str, pid: str) -> int:
     """Begin or attach to a session and show it."""
     from landlane.errors import Malformed, NotAllowed
     from landlane.sessions.join import forsaken_ancestor
@@ -16,20 +16,20 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
 
     if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")
-    context = desk.house.context
-    caller = desk.caller()
+    repo = call.repo
+    caller = call.caller()
     if caller.name and caller.name != name:
         raise NotAllowed(
             f"--as {caller.name} contradicts `join {name}`", code="NOT_YOUR_SESSION", hint="leave out --as"
         )
-    process = context.processes.identify(int(pid)) if pid else forsaken_ancestor(context, name)
+    process = repo.processes.identify(int(pid)) if pid else forsaken_ancestor(repo, name)
     joined = join_session(
-        context,
+        repo,
         name,
         role=role,
         process=process,
         shown=caller.session_text,
-        may_choose_role=bool(role) and _is_person(desk),
+        may_choose_role=bool(role) and _is_person(call),
         keeps_role=bool(caller.session_text or caller.agent_variable),
     )
     session = joined.session
@@ -37,36 +37,36 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
     text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
     if joined.is_new and not pid:
         text += f"\nfor its children: LANDLANE_SESSION={session.id}:{joined.secret}"
-    desk.terminal.answer(joined_json(joined, desk.house.store), text)
+    call.terminal.answer(joined_json(joined, call.repo.store), text)
     return 0
 
 
-def _is_person(desk: Desk) -> bool:
+def _is_person(call: CommandCall) -> bool:
     """Whether a person chooses the role: only then may it be another than the caller or the session has."""
     from landlane.cli.person import why_no_person
     from landlane.errors import LandlaneError
 
     try:
-        return not why_no_person(desk)
+        return not why_no_person(call)
     except LandlaneError:
         return False  # below an agent whose session is over, or another's
 
 
-def leave(desk: Desk) -> int:
+def leave(call: CommandCall) -> int:
     """End the caller's session."""
     from landlane.errors import Stale
     from landlane.sessions.join import leave as leave_session
 
-    session = desk.known_session()
+    session = call.known_session()
     if session is None:
         raise Stale(
             "there is no live session to leave",
             code="SESSION_OVER",
             hint="`landlane status` shows who is here; --as NAME says who you are",
         )
-    freed = leave_session(desk.house.context, session)
+    freed = leave_session(call.repo, session)
     text = f"{session.agent} left" + (f"; released {', '.join(freed)}" if freed else "")
-    desk.terminal.answer(
+    call.terminal.answer(
         {"ok": True, "released": list(freed), "session": {"agent": session.agent, "id": session.id}}, text
     )
     return 0

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
+from landlane.app.repair_config import prepare_git
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def save(desk: Desk, message: str) -> int:
+def save(call: CommandCall, message: str) -> int:
     """Put the changes of this checkout aside."""
     from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import save as put_aside
 
-    stash = put_aside(desk.house.site(), desk.session(), message)
-    desk.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
+    stash = put_aside(prepare_git(call.repo), call.session(), message)
+    call.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
     return 0
 
 
-def restore(desk: Desk, id: str) -> int:
+def restore(call: CommandCall, id: str) -> int:
     """Bring back what was put aside last here."""
     from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import restore as bring_back
 
-    desk.session()
-    stash, notes = bring_back(desk.house.site(), id)
+    call.session()
+    stash, notes = bring_back(prepare_git(call.repo), id)
     for note in notes:
-        desk.terminal.note(note)
-    desk.terminal.answer(
+        call.terminal.note(note)
+    call.terminal.answer(
         {"ok": True, "stash": rescue_json(stash), "notes": list(notes)}, f"restored {stash.id}"
     )
     return 0
 
 
-def list_all(desk: Desk) -> int:
+def list_all(call: CommandCall) -> int:
     """Show what was put aside in this checkout."""
     from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import put_aside
 
-    rows = [rescue_json(one) for one in put_aside(desk.house.site())]
+    rows = [rescue_json(one) for one in put_aside(call.repo.require_git())]
     cells = [[str(row[name]) for name in ("id", "at", "files", "reason")] for row in rows]
-    table = desk.terminal.table(f"{len(rows)} put aside here", ["id", "at", "files", "message"], cells)
-    desk.terminal.answer({"ok": True, "stashes": rows}, table)
+    table = call.terminal.table(f"{len(rows)} put aside here", ["id", "at", "files", "message"], cells)
+    call.terminal.answer({"ok": True, "stashes": rows}, table)
     return 0

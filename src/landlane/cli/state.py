@@ -9,20 +9,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.state.key_rules import State
 
 
 _WIDEST = 60  # of a value in a table
 
 
-def get(desk: Desk, key: str) -> int:
+def get(call: CommandCall, key: str) -> int:
     """Show a key."""
     from landlane.errors import LandlaneError
     from landlane.state.keys import get_state
 
-    desk.show_life()
-    state = get_state(desk.house.context, key)
+    call.show_life()
+    state = get_state(call.repo, key)
     if state is None:
         raise LandlaneError(
             f"there is no state under {key}",
@@ -31,59 +31,59 @@ def get(desk: Desk, key: str) -> int:
             key=key,
             version=0,
         )
-    return _show(desk, state)
+    return _show(call, state)
 
 
-def set_value(desk: Desk, key: str, value: str, expect: str, any: bool) -> int:
+def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -> int:
     """Set a key, or show what stands there instead."""
     from landlane.state.key_rules import StateStale, parse_value
     from landlane.state.keys import set_state
     from landlane.state.to_json import stale_json
 
     outcome = set_state(
-        desk.house.context,
-        desk.session(),
+        call.repo,
+        call.session(),
         key,
         parse_value(value),
         expect=read_number(expect, "--expect"),
         is_any=any,
     )
     if not isinstance(outcome, StateStale):
-        return _show(desk, outcome)
+        return _show(call, outcome)
     answer, code = stale_json(outcome)
-    if desk.terminal.is_json:
-        desk.terminal.answer(answer)
+    if call.terminal.is_json:
+        call.terminal.answer(answer)
     else:
-        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
     return code
 
 
-def append(desk: Desk, key: str, value: str, **options: str) -> int:
+def append(call: CommandCall, key: str, value: str, **options: str) -> int:
     """Combine a value with what stands there."""
     from landlane.state.key_rules import parse_value
     from landlane.state.keys import append_state
 
-    state = append_state(desk.house.context, desk.session(), key, parse_value(value), reducer=options["with"])
-    return _show(desk, state)
+    state = append_state(call.repo, call.session(), key, parse_value(value), reducer=options["with"])
+    return _show(call, state)
 
 
-def list_all(desk: Desk, prefix: str) -> int:
+def list_all(call: CommandCall, prefix: str) -> int:
     """List keys."""
     from landlane.state.keys import list_state
 
-    desk.show_life()
-    return _table(desk, list_state(desk.house.context, prefix), "key")
+    call.show_life()
+    return _table(call, list_state(call.repo, prefix), "key")
 
 
-def history(desk: Desk, key: str) -> int:
+def history(call: CommandCall, key: str) -> int:
     """List the versions of a key."""
     from landlane.state.keys import state_history
 
-    desk.show_life()
-    return _table(desk, state_history(desk.house.context, key), "version")
+    call.show_life()
+    return _table(call, state_history(call.repo, key), "version")
 
 
-def watch(desk: Desk, key: str, since: str, timeout: str) -> int:
+def watch(call: CommandCall, key: str, since: str, timeout: str) -> int:
     """Wait for a key to change."""
     from landlane.cli.command import heed_signals
     from landlane.clock import parse_duration
@@ -92,9 +92,9 @@ def watch(desk: Desk, key: str, since: str, timeout: str) -> int:
 
     seen = read_number(since, "--since")
     timeout_ms = parse_duration(timeout, what="--timeout") if timeout else None
-    desk.show_life()
+    call.show_life()
     heed_signals()
-    state = watch_state(desk.house.context, key, since=seen, timeout_ms=timeout_ms)
+    state = watch_state(call.repo, key, since=seen, timeout_ms=timeout_ms)
     if state is None:
         raise TimedOut(
             f"{key} did not change for as long as you would wait",
@@ -102,18 +102,18 @@ def watch(desk: Desk, key: str, since: str, timeout: str) -> int:
             hint="wait longer, or go on with what stands there: `landlane state get KEY`",
             key=key,
         )
-    return _show(desk, state)
+    return _show(call, state)
 
 
-def _show(desk: Desk, state: State) -> int:
+def _show(call: CommandCall, state: State) -> int:
     from landlane.state.to_json import state_json
 
     text = f"{state.key} = {_shown(state.value)}  (version {state.version}, {state.agent})"
-    desk.terminal.answer({"ok": True, **state_json(state)}, in_one_line(text))
+    call.terminal.answer({"ok": True, **state_json(state)}, in_one_line(text))
     return 0
 
 
-def _table(desk: Desk, states: list[State], what: str) -> int:
+def _table(call: CommandCall, states: list[State], what: str) -> int:
     from landlane.state.to_json import state_json
 
     rows = [state_json(state) for state in states]
@@ -121,7 +121,7 @@ def _table(desk: Desk, states: list[State], what: str) -> int:
     cells = [[_cell(row, column) for column in columns] for row in rows]
     title = f"{len(rows)} {what}{'' if len(rows) == 1 else 's'}"
     answer = {"ok": True, "states" if what == "key" else "versions": rows}
-    desk.terminal.answer(answer, desk.terminal.table(title, columns, cells))
+    call.terminal.answer(answer, call.terminal.table(title, columns, cells))
     return 0
 
 

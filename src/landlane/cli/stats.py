@@ -4,24 +4,24 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def show(desk: Desk, since: str, until: str, *, define: bool) -> int:
+def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
     """Show the numbers of a period, or what they mean."""
     from landlane.stats.calculate import period_of, stats
     from landlane.stats.to_json import definitions_json, metric_row, period_words, stats_json
 
     if define:
-        desk.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
+        call.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
         return 0
-    desk.show_life()
-    context = desk.house.context
-    found = stats(context, period_of(context, since, until))
+    call.show_life()
+    repo = call.repo
+    found = stats(repo, period_of(repo, since, until))
     rows = [metric_row(one, found) for one in found.metrics]
     columns = ["metric", "value", "counted from", "by day"]
-    text = desk.terminal.table(period_words(found.period), columns, rows)
-    desk.terminal.answer(
+    text = call.terminal.table(period_words(found.period), columns, rows)
+    call.terminal.answer(
         {"ok": True, **stats_json(found)}, f"{text}\n`landlane stats --define` says what each means"
     )
     return 0

@@ -6,10 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def status(desk: Desk) -> int:
+def status(call: CommandCall) -> int:
     """Show who is here, what is held and who waits."""
     from landlane.claims.read import list_claims
     from landlane.claims.to_json import claim_json, waiter_json
@@ -19,18 +19,18 @@ def status(desk: Desk) -> int:
     from landlane.sessions.notices import take_notices
     from landlane.sessions.to_json import session_json
 
-    house = desk.house
-    me, over = _who_am_i(desk)
-    sessions = [session_json(one, house.store) for one in live_sessions(house.context)]
-    claims = [claim_json(one, house.store) for one in list_claims(house.context)]
-    waiters = [waiter_json(one, house.store) for one in house.store.view(list_waiters)]
-    workspaces, landings, slots = _work(desk)
-    under_way = _UnderWay(desk)
-    notices = take_notices(house.context, me.id) if me else []
-    position = last_position(house.context)
-    table = desk.terminal.table
+    repo = call.repo
+    me, over = _who_am_i(call)
+    sessions = [session_json(one, repo.store) for one in live_sessions(repo)]
+    claims = [claim_json(one, repo.store) for one in list_claims(repo)]
+    waiters = [waiter_json(one, repo.store) for one in repo.store.view(list_waiters)]
+    workspaces, landings, slots = _work(call)
+    under_way = _UnderWay(call)
+    notices = take_notices(repo, me.id) if me else []
+    position = last_position(repo)
+    table = call.terminal.table
     parts = [
-        f"repository {house.checkout.root}",
+        f"repository {repo.checkout.root}",
         f"you are {me.agent} (generation {me.generation})" if me else over,
         table(
             f"{len(sessions)} here",
@@ -50,15 +50,15 @@ def status(desk: Desk) -> int:
             ["agent", "patterns", "since"],
             [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
         ),
-        *_tables(desk, workspaces, landings, slots),
-        *under_way.text(desk),
+        *_tables(call, workspaces, landings, slots),
+        *under_way.text(call),
         *(f"notice: {text}" for text in notices),
         f"journal at {position}",
     ]
     answer = {
         "ok": True,
-        "repository": house.checkout.root,
-        "you": session_json(me, house.store) if me else None,
+        "repository": repo.checkout.root,
+        "you": session_json(me, repo.store) if me else None,
         "sessions": sessions,
         "claims": claims,
         "waiters": waiters,
@@ -69,12 +69,15 @@ def status(desk: Desk) -> int:
         "notices": notices,
         "journal": {"position": position},
     }
-    desk.terminal.answer(answer, "\n".join(parts))
+    call.terminal.answer(answer, "\n".join(parts))
     return 0
 
 
 def _tables(
-    desk: Desk, workspaces: list[dict[str, Any]], landings: list[dict[str, Any]], slots: list[dict[str, Any]]
+    call: CommandCall,
+    workspaces: list[dict[str, Any]],
+    landings: list[dict[str, Any]],
+    slots: list[dict[str, Any]],
 ) -> list[str]:
     """A table of each that there is any of."""
     shown = (
@@ -83,13 +86,13 @@ def _tables(
         (f"{len(slots)} slots taken", ("id", "holder", "until"), slots),
     )
     return [
-        desk.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
+        call.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
         for title, keys, rows in shown
         if rows
     ]
 
 
-def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+def _work(call: CommandCall) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """What is worked on beside claims: workspaces, landings, slots."""
     from landlane.landing.records import list_landings
     from landlane.landing.to_json import landing_json
@@ -98,16 +101,16 @@ def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[
     from landlane.workspaces.records import list_workspaces
     from landlane.workspaces.to_json import workspace_json
 
-    context, store = desk.house.context, desk.house.store
-    workspaces = [workspace_json(one) for one in list_workspaces(context)]
-    landings = [landing_json(one) for one in list_landings(context)]
-    return workspaces, landings, [slot_json(one, store) for one in list_slots(context)]
+    repo, store = call.repo, call.repo.store
+    workspaces = [workspace_json(one) for one in list_workspaces(repo)]
+    landings = [landing_json(one) for one in list_landings(repo)]
+    return workspaces, landings, [slot_json(one, store) for one in list_slots(repo)]
 
 
 class _UnderWay:
     """What runs, what waits for a person, and what was spent today."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, call: CommandCall) -> None:
         from landlane.gates.ask import list_gates
         from landlane.gates.to_json import gate_json
         from landlane.tasks.attempts import running_attempts
@@ -116,14 +119,14 @@ class _UnderWay:
         from landlane.tasks.worker_pool import pool_of
         from landlane.usage.add import spent_today
 
-        context = desk.house.context
-        self._attempts = [attempt_json(one) for one in running_attempts(context)]
-        self._gates = [gate_json(one) for one in list_gates(context)]
-        self._today = spent_today(context)
-        self._pool = pool_of(context)
-        counts = count_tasks(context)
+        repo = call.repo
+        self._attempts = [attempt_json(one) for one in running_attempts(repo)]
+        self._gates = [gate_json(one) for one in list_gates(repo)]
+        self._today = spent_today(repo)
+        self._pool = pool_of(repo)
+        counts = count_tasks(repo)
         self._dead = counts.get("dead", 0) + counts.get("failed", 0)
-        self._limit: int | None = context.settings.budgets.day_micros
+        self._limit: int | None = repo.settings.budgets.day_micros
 
     def document(self) -> dict[str, Any]:
         """As programs read it."""
@@ -135,7 +138,7 @@ class _UnderWay:
             "dead_letters": self._dead
         }
 
-    def text(self, desk: Desk) -> list[str]:
+    def text(self, call: CommandCall) -> list[str]:
         """As people read it: nothing of what there is nothing of."""
         from landlane.usage.model import money_words, total_words
 
@@ -149,7 +152,7 @@ class _UnderWay:
             (f"{gates} waiting for a person", ("id", "task", "kind", "agent", "why"), self._gates),
         )
         parts = [
-            desk.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
+            call.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
             for title, keys, rows in shown
             if rows
         ]
@@ -164,11 +167,11 @@ class _UnderWay:
         return parts
 
 
-def _who_am_i(desk: Desk) -> tuple[Any, str]:
+def _who_am_i(call: CommandCall) -> tuple[Any, str]:
     """The caller's session, or why there is none: whoever lost it wants to look around all the more."""
     from landlane.errors import Stale
 
     try:
-        return desk.known_session(), "you have no session; claiming begins one"
+        return call.known_session(), "you have no session; claiming begins one"
     except Stale as error:
         return None, error.message

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def info(desk: Desk) -> int:
+def info(call: CommandCall) -> int:
     """Show where the state lives and how much there is."""
     from landlane.doctor.examine import describe_store
 
-    facts = describe_store(desk.house)
+    facts = describe_store(call.repo)
     text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
-    desk.terminal.answer({"ok": True, "store": facts}, text)
+    call.terminal.answer({"ok": True, "store": facts}, text)
     return 0
 
 
-def move(desk: Desk, url: str) -> int:
+def move(call: CommandCall, url: str) -> int:
     """Carry everything over and say what was carried."""
     from landlane.setup.move_store import move_store
     from landlane.values import as_dict
 
-    desk.house.settle(wait_seconds=5.0)
-    moved = move_store(desk.house, url)
+    call.repo.settle(wait_seconds=5.0)
+    moved = move_store(call.repo, url)
     text = f"moved {moved.entries} entries, {moved.claims} claims, {moved.sessions} sessions to {moved.place}"
     hint = f'other clones go on with what they have: commit [store] url = "{moved.place}" for them'
-    desk.terminal.answer({"ok": True, "moved": as_dict(moved), "hint": hint}, text)
-    desk.terminal.note(f"hint: {hint}")
+    call.terminal.answer({"ok": True, "moved": as_dict(moved), "hint": hint}, text)
+    call.terminal.note(f"hint: {hint}")
     return 0
 
 
-def rebuild(desk: Desk) -> int:
+def rebuild(call: CommandCall) -> int:
     """Build the store anew from the journal's copy."""
     from landlane.doctor.examine import rebuild_here
     from landlane.values import as_dict
 
-    rebuilt = rebuild_here(desk.cwd)
+    rebuilt = rebuild_here(call.cwd)
     text = (
         f"rebuilt from {rebuilt.entries} entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions,"
         f" epoch {rebuilt.epoch}; the old store is kept as {rebuilt.kept or 'nothing: there was none'}"
     )
-    desk.terminal.answer({"ok": True, "rebuilt": as_dict(rebuilt)}, text)
+    call.terminal.answer({"ok": True, "rebuilt": as_dict(rebuilt)}, text)
     return 0

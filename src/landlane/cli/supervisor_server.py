@@ -10,6 +10,7 @@ import sys
 
 from landlane.errors import LandlaneError
 from landlane.processes.fork_server import serve_reporting
+from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
 
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):
-            for line in step(place.site, place.witness, is_shared=place.site.is_store_shared):
-                place.site.tell(line)
-        run_until(place.site, "run", is_drained=True)
+            for line in step(place.repo, place.witness, is_shared=place.repo.is_store_shared):
+                place.repo.report(line)
+        run_until(place.repo, "run", is_drained=True)
         return
     from landlane.workers.agents import find_agent
     from landlane.workers.attempt_resources import Halt
@@ -69,7 +70,7 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
     signal.signal(signal.SIGTERM, stop)
     wanted = WorkOrder(
         task=order["task"],
-        agent=find_agent(place.site.settings, order["agent"]),
+        agent=find_agent(place.repo.settings, order["agent"]),
         role=order["role"],
         orchestrator=order["orchestrator"],
         is_offline=order["is_offline"],
@@ -83,13 +84,13 @@ def _leave(_: int, __: object) -> None:
 
 
 def _open_place(folder: str, *, is_json: bool) -> Workplace:
-    from landlane.app.open import open_house
+    from landlane.app.open import open_repository
     from landlane.workers.work_order import Workplace
 
     os.chdir(folder)
-    house = open_house(folder, is_short_lived=False)
-    site = house.site(lambda text: _note(text, is_json=is_json))
-    return Workplace(site=site, witness=house.witness(), state=house.folder)
+    repo = open_repository(folder, is_short_lived=False)
+    repo = repo.require_git(lambda text: _note(text, is_json=is_json))
+    return Workplace(repo=repo, witness=GitWitness(repo), state=repo.state_folder)
 
 
 def _note(text: str, *, is_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.app.repair_config import prepare_git
 from landlane.cli.deploy import fail
 from landlane.cli.terminal import in_one_line
 from landlane.errors import LandlaneError
@@ -10,52 +11,50 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def sync(desk: Desk, update: str, no_check: bool) -> int:
+def sync(call: CommandCall, update: str, no_check: bool) -> int:
     """Tell how far this branch is behind and ahead, or bring it up to date."""
-    site = desk.house.site(desk.terminal.note)
+    repo = prepare_git(call.repo, call.terminal.note)
     try:
-        return _update(desk, site, update, no_check) if update else _look(desk, site)
+        return _update(call, repo, update, no_check) if update else _look(call, repo)
     except LandlaneError as error:
-        return fail(desk, error)
+        return fail(call, error)
 
 
-def _look(desk: Desk, site: Any) -> int:
+def _look(call: CommandCall, repo: Any) -> int:
     from landlane.deploys.sync import behind_error
     from landlane.deploys.sync import sync as look
     from landlane.deploys.to_json import sync_json
 
-    desk.show_life()
-    position = look(site)
+    call.show_life()
+    position = look(repo)
     if position.behind:
-        raise behind_error(site, position, "`landlane sync --update merge` or `--update rebase`")
+        raise behind_error(repo, position, "`landlane sync --update merge` or `--update rebase`")
     answer = sync_json(position)
-    desk.terminal.answer(answer, _position_text(answer))
+    call.terminal.answer(answer, _position_text(answer))
     return 0
 
 
-def _update(desk: Desk, site: Any, how: str, no_check: bool) -> int:
+def _update(call: CommandCall, repo: Any, how: str, no_check: bool) -> int:
     from landlane.cli.command import heed_signals
     from landlane.deploys.to_json import update_json
     from landlane.deploys.update_checkout import update
     from landlane.sessions.leases import stay_alive
 
-    session = desk.session()
+    session = call.session()
     heed_signals()
-    done = update(
-        site, session, how, is_checked=not no_check, on_tick=lambda: stay_alive(site.context, session)
-    )
+    done = update(repo, session, how, is_checked=not no_check, on_tick=lambda: stay_alive(repo, session))
     answer, code = update_json(done)
-    if code and not desk.terminal.is_json:
-        desk.terminal.complain(answer["message"], "", answer["code"])
+    if code and not call.terminal.is_json:
+        call.terminal.complain(answer["message"], "", answer["code"])
         for check in answer["checks"]:
             if not check["passed"]:
-                desk.terminal.note(check["output"].rstrip("\n"))
-        desk.terminal.note(f"hint: {answer['hint']}")
+                call.terminal.note(check["output"].rstrip("\n"))
+        call.terminal.note(f"hint: {answer['hint']}")
     else:
-        desk.terminal.answer(answer, _position_text(answer))
+        call.terminal.answer(answer, _position_text(answer))
     return code
 
 

@@ -9,13 +9,14 @@ from landlane.cli.read_file import read_file
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import Malformed
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import LONGEST_BODY, STATES, NewTask, branch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Lesson, Task
     from landlane.tasks.pick import NothingReady, Picked
@@ -25,7 +26,7 @@ _LONGEST_LIST = 8_000_000
 
 
 def add(
-    desk: Desk,
+    call: CommandCall,
     title: str,
     body: str,
     path: tuple[str, ...],
@@ -66,20 +67,20 @@ def add(
         parent=parent,
         next_action=next,
     )
-    house = desk.house
-    outcome = add_task(house.context, desk.session(), new, force=force)
+    repo = call.repo
+    outcome = add_task(repo, call.session(), new, force=force)
     if isinstance(outcome, LooksAlike):
-        return _point_out(desk, outcome.similar)
+        return _point_out(call, outcome.similar)
     word = "added" if outcome.is_new else "was there already:"
-    task = task_json(outcome.task, house.store)
+    task = task_json(outcome.task, repo.store)
     why = f", {task['why']}" if task["why"] else ""
     similar = [likeness_json(one) for one in outcome.similar]
     answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
-    desk.terminal.answer(answer, f"{word} {task['id']} {task['title']} ({task['state']}{why})")
+    call.terminal.answer(answer, f"{word} {task['id']} {task['title']} ({task['state']}{why})")
     return 0
 
 
-def _point_out(desk: Desk, similar: tuple[Likeness, ...]) -> int:
+def _point_out(call: CommandCall, similar: tuple[Likeness, ...]) -> int:
     from landlane.tasks.to_json import likeness_json
 
     first = similar[0]
@@ -90,16 +91,16 @@ def _point_out(desk: Desk, similar: tuple[Likeness, ...]) -> int:
         "hint": f"work on {first.task}, or add it all the same with --force",
         "similar": [likeness_json(one) for one in similar],
     }
-    _refuse(desk, answer)
+    _refuse(call, answer)
     for one in similar:
-        desk.terminal.note(f"  {one.task} ({one.state}, {one.score:.2f}): {in_one_line(one.reason)}")
+        call.terminal.note(f"  {one.task} ({one.state}, {one.score:.2f}): {in_one_line(one.reason)}")
     return 3
 
 
-def _refuse(desk: Desk, answer: dict[str, Any]) -> None:
-    desk.terminal.answer(answer, "")
-    if not desk.terminal.is_json:
-        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+def _refuse(call: CommandCall, answer: dict[str, Any]) -> None:
+    call.terminal.answer(answer, "")
+    if not call.terminal.is_json:
+        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
 
 
 def _signed(text: str, what: str) -> int:
@@ -108,7 +109,7 @@ def _signed(text: str, what: str) -> int:
     return read_number(text, what) or 0
 
 
-def list_all(desk: Desk, state: tuple[str, ...], label: str, markdown: bool) -> int:
+def list_all(call: CommandCall, state: tuple[str, ...], label: str, markdown: bool) -> int:
     """List tasks as a table, as JSON, or as a checklist."""
     from landlane.tasks.checklist import as_checklist
     from landlane.tasks.read import list_tasks
@@ -119,29 +120,29 @@ def list_all(desk: Desk, state: tuple[str, ...], label: str, markdown: bool) -> 
             raise Malformed(
                 f"{one[:40]!r} is no state", code="UNKNOWN_STATE", hint=f"one of {', '.join(STATES)}"
             )
-    house = desk.house
-    desk.show_life()
-    found = [task for task in list_tasks(house.context, state) if not label or label in task.labels]
-    if markdown and not desk.terminal.is_json:
-        desk.terminal.answer({}, as_checklist((task, task_paths(task)) for task in found).rstrip("\n"))
+    repo = call.repo
+    call.show_life()
+    found = [task for task in list_tasks(repo, state) if not label or label in task.labels]
+    if markdown and not call.terminal.is_json:
+        call.terminal.answer({}, as_checklist((task, task_paths(task)) for task in found).rstrip("\n"))
         return 0
-    rows = [task_json(task, house.store) for task in found]
+    rows = [task_json(task, repo.store) for task in found]
     columns = ["id", "state", "owner", "priority", "attempt", "title", "why"]
     cells = [[str(row[column] if row[column] is not None else "") for column in columns] for row in rows]
     title = f"{len(rows)} task{'' if len(rows) == 1 else 's'}"
-    desk.terminal.answer({"ok": True, "tasks": rows}, desk.terminal.table(title, columns, cells))
+    call.terminal.answer({"ok": True, "tasks": rows}, call.terminal.table(title, columns, cells))
     return 0
 
 
-def import_list(desk: Desk, file: str, force: bool) -> int:
+def import_list(call: CommandCall, file: str, force: bool) -> int:
     """Read a checklist in as tasks."""
     from landlane.tasks.import_checklist import import_checklist
     from landlane.tasks.to_json import likeness_json, task_json
 
-    house = desk.house
+    repo = call.repo
     text = read_file(file, "the checklist", _LONGEST_LIST)
-    outcome = import_checklist(house.context, desk.session(), text, force=force)
-    added = [task_json(task, house.store) for task in outcome.added]
+    outcome = import_checklist(repo, call.session(), text, force=force)
+    added = [task_json(task, repo.store) for task in outcome.added]
     skipped: list[dict[str, Any]] = [
         {"title": title, "similar": [likeness_json(one) for one in similar]}
         for title, similar in outcome.skipped
@@ -151,40 +152,42 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
         f"skipped {one['title']}: looks like {one['similar'][0]['id']} (--force adds it)" for one in skipped
     ]
     answer = {"ok": True, "tasks": added, "known": outcome.known, "skipped": skipped}
-    desk.terminal.answer(answer, "\n".join(lines) or "nothing new")
+    call.terminal.answer(answer, "\n".join(lines) or "nothing new")
     return 0
 
 
-def show(desk: Desk, task: str) -> int:
+def show(call: CommandCall, task: str) -> int:
     """Show one task whole."""
     from landlane.tasks.on_change import settle_due
     from landlane.tasks.read import get_task, lessons_of, links_of
     from landlane.tasks.to_json import task_json
 
-    house = desk.house
-    desk.show_life()
-    settle_due(house.context)
-    found = get_task(house.context, task)
-    row = task_json(found, house.store)
-    links = [{"id": other, "reason": reason} for other, reason in links_of(house.context, task)]
-    before = _before(desk, found, lessons_of(house.context, task), with_own=True)
+    repo = call.repo
+    call.show_life()
+    settle_due(repo)
+    found = get_task(repo, task)
+    row = task_json(found, repo.store)
+    links = [{"id": other, "reason": reason} for other, reason in links_of(repo, task)]
+    before = _before(call, found, lessons_of(repo, task), with_own=True)
     lines = [f"{key:<13} {in_one_line(str(row[key]))}" for key in row if row[key] not in (None, [], "")]
     lines += [f"looks like    {one['id']}: {in_one_line(one['reason'])}" for one in links]
-    retries, budget, others = budget_of(desk, found)
+    retries, budget, others = budget_of(call, found)
     lines += [in_one_line(line) for line in budget]
     lines += _told(before, "feedback      ", "work there    ")
     lines += _told({"feedback": others, "branches": []}, "of its family ", "")
     answer = {"ok": True, "task": row, "similar": links, **before, "retries": retries}
-    desk.terminal.answer({**answer, "family_feedback": others}, "\n".join(lines))
+    call.terminal.answer({**answer, "family_feedback": others}, "\n".join(lines))
     return 0
 
 
-def _before(desk: Desk, task: Task, lessons: tuple[Lesson, ...], *, with_own: bool = False) -> dict[str, Any]:
+def _before(
+    call: CommandCall, task: Task, lessons: tuple[Lesson, ...], *, with_own: bool = False
+) -> dict[str, Any]:
     """What earlier attempts left: what their owners said, and the branches that are there."""
     from landlane.tasks.to_json import lesson_json
 
     attempts = range(1, task.attempt + with_own)
-    branches = desk.house.witness().branches_among([branch_of(task.id, number) for number in attempts])
+    branches = GitWitness(call.repo).branches_among([branch_of(task.id, number) for number in attempts])
     return {"feedback": [lesson_json(one) for one in lessons], "branches": branches}
 
 
@@ -196,90 +199,90 @@ def _told(before: dict[str, Any], said: str, there: str) -> list[str]:
     return lines + [f"{there}{branch}" for branch in before["branches"]]
 
 
-def after(desk: Desk, task: str, before: str) -> int:
+def after(call: CommandCall, task: str, before: str) -> int:
     """Let a task wait for another."""
     from landlane.tasks.dependencies import add_dependency
 
-    return answer_task(desk, add_dependency(desk.house.context, desk.session(), task, before))
+    return answer_task(call, add_dependency(call.repo, call.session(), task, before))
 
 
-def plan(desk: Desk, task: str, paths: tuple[str, ...], force: bool) -> int:
+def plan(call: CommandCall, task: str, paths: tuple[str, ...], force: bool) -> int:
     """Say what a task will change, or show what looks like it."""
     from landlane.tasks.add import LooksAlike, declare_paths
 
-    context = desk.house.context
-    patterns = [context.repository.pattern(text) for text in paths]
-    outcome = declare_paths(context, desk.session(), task, patterns, force=force)
+    repo = call.repo
+    patterns = [repo.git.pattern(text) for text in paths]
+    outcome = declare_paths(repo, call.session(), task, patterns, force=force)
     if isinstance(outcome, LooksAlike):
-        return _point_out(desk, outcome.similar)
-    return answer_task(desk, outcome.task)
+        return _point_out(call, outcome.similar)
+    return answer_task(call, outcome.task)
 
 
-def block(desk: Desk, task: str, why: str) -> int:
+def block(call: CommandCall, task: str, why: str) -> int:
     """Keep a task from being offered."""
     from landlane.tasks.change import block_task
 
-    return answer_task(desk, block_task(desk.house.context, desk.session(), task, why))
+    return answer_task(call, block_task(call.repo, call.session(), task, why))
 
 
-def unblock(desk: Desk, task: str) -> int:
+def unblock(call: CommandCall, task: str) -> int:
     """Offer a blocked task again."""
     from landlane.tasks.change import unblock_task
 
-    return answer_task(desk, unblock_task(desk.house.context, desk.session(), task))
+    return answer_task(call, unblock_task(call.repo, call.session(), task))
 
 
-def drop(desk: Desk, task: str, why: str) -> int:
+def drop(call: CommandCall, task: str, why: str) -> int:
     """Give a task up for good."""
     from landlane.tasks.change import drop_task
 
-    return answer_task(desk, drop_task(desk.house.context, desk.session(), task, why))
+    return answer_task(call, drop_task(call.repo, call.session(), task, why))
 
 
-def answer_task(desk: Desk, task: Task) -> int:
+def answer_task(call: CommandCall, task: Task) -> int:
     """Answer with a task as it is now."""
     from landlane.tasks.to_json import task_json
 
-    row = task_json(task, desk.house.store)
+    row = task_json(task, call.repo.store)
     why = f", {row['why']}" if row["why"] else ""
     text = in_one_line(f"{row['id']} {row['title']}: {row['state']}{why}")
-    desk.terminal.answer({"ok": True, "task": row}, text)
+    call.terminal.answer({"ok": True, "task": row}, text)
     return 0
 
 
-def next_one(desk: Desk, role: str, wait: str, resume: bool) -> int:
+def next_one(call: CommandCall, role: str, wait: str, resume: bool) -> int:
     """Take the best task, waiting for one if asked; or go on with the one in hand."""
     from landlane.tasks.pick import Picked, resume_task
     from landlane.tasks.wait_for_task import wait_for_task
 
     wait_ms = parse_duration(wait, what="--wait")
-    house = desk.house
-    session = desk.session()
-    in_hand = resume_task(house.context, session) if resume else None
+    repo = call.repo
+    session = call.session()
+    in_hand = resume_task(repo, session) if resume else None
     if in_hand is not None:
-        return _hand_over(desk, in_hand)
+        return _hand_over(call, in_hand)
     if wait_ms:
         from landlane.cli.command import heed_signals
 
         heed_signals()
-    outcome = wait_for_task(house.context, session, role, wait_ms, house.witness().start)
+    outcome = wait_for_task(repo, session, role, wait_ms, GitWitness(repo).start)
     if isinstance(outcome, Picked) and outcome.task.kind == "review":
         from landlane.landing.submit import bring_reviewed
 
-        missing = bring_reviewed(house.context, lambda: house.site(desk.terminal.note), outcome.task)
+        missing = bring_reviewed(repo, outcome.task)
         if missing:
-            desk.terminal.note(missing)
-    return _hand_over(desk, outcome) if isinstance(outcome, Picked) else _nothing_ready(desk, outcome)
+            call.terminal.note(missing)
+    return _hand_over(call, outcome) if isinstance(outcome, Picked) else _nothing_ready(call, outcome)
 
 
-def _hand_over(desk: Desk, picked: Picked) -> int:
+def _hand_over(call: CommandCall, picked: Picked) -> int:
     from landlane.claims.to_json import claim_json
     from landlane.tasks.to_json import task_json
 
-    store = desk.house.store
+    store = call.repo.store
     task = task_json(picked.task, store)
     claims = [claim_json(claim, store) for claim in picked.claims]
-    before = _before(desk, picked.task, picked.lessons)
+    before = _before(call, picked.task, picked.lessons)
     lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
     answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
@@ -287,7 +290,7 @@ def _hand_over(desk: Desk, picked: Picked) -> int:
     if picked.task.attempt > 1 or picked.lessons:  # somebody had it before
         from landlane.cli.handoff import what_was_left
 
-        handed = what_was_left(desk, picked.task)
+        handed = what_was_left(call, picked.task)
     if handed["handoff"] is None:
         lines += _told(before, "  before: ", "  work there: ")
     lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
@@ -296,12 +299,12 @@ def _hand_over(desk: Desk, picked: Picked) -> int:
     if picked.claims and not picked.is_resumed:
         from landlane.cli.claims import save_former_work
 
-        answer |= save_former_work(desk, desk.session(), picked.claims)
-    desk.terminal.answer(answer, "\n".join(lines))
+        answer |= save_former_work(call, call.session(), picked.claims)
+    call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
-def _nothing_ready(desk: Desk, nothing: NothingReady) -> int:
+def _nothing_ready(call: CommandCall, nothing: NothingReady) -> int:
     names = ", ".join(nothing.held_up)
     hint = "wait for one with --wait 10m, or add one: landlane task add 'what is to be done'"
     if nothing.in_hand:
@@ -323,29 +326,29 @@ def _nothing_ready(desk: Desk, nothing: NothingReady) -> int:
         "task": None,
         "claims": [],
     }
-    _refuse(desk, answer)
+    _refuse(call, answer)
     return 5
 
 
-def done(desk: Desk, task: str, result: str) -> int:
+def done(call: CommandCall, task: str, result: str) -> int:
     """Report a task as done and show how far it is believed."""
     from landlane.tasks.evidence import conclude
     from landlane.tasks.to_json import proof_json, task_json
 
-    house = desk.house
-    if house.checkout.common_dir:
+    repo = call.repo
+    if repo.checkout.common_dir:
         from landlane.landing.submit import bring_task_home
 
-        bring_task_home(house.context, lambda: house.site(desk.terminal.note), task)
+        bring_task_home(repo, task)
     concluded = conclude(
-        house.context,
-        house.witness(),
-        desk.session(),
+        repo,
+        GitWitness(repo),
+        call.session(),
         task,
         result=_read_result(result),
-        on_step=lambda name: desk.terminal.note(f"looking at: {name}"),
+        on_step=lambda name: call.terminal.note(f"looking at: {name}"),
     )
-    row = task_json(concluded.task, house.store)
+    row = task_json(concluded.task, repo.store)
     proofs = [proof_json(proof) for proof in concluded.proofs]
     lines = [f"{row['id']} {row['title']}: {row['state']}"]
     lines += [
@@ -354,7 +357,7 @@ def done(desk: Desk, task: str, result: str) -> int:
     ]
     lines += [f"  hint: {in_one_line(one['hint'])}" for one in proofs if one["hint"]]
     lines += [f"  next: {row['next_action']}"] if row["state"] == "landing" else []
-    desk.terminal.answer({"ok": True, "task": row, "evidence": proofs}, "\n".join(lines))
+    call.terminal.answer({"ok": True, "task": row, "evidence": proofs}, "\n".join(lines))
     return 0
 
 
@@ -364,23 +367,23 @@ def _read_result(name: str) -> str:
     return read_file(name, "--result", LONGEST_BODY)
 
 
-def fail(desk: Desk, task: str, why: str, final: bool) -> int:
+def fail(call: CommandCall, task: str, why: str, final: bool) -> int:
     """Give a task back with what was learned."""
     from landlane.tasks.change import fail_task
     from landlane.tasks.evidence import change_of
 
-    session, house = desk.session(), desk.house
-    change = change_of(house.context, house.witness(), task)
-    return answer_task(desk, fail_task(house.context, session, task, why, is_final=final, change=change))
+    session, repo = call.session(), call.repo
+    change = change_of(repo, GitWitness(repo), task)
+    return answer_task(call, fail_task(repo, session, task, why, is_final=final, change=change))
 
 
-def budget_of(desk: Desk, task: Task) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
+def budget_of(call: CommandCall, task: Task) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
     """What the lineage of a task has used, as JSON and in lines, and what was said of the others in it."""
     from landlane.tasks.lineage import family_with_lessons, lineage_of
     from landlane.tasks.retry_rules import limits_of
     from landlane.tasks.to_json import lesson_json, lineage_json, lineage_lines
 
-    context = desk.house.context
-    family, others = family_with_lessons(context, task)
-    row = lineage_json(task, lineage_of(context, task), limits_of(context.settings), family)
+    repo = call.repo
+    family, others = family_with_lessons(repo, task)
+    row = lineage_json(task, lineage_of(repo, task), limits_of(repo.settings), family)
     return row, lineage_lines(row), [lesson_json(one) for one in others]

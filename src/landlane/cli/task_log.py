@@ -10,32 +10,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.tasks.attempt_model import Attempt
 
 
-def log(desk: Desk, task: str, attempt: str, follow: bool) -> int:
+def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:
     """Show what happened to a task, and the log of its newest attempt or of a certain one."""
     from landlane.journal.to_json import entry_json
     from landlane.tasks.attempts import attempts_of
     from landlane.tasks.read import task_history
     from landlane.tasks.to_json import attempt_json
 
-    desk.show_life()
-    context = desk.house.context
-    entries = [entry_json(entry) for entry in task_history(context, task)]
-    attempts = attempts_of(context, task)
+    call.show_life()
+    repo = call.repo
+    entries = [entry_json(entry) for entry in task_history(repo, task)]
+    attempts = attempts_of(repo, task)
     wanted = _wanted(task, attempts, attempt)
     if follow:
-        return _follow(desk, task, wanted)
-    found = _log_of(desk, task, wanted)
+        return _follow(call, task, wanted)
+    found = _log_of(call, task, wanted)
     answer = {
         "ok": True,
         "entries": entries,
         "attempts": [attempt_json(one) for one in attempts],
         "log": found,
     }
-    desk.terminal.answer(answer, "\n".join([*map(_told, entries), *_log_text(found)]))
+    call.terminal.answer(answer, "\n".join([*map(_told, entries), *_log_text(found)]))
     return 0
 
 
@@ -64,14 +64,14 @@ def _wanted(task: str, attempts: list[Attempt], asked: str) -> Attempt | None:
     return found[-1]
 
 
-def _log_of(desk: Desk, task: str, attempt: Attempt | None) -> dict[str, Any] | None:
+def _log_of(call: CommandCall, task: str, attempt: Attempt | None) -> dict[str, Any] | None:
     if attempt is None:
         return None
     from landlane.workers.attempt_log import read_log
 
-    house = desk.house
-    is_here = attempt.machine == house.context.processes.machine
-    found = read_log(house.folder, task, attempt.attempt)
+    repo = call.repo
+    is_here = attempt.machine == repo.processes.machine
+    found = read_log(repo.state_folder, task, attempt.attempt)
     return {
         "attempt": attempt.attempt,
         "machine": attempt.machine,
@@ -95,7 +95,7 @@ def _log_text(found: dict[str, Any] | None) -> list[str]:
     return ["", f"attempt {found['attempt']}:", *(f"  {line}" for line in lines)]
 
 
-def _follow(desk: Desk, task: str, attempt: Attempt | None) -> int:
+def _follow(call: CommandCall, task: str, attempt: Attempt | None) -> int:
     """Print lines as they come, until the attempt is over: with --json, one object each."""
     import json
 
@@ -111,8 +111,8 @@ def _follow(desk: Desk, task: str, attempt: Attempt | None) -> int:
             hint="`landlane run` starts workers; without --follow you see its history",
             attempts=[],
         )
-    house = desk.house
-    if attempt.machine != house.context.processes.machine:
+    repo = call.repo
+    if attempt.machine != repo.processes.machine:
         raise Malformed(
             f"attempt {attempt.attempt} of {task} runs on another machine: {attempt.machine}",
             code="ELSEWHERE",
@@ -121,11 +121,11 @@ def _follow(desk: Desk, task: str, attempt: Attempt | None) -> int:
         )
 
     def is_over() -> bool:
-        now = [one for one in attempts_of(house.context, task) if one.id == attempt.id]
+        now = [one for one in attempts_of(repo, task) if one.id == attempt.id]
         return not now or now[0].state != RUNNING
 
     heed_signals()
-    for line in follow_log(house.folder, task, attempt.attempt, is_over):
+    for line in follow_log(repo.state_folder, task, attempt.attempt, is_over):
         said = {"attempt": attempt.attempt, "line": line}
-        desk.terminal.line(json.dumps(said, ensure_ascii=False) if desk.terminal.is_json else line)
+        call.terminal.line(json.dumps(said, ensure_ascii=False) if call.terminal.is_json else line)
     return 0

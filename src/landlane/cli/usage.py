@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.usage.model import Total, UsageEntry
 
 
@@ -14,7 +14,7 @@ _GROUPS = ("task", "lineage", "agent", "client", "model", "day")
 _MOST_BYTES = 256_000_000
 
 
-def show(desk: Desk, since: str, until: str, by: str) -> int:
+def show(call: CommandCall, since: str, until: str, by: str) -> int:
     """Show what was spent."""
     from landlane.errors import Malformed
     from landlane.usage.add import list_usage, totals_of
@@ -23,24 +23,24 @@ def show(desk: Desk, since: str, until: str, by: str) -> int:
 
     if by and by not in _GROUPS:
         raise Malformed(f"--by {by[:40]!r} is unknown", code="BAD_GROUP", hint=f"one of {', '.join(_GROUPS)}")
-    desk.show_life()
-    entries = list_usage(desk.house.context, _period(desk, since, until))
+    call.show_life()
+    entries = list_usage(call.repo, _period(call, since, until))
     totals = totals_of(entries)
     field = {"": "task", "day": "state"}.get(by, by)
     groups = add_up_by(entries, lambda one: str(getattr(one, field)))
     unnamed = "unattributed" if field in ("task", "lineage") else "unknown"
     named = {name or unnamed: total for name, total in sorted(groups.items(), key=lambda item: not item[0])}
     rows = [_total_row(name, total) for name, total in named.items()]
-    answer: dict[str, Any] = {"ok": True, **totals_json(totals), "budgets": _budgets_json(desk)}
+    answer: dict[str, Any] = {"ok": True, **totals_json(totals), "budgets": _budgets_json(call)}
     if by:
         answer["by"] = by
         answer["groups"] = {name: total_json(total) for name, total in named.items()}
     title = _counted(len(entries))
     columns = [by or "task", "cost", "bookings", "tokens in", "tokens out"]
-    text = desk.terminal.table(title, columns, rows)
+    text = call.terminal.table(title, columns, rows)
     if rows:
         text += f"\nin all: {total_words(totals.grand)}"
-    desk.terminal.answer(answer, "\n".join([text, *_budget_lines(desk)]))
+    call.terminal.answer(answer, "\n".join([text, *_budget_lines(call)]))
     return 0
 
 
@@ -62,7 +62,7 @@ def _total_row(name: str, total: Total) -> list[str]:
 
 
 def add(
-    desk: Desk,
+    call: CommandCall,
     task: str,
     key: str,
     cost: str,
@@ -84,9 +84,9 @@ def add(
 
     for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
         check_text(text, what, 400)
-    session = desk.session()
+    session = call.session()
     booked = book_exactly(
-        desk.house.context,
+        call.repo,
         key=key or f"hand/{new_uuid()}",
         task=task,
         attempt=read_tokens(attempt, "--attempt") or 0,
@@ -106,19 +106,19 @@ def add(
     if not booked.is_new:
         text = f"{entry.id} was booked before: {amount} to {entry.task or 'no task'}; nothing was changed"
         text += ", though it comes with another cost now" if booked.differs else ""
-    desk.terminal.answer(answer, text)
+    call.terminal.answer(answer, text)
     return 0
 
 
-def read_in(desk: Desk, file: str) -> int:
+def read_in(call: CommandCall, file: str) -> int:
     """Book the records of another tool."""
     from landlane.usage.import_records import import_usage
     from landlane.usage.model import total_words
     from landlane.usage.to_json import imported_json
 
-    text = _read_file(desk, file)
-    session = desk.session()
-    done = import_usage(desk.house.context, session, text)
+    text = _read_file(call, file)
+    session = call.session()
+    done = import_usage(call.repo, session, text)
     told = [f"booked {done.booked}: {total_words(done.total)}" if done.booked else "booked nothing new"]
     told += [f"{done.unattributed} of them belong to no task"] if done.unattributed else []
     told += [f"{done.known} were booked before"] if done.known else []
@@ -130,11 +130,11 @@ def read_in(desk: Desk, file: str) -> int:
     if done.strange:
         shown = ", ".join(done.strange[:5]) + (" …" if len(done.strange) > 5 else "")
         told.append(f"tasks that nobody knows here: {shown}")
-    desk.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(told))
+    call.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(told))
     return 0
 
 
-def _read_file(desk: Desk, file: str) -> str:
+def _read_file(call: CommandCall, file: str) -> str:
     import os
     import sys
 
@@ -144,7 +144,7 @@ def _read_file(desk: Desk, file: str) -> str:
         if file == "-":
             raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
         else:
-            with open(os.path.join(desk.cwd, file), "rb") as opened:
+            with open(os.path.join(call.cwd, file), "rb") as opened:
                 raw = opened.read(_MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
             raise Malformed(
@@ -163,24 +163,24 @@ def _read_file(desk: Desk, file: str) -> str:
         ) from error
 
 
-def list_all(desk: Desk, task: str, since: str, until: str) -> int:
+def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
     """Show the bookings."""
     from landlane.usage.add import list_usage
     from landlane.usage.model import add_up, total_words
     from landlane.usage.to_json import total_json, usage_json
 
-    desk.show_life()
-    found = list_usage(desk.house.context, _period(desk, since, until), task)
+    call.show_life()
+    found = list_usage(call.repo, _period(call, since, until), task)
     own = [one for one in found if not task or one.task == task]
     refer = [one for one in found if task and one.task != task]
     columns = ["id", "at", "task", "agent", "client", "model", "in", "out", "cost"]
     title = f"{_counted(len(own))}: {total_words(add_up(own))}" if own else _counted(0)
-    text = desk.terminal.table(title, columns, [_row(one) for one in own])
+    text = call.terminal.table(title, columns, [_row(one) for one in own])
     if refer:
         elsewhere = f"{len(refer)} booked elsewhere refer to {task}, and count there"
-        text += "\n" + desk.terminal.table(elsewhere, columns, [_row(one) for one in refer])
+        text += "\n" + call.terminal.table(elsewhere, columns, [_row(one) for one in refer])
     answer = {"ok": True, "usage": [usage_json(one) for one in own], "total": total_json(add_up(own))}
-    desk.terminal.answer(answer | {"elsewhere": [usage_json(one) for one in refer]}, text)
+    call.terminal.answer(answer | {"elsewhere": [usage_json(one) for one in refer]}, text)
     return 0
 
 
@@ -198,19 +198,19 @@ def _row(entry: UsageEntry) -> list[str]:
     return [*words, count(entry.input_tokens), count(entry.output_tokens), cost]
 
 
-def _period(desk: Desk, since: str, until: str) -> Any:
+def _period(call: CommandCall, since: str, until: str) -> Any:
     """What was asked for; everything when nothing was."""
     from landlane.stats.calculate import period_of
 
     if not since and not until:
         return None
-    return period_of(desk.house.context, since, until, default="all")
+    return period_of(call.repo, since, until, default="all")
 
 
-def _budgets_json(desk: Desk) -> dict[str, Any]:
+def _budgets_json(call: CommandCall) -> dict[str, Any]:
     from landlane.usage.to_json import dollars
 
-    settings = desk.house.context.settings
+    settings = call.repo.settings
     return {
         "task_usd": dollars(settings.budgets.task_micros),
         "run_usd": dollars(settings.budgets.run_micros),
@@ -218,15 +218,15 @@ def _budgets_json(desk: Desk) -> dict[str, Any]:
     }
 
 
-def _budget_lines(desk: Desk) -> list[str]:
+def _budget_lines(call: CommandCall) -> list[str]:
     """How much of the day's budget is used; the others belong to tasks and runs."""
     from landlane.usage.add import spent_today
     from landlane.usage.model import money_words, total_words
 
-    limit = desk.house.context.settings.budgets.day_micros
+    limit = call.repo.settings.budgets.day_micros
     if limit is None:
         return []
-    today = spent_today(desk.house.context)
+    today = spent_today(call.repo)
     is_over = today.cost_micros >= limit
     used = ", and used up: no attempt begins before midnight UTC" if is_over else ""
     return [f"today: {total_words(today)}; the budget of a day is {money_words(limit)}{used}"]

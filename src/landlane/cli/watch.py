@@ -6,10 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
 
 
-def watch(desk: Desk, once: bool, interval: str, past: bool) -> int:
+def watch(call: CommandCall, once: bool, interval: str, past: bool) -> int:
     """Look once or again and again."""
     from landlane.clock import parse_duration
     from landlane.errors import Malformed
@@ -18,44 +18,34 @@ def watch(desk: Desk, once: bool, interval: str, past: bool) -> int:
     if interval and interval_ms <= 0:
         raise Malformed("--interval must be above zero", code="BAD_DURATION", hint="--interval 30s")
     if past:
-        return _show_past(desk)
-    return _look_once(desk) if once else _go_on(desk, interval_ms)
+        return _show_past(call)
+    return _look_once(call) if once else _go_on(call, interval_ms)
 
 
-def _show_past(desk: Desk) -> int:
+def _show_past(call: CommandCall) -> int:
     from landlane.events.records import list_events
     from landlane.events.to_json import event_json, event_line
 
-    events = list_events(desk.house.context)
+    events = list_events(call.repo)
     lines = [event_line(event) for event in events]
     answer = {"ok": True, "events": [event_json(event) for event in events]}
-    desk.terminal.answer(answer, "\n".join(lines) or "nothing was seen yet")
+    call.terminal.answer(answer, "\n".join(lines) or "nothing was seen yet")
     return 0
 
 
-def _site(desk: Desk) -> Any:
-    """Where to look: without git, at what there is."""
-    house = desk.house
-    if house.checkout.common_dir:
-        return house.site()
-    from landlane.context import Site
-
-    return Site(context=house.context, here=house.checkout, home=house.checkout)
-
-
-def _settings(site: Any) -> Any:
+def _settings(repo: Any) -> Any:
     """Those of the main checkout: what an author writes into a workspace tells nobody anything."""
     from landlane.workspaces.committed_settings import of_main_checkout
 
-    return of_main_checkout(site)
+    return of_main_checkout(repo)
 
 
-def _look_once(desk: Desk) -> int:
+def _look_once(call: CommandCall) -> int:
     from landlane.events.to_json import event_json, event_line
     from landlane.events.watch import look
 
-    site = _site(desk)
-    found = look(site, _settings(site), _body_of(site))
+    repo = call.repo
+    found = look(repo, _settings(repo), _body_of(repo))
     answer = {
         "ok": True,
         "events": [event_json(event) for event in found.events],
@@ -63,16 +53,16 @@ def _look_once(desk: Desk) -> int:
         "unsent": [event_json(event) for event in found.unsent],
     }
     lines = [event_line(event) for event in found.events] or ["nothing new"]
-    desk.terminal.answer(answer, "\n".join([*lines, *_troubles(found)]))
+    call.terminal.answer(answer, "\n".join([*lines, *_troubles(found)]))
     return 0
 
 
-def _body_of(site: Any) -> Any:
+def _body_of(repo: Any) -> Any:
     import os
 
     from landlane.events.to_json import notice_json
 
-    name = os.path.basename(site.home.root)
+    name = os.path.basename(repo.home.root)
 
     def body_of(event: Any) -> dict[str, Any]:
         return notice_json(event, name)
@@ -90,7 +80,7 @@ def _troubles(found: Any) -> list[str]:
     ]
 
 
-def _go_on(desk: Desk, interval_ms: int) -> int:
+def _go_on(call: CommandCall, interval_ms: int) -> int:
     from landlane.cli.command import heed_signals
     from landlane.error_json import failed
     from landlane.events import watch as watching
@@ -98,30 +88,30 @@ def _go_on(desk: Desk, interval_ms: int) -> int:
     from landlane.settings.load import read_settings
 
     heed_signals()
-    house = desk.house
-    site = _site(desk)
+    repo = call.repo
+    repo = call.repo
 
     def show(found: Any) -> None:
         for event in found.events:
-            desk.terminal.line(_line(event_json(event)) if desk.terminal.is_json else event_line(event))
+            call.terminal.line(_line(event_json(event)) if call.terminal.is_json else event_line(event))
         for text in _troubles(found):
-            desk.terminal.note(text)
-        house.settle()
+            call.terminal.note(text)
+        repo.settle()
 
     told = ""
 
     def complain(error: Any) -> None:
         nonlocal told
         if error.message != told:  # once, and not at every look
-            if desk.terminal.is_json:
-                desk.terminal.line(_line(failed(error.code, error.message, error.hint)))
-            desk.terminal.note(f"{error.message} [{error.code}]; it goes on")
+            if call.terminal.is_json:
+                call.terminal.line(_line(failed(error.code, error.message, error.hint)))
+            call.terminal.note(f"{error.message} [{error.code}]; it goes on")
         told = error.message
 
-    desk.terminal.note(f"watching {site.home.root}; Ctrl-C ends it")
+    call.terminal.note(f"watching {repo.home.root}; Ctrl-C ends it")
     try:
         watching.watch(
-            site, lambda: read_settings(site.home.root), interval_ms, _body_of(site), show, complain
+            repo, lambda: read_settings(repo.home.root), interval_ms, _body_of(repo), show, complain
         )
     except KeyboardInterrupt:
         return 0

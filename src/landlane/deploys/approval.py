@@ -18,30 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
-def is_deploy_approved(site: Site, about: Mapping[str, Any]) -> bool:
+def is_deploy_approved(repo: Repository, about: Mapping[str, Any]) -> bool:
     """Whether a person's last word on this commit, command and target was a yes."""
-    return site.context.store.view(lambda reading: gates.find_approval(reading, DEPLOY, about)) is not None
+    return repo.store.view(lambda snapshot: gates.find_approval(snapshot, DEPLOY, about)) is not None
 
 
-def ask_for_deploy(site: Site, session: Session, about: Mapping[str, Any]) -> LandlaneError:
+def ask_for_deploy(repo: Repository, session: Session, about: Mapping[str, Any]) -> LandlaneError:
     """Ask a person for a deploy; tells what to say to whoever wanted it.
 
     Its only task in hand rests meanwhile; whoever has none, or several, just has to come again.
     """
     why = f"deploy {about['commit'][:12]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
-    context = site.context
-    owned = context.store.view(lambda reading: tasks_of(reading, session.id))
+    owned = repo.store.view(lambda snapshot: tasks_of(snapshot, session.id))
     tasks = [task for task in owned if task.state in AT_WORK]
-    found = evidence_for(site, tasks[0] if len(tasks) == 1 else None, about["commit"])
-    risk = estimate_risk(site, DEPLOY, found, has_checks=None)
+    found = evidence_for(repo, tasks[0] if len(tasks) == 1 else None, about["commit"])
+    risk = estimate_risk(repo, DEPLOY, found, has_checks=None)
     if len(tasks) == 1:
-        gate = gates.ask(context, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
+        gate = gates.ask(repo, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
     else:
-        gate = gates.ask_freely(context, session, DEPLOY, why, about, risk=risk, evidence=found)
+        gate = gates.ask_freely(repo, session, DEPLOY, why, about, risk=risk, evidence=found)
     if gate.state == WAITING:
         return WaitsForPerson(
             f"{gate.id} waits for a person: {why}",

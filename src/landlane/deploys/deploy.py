@@ -36,9 +36,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.deploys.model import Deploy, DeployTarget
     from landlane.platform.process_identity import Process
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.settings.model import Settings
@@ -53,7 +53,7 @@ _CANNOT_START = 126
 
 
 def deploy(
-    site: Site, session: Session, name: str, command: Sequence[str], *, wait_ms: int, out: int, err: int
+    repo: Repository, session: Session, name: str, command: Sequence[str], *, wait_ms: int, out: int, err: int
 ) -> Deploy:
     """Deploy to a target, alone, unless it would ship something old; tells a deploy that is live or failed.
 
@@ -68,30 +68,30 @@ def deploy(
         Stale: the checkout is behind, older than what is live, or the lease was lost.
         LandlaneError: the checkout cannot be compared, or holds what is in no commit.
     """
-    check_verb(site.context, session, "deploy", guard="deploy", settings=of_main_checkout(site))
-    target = deploy_target(name, site.settings.deploy)
-    check_command(command, site.here.root)
+    check_verb(repo, session, "deploy", guard="deploy", settings=of_main_checkout(repo))
+    target = deploy_target(name, repo.settings.deploy)
+    check_command(command, repo.checkout.root)
     if os.environ.get(TARGET_VARIABLE) == name:
         raise Held(
             f"this runs within a deploy to {name}, which would wait for itself",
             code="DEPLOY_NESTED",
             hint="deploy once, from outside",
         )
-    hold = _Hold(site, session, target, wait_ms)
+    hold = _Hold(repo, session, target, wait_ms)
     unapproved: dict[str, str] = {}
     try:
-        for left, child in deploys.left_at(site.context, target.name):
-            site.tell(f"{left.id} of {left.agent} was never ended; it counts as failed")
-            _end_orphan(site, child)
-        deploys.settle_left(site.context, session, target, hold.lease)
+        for left, child in deploys.left_at(repo, target.name):
+            repo.report(f"{left.id} of {left.agent} was never ended; it counts as failed")
+            _end_orphan(repo, child)
+        deploys.settle_left(repo, session, target, hold.lease)
         hold.take_claim()
-        return _deploy_alone(site, hold, command, out, err)
+        return _deploy_alone(repo, hold, command, out, err)
     except _Unapproved as wish:
         unapproved = wish.about
     finally:
-        deploys.let_go(site.context, session, target, hold.lease)
+        deploys.let_go(repo, session, target, hold.lease)
     # Only now: whoever waits for a person must not keep all others off the target.
-    raise ask_for_deploy(site, session, unapproved)
+    raise ask_for_deploy(repo, session, unapproved)
 
 
 class _Unapproved(Exception):
@@ -107,20 +107,20 @@ class _Hold:
 
     lease: RunnerLease
 
-    def __init__(self, site: Site, session: Session, target: DeployTarget, wait_ms: int) -> None:
-        self.site = site
+    def __init__(self, repo: Repository, session: Session, target: DeployTarget, wait_ms: int) -> None:
+        self.repo = repo
         self.session = session
         self.target = target
         self._wait_ms = wait_ms
         self._begun_at = time.monotonic()
         outcome = wait_for_runner(
-            site.context,
+            repo,
             session,
             target.lease,
             _LEASE_MS,
             wait_ms,
-            on_wait=lambda busy: site.tell(f"waiting for {busy.agent}, who deploys to {target.name} …"),
-            on_tick=lambda: leases.stay_alive(site.context, session),
+            on_wait=lambda busy: repo.report(f"waiting for {busy.agent}, who deploys to {target.name} …"),
+            on_tick=lambda: leases.stay_alive(repo, session),
         )
         if isinstance(outcome, RunnerBusy):
             raise _busy(target, outcome, has_waited=wait_ms > 0)
@@ -133,8 +133,8 @@ class _Hold:
             Stale: somebody took over; going on would be a second deploy at the same time.
         """
         try:
-            self.lease = renew_runner(self.site.context, self.lease)
-            leases.stay_alive(self.site.context, self.session)
+            self.lease = renew_runner(self.repo, self.lease)
+            leases.stay_alive(self.repo, self.session)
         except StoreError:
             return  # a store that is away for a moment is no reason to stop half way; the end is checked
 
@@ -148,7 +148,7 @@ class _Hold:
         while True:
             left = self._wait_ms - int((time.monotonic() - self._begun_at) * 1000)
             outcome = deploys.take_claim(
-                self.site.context, self.session, self.target, max(min(left, _SLICE_MS), 0), self._on_wait
+                self.repo, self.session, self.target, max(min(left, _SLICE_MS), 0), self._on_wait
             )
             if not isinstance(outcome, Refused):
                 return
@@ -158,7 +158,7 @@ class _Hold:
 
     def _on_wait(self, refused: Refused) -> None:
         first = refused.refused[0]
-        self.site.tell(f"waiting for {first.holder}, who holds {first.held} …")
+        self.repo.report(f"waiting for {first.holder}, who holds {first.held} …")
 
 
 def _busy(target: DeployTarget, busy: RunnerBusy, *, has_waited: bool) -> LandlaneError:
@@ -191,11 +191,11 @@ def _kept_off(target: DeployTarget, refused: Refused, *, has_waited: bool) -> La
     return Held(message, code="CLAIM_HELD", hint="ask them, or stand in line with --wait 30m", **facts)
 
 
-def _end_orphan(site: Site, child: Process | None) -> None:
+def _end_orphan(repo: Repository, child: Process | None) -> None:
     """End what a killed deploy left running: two at once are what a lease is there to prevent."""
     if child is None:
         return
-    processes = site.context.processes
+    processes = repo.processes
     here = processes.current()
     if (child.boot_id, child.namespace) != (here.boot_id, here.namespace):
         return
@@ -217,16 +217,16 @@ def _signal_group(pid: int, number: int) -> None:
 # ------------------------------------------------------------------------------------------ judging
 
 
-def _judge(site: Site, settings: Settings, target: DeployTarget) -> str:
+def _judge(repo: Repository, settings: Settings, target: DeployTarget) -> str:
     """The commit that may be deployed now."""
     if target.branch:
         settings = replace(settings, landing=replace(settings.landing, target=target.branch))
-    branch = find_target(site.home, settings)
-    position = find_position(site, branch, is_remote_only=True)
+    branch = find_target(repo.home, settings)
+    position = find_position(repo, branch, is_remote_only=True)
     if position.trouble:
         raise offline(position, "nothing is deployed that cannot be compared: mend the connection first")
     if position.behind and not position.ahead:
-        raise behind_error(site, position, "`landlane sync --update merge`, then deploy")
+        raise behind_error(repo, position, "`landlane sync --update merge`, then deploy")
     if position.ahead:
         raise LandlaneError(
             f"{position.branch or position.head[:12]} has {position.ahead} "
@@ -237,21 +237,21 @@ def _judge(site: Site, settings: Settings, target: DeployTarget) -> str:
             ahead=position.ahead,
             head=position.head,
             tip=position.tip,
-            commits=commits_in(site.here, f"{position.tip}..{position.head}"),
+            commits=commits_in(repo.checkout, f"{position.tip}..{position.head}"),
         )
-    is_inside = deploys.inside(site.context, target.paths)
-    if dirty := [path for path in changes_in(site.here, with_untracked=True) if is_inside(path)]:
+    is_inside = deploys.inside(repo, target.paths)
+    if dirty := [path for path in changes_in(repo.checkout, with_untracked=True) if is_inside(path)]:
         raise dirty_error(dirty, "commit and land it, or put it aside: `landlane stash save`")
-    deploys.check_landed(site.context, target, position.target)
-    _check_not_older(site, target, position.head)
+    deploys.check_landed(repo, target, position.target)
+    _check_not_older(repo, target, position.head)
     return position.head
 
 
-def _check_not_older(site: Site, target: DeployTarget, head: str) -> None:
-    live = deploys.live_at(site.context, target.name)
+def _check_not_older(repo: Repository, target: DeployTarget, head: str) -> None:
+    live = deploys.live_at(repo, target.name)
     if live is None or live.commit == head:
         return
-    if not run_in(site.here, "merge-base", "--is-ancestor", live.commit, head).exit_code:
+    if not run_in(repo.checkout, "merge-base", "--is-ancestor", live.commit, head).exit_code:
         return
     raise Stale(
         f"{head[:12]} does not contain {live.commit[:12]}, which {live.agent} made live at {target.name}",
@@ -263,37 +263,33 @@ def _check_not_older(site: Site, target: DeployTarget, head: str) -> None:
     )
 
 
-def _has_gate_elsewhere(site: Site, name: str, commit: str) -> bool:
+def _has_gate_elsewhere(repo: Repository, name: str, commit: str) -> bool:
     """Whether the main checkout or the commit itself asks for a person: editing a copy opens no gate."""
-    known = (of_main_checkout(site), committed_at(site.here, commit))
+    known = (of_main_checkout(repo), committed_at(repo.checkout, commit))
     return any(deploy_target(name, one.deploy).has_gate for one in known if one is not None)
 
 
 # ------------------------------------------------------------------------------------------ carrying out
 
 
-def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err: int) -> Deploy:
+def _deploy_alone(repo: Repository, hold: _Hold, command: Sequence[str], out: int, err: int) -> Deploy:
     # Read again: what was waited for may have changed what the settings say.
-    settings = read_settings(site.here.root)
+    settings = read_settings(repo.checkout.root)
     hold.target = deploy_target(hold.target.name, settings.deploy)
-    with Watched(
-        context=site.context, session=hold.session, rule=SYNC_FIRST, guard="deploy", codes=SYNC_CODES
-    ):
-        commit = _judge(site, settings, hold.target)
+    with Watched(repo=repo, session=hold.session, rule=SYNC_FIRST, guard="deploy", codes=SYNC_CODES):
+        commit = _judge(repo, settings, hold.target)
     # What is no text shows as question marks: every store can hold those.
     shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
-    if hold.target.has_gate or _has_gate_elsewhere(site, hold.target.name, commit):
+    if hold.target.has_gate or _has_gate_elsewhere(repo, hold.target.name, commit):
         about = {"target": hold.target.name, "commit": commit, "command": shown}
-        if not is_deploy_approved(site, about):
+        if not is_deploy_approved(repo, about):
             raise _Unapproved(about)
-    begun = deploys.begin_deploy(site.context, hold.session, hold.lease, hold.target.name, commit, shown)
+    begun = deploys.begin_deploy(repo, hold.session, hold.lease, hold.target.name, commit, shown)
     exit_code: int | None = None
 
     def fail(*, code: str, reason: str, output: str = "") -> Deploy:
         tail = output.replace("\0", "\ufffd")[-LONGEST_OUTPUT:]
-        return deploys.end_failed(
-            site.context, hold.session, begun, code, reason, exit=exit_code, output=tail
-        )
+        return deploys.end_failed(repo, hold.session, begun, code, reason, exit=exit_code, output=tail)
 
     try:
         ended = _run(hold, begun, command, out, err)
@@ -301,12 +297,12 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
         if exit_code:
             reason = f"the command ended with {exit_code}"
             return fail(code="DEPLOY_FAILED", reason=reason, output=ended.stdout)
-        if moved := _what_moved(site, hold.target, commit):
+        if moved := _what_moved(repo, hold.target, commit):
             return fail(code="MOVED_MEANWHILE", reason=moved, output=ended.stdout)
         if trouble := _verify(hold, begun):
             return fail(code="VERIFY_FAILED", reason=trouble[0], output=trouble[1])
         is_verified = bool(hold.target.verify)
-        return deploys.end_live(site.context, hold.session, hold.lease, begun, is_verified=is_verified)
+        return deploys.end_live(repo, hold.session, hold.lease, begun, is_verified=is_verified)
     except Stale as error:
         fail(code=error.code, reason=error.message)
         raise
@@ -317,7 +313,7 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
 
 def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int) -> ChildResult:
     """Run the command with all its children, none of which outlives it."""
-    processes, group = hold.site.context.processes, 0
+    processes, group = hold.repo.processes, 0
     child: Process | None = None
 
     def on_start(pid: int) -> None:
@@ -327,7 +323,7 @@ def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int)
             child = processes.identify(pid)
         except Malformed:
             return  # it has ended already, or this system does not tell
-        deploys.note_child(hold.site.context, begun, child)
+        deploys.note_child(hold.repo, begun, child)
 
     def on_tick() -> None:
         hold.tick()
@@ -338,7 +334,7 @@ def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int)
     # The shell only hands over: `env` alone would take a program with an equals sign for a variable.
     variables = (f"{TARGET_VARIABLE}={begun.target}", f"{COMMIT_VARIABLE}={begun.commit}")
     words = ("env", *variables, "/bin/sh", "-c", 'exec "$0" "$@"', *command)
-    root = hold.site.here.root
+    root = hold.repo.checkout.root
     try:
         return run_passthrough(words, cwd=root, out=out, err=err, on_start=on_start, on_tick=on_tick)
     except OSError as error:
@@ -348,13 +344,13 @@ def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int)
             _signal_group(group, signal.SIGKILL)
 
 
-def _what_moved(site: Site, target: DeployTarget, commit: str) -> str:
+def _what_moved(repo: Repository, target: DeployTarget, commit: str) -> str:
     """What is no longer as it was judged; new files do not count: a build leaves them behind."""
-    head = try_git_output(site.here, "rev-parse", "HEAD")
+    head = try_git_output(repo.checkout, "rev-parse", "HEAD")
     if head != commit:
         return f"HEAD moved from {commit[:12]} to {head[:12]} while the command ran"
-    is_inside = deploys.inside(site.context, target.paths)
-    changed = [path for path in changes_in(site.here, with_untracked=False) if is_inside(path)]
+    is_inside = deploys.inside(repo, target.paths)
+    changed = [path for path in changes_in(repo.checkout, with_untracked=False) if is_inside(path)]
     return f"{changed[0]} changed while the command ran" if changed else ""
 
 
@@ -363,11 +359,11 @@ def _verify(hold: _Hold, begun: Deploy) -> tuple[str, str] | None:
     target = hold.target
     if not target.verify:
         return None
-    site = hold.site
-    deploys.note_verifying(site.context, hold.session, hold.lease, begun)
-    site.tell(f"verifying: {target.verify}")
+    repo = hold.repo
+    deploys.note_verifying(repo, hold.session, hold.lease, begun)
+    repo.report(f"verifying: {target.verify}")
     variables = {TARGET_VARIABLE: begun.target, COMMIT_VARIABLE: begun.commit}
-    checked = run_shell(target.verify, site.here.root, target.limit_ms / 1000, hold.tick, variables)
+    checked = run_shell(target.verify, repo.checkout.root, target.limit_ms / 1000, hold.tick, variables)
     if checked.is_late:
         return f"verify took longer than {target.limit_ms // 1000} s", checked.output
     if checked.exit_code:

@@ -28,12 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.deploys.model import DeployTarget
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 
 _NOUN = "deploy"
@@ -46,18 +46,18 @@ def deploy_from(document: records.Document) -> Deploy:
     return Deploy(**{key: item for key, item in document.items() if key != _CHILD})
 
 
-def list_deploys(context: Context, target: str = "") -> list[Deploy]:
+def list_deploys(repo: Repository, target: str = "") -> list[Deploy]:
     """All deploys, or those to one target, in the order in which they began."""
 
-    def look(reading: Reading) -> list[records.Document]:
-        return records.by_key(reading, _NOUN, target) if target else records.all_of(reading, _NOUN)
+    def look(snapshot: Snapshot) -> list[records.Document]:
+        return records.by_key(snapshot, _NOUN, target) if target else records.all_of(snapshot, _NOUN)
 
-    return [deploy_from(document) for document in context.store.view(look)]
+    return [deploy_from(document) for document in repo.store.view(look)]
 
 
-def live_at(context: Context, target: str) -> Deploy | None:
+def live_at(repo: Repository, target: str) -> Deploy | None:
     """What is live at a target, as far as is known."""
-    found = [deploy for deploy in list_deploys(context, target) if deploy.state == LIVE]
+    found = [deploy for deploy in list_deploys(repo, target) if deploy.state == LIVE]
     return found[-1] if found else None
 
 
@@ -65,26 +65,26 @@ def live_at(context: Context, target: str) -> Deploy | None:
 
 
 def take_claim(
-    context: Context, session: Session, target: DeployTarget, wait_ms: int, on_wait: Callable[[Refused], None]
+    repo: Repository, session: Session, target: DeployTarget, wait_ms: int, on_wait: Callable[[Refused], None]
 ) -> Taken | Refused:
     """Take the claim that shows who deploys to a target; somebody may hold it to keep all others off."""
-    patterns, ttl_ms = (_pattern(context, target),), context.settings.claims.ttl_ms
+    patterns, ttl_ms = (_pattern(repo, target),), repo.settings.claims.ttl_ms
     request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=ttl_ms, note=_NOTE)
-    return take_or_wait(context, session, request, wait_ms, on_wait)
+    return take_or_wait(repo, session, request, wait_ms, on_wait)
 
 
-def let_go(context: Context, session: Session, target: DeployTarget, lease: RunnerLease) -> None:
+def let_go(repo: Repository, session: Session, target: DeployTarget, lease: RunnerLease) -> None:
     """Give the lease back, and the claim with it unless it was taken by hand before."""
-    pattern = _pattern(context, target)
+    pattern = _pattern(repo, target)
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         if end_runner_in(tx, lease):
             _drop_claims(tx, pattern, lambda holder: holder == session.id)
 
-    context.change(work, areas={**areas_of((pattern,)), f"//runner:{lease.name}": True})
+    repo.change(work, areas={**areas_of((pattern,)), f"//runner:{lease.name}": True})
 
 
-def _drop_claims(tx: Change, pattern: Pattern, is_meant: Callable[[str], bool]) -> None:
+def _drop_claims(tx: Transaction, pattern: Pattern, is_meant: Callable[[str], bool]) -> None:
     for claim in claims_near(tx, pattern.alternatives, ""):
         if claim.pattern == pattern.text and claim.note == _NOTE and is_meant(claim.session):
             tx.run("lapsed_drop", agent=claim.agent, pattern=claim.pattern)
@@ -92,13 +92,13 @@ def _drop_claims(tx: Change, pattern: Pattern, is_meant: Callable[[str], bool]) 
             tx.frees = True
 
 
-def _pattern(context: Context, target: DeployTarget) -> Pattern:
-    return context.repository.pattern_of(target.lease, "glob")
+def _pattern(repo: Repository, target: DeployTarget) -> Pattern:
+    return repo.git.pattern_of(target.lease, "glob")
 
 
-def left_at(context: Context, target: str) -> list[tuple[Deploy, Process | None]]:
+def left_at(repo: Repository, target: str) -> list[tuple[Deploy, Process | None]]:
     """What others left under way, as whoever holds the lease sees it; each with its command's process."""
-    found = context.store.view(lambda reading: records.by_key(reading, _NOUN, target))
+    found = repo.store.view(lambda snapshot: records.by_key(snapshot, _NOUN, target))
     return [
         (deploy_from(document), Process(**document[_CHILD]) if _CHILD in document else None)
         for document in found
@@ -106,43 +106,43 @@ def left_at(context: Context, target: str) -> list[tuple[Deploy, Process | None]
     ]
 
 
-def settle_left(context: Context, session: Session, target: DeployTarget, lease: RunnerLease) -> None:
+def settle_left(repo: Repository, session: Session, target: DeployTarget, lease: RunnerLease) -> None:
     """Record as failed what those left behind who did not end it themselves, and drop their claims.
 
     Raises:
         Stale: somebody took the lease over.
     """
-    pattern = _pattern(context, target)
+    pattern = _pattern(repo, target)
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         check_runner(tx, lease)
         _drop_claims(tx, pattern, lambda holder: holder != session.id)
-        ended: dict[str, object] = {"state": FAILED, "ended_at": context.store.wall_of(tx.now)}
+        ended: dict[str, object] = {"state": FAILED, "ended_at": repo.store.wall_of(tx.now)}
         ended |= {"code": "DEPLOY_CRASHED", "reason": "its process ended, or fell silent, before it was done"}
         for document in records.by_key(tx, _NOUN, target.name):
             if document["state"] in UNDER_WAY:
                 failed = {key: item for key, item in document.items() if key != _CHILD}
                 records.put(tx, _NOUN, failed | ended, "failed", session)
 
-    context.change(work, areas={**areas_of((pattern,)), f"//runner:{lease.name}": True})
+    repo.change(work, areas={**areas_of((pattern,)), f"//runner:{lease.name}": True})
 
 
 # ------------------------------------------------------------------------------------------ judging
 
 
-def inside(context: Context, paths: Sequence[str]) -> Callable[[str], bool]:
+def inside(repo: Repository, paths: Sequence[str]) -> Callable[[str], bool]:
     """Tells of a path whether it belongs to these patterns; without any, every path does.
 
     Raises:
         PatternError: one of the patterns in the settings makes no sense.
     """
-    known = [branch for text in paths for branch in context.repository.pattern_of(text, "glob").alternatives]
+    known = [branch for text in paths for branch in repo.git.pattern_of(text, "glob").alternatives]
 
     def is_inside(path: str) -> bool:
         if not known:
             return True
         try:
-            wanted = context.repository.pattern_of(path, "literal").alternatives
+            wanted = repo.git.pattern_of(path, "literal").alternatives
         except PatternError:
             return True  # a name that no pattern can mean: better to look at it than to pass it over
         return all(any(covers_alternative(one, branch) for one in known) for branch in wanted)
@@ -150,14 +150,14 @@ def inside(context: Context, paths: Sequence[str]) -> Callable[[str], bool]:
     return is_inside
 
 
-def check_landed(context: Context, target: DeployTarget, branch: str) -> None:
+def check_landed(repo: Repository, target: DeployTarget, branch: str) -> None:
     """Refuse while something is on its way to the branch that belongs to the target.
 
     Raises:
         Held: an entry of the landing queue touches its paths.
     """
-    is_inside = inside(context, target.paths)
-    entries = context.store.view(lambda reading: records.all_of(reading, "landing", UNLANDED))
+    is_inside = inside(repo, target.paths)
+    entries = repo.store.view(lambda snapshot: records.all_of(snapshot, "landing", UNLANDED))
     for entry in entries:
         if entry.get("target") not in (None, "", branch):
             continue
@@ -180,7 +180,7 @@ def check_landed(context: Context, target: DeployTarget, branch: str) -> None:
 
 
 def begin_deploy(
-    context: Context, session: Session, lease: RunnerLease, target: str, commit: str, command: str
+    repo: Repository, session: Session, lease: RunnerLease, target: str, commit: str, command: str
 ) -> Deploy:
     """Enter a deploy that is about to run.
 
@@ -188,7 +188,7 @@ def begin_deploy(
         Stale: somebody took the lease over, or the session is over.
     """
 
-    def work(tx: Change) -> Deploy:
+    def work(tx: Transaction) -> Deploy:
         check_runner(tx, lease)
         living(tx, session)
         tasks = tasks_of(tx, session.id)
@@ -201,43 +201,43 @@ def begin_deploy(
             session=session.id,
             task=tasks[0].id if len(tasks) == 1 else "",
             command=command,
-            began_at=context.store.wall_of(tx.now),
+            began_at=repo.store.wall_of(tx.now),
         )
         records.put(tx, _NOUN, as_dict(made), "began", session)
         return made
 
-    return context.change(work, areas=_areas(lease))
+    return repo.change(work, areas=_areas(lease))
 
 
-def note_child(context: Context, deploy: Deploy, child: Process) -> None:
+def note_child(repo: Repository, deploy: Deploy, child: Process) -> None:
     """Remember the process of the command, for whoever finds that ours is gone."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         document = records.lock(tx, _NOUN, deploy.id)
         if document is not None and document["state"] in UNDER_WAY:
             records.put_quietly(tx, _NOUN, {**document, _CHILD: as_dict(child)})
 
-    context.change(work)
+    repo.change(work)
 
 
-def note_verifying(context: Context, session: Session, lease: RunnerLease, deploy: Deploy) -> Deploy:
+def note_verifying(repo: Repository, session: Session, lease: RunnerLease, deploy: Deploy) -> Deploy:
     """The command has ended well; whether it did what it should is being seen.
 
     Raises:
         Stale: somebody took the lease over.
     """
 
-    def work(tx: Change) -> Deploy:
+    def work(tx: Transaction) -> Deploy:
         check_runner(tx, lease)
         found = replace(deploy, state=VERIFYING, exit=0)
         records.put(tx, _NOUN, as_dict(found), "verifying", session)
         return found
 
-    return context.change(work, areas=_areas(lease))
+    return repo.change(work, areas=_areas(lease))
 
 
 def end_live(
-    context: Context, session: Session, lease: RunnerLease, deploy: Deploy, *, is_verified: bool
+    repo: Repository, session: Session, lease: RunnerLease, deploy: Deploy, *, is_verified: bool
 ) -> Deploy:
     """It is live; what was live before is not any more.
 
@@ -245,22 +245,22 @@ def end_live(
         Stale: somebody took the lease over, so that nobody knows what is live.
     """
 
-    def work(tx: Change) -> Deploy:
+    def work(tx: Transaction) -> Deploy:
         check_runner(tx, lease)
         for document in records.by_key(tx, _NOUN, deploy.target):
             if document["state"] == LIVE:
                 former = {**document, "state": SUPERSEDED, "reason": f"superseded by {deploy.id}"}
                 records.put(tx, _NOUN, former, "superseded", session)
-        ended_at = context.store.wall_of(tx.now)
+        ended_at = repo.store.wall_of(tx.now)
         found = replace(deploy, state=LIVE, ended_at=ended_at, exit=0, verified=is_verified)
         records.put(tx, _NOUN, as_dict(found), "live", session)
         return found
 
-    return context.change(work, areas=_areas(lease))
+    return repo.change(work, areas=_areas(lease))
 
 
 def end_failed(
-    context: Context,
+    repo: Repository,
     session: Session,
     deploy: Deploy,
     code: str,
@@ -271,9 +271,9 @@ def end_failed(
 ) -> Deploy:
     """It is not live; whoever took the lease over may have said so before."""
 
-    def work(tx: Change) -> Deploy:
+    def work(tx: Transaction) -> Deploy:
         document = records.lock(tx, _NOUN, deploy.id)
-        ended_at = context.store.wall_of(tx.now)
+        ended_at = repo.store.wall_of(tx.now)
         found = replace(
             deploy, state=FAILED, ended_at=ended_at, exit=exit, code=code, reason=reason, output=output
         )
@@ -281,7 +281,7 @@ def end_failed(
             records.put(tx, _NOUN, as_dict(found), "failed", session)
         return found
 
-    return context.change(work, areas={"": False})
+    return repo.change(work, areas={"": False})
 
 
 def _areas(lease: RunnerLease) -> dict[str, bool]:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.target import TargetBranch
+    from landlane.repository import Repository
 
 MOST_SHOWN = 20  # commits and paths that an answer names; the counts tell the rest
 _FIELDS = "%H%x1f%s%x1f%(trailers:key=Landlane-Agent,valueonly,separator=%x2C )%x1e"
@@ -42,7 +42,7 @@ class Position:
 
 
 def find_position(
-    site: Site, target: TargetBranch, *, is_remote_only: bool = False, is_fetched: bool = False
+    repo: Repository, target: TargetBranch, *, is_remote_only: bool = False, is_fetched: bool = False
 ) -> Position:
     """Fetch the target unless that was just done, and tell where the checkout stands beside it.
 
@@ -52,7 +52,7 @@ def find_position(
     Raises:
         RepositoryError: there is no commit to compare.
     """
-    here, home = site.here, site.home
+    here, home = repo.checkout, repo.home
     try:
         trouble = "" if is_fetched else fetch_target(home, target)
     except RepositoryError as error:  # a remote that does not answer within the time is out of reach, too
@@ -69,7 +69,7 @@ def find_position(
             code="OFFLINE" if trouble else "NO_COMMIT",
             hint="mend the connection, then try again" if trouble else "make a first commit there",
         )
-    _bring_here(site, target, tip)
+    _bring_here(repo, target, tip)
     counts = git_output(here, "rev-list", "--left-right", "--count", f"{tip}...{head}").split()
     return Position(
         branch=branch,
@@ -85,17 +85,17 @@ def find_position(
     )
 
 
-def _bring_here(site: Site, target: TargetBranch, tip: str) -> None:
+def _bring_here(repo: Repository, target: TargetBranch, tip: str) -> None:
     """Let a clone have what its home has; a worktree has it already."""
-    if not site.here.home:
+    if not repo.checkout.home:
         return
     known = f"refs/remotes/home/{target.branch}"
-    if resolve_revision(site.here, known) == tip:
+    if resolve_revision(repo.checkout, known) == tip:
         return
-    is_here = resolve_revision(site.home, target.ref) == tip
+    is_here = resolve_revision(repo.home, target.ref) == tip
     words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     source = target.ref if is_here else target.remote_ref
-    git_output(site.here, "-c", "gc.auto=0", *words, "--", site.home.common_dir, f"+{source}:{known}")
+    git_output(repo.checkout, "-c", "gc.auto=0", *words, "--", repo.home.common_dir, f"+{source}:{known}")
 
 
 def changes_in(here: Checkout, *, with_untracked: bool) -> list[str]:
@@ -118,13 +118,13 @@ def commits_in(here: Checkout, span: str, *paths: str) -> list[dict[str, str]]:
     return found
 
 
-def sync(site: Site) -> Position:
+def sync(repo: Repository) -> Position:
     """Fetch, and tell where the checkout stands.
 
     Raises:
         RepositoryError: the target cannot be fetched; what is known of it from before is among the facts.
     """
-    position = find_position(site, find_target(site.home, site.settings))
+    position = find_position(repo, find_target(repo.home, repo.settings))
     if position.trouble:
         raise offline(position, "what is told was fetched before; mend the connection, then sync again")
     return position
@@ -140,7 +140,7 @@ def offline(position: Position, hint: str) -> RepositoryError:
     )
 
 
-def behind_error(site: Site, position: Position, hint: str) -> Stale:
+def behind_error(repo: Repository, position: Position, hint: str) -> Stale:
     """The checkout lacks commits of the target; with which."""
     commits = "commit" if position.behind == 1 else "commits"
     return Stale(
@@ -148,7 +148,7 @@ def behind_error(site: Site, position: Position, hint: str) -> Stale:
         code="BEHIND",
         hint=hint,
         **position_facts(position),
-        commits=commits_in(site.here, f"{position.head}..{position.tip}"),
+        commits=commits_in(repo.checkout, f"{position.head}..{position.tip}"),
     )
 
 

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.run import GitResult
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
     Tick = Callable[[], None]
 
@@ -73,7 +73,7 @@ class Update:
 
 
 def update(
-    site: Site, session: Session, how: str, *, is_checked: bool = True, on_tick: Tick = lambda: None
+    repo: Repository, session: Session, how: str, *, is_checked: bool = True, on_tick: Tick = lambda: None
 ) -> Update:
     """Bring the checkout up to date by `merge` or `rebase`, and run its checks again.
 
@@ -85,19 +85,19 @@ def update(
     """
     if how not in (MERGE, REBASE):
         raise Malformed(f"{how[:40]!r} is no way to update", code="BAD_UPDATE", hint="use merge or rebase")
-    before = sync(site)
-    _check_updatable(site, before)
+    before = sync(repo)
+    _check_updatable(repo, before)
     if not before.behind:
         return Update(how=how, before=before.head, position=before)
-    with git_lock(site.common_dir, f"sync {before.branch}", on_wait=site.tell):
+    with git_lock(repo.common_dir, f"sync {before.branch}", on_wait=repo.report):
         # What was found before the lock may have changed while we waited for it.
-        if _standing(site.here) != (before.branch, before.head):
+        if _standing(repo.checkout) != (before.branch, before.head):
             raise _moved(before)
-        _check_updatable(site, before)
-        _bring_in(site, before, how)
-    after = find_position(site, find_target(site.home, site.settings), is_fetched=True)
-    _note_base(site, session, before.tip)
-    checks = run_checks(site, before.branch, on_tick) if is_checked else ()
+        _check_updatable(repo, before)
+        _bring_in(repo, before, how)
+    after = find_position(repo, find_target(repo.home, repo.settings), is_fetched=True)
+    _note_base(repo, session, before.tip)
+    checks = run_checks(repo, before.branch, on_tick) if is_checked else ()
     return Update(how=how, before=before.head, position=after, checks=checks)
 
 
@@ -115,9 +115,9 @@ def _moved(before: Position) -> Stale:
     )
 
 
-def _check_updatable(site: Site, position: Position) -> None:
+def _check_updatable(repo: Repository, position: Position) -> None:
     for name in _UNFINISHED:
-        if os.path.exists(os.path.join(site.here.git_dir, name)):
+        if os.path.exists(os.path.join(repo.checkout.git_dir, name)):
             verb = {"M": "merge", "C": "cherry-pick", "R": "revert", "r": "rebase"}[name[0]]
             raise LandlaneError(
                 f"a {verb} is unfinished here",
@@ -130,7 +130,7 @@ def _check_updatable(site: Site, position: Position) -> None:
             code="NO_BRANCH_HERE",
             hint="git switch BRANCH first",
         )
-    if changed := changes_in(site.here, with_untracked=False):
+    if changed := changes_in(repo.checkout, with_untracked=False):
         raise dirty_error(changed, "commit it with `landlane commit`, or put it aside: `landlane stash save`")
     if position.behind and position.branch == position.target and position.ahead:
         raise NotAllowed(
@@ -141,11 +141,11 @@ def _check_updatable(site: Site, position: Position) -> None:
         )
 
 
-def _bring_in(site: Site, before: Position, how: str) -> None:
+def _bring_in(repo: Repository, before: Position, how: str) -> None:
     """Merge or rebase; whatever stops it half way, the tree is as it was."""
-    here = site.here
+    here = repo.checkout
     _check_not_in_the_way(here, before)
-    joined = _merge_files_by_kind(site, before) if how == MERGE and before.branch != before.target else ""
+    joined = _merge_files_by_kind(repo, before) if how == MERGE and before.branch != before.target else ""
     if before.branch == before.target or joined:
         words = ("merge", "--quiet", "--ff-only", joined or before.tip)
     elif how == MERGE:
@@ -165,16 +165,16 @@ def _bring_in(site: Site, before: Position, how: str) -> None:
         raise _refused(here, before, how, [path for path in conflicts if path], words, found)
 
 
-def _merge_files_by_kind(site: Site, before: Position) -> str:
+def _merge_files_by_kind(repo: Repository, before: Position) -> str:
     """A merge in which hot files are joined by class, as the queue does it; nothing where git's will do.
 
     A counter that both sides raised would else count once, and a changelog would be a conflict.
     """
-    here = site.here
-    classes = merge_rules(read_at(site, before.tip))
+    here = repo.checkout
+    classes = merge_rules(read_at(repo, before.tip))
     if not classes or not before.base:
         return ""
-    there = replace(site, home=here)  # what is merged lies in this checkout, which may be a clone
+    there = replace(repo, checkout=replace(here, home=""))  # a clone merges in its own repository
     paths = trials.list_changed_paths(here, before.base, before.head)
     contents, generated, _, clash = merge_files_by_kind(there, classes, before.tip, before.head, paths)
     tried = trials.try_merge(here, before.head, before.tip)
@@ -186,7 +186,7 @@ def _merge_files_by_kind(site: Site, before: Position) -> str:
     if not contents or clash is not None or left:
         return ""
     for path in generated:
-        site.tell(f"{path} is generated: run its command again before you commit")
+        repo.report(f"{path} is generated: run its command again before you commit")
     tree = trials.replace_files(here, tried.tree, contents)
     message = f"Merge {before.place} into {before.branch}\n"
     return trials.create_commit(here, tree, [before.head, before.tip], message)
@@ -236,41 +236,41 @@ def _take_back(here: Checkout, before: Position) -> None:
         )
 
 
-def _note_base(site: Site, session: Session, tip: str) -> None:
+def _note_base(repo: Repository, session: Session, tip: str) -> None:
     """Remember in the record of the workspace, if this is one, from where its own changes count now."""
 
-    def work(tx: Change) -> records.Document | None:
+    def work(tx: Transaction) -> records.Document | None:
         for known in records.all_of(tx, "workspace", ("open",)):
-            if known.get("path") == site.here.root and (
+            if known.get("path") == repo.checkout.root and (
                 document := records.lock(tx, "workspace", known["id"])
             ):
                 records.put(tx, "workspace", {**document, "base": tip}, "synced", session)
                 return known
         return None
 
-    found = site.context.change(work)
+    found = repo.change(work)
     if found is None or not found.get("base"):
         return
     # A clone borrows its objects: what keeps them at home moves along, unless that would let go of something.
-    if not run_in(site.home, "merge-base", "--is-ancestor", found["base"], tip).exit_code:
-        run_in(site.home, "update-ref", base_ref(str(found["id"])), tip)
+    if not run_in(repo.home, "merge-base", "--is-ancestor", found["base"], tip).exit_code:
+        run_in(repo.home, "update-ref", base_ref(str(found["id"])), tip)
 
 
-def run_checks(site: Site, branch: str, on_tick: Tick = lambda: None) -> tuple[dict[str, Any], ...]:
+def run_checks(repo: Repository, branch: str, on_tick: Tick = lambda: None) -> tuple[dict[str, Any], ...]:
     """Run what must hold for this branch, in this checkout: the check of its task, or those of the queue."""
     results: list[dict[str, Any]] = []
-    for check in _checks_for(site, branch):
-        site.tell(f"checking: {check.name}")
-        results.append(_run_check(site, check, on_tick))
+    for check in _checks_for(repo, branch):
+        repo.report(f"checking: {check.name}")
+        results.append(_run_check(repo, check, on_tick))
     return tuple(results)
 
 
-def _run_check(site: Site, check: LandingCheck, on_tick: Tick) -> dict[str, Any]:
+def _run_check(repo: Repository, check: LandingCheck, on_tick: Tick) -> dict[str, Any]:
     runs = 0
     while True:
         runs += 1
-        limit_ms = check.limit_ms or site.settings.landing.check_limit_ms
-        checked = run_shell(check.run, site.here.root, limit_ms / 1000, on_tick)
+        limit_ms = check.limit_ms or repo.settings.landing.check_limit_ms
+        checked = run_shell(check.run, repo.checkout.root, limit_ms / 1000, on_tick)
         has_passed = not checked.exit_code and not checked.is_late
         if has_passed or runs > check.retries:
             output = checked.output[-_TAIL:]
@@ -278,19 +278,19 @@ def _run_check(site: Site, check: LandingCheck, on_tick: Tick) -> dict[str, Any]
             return {**told_of, "late": checked.is_late, "runs": runs, "output": output}
 
 
-def _checks_for(site: Site, branch: str) -> tuple[LandingCheck, ...]:
-    command = _task_check(site, branch)
+def _checks_for(repo: Repository, branch: str) -> tuple[LandingCheck, ...]:
+    command = _task_check(repo, branch)
     if command:
-        return (LandingCheck(run=command, name=command, limit_ms=site.settings.tasks.check_limit_ms),)
-    return site.settings.landing.checks or ()
+        return (LandingCheck(run=command, name=command, limit_ms=repo.settings.tasks.check_limit_ms),)
+    return repo.settings.landing.checks or ()
 
 
-def _task_check(site: Site, branch: str) -> str:
+def _task_check(repo: Repository, branch: str) -> str:
     task_id, _, attempt = branch.removeprefix("landlane/").removesuffix("/work").rpartition("-")
     if not task_id or not attempt.isdecimal() or branch != branch_of(task_id, int(attempt)):
         return ""
     try:
-        return get_task(site.context, task_id).check
+        return get_task(repo, task_id).check
     except Malformed:  # a branch that only looks like one of ours
         return ""
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.clients.setup_model import ClientEnvironment
-    from landlane.context import Context
     from landlane.doctor.try_client_hooks import Stranger, Trial
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
 
     Rows = list[tuple[str, Finding]]
 
@@ -63,7 +63,7 @@ class _Client:
         return bool(self.version) or self.is_silent
 
 
-def look_at_clients(context: Context, checkout: Checkout) -> Rows:
+def look_at_clients(repo: Repository, checkout: Checkout) -> Rows:
     """One row for each way of each client that is set up here or in use; one in all when there is none."""
     env = environment_at(checkout.root)
     recorded = load_record(checkout.state_folder).clients
@@ -71,7 +71,7 @@ def look_at_clients(context: Context, checkout: Checkout) -> Rows:
     clients = [_look(name, env, is_set_up=True) for name in recorded]
     found = [_look(name, env, is_set_up=False) for name in used]
     clients += [one for one in found if one.commands]
-    rows = [row for client in clients for row in _rows(context, checkout, client)]
+    rows = [row for client in clients for row in _rows(repo, checkout, client)]
     return rows + _not_set_up([one for one in found if not one.commands], has_any=bool(clients))
 
 
@@ -143,15 +143,15 @@ def _not_set_up(clients: list[_Client], *, has_any: bool) -> Rows:
     return [("clients", Finding(is_ok=True, is_enforced=False, found=found, hint=hint))]
 
 
-def _rows(context: Context, checkout: Checkout, client: _Client) -> Rows:
+def _rows(repo: Repository, checkout: Checkout, client: _Client) -> Rows:
     rows = [(client.name, _front(client))]
     root = checkout.root
     is_shared = root == checkout.home_checkout.root
     try:
-        with held_path(context) as path, stranger(context, root, client.name, path) as one:
+        with held_path(repo) as path, stranger(repo, root, client.name, path) as one:
             rows += [
                 (f"{client.name}: {name}", finding)
-                for name, finding in _trials(context, client, one, is_shared=is_shared)
+                for name, finding in _trials(repo, client, one, is_shared=is_shared)
             ]
     except (LandlaneError, OSError, LookupError) as error:
         hint = error.hint if isinstance(error, LandlaneError) else _MEND
@@ -173,14 +173,14 @@ def _front(client: _Client) -> Finding:
     )
 
 
-def _trials(context: Context, client: _Client, one: Stranger, *, is_shared: bool) -> Rows:
+def _trials(repo: Repository, client: _Client, one: Stranger, *, is_shared: bool) -> Rows:
     if not client.commands or client.open_troubles:
         missing = f"there is no hook of ours in {', '.join(client.outdated) or 'its settings'}"
         worst = [*client.open_troubles, SetupProblem(what=missing, hint=_MEND)][0]
         rows = [(name, _unenforced(client, worst.what, worst.hint)) for name in _WAYS]
         return [*rows, ("fails closed", _fails_closed(client, one))] if client.commands else rows
     guard = _command(client, one.guard_word)
-    watched = context.settings.hooks.policy == WATCH
+    watched = repo.settings.hooks.policy == WATCH
     return [
         ("edits", _judged(client, one.edit(guard), "an edit of a held file", watched)),
         ("subagents", _judged(client, one.edit(guard, _CHILD), "a subagent's edit of a held file", watched)),

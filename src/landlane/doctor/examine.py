@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import House, open_house
+from landlane.app.open import open_repository
 from landlane.app.repository_id import repository_id_of
 from landlane.app.store_location import POINTER, STORE_NAME, sqlite_path, store_place
 from landlane.app.verify_journal import verify_journal
-from landlane.context import Site
 from landlane.doctor.clients import look_at_clients
 from landlane.doctor.command_path import look_at_reach
 from landlane.doctor.git import look_at_locks, look_at_settings, look_at_worktrees
@@ -21,6 +20,7 @@ from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, 
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import is_case_insensitive
 from landlane.patterns.pattern import parse
+from landlane.repository import Repository
 from landlane.sandbox.model import check_promises
 from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
@@ -63,22 +63,22 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
     except LandlaneError as error:
         return [*checks, _bad("settings" if checks else "repository", error)]
     try:
-        house = _open_sound(cwd) if fix else _open_writable(cwd)
+        repo = _open_sound(cwd) if fix else _open_writable(cwd)
     except StoreCorrupt as error:
         if not fix:
             return [*checks, _bad("store", error)]
         checks.append(_repair(cwd))
         if not checks[-1].is_ok:
             return checks
-        house = open_house(cwd, is_short_lived=True)
+        repo = open_repository(cwd, is_short_lived=True)
     except LandlaneError as error:
         return [*checks, _bad("store", error)]
     if fix:
-        _close_secrets(house)
-    checks += [_run(name, look, house) for name, look in _LOOKS]
-    git_rows = _look_at_git_hooks(house, fix=fix)
-    programs = _run("hook programs", _look_at_hook_programs, house)
-    return [*checks, *_look_at_clients(house), *git_rows, programs, *_look_at_git(house, fix=fix)]
+        _close_secrets(repo)
+    checks += [_run(name, look, repo) for name, look in _LOOKS]
+    git_rows = _look_at_git_hooks(repo, fix=fix)
+    programs = _run("hook programs", _look_at_hook_programs, repo)
+    return [*checks, *_look_at_clients(repo), *git_rows, programs, *_look_at_git(repo, fix=fix)]
 
 
 def _check_patterns(settings: Settings) -> None:
@@ -88,32 +88,32 @@ def _check_patterns(settings: Settings) -> None:
     check_promises(settings.sandbox.required)
 
 
-def _open_writable(cwd: str) -> House:
+def _open_writable(cwd: str) -> Repository:
     """Open the repository, if its store can be written: behind a stopped writer each look would wait."""
-    house = open_house(cwd, is_short_lived=True, notices_restore=False, most_wait_ms=_WAIT_MS)
-    _see_that_it_is_free(house)
-    return house
+    repo = open_repository(cwd, is_short_lived=True, notices_restore=False, most_wait_ms=_WAIT_MS)
+    _see_that_it_is_free(repo)
+    return repo
 
 
-def _see_that_it_is_free(house: House) -> None:
+def _see_that_it_is_free(repo: Repository) -> None:
     try:
-        house.store.change(lambda tx: None, is_durable=False)
+        repo.store.change(lambda tx: None, is_durable=False)
     except StoreTransient:
-        house.store.close()
+        repo.store.close()
         raise
     except StoreError:
         return  # what else is wrong with it, the looks tell
 
 
-def _open_sound(cwd: str) -> House:
+def _open_sound(cwd: str) -> Repository:
     """Open the repository, if every page of its store can be read."""
-    house = open_house(cwd, is_short_lived=True, most_wait_ms=_WAIT_MS)
-    _see_that_it_is_free(house)
-    damage = house.store.find_damage()
+    repo = open_repository(cwd, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    _see_that_it_is_free(repo)
+    damage = repo.store.find_damage()
     if damage:
-        house.store.close()
+        repo.store.close()
         raise StoreCorrupt(damage, code="STORE_CORRUPT")
-    return house
+    return repo
 
 
 def _repair(cwd: str) -> Check:
@@ -171,26 +171,26 @@ def _bad(name: str, error: LandlaneError) -> Check:
     return Check(name=name, is_ok=False, is_enforced=False, found=error.message, hint=error.hint)
 
 
-def _run(name: str, look: Callable[[House], Check], house: House) -> Check:
+def _run(name: str, look: Callable[[Repository], Check], repo: Repository) -> Check:
     try:
-        return look(house)
+        return look(repo)
     except LandlaneError as error:
         return _bad(name, error)
     except OSError as error:
         return Check(name=name, is_ok=False, is_enforced=False, found=f"cannot be looked at: {error}")
 
 
-def _look_at_store(house: House) -> Check:
-    trouble = house.store.find_damage()
+def _look_at_store(repo: Repository) -> Check:
+    trouble = repo.store.find_damage()
     if trouble:
         hint = "`landlane store rebuild` builds it anew from journal.jsonl"
         return Check(name="store", is_ok=False, is_enforced=False, found=trouble, hint=hint)
-    facts = describe_store(house)
+    facts = describe_store(repo)
     return _good("store", f"{facts['kind']} at {facts['place']}, sound, durable")
 
 
-def _look_at_journal(house: House) -> Check:
-    verdict = verify_journal(house)
+def _look_at_journal(repo: Repository) -> Check:
+    verdict = verify_journal(repo)
     if verdict.trouble:
         return Check(
             name="journal",
@@ -202,8 +202,8 @@ def _look_at_journal(house: House) -> Check:
     return _good("journal", f"{verdict.entries} entries, chain whole")
 
 
-def _look_at_clock(house: House) -> Check:
-    if getattr(house.store, "url", ""):
+def _look_at_clock(repo: Repository) -> Check:
+    if getattr(repo.store, "url", ""):
         return _good("clock", "leases count on the database server's clock, the same for all machines")
     if os.path.exists("/proc/sys/kernel/random/boot_id"):
         return _good("clock", "leases count on the boot clock, which nobody can set")
@@ -216,9 +216,9 @@ def _look_at_clock(house: House) -> Check:
     )
 
 
-def _look_at_disk(house: House) -> Check:
-    kind = _file_system(house.folder)
-    if kind in _NETWORK and "://" not in getattr(house.store, "url", ""):
+def _look_at_disk(repo: Repository) -> Check:
+    kind = _file_system(repo.state_folder)
+    if kind in _NETWORK and "://" not in getattr(repo.store, "url", ""):
         return Check(
             name="file system",
             is_ok=False,
@@ -243,13 +243,13 @@ def _file_system(folder: str) -> str:
     return kind
 
 
-def _look_at_command(house: House) -> Check:
-    del house
+def _look_at_command(repo: Repository) -> Check:
+    del repo
     return _of("command", look_at_reach())
 
 
-def _look_at_secrets(house: House) -> Check:
-    paths = _secret_paths(house)
+def _look_at_secrets(repo: Repository) -> Check:
+    paths = _secret_paths(repo)
     if not paths:
         return _good("secrets", "none yet")
     open_ones = [path for path in paths if os.stat(path).st_mode & 0o077]
@@ -264,25 +264,25 @@ def _look_at_secrets(house: House) -> Check:
     return _good("secrets", "readable by this user alone")
 
 
-def _secret_paths(house: House) -> list[str]:
+def _secret_paths(repo: Repository) -> list[str]:
     """What nobody else may read: the secrets of sessions, and the place of the store with its password."""
-    sessions = os.path.join(house.folder, "sessions")
+    sessions = os.path.join(repo.state_folder, "sessions")
     kept = [os.path.join(sessions, name) for name in os.listdir(sessions)] if os.path.isdir(sessions) else []
-    paths = [sessions, *kept, os.path.join(house.folder, POINTER)]
+    paths = [sessions, *kept, os.path.join(repo.state_folder, POINTER)]
     return [path for path in paths if os.path.exists(path)]
 
 
-def _close_secrets(house: House) -> None:
-    for path in _secret_paths(house):
+def _close_secrets(repo: Repository) -> None:
+    for path in _secret_paths(repo):
         mode = os.stat(path).st_mode
         if mode & 0o077:
             os.chmod(path, mode & 0o700)
 
 
-def _look_at_clients(house: House) -> list[Check]:
+def _look_at_clients(repo: Repository) -> list[Check]:
     """The clients' hooks, and below them what no guard stops."""
     try:
-        rows = look_at_clients(house.context, house.checkout)
+        rows = look_at_clients(repo, repo.checkout)
     except (LandlaneError, OSError) as error:
         found = error.message if isinstance(error, LandlaneError) else str(error)
         return [Check(name="clients", is_ok=False, is_enforced=False, found=found)]
@@ -290,14 +290,14 @@ def _look_at_clients(house: House) -> list[Check]:
     return [*(_of(name, finding) for name, finding in rows), _guards(guarded)]
 
 
-def _look_at_hook_programs(house: House) -> Check:
-    return _of("hook programs", look_at_hook_programs(house.checkout))
+def _look_at_hook_programs(repo: Repository) -> Check:
+    return _of("hook programs", look_at_hook_programs(repo.checkout))
 
 
-def _look_at_git_hooks(house: House, *, fix: bool) -> list[Check]:
+def _look_at_git_hooks(repo: Repository, *, fix: bool) -> list[Check]:
     """Whether git's own hooks refuse what they should."""
     try:
-        rows = try_git_hooks(house.context, house.checkout, is_fixing=fix)
+        rows = try_git_hooks(repo, repo.checkout, is_fixing=fix)
     except (LandlaneError, OSError) as error:
         found = error.message if isinstance(error, LandlaneError) else str(error)
         return [Check(name="git hooks", is_ok=False, is_enforced=False, found=found)]
@@ -326,23 +326,19 @@ def _of(name: str, found: Finding) -> Check:
     )
 
 
-def _look_at_git(house: House, *, fix: bool) -> list[Check]:
+def _look_at_git(repo: Repository, *, fix: bool) -> list[Check]:
     """What all worktrees share. A setting that makes git refuse everything is mended in any case."""
-    checkout = house.checkout
+    checkout = repo.checkout
     if not checkout.common_dir:
         return []
-    # Not by `house.site`, which would remember what it sees: who only looks leaves no trace.
-    site = Site(context=house.context, here=checkout, home=checkout.home_checkout)
 
-    def judged(name: str, look: Callable[[Site, bool], Finding]) -> Check:
-        return _of(name, look(site, fix))
+    def judged(name: str, look: Callable[[Repository, bool], Finding]) -> Check:
+        return _of(name, look(repo, fix))
 
-    return [
-        _run(name, lambda _, name=name, look=look: judged(name, look), house) for name, look in _GIT_LOOKS
-    ]
+    return [_run(name, lambda _, name=name, look=look: judged(name, look), repo) for name, look in _GIT_LOOKS]
 
 
-_GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
+_GIT_LOOKS: tuple[tuple[str, Callable[[Repository, bool], Finding]], ...] = (
     ("lock files", look_at_locks),
     ("git settings", look_at_settings),
     ("worktrees", look_at_worktrees),
@@ -352,7 +348,7 @@ _GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
     ("sandboxed runs", look_at_runs),
 )
 
-_LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
+_LOOKS: tuple[tuple[str, Callable[[Repository], Check]], ...] = (
     ("store", _look_at_store),
     ("journal", _look_at_journal),
     ("clock", _look_at_clock),
@@ -362,22 +358,22 @@ _LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
 )
 
 
-def describe_store(house: House) -> dict[str, Any]:
+def describe_store(repo: Repository) -> dict[str, Any]:
     """Where the state lives and how much there is."""
-    store = house.store
+    store = repo.store
     counts = store.view(
-        lambda reading: {
-            "claims": _count(reading.one("claims_count"), "claims"),
-            "sessions": len(reading.all("sessions_live")),
-            "entries": _count(reading.one("entry_count"), "entries"),
+        lambda snapshot: {
+            "claims": _count(snapshot.one("claims_count"), "claims"),
+            "sessions": len(snapshot.all("sessions_live")),
+            "entries": _count(snapshot.one("entry_count"), "entries"),
             **{
                 row["key"]: row["value"]
-                for row in reading.all("meta_all")
+                for row in snapshot.all("meta_all")
                 if row["key"] in ("schema", "epoch", "store_id")
             },
         }
     )
-    return {**store.describe(), "repository": store.repository, "folder": house.folder, **counts}
+    return {**store.describe(), "repository": store.repository, "folder": repo.state_folder, **counts}
 
 
 def _count(row: Row | None, column: str) -> int:

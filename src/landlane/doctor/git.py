@@ -26,9 +26,9 @@ from landlane.platform.file_users import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.stale_locks import LockFile
     from landlane.platform.file_users import FileUsers
+    from landlane.repository import Repository
 
 
 # A lock younger than this may be one that git is just about to write to. Inside of a container the processes
@@ -42,20 +42,20 @@ _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
 # ------------------------------------------------------------------------------------------ settings
 
 
-def look_at_settings(site: Site, is_fixing: bool) -> Finding:
+def look_at_settings(repo: Repository, is_fixing: bool) -> Finding:
     """The settings that all worktrees obey, and the limits that were measured."""
-    mended = repair_and_record(site, is_thorough=is_fixing)
-    left = find_config_damage(site.home)
+    mended = repair_and_record(repo, is_thorough=is_fixing)
+    left = find_config_damage(repo.home)
     if left:
-        active = describe_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
+        active = describe_active(repo, changed_at(os.path.join(repo.common_dir, "config")))
         hint = "`landlane doctor --fix` puts back what was there before"
         return Finding(
             is_ok=False, found=f"{'; '.join(flip.describe() for flip in left)} ({active})", hint=hint
         )
     if is_fixing:
-        remember_config(site.home)
-        mended += [f"{line} set" for line in set_git_limits(site.home)]
-    missing = missing_limits(site.home)
+        remember_config(repo.home)
+        mended += [f"{line} set" for line in set_git_limits(repo.home)]
+    missing = missing_limits(repo.home)
     if mended:
         return Finding(is_ok=True, found="mended: " + "; ".join(mended), is_enforced=not missing)
     if missing:
@@ -70,24 +70,24 @@ def look_at_settings(site: Site, is_fixing: bool) -> Finding:
 # ----------------------------------------------------------------------------------------- worktrees
 
 
-def look_at_worktrees(site: Site, is_fixing: bool) -> Finding:
+def look_at_worktrees(repo: Repository, is_fixing: bool) -> Finding:
     """Entries of worktrees whose folder is gone."""
-    orphans = find_orphans(site.home)
+    orphans = find_orphans(repo.home)
     gone = [one for one in orphans if not one.why_kept]
     kept = [f"{one.name}: {one.root} is not there, but {one.why_kept}" for one in orphans if one.why_kept]
     if not gone:
         return Finding(is_ok=True, found="; ".join(kept) or "every entry has its folder")
     if not is_fixing:
         told = [
-            f"{one.name}: {one.root} is gone ({describe_active(site.context, int(one.changed_at * 1000))})"
+            f"{one.name}: {one.root} is gone ({describe_active(repo, int(one.changed_at * 1000))})"
             for one in gone
         ]
         hint = "if it was moved: git worktree repair; else `landlane doctor --fix` saves and removes it"
         return Finding(is_ok=False, found="; ".join(told + kept), hint=hint)
     done: list[str] = []
-    with git_lock(site.common_dir, "remove entries of lost worktrees"):
+    with git_lock(repo.common_dir, "remove entries of lost worktrees"):
         for one in gone:
-            ref, place = set_orphan_aside(site.home, one)
+            ref, place = set_orphan_aside(repo.home, one)
             saved = f"its work is kept as {ref}" if ref else "nothing of it was at stake"
             done.append(f"removed {one.name}; {saved}; the entry is kept in {place}")
     return Finding(is_ok=True, found="; ".join(done + kept))
@@ -96,35 +96,35 @@ def look_at_worktrees(site: Site, is_fixing: bool) -> Finding:
 # ---------------------------------------------------------------------------------------- lock files
 
 
-def look_at_locks(site: Site, is_fixing: bool) -> Finding:
+def look_at_locks(repo: Repository, is_fixing: bool) -> Finding:
     """Lock files of git that nobody holds any more, and those that somebody may hold."""
-    if not (locks := find_lock_files(site.common_dir)):
+    if not (locks := find_lock_files(repo.common_dir)):
         return Finding(is_ok=True, found="none")
     if not is_fixing:
-        use = find_file_users({lock.path for lock in locks}, _folders(site))
-        return _tell_locks(site, [(lock, _why_kept(lock, use)) for lock in locks])
+        use = find_file_users({lock.path for lock in locks}, _folders(repo))
+        return _tell_locks(repo, [(lock, _why_kept(lock, use)) for lock in locks])
     done: list[str] = []
     left: list[tuple[LockFile, str]] = []
     # Under our own lock no command of ours makes one meanwhile.
-    with git_lock(site.common_dir, "remove old lock files"):
-        use = find_file_users({lock.path for lock in locks}, _folders(site))
+    with git_lock(repo.common_dir, "remove old lock files"):
+        use = find_file_users({lock.path for lock in locks}, _folders(repo))
         for lock in locks:
             why = _why_kept(lock, use)
             if why:
                 left.append((lock, why))
-            elif place := set_lock_aside(site.common_dir, lock):
-                active = describe_active(site.context, int(lock.changed_at * 1000))
-                done.append(f"{_name(site, lock)} was forsaken and is now {place} ({active})")
+            elif place := set_lock_aside(repo.common_dir, lock):
+                active = describe_active(repo, int(lock.changed_at * 1000))
+                done.append(f"{_name(repo, lock)} was forsaken and is now {place} ({active})")
     if left:
-        finding = _tell_locks(site, left)
+        finding = _tell_locks(repo, left)
         return Finding(is_ok=finding.is_ok, found="; ".join([*done, finding.found]), hint=finding.hint)
     return Finding(is_ok=True, found="; ".join(done) or "none")
 
 
-def _folders(site: Site) -> list[str]:
+def _folders(repo: Repository) -> list[str]:
     """Where a git may stand that works on this repository."""
-    admins = os.path.join(site.common_dir, "worktrees")
-    roots = [site.home.root, site.common_dir]
+    admins = os.path.join(repo.common_dir, "worktrees")
+    roots = [repo.home.root, repo.common_dir]
     for name in os.listdir(admins) if os.path.isdir(admins) else []:
         try:
             with open(
@@ -153,11 +153,11 @@ def _why_kept(lock: LockFile, use: FileUsers) -> str:
     )
 
 
-def _tell_locks(site: Site, locks: list[tuple[LockFile, str]]) -> Finding:
+def _tell_locks(repo: Repository, locks: list[tuple[LockFile, str]]) -> Finding:
     told: list[str] = []
     for lock, why in locks:
-        active = describe_active(site.context, int(lock.changed_at * 1000))
-        told.append(f"{_name(site, lock)}: {why or 'nobody holds it any more'} ({active})")
+        active = describe_active(repo, int(lock.changed_at * 1000))
+        told.append(f"{_name(repo, lock)}: {why or 'nobody holds it any more'} ({active})")
     is_stale = any(not why for _, why in locks)
     if is_stale:
         return Finding(
@@ -172,5 +172,5 @@ def _tell_locks(site: Site, locks: list[tuple[LockFile, str]]) -> Finding:
     )
 
 
-def _name(site: Site, lock: LockFile) -> str:
-    return os.path.relpath(lock.path, site.common_dir)
+def _name(repo: Repository, lock: LockFile) -> str:
+    return os.path.relpath(lock.path, repo.common_dir)

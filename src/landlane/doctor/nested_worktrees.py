@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.context import Site
     from landlane.doctor.nested_worktree_rules import Walker
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
 
 _DEEPEST = 4
 _MOST_FOLDERS = 20_000
@@ -82,12 +82,12 @@ def find_walkers(home: Checkout) -> list[Walker]:
     return found
 
 
-def look_at_nesting(site: Site, is_fixing: bool) -> Finding:
+def look_at_nesting(repo: Repository, is_fixing: bool) -> Finding:
     """Worktrees inside of the main checkout, and the settings that let tools walk into them."""
-    nested = find_nested(site.home)
+    nested = find_nested(repo.home)
     if not nested:
         return Finding(is_ok=True, found="none inside of the main checkout")
-    walkers = find_walkers(site.home)
+    walkers = find_walkers(repo.home)
     more = " …" if len(nested) > 3 else ""
     named = f"{len(nested)} inside of the main checkout ({', '.join(nested[:3])}{more})"
     if not walkers:

@@ -20,11 +20,11 @@ from landlane.sessions.sandbox_runs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.sandbox_runs import Run
 
 
-def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
+def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
     """What holds `landlane exec` and workers on this machine."""
     del is_fixing  # no program can mend a kernel
     backend = choose_backend()
@@ -34,7 +34,7 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
     )
     held = list_guarantees(backend, sandbox)
     try:
-        require_guarantees(held, site.settings.sandbox.required, backend)
+        require_guarantees(held, repo.settings.sandbox.required, backend)
     except LandlaneError as error:
         return Finding(is_ok=False, found=error.message, hint=error.hint)
     missing = [one.promise for one in held if one.state == OPEN]
@@ -47,26 +47,26 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
     )
 
 
-def _surviving(site: Site) -> list[tuple[Run, int]]:
+def _surviving(repo: Repository) -> list[tuple[Run, int]]:
     """Runs that are over and of which processes live all the same, with how many bear their mark."""
     marked = count_marked()
     if not marked:
         return []
-    ended = [run for run in list_ended(site.context) if run.tree["id"] in marked]
-    mine = [run for run in ended if is_at_hand(site.context, run, site.common_dir, os.geteuid())]
+    ended = [run for run in list_ended(repo) if run.tree["id"] in marked]
+    mine = [run for run in ended if is_at_hand(repo, run, repo.common_dir, os.geteuid())]
     marked = count_marked() if mine else {}  # once more: one may have ended while we looked
     return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
 
 
-def _end_surviving(site: Site) -> list[str]:
-    survivors = [(run, end_all(tree_of(run))) for run, _ in _surviving(site)]
+def _end_surviving(repo: Repository) -> list[str]:
+    survivors = [(run, end_all(tree_of(run))) for run, _ in _surviving(repo)]
     return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
 
 
-def look_at_runs(site: Site, is_fixing: bool) -> Finding:
+def look_at_runs(repo: Repository, is_fixing: bool) -> Finding:
     """Commands in sandboxes whose starter was killed or that left processes behind, for the doctor."""
-    done = [*clear_forsaken(site), *_end_surviving(site)] if is_fixing else []
-    left, survivors = forsaken(site), _surviving(site)
+    done = [*clear_forsaken(repo), *_end_surviving(repo)] if is_fixing else []
+    left, survivors = forsaken(repo), _surviving(repo)
     found: list[str] = []
     if left:
         named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])
@@ -81,5 +81,5 @@ def look_at_runs(site: Site, is_fixing: bool) -> Finding:
     if done:
         is_ok = not any("cannot be cleared" in line for line in done)
         return Finding(is_ok=is_ok, found="; ".join(done), hint="" if is_ok else "end them by hand")
-    count = len(list_running(site.context))
+    count = len(list_running(repo))
     return Finding(is_ok=True, found=f"{count} running, each with its starter" if count else "none")

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Canary
-    from landlane.context import Context, Site
     from landlane.processes.child import ChildResult
+    from landlane.repository import Repository
 
 
 _LIMIT_SECONDS = 15.0
@@ -65,10 +65,10 @@ class Trial:
 class Stranger:
     """A session of a client that tries what it must not; `path` is held by another one."""
 
-    def __init__(self, context: Context, root: str, client: str, path: str) -> None:
+    def __init__(self, repo: Repository, root: str, client: str, path: str) -> None:
         self.client = client
         self.path = path
-        self._context = context
+        self._repo = repo
         self._root = root
         self._session = new_uuid()
         self._name = short_id("canary", 6)
@@ -124,7 +124,7 @@ class Stranger:
         for session in self._known:
             event = HookEvent(client=self.client, kind=hooking.END, session=session, cwd=self._root)
             try:
-                handle(self._context, _no_site, event, {})
+                handle(self._repo, event, {})
             except LandlaneError:
                 continue
         self._clear_breaches()
@@ -132,9 +132,9 @@ class Stranger:
     def _clear_breaches(self) -> None:
         """What was written down of the canary's own write is nobody's business any more."""
         home = find_checkout(self._root).home_checkout
-        for breach in list_breaches(self._context):
+        for breach in list_breaches(self._repo):
             if self.path in breach.paths:
-                end_breach(self._context, None, breach.id, CLEARED)
+                end_breach(self._repo, None, breach.id, CLEARED)
                 run_in(home, "update-ref", "-d", breach.ref)
 
     def _canary(self, kind: str, agent: str) -> Canary:
@@ -189,23 +189,23 @@ class Stranger:
 
 
 @contextmanager
-def held_path(context: Context) -> Generator[str]:
+def held_path(repo: Repository) -> Generator[str]:
     """A path that does not exist and that somebody holds, as long as this lasts."""
     # With our own process, so that it does not outlive us even when we are killed.
-    ours = context.processes.current()
-    holder = join(context, short_id("canary", 6), process=ours, may_choose_role=True).session
+    ours = repo.processes.current()
+    holder = join(repo, short_id("canary", 6), process=ours, may_choose_role=True).session
     try:
         path = f".landlane-{short_id('canary', 8)}"
-        take(context, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
+        take(repo, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
         yield path
     finally:
-        leave(context, holder)
+        leave(repo, holder)
 
 
 @contextmanager
-def stranger(context: Context, root: str, client: str, path: str) -> Generator[Stranger]:
+def stranger(repo: Repository, root: str, client: str, path: str) -> Generator[Stranger]:
     """A session that tries to change a held path, and is ended in any case."""
-    made = Stranger(context, root, client, path)
+    made = Stranger(repo, root, client, path)
     try:
         yield made
     finally:
@@ -261,7 +261,3 @@ def _said(ended: ChildResult) -> str:
         return f"no answer within {_LIMIT_SECONDS:g} seconds"
     said = " ".join((ended.stdout + " " + ended.stderr).split())
     return f"exit {ended.exit_code}" + (f": {said[:600]}" if said else ", and nothing was said")
-
-
-def _no_site() -> Site:
-    raise LandlaneError("not needed at the end of a session", code="NO_SITE")

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from landlane.claims.model import EXCLUSIVE, Request
 from landlane.claims.take import take
-from landlane.context import Site
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
 from landlane.git.hook_pass import PASS, hooks_folder
@@ -18,6 +17,7 @@ from landlane.git.run import LOCATION_VARIABLES, resolve_revision, run_in, try_g
 from landlane.ids import short_id
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
+from landlane.repository import Repository
 from landlane.sessions.join import join, leave
 from landlane.setup.install_git_hooks import COMMITS, PUSHES, TARGET, git_hooks_to_change, install_git_hooks
 from landlane.values import replace
@@ -27,9 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from landlane.context import Context
     from landlane.git.discovery import Checkout
     from landlane.processes.child import ChildResult
+    from landlane.repository import Repository
 
     Rows = list[tuple[str, Finding]]
 
@@ -47,7 +47,7 @@ _TTL_MS = 120_000
 _MEND = "`landlane doctor --fix` puts it back; what stands there now runs after ours"
 
 
-def try_git_hooks(context: Context, checkout: Checkout, *, is_fixing: bool = False) -> Rows:
+def try_git_hooks(repo: Repository, checkout: Checkout, *, is_fixing: bool = False) -> Rows:
     """Whether git's hooks stand: each is run with what it must refuse."""
     home = checkout.home_checkout
     if not home.common_dir:
@@ -66,8 +66,8 @@ def try_git_hooks(context: Context, checkout: Checkout, *, is_fixing: bool = Fal
         ]
     record = load_installed_hooks(home.common_dir) or InstalledHooks()
     outdated = outdated_scripts(home.common_dir, record.own)
-    site = Site(context=context, here=checkout, home=home)
-    return [(name, _look(site, name, script, script in outdated)) for name, script in _SCRIPTS.items()]
+    repo = replace(repo, checkout=checkout)
+    return [(name, _look(repo, name, script, script in outdated)) for name, script in _SCRIPTS.items()]
 
 
 def _open(found: str, hint: str) -> Finding:
@@ -78,17 +78,17 @@ def _found_folder(checkout: Checkout) -> str:
     return os.path.join(checkout.root, try_git_output(checkout, "rev-parse", "--git-path", "hooks"))
 
 
-def _look(site: Site, name: str, script: str, is_outdated: bool) -> Finding:
+def _look(repo: Repository, name: str, script: str, is_outdated: bool) -> Finding:
     if is_outdated:
-        path = os.path.join(hooks_folder(site.common_dir), script)
+        path = os.path.join(hooks_folder(repo.common_dir), script)
         found = f"{path} is gone, was changed or cannot be run"
         return Finding(is_ok=False, is_enforced=False, found=found, hint="`landlane doctor --fix` mends it")
     try:
         if name == COMMITS:
-            return _judged(_try_commit(site), "a commit of a held file")
+            return _judged(_try_commit(repo), "a commit of a held file")
         if name == PUSHES:
-            return _look_at_pushes(site)
-        return _look_at_target(site)
+            return _look_at_pushes(repo)
+        return _look_at_target(repo)
     except (LandlaneError, OSError) as error:
         hint = error.hint if isinstance(error, LandlaneError) else ""
         return Finding(is_ok=False, is_enforced=False, found=f"no canary could be sent: {error}", hint=hint)
@@ -103,48 +103,50 @@ def _judged(ended: ChildResult, what: str) -> Finding:
 
 
 @contextmanager
-def _held_path(context: Context) -> Generator[str]:
+def _held_path(repo: Repository) -> Generator[str]:
     """A path that does not exist and that somebody holds: not our own process, whose child the hook is."""
-    holder = join(context, short_id("canary", 6)).session
+    holder = join(repo, short_id("canary", 6)).session
     try:
         path = f".landlane-{short_id('canary', 8)}"
-        take(context, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
+        take(repo, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
         yield path
     finally:
-        leave(context, holder)
+        leave(repo, holder)
 
 
-def _try_commit(site: Site) -> ChildResult:
+def _try_commit(repo: Repository) -> ChildResult:
     """Commit a path that somebody holds, from an index of its own; nothing is written to the repository."""
-    with _held_path(site.context) as path, tempfile.TemporaryDirectory(prefix="landlane-canary-") as folder:
+    with _held_path(repo) as path, tempfile.TemporaryDirectory(prefix="landlane-canary-") as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        if resolve_revision(site.here, "HEAD"):
-            run_in(site.here, "read-tree", "HEAD", variables=index)
-        blob = try_git_output(site.here, "hash-object", "--stdin")
-        run_in(site.here, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", variables=index)
-        return _run(site, "pre-commit", [], "", index)
+        if resolve_revision(repo.checkout, "HEAD"):
+            run_in(repo.checkout, "read-tree", "HEAD", variables=index)
+        blob = try_git_output(repo.checkout, "hash-object", "--stdin")
+        run_in(
+            repo.checkout, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", variables=index
+        )
+        return _run(repo, "pre-commit", [], "", index)
 
 
-def _look_at_pushes(site: Site) -> Finding:
-    target = guarded_target(site)
-    tip = resolve_revision(site.home, "HEAD")
+def _look_at_pushes(repo: Repository) -> Finding:
+    target = guarded_target(repo)
+    tip = resolve_revision(repo.home, "HEAD")
     if target is not None and target.remote and tip:
         line = f"refs/heads/canary {tip} {target.ref} {tip}\n"
         what = f"a push to {target.branch} of {target.remote}"
-        return _judged(_run(site, "pre-push", [target.remote, ""], line), what)
+        return _judged(_run(repo, "pre-push", [target.remote, ""], line), what)
     line = f"refs/heads/canary {tip} refs/heads/canary {'0' * len(tip)}\n"
-    return _runs(_run(site, "pre-push", ["canary", ""], line), "no remote's branch is the queue's here")
+    return _runs(_run(repo, "pre-push", ["canary", ""], line), "no remote's branch is the queue's here")
 
 
-def _look_at_target(site: Site) -> Finding:
-    target = guarded_target(site)
-    tip = resolve_revision(site.home, target.ref) if target is not None else ""
+def _look_at_target(repo: Repository) -> Finding:
+    target = guarded_target(repo)
+    tip = resolve_revision(repo.home, target.ref) if target is not None else ""
     if target is not None and tip:
         line = f"{tip} {'1' * len(tip)} {target.ref}\n"
-        ended = _run(site, "reference-transaction", ["prepared"], line)
+        ended = _run(repo, "reference-transaction", ["prepared"], line)
         return _judged(ended, f"a move of {target.branch} past the queue")
     line = f"{'0' * 40} {'1' * 40} refs/heads/canary\n"
-    ended = _run(site, "reference-transaction", ["prepared"], line)
+    ended = _run(repo, "reference-transaction", ["prepared"], line)
     found = _runs(ended, "`[landing] checks` is not set, so the queue is not the only one to move it")
     return replace(found, is_enforced=False)
 
@@ -158,18 +160,18 @@ def _runs(ended: ChildResult, why: str) -> Finding:
 
 
 def _run(
-    site: Site, script: str, words: list[str], given: str, variables: dict[str, str] | None = None
+    repo: Repository, script: str, words: list[str], given: str, variables: dict[str, str] | None = None
 ) -> ChildResult:
     """Run a script of ours as git would, for an agent that nobody knows; the user's own hook does not run."""
     environment = {**(variables or {}), CANARY: "1", "LANDLANE_AGENT": short_id("canary", 6)}
     with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
         file.write(given.encode())
         file.flush()
-        path = os.path.join(hooks_folder(site.common_dir), script)
+        path = os.path.join(hooks_folder(repo.common_dir), script)
         shell = 'input=$1; shift; exec "$@" <"$input"'
         child = Child(
             ["/bin/sh", "-c", shell, "sh", file.name, path, *words],
-            cwd=site.here.root,
+            cwd=repo.checkout.root,
             environment=environment,
             without=(*LOCATION_VARIABLES, *_OURS),
         )

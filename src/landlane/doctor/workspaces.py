@@ -8,17 +8,17 @@ from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
 
 
 _MOST_NAMED = 5
 
 
-def look_at_strays(site: Site, is_fixing: bool) -> Finding:
+def look_at_strays(repo: Repository, is_fixing: bool) -> Finding:
     """Changes that lie in the wrong checkout. Moving them would change a workspace in use: it is not done."""
-    if not open_workspaces(site):
+    if not open_workspaces(repo):
         return Finding(is_ok=True, found="no workspace is open here")
-    strays = [one for one in find_strays(site) if one.state == STRAY]
+    strays = [one for one in find_strays(repo) if one.state == STRAY]
     if not strays:
         return Finding(is_ok=True, found="none")
     named = ", ".join(f"{one.path} of {one.agent}" for one in strays[:_MOST_NAMED])

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.context import Site
     from landlane.events.model import Event
     from landlane.git.target import TargetBranch
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
 
 
@@ -29,40 +29,40 @@ _MOST_COMMITS = 20
 _SHA = 40
 
 
-def observe_target(site: Site, settings: Settings) -> list[Event]:
+def observe_target(repo: Repository, settings: Settings) -> list[Event]:
     """Look where the target branch stands, and write down what came since the last look; tells that."""
-    if not site.home.common_dir:
+    if not repo.home.common_dir:
         return []  # no git, no target: the store is watched all the same
     try:
-        target = find_target(site.home, settings)
+        target = find_target(repo.home, settings)
     except LandlaneError:
         return []  # a repository without a commit has nothing to be watched
-    tip = _tip(site, target)
+    tip = _tip(repo, target)
     if not tip:
         return []
     name = f"target:{target.remote}/{target.branch}"
-    before = site.context.store.view(lambda reading: marks_in(reading, name))
+    before = repo.store.view(lambda snapshot: marks_in(snapshot, name))
     known, read = str(before.get("tip", "")), str(before.get("read", ""))
-    is_here = _is_here(site, tip)
+    is_here = _is_here(repo, tip)
     if tip == known and (tip == read or not is_here):
         return []
     count = int(before.get("moves", 0)) + (tip != known)
     facts: list[Fact] = []
     if known and tip != known:
-        facts.append(_commits(site, target, known, tip, count))
+        facts.append(_commits(repo, target, known, tip, count))
     if read and is_here:  # what is not here yet can only be read when somebody has fetched it
-        facts += _dependencies(site, settings, target, read, tip)
+        facts += _dependencies(repo, settings, target, read, tip)
     after = {"tip": tip, "read": tip if is_here else read or known, "moves": count}
-    return write_moved(site.context, settings, name, before, after, facts)
+    return write_moved(repo, settings, name, before, after, facts)
 
 
-def _tip(site: Site, target: TargetBranch) -> str:
+def _tip(repo: Repository, target: TargetBranch) -> str:
     """Where the target stands, by the word of whoever has it; empty when nobody answers."""
     if not target.remote:
-        return commits_at(site.home, [target.ref]).get(target.ref, "")
+        return commits_at(repo.home, [target.ref]).get(target.ref, "")
     try:
         found = run_in(
-            site.home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_ASK_SECONDS
+            repo.home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_ASK_SECONDS
         )
     except LandlaneError:
         return ""
@@ -70,22 +70,22 @@ def _tip(site: Site, target: TargetBranch) -> str:
     return tip if not found.exit_code and len(tip) >= _SHA else ""
 
 
-def _is_here(site: Site, commit: str) -> bool:
-    return try_git_output(site.home, "cat-file", "-t", commit) == "commit"
+def _is_here(repo: Repository, commit: str) -> bool:
+    return try_git_output(repo.home, "cat-file", "-t", commit) == "commit"
 
 
-def _commits(site: Site, target: TargetBranch, before: str, after: str, count: int) -> Fact:
-    is_here = _is_here(site, before) and _is_here(site, after)
+def _commits(repo: Repository, target: TargetBranch, before: str, after: str, count: int) -> Fact:
+    is_here = _is_here(repo, before) and _is_here(repo, after)
     listed: list[str] = []
     number: int | None = None
     is_rewound = False
     if is_here:
         listed = try_git_output(
-            site.home, "log", f"-{_MOST_COMMITS}", "--format=%h %an: %s", f"{before}..{after}"
+            repo.home, "log", f"-{_MOST_COMMITS}", "--format=%h %an: %s", f"{before}..{after}"
         ).splitlines()
-        counted = try_git_output(site.home, "rev-list", "--count", f"{before}..{after}")
+        counted = try_git_output(repo.home, "rev-list", "--count", f"{before}..{after}")
         number = int(counted) if counted.isdecimal() else None
-        is_rewound = bool(run_in(site.home, "merge-base", "--is-ancestor", before, after).exit_code)
+        is_rewound = bool(run_in(repo.home, "merge-base", "--is-ancestor", before, after).exit_code)
     how = "was rewound" if is_rewound else f"has {number if number is not None else 'new'} new commits"
     how = "has 1 new commit" if number == 1 and not is_rewound else how
     how = "has new commits" if number is None else how
@@ -104,12 +104,12 @@ def _commits(site: Site, target: TargetBranch, before: str, after: str, count: i
 
 
 def _dependencies(
-    site: Site, settings: Settings, target: TargetBranch, before: str, after: str
+    repo: Repository, settings: Settings, target: TargetBranch, before: str, after: str
 ) -> list[Fact]:
-    changed = try_git_output(site.home, "diff", "--name-only", "--no-renames", "-z", before, after).split(
+    changed = try_git_output(repo.home, "diff", "--name-only", "--no-renames", "-z", before, after).split(
         "\0"
     )
-    paths = _depending(site, settings, [path for path in changed if path])
+    paths = _depending(repo, settings, [path for path in changed if path])
     if not paths:
         return []
     named = [_printable(path) for path in paths[:50]]
@@ -123,10 +123,10 @@ def _dependencies(
     ]
 
 
-def _depending(site: Site, settings: Settings, paths: Sequence[str]) -> list[str]:
+def _depending(repo: Repository, settings: Settings, paths: Sequence[str]) -> list[str]:
     if settings.notify.dependencies is None:
         return changed_manifests(paths)
-    pattern_of = site.context.repository.pattern_of
+    pattern_of = repo.git.pattern_of
     known = [
         branch for text in settings.notify.dependencies for branch in pattern_of(text, "glob").alternatives
     ]

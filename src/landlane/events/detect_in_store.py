@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from landlane.context import Context
     from landlane.events.model import Event
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
     from landlane.store.journal_chain import Entry
 
 
@@ -52,27 +52,27 @@ _BACK = 500  # how far a first look goes back to see when something last moved
 _MOST_NAMED = 10
 
 
-def observe(context: Context, settings: Settings) -> list[Event]:
+def observe(repo: Repository, settings: Settings) -> list[Event]:
     """Look at the store, and write down what was not known yet; tells that."""
-    events = _read_journal(context, settings)
-    facts = context.store.view(lambda reading: list(_seen_now(reading, context, settings)))
-    return [*events, *write_facts(context, settings, facts)]
+    events = _read_journal(repo, settings)
+    facts = repo.store.view(lambda snapshot: list(_seen_now(snapshot, repo, settings)))
+    return [*events, *write_facts(repo, settings, facts)]
 
 
 # ------------------------------------------------------------------------------------------ what has happened
 
 
-def _read_journal(context: Context, settings: Settings) -> list[Event]:
+def _read_journal(repo: Repository, settings: Settings) -> list[Event]:
     """What the journal tells since the last look; the first look only remembers where it began."""
     events: list[Event] = []
     while True:
-        before = context.store.view(lambda reading: marks_in(reading, _JOURNAL))
-        last = context.store.last_entry()
+        before = repo.store.view(lambda snapshot: marks_in(snapshot, _JOURNAL))
+        last = repo.store.last_entry()
         if last is None or before.get("position", -1) >= last.position:
             return events
         is_first = "position" not in before
         start = max(last.position - _BACK, 0) if is_first else int(before["position"])
-        page = context.store.entries(start, _PAGE)
+        page = repo.store.entries(start, _PAGE)
         if not page:
             return events
         after = {
@@ -80,23 +80,23 @@ def _read_journal(context: Context, settings: Settings) -> list[Event]:
             "queue_moved_at": _newest(page, _MOVES, before.get("queue_moved_at", 0)),
             "tasks_moved_at": _newest(page, (_WORK,), before.get("tasks_moved_at", 0)),
         }
-        facts = [] if is_first else _told_by_all(context, page)
-        events += write_moved(context, settings, _JOURNAL, before, after, facts)
+        facts = [] if is_first else _told_by_all(repo, page)
+        events += write_moved(repo, settings, _JOURNAL, before, after, facts)
 
 
 def _newest(page: Sequence[Entry], kinds: tuple[str, ...], known: int) -> int:
     return max((entry.at for entry in page if entry.kind.startswith(kinds)), default=known)
 
 
-def _told_by_all(context: Context, page: Sequence[Entry]) -> list[Fact]:
-    return context.store.view(lambda reading: list(_told_by(reading, page)))
+def _told_by_all(repo: Repository, page: Sequence[Entry]) -> list[Fact]:
+    return repo.store.view(lambda snapshot: list(_told_by(snapshot, page)))
 
 
-def _told_by(reading: Reading, page: Sequence[Entry]) -> Iterator[Fact]:
+def _told_by(snapshot: Snapshot, page: Sequence[Entry]) -> Iterator[Fact]:
     lapsed: dict[tuple[str, str], dict[int, str]] = {}
     for entry in page:
         if entry.kind in _DEAD:
-            session = find_session(reading, entry.session)
+            session = find_session(snapshot, entry.session)
             if session is not None and session.kind == AGENT:  # people come and go
                 how = "went silent" if entry.kind == "session.lapsed" else "ended without leaving"
                 text = f"{entry.agent} {how}; what it held is free"
@@ -104,7 +104,7 @@ def _told_by(reading: Reading, page: Sequence[Entry]) -> Iterator[Fact]:
         elif entry.kind == "landing.bounced":
             yield from _red_landing(entry.facts().get("landing", {}))
         elif entry.kind.startswith(_WORK) and entry.facts().get("state") in (DEAD, FAILED):
-            yield from _dead_letter(reading, entry)
+            yield from _dead_letter(snapshot, entry)
         elif entry.kind == "claim.lapsed":
             facts = entry.facts()
             lapsed.setdefault((entry.session, entry.agent), {})[facts["token"]] = facts["pattern"]
@@ -112,10 +112,10 @@ def _told_by(reading: Reading, page: Sequence[Entry]) -> Iterator[Fact]:
         yield _stale(session, agent, stale, "did not renew it in time; it is free")
 
 
-def _dead_letter(reading: Reading, entry: Entry) -> Iterator[Fact]:
+def _dead_letter(snapshot: Snapshot, entry: Entry) -> Iterator[Fact]:
     """A task was given up: it keeps everything, and somebody may mend what was wrong and try it again."""
     facts = entry.facts()
-    task = find_task(reading, facts["task"])
+    task = find_task(snapshot, facts["task"])
     if task is not None:
         yield Fact(
             kind=DEAD_LETTER,
@@ -140,35 +140,35 @@ def _dead_session(session: str, agent: str, text: str) -> Fact:
 # ------------------------------------------------------------------------------------------ what is so now
 
 
-def _seen_now(reading: Reading, context: Context, settings: Settings) -> Iterator[Fact]:
-    now = context.store.wall_of(reading.now)
-    yield from _sessions(reading, context)
-    yield from _queues(reading, settings, now)
-    yield from _tasks(reading, settings, now)
-    yield from _pool(reading)
-    yield from _gates(reading, settings, now)
-    yield from _handoffs(reading, now)
+def _seen_now(snapshot: Snapshot, repo: Repository, settings: Settings) -> Iterator[Fact]:
+    now = repo.store.wall_of(snapshot.now)
+    yield from _sessions(snapshot, repo)
+    yield from _queues(snapshot, settings, now)
+    yield from _tasks(snapshot, settings, now)
+    yield from _pool(snapshot)
+    yield from _gates(snapshot, settings, now)
+    yield from _handoffs(snapshot, now)
 
 
-def _sessions(reading: Reading, context: Context) -> Iterator[Fact]:
+def _sessions(snapshot: Snapshot, repo: Repository) -> Iterator[Fact]:
     """Sessions that are over and of which nobody took notice, and claims that are in the way for nothing."""
-    resting = {gate.session for gate in gates_in(reading) if gate.task}
-    for session in list_live_sessions(reading):
+    resting = {gate.session for gate in gates_in(snapshot) if gate.task}
+    for session in list_live_sessions(snapshot):
         if session.kind != AGENT:  # people come and go, and what only holds is nobody
             continue
-        has_died = is_dead(reading, session.id, context.processes)
-        is_silent = session.lease_ends_at <= reading.now and session.id not in resting
+        has_died = is_dead(snapshot, session.id, repo.processes)
+        is_silent = session.lease_ends_at <= snapshot.now and session.id not in resting
         if has_died or is_silent:
             how = "its processes have ended" if has_died else "it has been silent for longer than its lease"
             yield _dead_session(session.id, session.agent, f"{session.agent} is gone: {how}")
-        yield from _stale_claims(reading, session, has_ended=has_died or is_silent)
+        yield from _stale_claims(snapshot, session, has_ended=has_died or is_silent)
 
 
-def _stale_claims(reading: Reading, session: Session, *, has_ended: bool) -> Iterator[Fact]:
+def _stale_claims(snapshot: Snapshot, session: Session, *, has_ended: bool) -> Iterator[Fact]:
     stale = {
         claim.token: claim.pattern
-        for claim in claims_of(reading, session.id)
-        if has_ended or claim.is_over(reading.now)
+        for claim in claims_of(snapshot, session.id)
+        if has_ended or claim.is_over(snapshot.now)
     }
     if stale:
         yield _stale(session.id, session.agent, stale, "does not renew it")
@@ -186,9 +186,9 @@ def _stale(session: str, agent: str, stale: dict[int, str], how: str) -> Fact:
     )
 
 
-def _queues(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
+def _queues(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[Fact]:
     paused: set[str] = set()
-    for queue in records.all_of(reading, "queue"):
+    for queue in records.all_of(snapshot, "queue"):
         if queue["state"] != "paused":
             continue
         paused.add(queue["target"])
@@ -199,9 +199,9 @@ def _queues(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
             text=f"the queue of {queue['target']} is paused: {queue['reason']}",
             facts={key: queue[key] for key in ("target", "tip", "reason", "code")},
         )
-    moved_at = int(marks_in(reading, _JOURNAL).get("queue_moved_at", 0))
+    moved_at = int(marks_in(snapshot, _JOURNAL).get("queue_moved_at", 0))
     waiting: dict[str, records.Document] = {}
-    for landing in records.all_of(reading, "landing", (QUEUED, TESTING)):
+    for landing in records.all_of(snapshot, "landing", (QUEUED, TESTING)):
         waiting.setdefault(landing["target"], landing)
     for target, first in waiting.items():
         since = max(first["submitted_at"], moved_at)
@@ -215,18 +215,18 @@ def _queues(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
             )
 
 
-def _tasks(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
+def _tasks(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[Fact]:
     """Work is there, and nobody does anything about it."""
-    counts: dict[str, int] = dict(reading.all("tasks_count"))  # type: ignore[arg-type]
-    since = int(marks_in(reading, _JOURNAL).get("tasks_moved_at", 0))
+    counts: dict[str, int] = dict(snapshot.all("tasks_count"))  # type: ignore[arg-type]
+    since = int(marks_in(snapshot, _JOURNAL).get("tasks_moved_at", 0))
     if counts.get(READY) and not counts.get(ACTIVE) and since and now - since >= settings.notify.stalled_ms:
         text = f"{counts[READY]} tasks are ready, and nobody has touched any for {duration_text(now - since)}"
         facts = {"ready": counts[READY], "since": since}
         yield Fact(kind=STALLED, about=f"{STALLED}:tasks:{since}", text=text, facts=facts)
 
 
-def _pool(reading: Reading) -> Iterator[Fact]:
-    pool = records.find(reading, "pool", "pool")
+def _pool(snapshot: Snapshot) -> Iterator[Fact]:
+    pool = records.find(snapshot, "pool", "pool")
     if pool is not None and pool.get("paused"):
         yield Fact(
             kind=POOL,
@@ -236,9 +236,9 @@ def _pool(reading: Reading) -> Iterator[Fact]:
         )
 
 
-def _gates(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
+def _gates(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[Fact]:
     """What waits for a person: told once, then again after a while, and once when it is overdue."""
-    for gate in gates_in(reading):
+    for gate in gates_in(snapshot):
         facts = {
             "gate": gate.id,
             "kind": gate.kind,
@@ -248,7 +248,7 @@ def _gates(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
         }
         text = f"{gate.id} ({gate.kind}) of {gate.agent or 'landlane'}: {gate.why}"
         yield from _waits(settings, gate.id, text, {**facts, "about": dict(gate.about)}, now - gate.asked_at)
-    for landing in records.all_of(reading, "landing", (HELD,)):
+    for landing in records.all_of(snapshot, "landing", (HELD,)):
         facts = {"gate": landing["id"], "kind": "landing", "task": landing["task"], "agent": landing["agent"]}
         text = f"{landing['id']} ({landing['branch']}) of {landing['agent']}: {landing['gate']}"
         about = {"head": landing["head"], "branch": landing["branch"]}
@@ -257,9 +257,9 @@ def _gates(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
         )
 
 
-def _handoffs(reading: Reading, now: int) -> Iterator[Fact]:
+def _handoffs(snapshot: Snapshot, now: int) -> Iterator[Fact]:
     """What was handed to somebody who did not come for it."""
-    for one in waiting_in(reading):
+    for one in waiting_in(snapshot):
         if one.to != ANYBODY and now >= one.until:
             yield Fact(
                 kind=HANDOFF_OVERDUE,

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 
 NOUN = "event"
@@ -39,15 +39,15 @@ _ALONE = {"//events": True}
 _SLACK_MS = 30_000  # beyond its limit, for a sender on a busy machine
 
 
-def list_events(context: Context, state: str = "") -> list[Event]:
+def list_events(repo: Repository, state: str = "") -> list[Event]:
     """All events in the order in which they were seen, or those of which something is yet to be sent."""
-    found = context.store.view(lambda reading: records.all_of(reading, NOUN, (state,) if state else ()))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, NOUN, (state,) if state else ()))
     return [Event(**document) for document in found if document["state"] != _SEEN]
 
 
-def marks_in(reading: Reading, name: str) -> dict[str, Any]:
+def marks_in(snapshot: Snapshot, name: str) -> dict[str, Any]:
     """How far watchers have looked at something; empty when nobody has."""
-    return records.find(reading, NOUN, f"seen:{name}") or {}
+    return records.find(snapshot, NOUN, f"seen:{name}") or {}
 
 
 def channels_of(settings: Settings, kind: str) -> list[str]:
@@ -58,16 +58,16 @@ def channels_of(settings: Settings, kind: str) -> list[str]:
     return [name for name, text in known.items() if text]
 
 
-def write_facts(context: Context, settings: Settings, facts: Sequence[Fact]) -> list[Event]:
+def write_facts(repo: Repository, settings: Settings, facts: Sequence[Fact]) -> list[Event]:
     """Write down those of these facts that are new; tells them."""
-    unknown = context.store.view(lambda reading: [fact for fact in facts if not _is_known(reading, fact)])
+    unknown = repo.store.view(lambda snapshot: [fact for fact in facts if not _is_known(snapshot, fact)])
     if not unknown:
         return []
-    return context.store.change(lambda tx: _write(tx, context, settings, unknown), areas=_ALONE)
+    return repo.store.change(lambda tx: _write(tx, repo, settings, unknown), areas=_ALONE)
 
 
 def write_moved(
-    context: Context,
+    repo: Repository,
     settings: Settings,
     name: str,
     before: dict[str, Any],
@@ -79,7 +79,7 @@ def write_moved(
     Nothing is written when another watcher has looked that far meanwhile.
     """
 
-    def work(tx: Change) -> list[Event]:
+    def work(tx: Transaction) -> list[Event]:
         if marks_in(tx, name) != before:
             return []
         document = {**after, "id": f"seen:{name}", "about": f"seen:{name}", "state": _SEEN}
@@ -87,18 +87,18 @@ def write_moved(
             records.put(tx, NOUN, document, "seen")
         else:  # nothing happened that anybody is told of
             records.put_quietly(tx, NOUN, document)
-        return _write(tx, context, settings, facts)
+        return _write(tx, repo, settings, facts)
 
-    return context.store.change(work, areas=_ALONE)
-
-
-def _is_known(reading: Reading, fact: Fact) -> bool:
-    return bool(records.by_key(reading, NOUN, fact.about))
+    return repo.store.change(work, areas=_ALONE)
 
 
-def _write(tx: Change, context: Context, settings: Settings, facts: Sequence[Fact]) -> list[Event]:
+def _is_known(snapshot: Snapshot, fact: Fact) -> bool:
+    return bool(records.by_key(snapshot, NOUN, fact.about))
+
+
+def _write(tx: Transaction, repo: Repository, settings: Settings, facts: Sequence[Fact]) -> list[Event]:
     written: list[Event] = []
-    now = context.store.wall_of(tx.now)
+    now = repo.store.wall_of(tx.now)
     for fact in facts:
         if _is_known(tx, fact):
             continue
@@ -111,20 +111,20 @@ def _write(tx: Change, context: Context, settings: Settings, facts: Sequence[Fac
 # ------------------------------------------------------------------------------------------ sending
 
 
-def due_events(context: Context) -> list[Event]:
+def due_events(repo: Repository) -> list[Event]:
     """The events of which something is yet to be sent."""
-    return list_events(context, DUE)
+    return list_events(repo, DUE)
 
 
-def claim_sending(context: Context, event_id: str, channel: str, limit_ms: int) -> Event | None:
+def claim_sending(repo: Repository, event_id: str, channel: str, limit_ms: int) -> Event | None:
     """Take the sending of an event to a receiver in hand; nothing when somebody else has, or it is not due.
 
     Only who got it here sends. A crash after this leaves it in hand until its time is over; then nobody knows
     whether it got there, and it is not sent again.
     """
 
-    def work(tx: Change) -> Event | None:
-        event, now = _locked(tx, event_id), context.store.wall_of(tx.now)
+    def work(tx: Transaction) -> Event | None:
+        event, now = _locked(tx, event_id), repo.store.wall_of(tx.now)
         if event is None or not is_due(event, channel, now):
             return None
         tries = int(event.channels[channel]["tries"]) + 1
@@ -132,19 +132,19 @@ def claim_sending(context: Context, event_id: str, channel: str, limit_ms: int) 
         records.put(tx, NOUN, as_dict(taken), "sending", None, channel=channel)
         return taken
 
-    return context.store.change(work, areas=_ALONE)
+    return repo.store.change(work, areas=_ALONE)
 
 
-def _locked(tx: Change, event_id: str) -> Event | None:
+def _locked(tx: Transaction, event_id: str) -> Event | None:
     document = records.lock(tx, NOUN, event_id)
     return Event(**document) if document is not None and document["state"] != _SEEN else None
 
 
-def end_sending(context: Context, event_id: str, channel: str, trouble: str, most_tries: int) -> Event | None:
+def end_sending(repo: Repository, event_id: str, channel: str, trouble: str, most_tries: int) -> Event | None:
     """Write down how a sending went; `trouble` is empty when the receiver has it."""
 
-    def work(tx: Change) -> Event | None:
-        event, now = _locked(tx, event_id), context.store.wall_of(tx.now)
+    def work(tx: Transaction) -> Event | None:
+        event, now = _locked(tx, event_id), repo.store.wall_of(tx.now)
         if event is None or event.channels[channel]["state"] not in (SENDING, UNSURE):
             return event
         if not trouble:
@@ -156,36 +156,36 @@ def end_sending(context: Context, event_id: str, channel: str, trouble: str, mos
             verb = "postponed" if ended.channels[channel]["state"] == NEW else "failed"
         records.put(tx, NOUN, as_dict(ended), verb, None, channel=channel)
         if verb == "failed":
-            _report(tx, context, ended, channel, f"could not be sent after {most_tries} tries: {trouble}")
+            _report(tx, repo, ended, channel, f"could not be sent after {most_tries} tries: {trouble}")
         return ended
 
-    return context.store.change(work, areas=_ALONE)
+    return repo.store.change(work, areas=_ALONE)
 
 
-def settle_abandoned(context: Context, event_id: str, channel: str) -> Event | None:
+def settle_abandoned(repo: Repository, event_id: str, channel: str) -> Event | None:
     """Give up a sending whose sender never said how it went: sending again could tell somebody twice."""
 
-    def work(tx: Change) -> Event | None:
-        event, now = _locked(tx, event_id), context.store.wall_of(tx.now)
+    def work(tx: Transaction) -> Event | None:
+        event, now = _locked(tx, event_id), repo.store.wall_of(tx.now)
         if event is None or not is_abandoned(event, channel, now):
             return None
         why = "its sender ended before it could say whether it got there"
         ended = with_channel(event, channel, state=UNSURE, why=why, until=0)
         records.put(tx, NOUN, as_dict(ended), "unsure", None, channel=channel)
-        _report(tx, context, ended, channel, why)
+        _report(tx, repo, ended, channel, why)
         return ended
 
-    return context.store.change(work, areas=_ALONE)
+    return repo.store.change(work, areas=_ALONE)
 
 
-def reports_of(context: Context, events: Sequence[Event]) -> list[Event]:
+def reports_of(repo: Repository, events: Sequence[Event]) -> list[Event]:
     """The events that tell of these that they could not be sent."""
     keys = dict.fromkeys(f"{NOTIFY_FAILED}:{event.id}:{name}" for event in events for name in event.channels)
-    found = context.store.view(lambda reading: [records.by_key(reading, NOUN, key) for key in keys])
+    found = repo.store.view(lambda snapshot: [records.by_key(snapshot, NOUN, key) for key in keys])
     return [Event(**document) for documents in found for document in documents]
 
 
-def _report(tx: Change, context: Context, event: Event, channel: str, why: str) -> None:
+def _report(tx: Transaction, repo: Repository, event: Event, channel: str, why: str) -> None:
     """An event about what nobody was told of; it is sent to nobody itself."""
     fact = Fact(
         kind=NOTIFY_FAILED,
@@ -194,5 +194,5 @@ def _report(tx: Change, context: Context, event: Event, channel: str, why: str) 
         facts={"event": event.id, "channel": channel, "why": why[:500]},
     )
     if not _is_known(tx, fact):
-        made = event_of(fact, records.next_id(tx, NOUN), context.store.wall_of(tx.now), ())
+        made = event_of(fact, records.next_id(tx, NOUN), repo.store.wall_of(tx.now), ())
         records.put(tx, NOUN, as_dict(made), "seen")

@@ -22,15 +22,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Site
     from landlane.events.model import Event
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
 
 _MOST_SAID = 400
 
 
 def send_due(
-    site: Site, settings: Settings, body_of: Callable[[Event], dict[str, object]]
+    repo: Repository, settings: Settings, body_of: Callable[[Event], dict[str, object]]
 ) -> tuple[list[Event], list[Event]]:
     """Send what is due; tells what got there, and what did not.
 
@@ -38,31 +38,35 @@ def send_due(
     """
     sent: list[Event] = []
     unsent: list[Event] = []
-    for event in due_events(site.context):
+    for event in due_events(repo):
         for channel in event.channels:
-            now = site.wall_ms()
+            now = repo.wall_ms()
             if is_abandoned(event, channel, now):
-                ended = settle_abandoned(site.context, event.id, channel)
+                ended = settle_abandoned(repo, event.id, channel)
                 unsent += [ended] if ended is not None else []
             elif is_due(event, channel, now):
-                ended = _send(site, settings, event, channel, body_of)
+                ended = _send(repo, settings, event, channel, body_of)
                 if ended is not None:
                     (sent if ended.channels[channel]["state"] == SENT else unsent).append(ended)
     return sent, unsent
 
 
 def _send(
-    site: Site, settings: Settings, event: Event, channel: str, body_of: Callable[[Event], dict[str, object]]
+    repo: Repository,
+    settings: Settings,
+    event: Event,
+    channel: str,
+    body_of: Callable[[Event], dict[str, object]],
 ) -> Event | None:
-    claimed = claim_sending(site.context, event.id, channel, settings.notify.limit_ms)
+    claimed = claim_sending(repo, event.id, channel, settings.notify.limit_ms)
     if claimed is None:
         return None
     body = json.dumps(body_of(claimed), ensure_ascii=False, separators=(",", ":")) + "\n"
-    trouble = _TELL[channel](site, settings, claimed, body.encode("utf-8", "replace"))
-    return end_sending(site.context, event.id, channel, trouble, settings.notify.tries)
+    trouble = _TELL[channel](repo, settings, claimed, body.encode("utf-8", "replace"))
+    return end_sending(repo, event.id, channel, trouble, settings.notify.tries)
 
 
-def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> str:
+def _tell_command(repo: Repository, settings: Settings, event: Event, body: bytes) -> str:
     """Run the command with the event on its input; tells what went wrong."""
     without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
     words = ["/bin/sh", "-c", settings.notify.command]
@@ -71,7 +75,7 @@ def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> 
         given.seek(0)
         streams = (given.fileno(), said.fileno(), said.fileno())
         try:
-            child = Child(words, cwd=site.home.root, without=without, streams=streams)
+            child = Child(words, cwd=repo.home.root, without=without, streams=streams)
         except OSError as error:
             return f"it could not be started: {error.strerror}"
         ended = child.wait(settings.notify.limit_ms / 1000)
@@ -85,7 +89,7 @@ def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> 
         return f"it ended with {ended.exit_code}" + (f": {tail}" if tail else "")
 
 
-def _tell_webhook(site: Site, settings: Settings, event: Event, body: bytes) -> str:
+def _tell_webhook(repo: Repository, settings: Settings, event: Event, body: bytes) -> str:
     """Post the event; only an answer of 2xx counts. Redirections are not followed."""
     seconds = settings.notify.limit_ms / 1000
     parts = urlsplit(settings.notify.webhook)

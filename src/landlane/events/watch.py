@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Site
     from landlane.events.model import Event
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
 
 _SHORTEST_SECONDS = 0.05
@@ -32,30 +32,30 @@ class Look:
     unsent: Sequence[Event] = ()
 
 
-def look(site: Site, settings: Settings, body_of: Callable[[Event], dict[str, object]]) -> Look:
+def look(repo: Repository, settings: Settings, body_of: Callable[[Event], dict[str, object]]) -> Look:
     """Look once at the target branch and at the store, and send what is due."""
-    began_at = site.wall_ms()
-    events = _see(site, settings)
-    told = _tell(site, settings, body_of, began_at)
+    began_at = repo.wall_ms()
+    events = _see(repo, settings)
+    told = _tell(repo, settings, body_of, began_at)
     return replace(told, events=[*events, *told.events])
 
 
-def _see(site: Site, settings: Settings) -> list[Event]:
+def _see(repo: Repository, settings: Settings) -> list[Event]:
     """What is new at the target branch and in the store; it is written down."""
-    return [*observe_target(site, settings), *observe(site.context, settings)]
+    return [*observe_target(repo, settings), *observe(repo, settings)]
 
 
 def _tell(
-    site: Site, settings: Settings, body_of: Callable[[Event], dict[str, object]], began_at: int
+    repo: Repository, settings: Settings, body_of: Callable[[Event], dict[str, object]], began_at: int
 ) -> Look:
     """Send what is due; its events are those that report what could not be sent since an instant."""
-    sent, unsent = send_due(site, settings, body_of)
-    reports = [event for event in reports_of(site.context, unsent) if event.at >= began_at]
+    sent, unsent = send_due(repo, settings, body_of)
+    reports = [event for event in reports_of(repo, unsent) if event.at >= began_at]
     return Look(events=reports, sent=sent, unsent=unsent)
 
 
 def watch(
-    site: Site,
+    repo: Repository,
     read_settings: Callable[[], Settings],
     interval_ms: int,
     body_of: Callable[[Event], dict[str, object]],
@@ -73,13 +73,13 @@ def watch(
         due = 0
         try:
             settings = read_settings()
-            began_at = site.wall_ms()
-            on_look(Look(events=_see(site, settings)))
-            on_look(_tell(site, settings, body_of, began_at))
-            due = next_instant(due_events(site.context))
+            began_at = repo.wall_ms()
+            on_look(Look(events=_see(repo, settings)))
+            on_look(_tell(repo, settings, body_of, began_at))
+            due = next_instant(due_events(repo))
         except LandlaneError as error:
             on_trouble(error)
         rest_ms = interval_ms or settings.notify.interval_ms
         if due:  # a try that is due before the next look would be
-            rest_ms = min(rest_ms, max(due - site.wall_ms(), 0))
+            rest_ms = min(rest_ms, max(due - repo.wall_ms(), 0))
         time.sleep(max(rest_ms / 1000, _SHORTEST_SECONDS))

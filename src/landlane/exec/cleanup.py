@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.sandbox_runs import Run
 
 
@@ -45,12 +45,12 @@ def checkout_in(scratch: str) -> str:
     return os.path.join(scratch, "checkout")
 
 
-def clear_forsaken(site: Site) -> list[str]:
+def clear_forsaken(repo: Repository) -> list[str]:
     """End what goes on although its starter was killed, and clear away what it left; tells what was done."""
     done: list[str] = []
-    for run in forsaken(site):
+    for run in forsaken(repo):
         try:
-            count = clear_away(site, run, why="its starter was killed")
+            count = clear_away(repo, run, why="its starter was killed")
         except (LandlaneError, OSError) as error:
             done.append(f"{run.id} of {run.agent}, whose starter was killed, cannot be cleared away: {error}")
             continue
@@ -60,20 +60,20 @@ def clear_forsaken(site: Site) -> list[str]:
     return done
 
 
-def forsaken(site: Site) -> list[Run]:
+def forsaken(repo: Repository) -> list[Run]:
     """Return the runs of this user whose starter is gone."""
-    running = list_running(site.context)
-    return [run for run in running if is_forsaken(site.context, run, site.common_dir, os.geteuid())]
+    running = list_running(repo)
+    return [run for run in running if is_forsaken(repo, run, repo.common_dir, os.geteuid())]
 
 
-def clear_away(site: Site, run: Run, *, why: str = "", exit_code: int | None = None) -> int:
+def clear_away(repo: Repository, run: Run, *, why: str = "", exit_code: int | None = None) -> int:
     """End every process of a run and its session, remove its scratch; tells how many processes there were."""
     tree = tree_of(run)
     count = end_all(tree)
-    end_session_of(site, run)
-    unpin(site, run.session)
+    end_session_of(repo, run)
+    unpin(repo, run.session)
     remove_scratch(run.scratch)
-    change_run(site.context, run, "ended", state=ENDED, why=why, exit_code=exit_code)
+    change_run(repo, run, "ended", state=ENDED, why=why, exit_code=exit_code)
     return count
 
 
@@ -85,23 +85,23 @@ def end_all(tree: ProcessTree) -> int:
     )
 
 
-def end_session_of(site: Site, run: Run) -> None:
+def end_session_of(repo: Repository, run: Run) -> None:
     """Let the session of a run leave, if it has not."""
-    session = site.context.store.view(lambda reading: find_live_session(reading, run.session))
+    session = repo.store.view(lambda snapshot: find_live_session(snapshot, run.session))
     if session is None:
         return
     try:
-        leave(site.context, session)
+        leave(repo, session)
     except LandlaneError:
         return  # it left by itself, or lapsed
 
 
-def unpin(site: Site, session_id: str) -> None:
+def unpin(repo: Repository, session_id: str) -> None:
     """Let go of the commit that a throw-away clone stood on."""
     pin = PINS + session_id
-    if commit_at(site.home, pin):
-        with git_lock(site.common_dir, f"unpin {session_id}"):
-            git_output(site.home, "update-ref", "-d", pin)
+    if commit_at(repo.home, pin):
+        with git_lock(repo.common_dir, f"unpin {session_id}"):
+            git_output(repo.home, "update-ref", "-d", pin)
 
 
 def remove_scratch(path: str) -> None:

@@ -19,7 +19,7 @@ from landlane.workspaces.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
@@ -36,7 +36,7 @@ class Ground:
 
 
 def make_ground(
-    site: Site, caller: Session, session: Session, role: Role, *, task: str, title: str, scratch: str
+    repo: Repository, caller: Session, session: Session, role: Role, *, task: str, title: str, scratch: str
 ) -> Ground:
     """Make the clone that a role works in; without a task, who writes gets one of this title.
 
@@ -45,43 +45,43 @@ def make_ground(
         RepositoryError: git refuses.
     """
     if role.is_read_only:
-        head = resolve_revision(site.here, "HEAD")
-        return Ground(path=throw_away_clone(site, session, scratch, head), task=task)
-    wanted = task or _own_task(site, caller, role, title)
+        head = resolve_revision(repo.checkout, "HEAD")
+        return Ground(path=throw_away_clone(repo, session, scratch, head), task=task)
+    wanted = task or _own_task(repo, caller, role, title)
     try:
-        opened = open_workspace(site, session, wanted, kind=CLONE)
+        opened = open_workspace(repo, session, wanted, kind=CLONE)
     except BaseException:
         if not task:
-            drop_own(site, caller, wanted, "it could not be begun")
+            drop_own(repo, caller, wanted, "it could not be begun")
         raise
     return Ground(path=opened.workspace.path, task=wanted, has_own_task=not task, workspace=opened.workspace)
 
 
-def _own_task(site: Site, caller: Session, role: Role, title: str) -> str:
-    outcome = add_task(site.context, caller, NewTask(title=title, role=role.name), force=True)
+def _own_task(repo: Repository, caller: Session, role: Role, title: str) -> str:
+    outcome = add_task(repo, caller, NewTask(title=title, role=role.name), force=True)
     assert isinstance(outcome, Added)
     return outcome.task.id
 
 
-def drop_own(site: Site, caller: Session, task: str, why: str) -> None:
+def drop_own(repo: Repository, caller: Session, task: str, why: str) -> None:
     """End a task that was made for one run alone."""
-    if get_task(site.context, task).state not in OVER:
-        drop_task(site.context, caller, task, why)
+    if get_task(repo, task).state not in OVER:
+        drop_task(repo, caller, task, why)
 
 
-def throw_away_clone(site: Site, session: Session, scratch: str, head: str) -> str:
+def throw_away_clone(repo: Repository, session: Session, scratch: str, head: str) -> str:
     """A commit in a clone that nobody will miss; a ref keeps what it borrows."""
     path = checkout_in(scratch)
     pin = PINS + session.id
     if head:
-        with git_lock(site.common_dir, f"pin {session.id}"):
-            if site.here.common_dir != site.common_dir:
-                git_output(site.home, "fetch", "--quiet", "--no-tags", site.here.root, f"{head}:{pin}")
+        with git_lock(repo.common_dir, f"pin {session.id}"):
+            if repo.checkout.common_dir != repo.common_dir:
+                git_output(repo.home, "fetch", "--quiet", "--no-tags", repo.checkout.root, f"{head}:{pin}")
             else:
-                git_output(site.home, "update-ref", pin, head)
-    add_detached_clone(site.home, path, head, pin)
+                git_output(repo.home, "update-ref", pin, head)
+    add_detached_clone(repo.home, path, head, pin)
     if head:
         write_files(path)
     with open(os.path.join(path, ".git", HOME_POINTER), "w", encoding="utf-8") as file:
-        file.write(site.common_dir + "\n")
+        file.write(repo.common_dir + "\n")
     return path

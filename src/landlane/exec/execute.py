@@ -46,8 +46,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Site
     from landlane.exec.request import Order, Stopping
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sandbox.model import Backend
     from landlane.sandbox.model import Guarantee as Promise
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 _FOR_EVER = 10.0 * 365 * 86_400
@@ -68,7 +68,7 @@ _HEED_AGAIN = (
 
 
 def execute(
-    site: Site,
+    repo: Repository,
     caller: Session,
     order: Order,
     on_start: Callable[[Sequence[Promise], str], None],
@@ -81,37 +81,35 @@ def execute(
         Held: an agent of that name is at work.
         LandlaneError: the workspace cannot be made, or nobody answers for the state.
     """
-    context = site.context
-    role = find_role(context.settings, order.role)
-    _check_may_start(site, caller, role)
+    role = find_role(repo.settings, order.role)
+    _check_may_start(repo, caller, role)
     backend = choose_backend()
     require_guarantees(
-        list_guarantees(backend, requested_sandbox(role)), context.settings.sandbox.required, backend
+        list_guarantees(backend, requested_sandbox(role)), repo.settings.sandbox.required, backend
     )
-    for line in clear_forsaken(site):
-        site.tell(line)
-    with Door(os.path.join(site.common_dir, "landlane")) as door:
-        joined = _begin(site, role, order)
-        return _Execution(site, caller, joined, role, order, stopping, door, backend).run(on_start)
+    for line in clear_forsaken(repo):
+        repo.report(line)
+    with Door(os.path.join(repo.common_dir, "landlane")) as door:
+        joined = _begin(repo, role, order)
+        return _Execution(repo, caller, joined, role, order, stopping, door, backend).run(on_start)
 
 
-def _check_may_start(site: Site, caller: Session, role: Role) -> None:
+def _check_may_start(repo: Repository, caller: Session, role: Role) -> None:
     """An agent with a role starts others only if handing out work is its business, or they just read."""
-    own = bound_by(site.settings, caller.role) if caller.kind == AGENT else None
+    own = bound_by(repo.settings, caller.role) if caller.kind == AGENT else None
     if own is None or own.name == role.name or "agents" in own.tools:
         return
     if not (role.is_read_only and not role.verbs):
         raise forbidden(caller.agent, own.name, f"the role {own.name} may not start agents as {role.name}")
 
 
-def _begin(site: Site, role: Role, order: Order) -> Joined:
+def _begin(repo: Repository, role: Role, order: Order) -> Joined:
     """A session of its own; this process stands for it, so that nobody waits for it when we are gone."""
-    context = site.context
     name = check_agent_name(order.agent or f"{role.name}-{short_id('x')[2:8]}")
-    living = _find_living(site, name)
+    living = _find_living(repo, name)
     if living is None:
-        process = context.processes.current()
-        joined = join(context, name, role=role.name, process=process, may_choose_role=True)
+        process = repo.processes.current()
+        joined = join(repo, name, role=role.name, process=process, may_choose_role=True)
         if joined.is_new:
             return joined
         living = joined.session
@@ -124,18 +122,18 @@ def _begin(site: Site, role: Role, order: Order) -> Joined:
     )
 
 
-def _find_living(site: Site, name: str) -> Session | None:
+def _find_living(repo: Repository, name: str) -> Session | None:
     """The live session of this name; one whose processes have ended is none."""
 
-    def work(tx: Change) -> Session | None:
+    def work(tx: Transaction) -> Session | None:
         last = find_latest_session(tx, name)
         if last is None or last.has_ended:
             return None
         lapse(tx, last.id)
         live = find_live_session(tx, last.id)
-        return live if live is not None and not end_if_gone(tx, live.id, site.context.processes) else None
+        return live if live is not None and not end_if_gone(tx, live.id, repo.processes) else None
 
-    return site.context.change(work, areas={f"//agent:{name}": True})
+    return repo.change(work, areas={f"//agent:{name}": True})
 
 
 class _Execution:
@@ -143,7 +141,7 @@ class _Execution:
 
     def __init__(
         self,
-        site: Site,
+        repo: Repository,
         caller: Session,
         joined: Joined,
         role: Role,
@@ -152,7 +150,7 @@ class _Execution:
         door: Door,
         backend: Backend,
     ) -> None:
-        self._site = site
+        self._repo = repo
         self._caller = caller
         self._joined = joined
         self._session = joined.session
@@ -200,22 +198,22 @@ class _Execution:
         )
 
     def _prepare(self) -> None:
-        context = self._site.context
-        here = context.processes.current()
+        repo = self._repo
+        here = repo.processes.current()
         unknown = Process(boot_id=here.boot_id, namespace=here.namespace, pid=0, started=0)
         self._run = begin_run(
-            context,
+            repo,
             self._session,
             ProcessTree(id=new_tree_id(), root=unknown, is_wrapped=bool(self._backend.bwrap)),
             program=os.path.basename(self._order.command[0])[:80],
-            home=self._site.common_dir,
+            home=self._repo.common_dir,
             user=os.geteuid(),
             scratch=self._scratch,
             task=self._order.task,
         )
         os.mkdir(self._scratch, 0o700)
         self._ground = make_ground(
-            self._site,
+            self._repo,
             self._caller,
             self._session,
             self._role,
@@ -224,20 +222,20 @@ class _Execution:
             scratch=self._scratch,
         )
         furnish(self._scratch, self._ground.path, search_path())
-        write_git_settings(self._site.home, os.path.join(self._scratch, "home"))
+        write_git_settings(self._repo.home, os.path.join(self._scratch, "home"))
         if self._ground.workspace is not None:
             sign_commits(self._ground.path, self._session, self._ground.task)
 
     def _start(self, on_start: Callable[[Sequence[Promise], str], None]) -> SandboxedChild:
-        site, ground, order = self._site, self._ground, self._order
+        repo, ground, order = self._repo, self._ground, self._order
         assert ground is not None
         assert self._run is not None
-        start = prepare_start(order.command, self._role, site.settings, self._scratch, ground.path)
+        start = prepare_start(order.command, self._role, repo.settings, self._scratch, ground.path)
         words = list(start.command)
         is_wrapped_at_terminal = order.has_terminal and bool(self._backend.bwrap)
         if is_wrapped_at_terminal:
             words = [sys.executable, "-I", "-S", "-c", _HEED_AGAIN, *words]
-        sandbox = make_sandbox(site, self._role, ground, self._scratch, self._door.path, self._joined, start)
+        sandbox = make_sandbox(repo, self._role, ground, self._scratch, self._door.path, self._joined, start)
         on_start(
             list_guarantees(self._backend, sandbox), self._backend.name
         )  # before the command says anything
@@ -250,7 +248,7 @@ class _Execution:
                 sandbox,
                 cwd=ground.path,
                 backend=self._backend,
-                required=site.settings.sandbox.required,
+                required=repo.settings.sandbox.required,
                 streams=(0, order.out, 2),
                 has_terminal=order.has_terminal,
                 tree_id=self._run.tree["id"],
@@ -261,25 +259,25 @@ class _Execution:
         workspace = ground.workspace.id if ground.workspace else ""
         facts = {"tree": tree_facts(child.tree), "task": ground.task, "workspace": workspace}
         try:
-            self._run = change_run(site.context, self._run, "started", self._session, **facts)
+            self._run = change_run(repo, self._run, "started", self._session, **facts)
         except StoreError as error:
-            site.tell(f"its processes are not written down: {error}")
+            repo.report(f"its processes are not written down: {error}")
         return child
 
     def _tick(self, child: SandboxedChild) -> None:
         """A few times a second: end it if we are asked to, and keep what it needs alive."""
         if self._stopping.number:
             child.end()
-        self._door.tick(self._site.context.store, self._session)
+        self._door.tick(self._repo.store, self._session)
 
     def _finish(self) -> None:
         """Bring home what was made and clear away the rest; each step whatever becomes of the others."""
-        site, ground = self._site, self._ground
+        repo, ground = self._repo, self._ground
         self._try(self._bring_home, "what it committed is still in its workspace")
-        self._try(lambda: _end(site, self._session), "its session lapses by itself")
+        self._try(lambda: _end(repo, self._session), "its session lapses by itself")
         if ground is not None and ground.workspace is not None:
             self._try(self._tidy, f"{ground.workspace.id} stays open")
-        self._try(lambda: unpin(site, self._session.id), "`landlane doctor --fix` clears it away")
+        self._try(lambda: unpin(repo, self._session.id), "`landlane doctor --fix` clears it away")
         self._try(lambda: remove_scratch(self._scratch), f"{self._scratch} is left")
         if self._run is not None:
             self._try(self._end_run, "`landlane doctor --fix` clears it away")
@@ -288,40 +286,40 @@ class _Execution:
         try:
             step()
         except (LandlaneError, OSError) as error:
-            self._site.tell(f"{error}; {otherwise}")
+            self._repo.report(f"{error}; {otherwise}")
 
     def _end_run(self) -> None:
         assert self._run is not None
         signalled = f"stopped by signal {self._stopping.number}" if self._stopping.number else ""
         facts = {"state": ENDED, "exit_code": self._exit_code, "why": signalled}
-        change_run(self._site.context, self._run, "ended", self._session, **facts)
+        change_run(self._repo, self._run, "ended", self._session, **facts)
 
     def _bring_home(self) -> None:
         ground = self._ground
         if ground is None or ground.workspace is None:
             return
-        head = fetch_clone_branch(self._site.home, ground.path, ground.workspace.branch)
+        head = fetch_clone_branch(self._repo.home, ground.path, ground.workspace.branch)
         self._left["head"] = head if head != ground.workspace.base else ""
 
     def _tidy(self) -> None:
         """Close a workspace in which nothing is left to do; a task made for this run alone ends with it."""
-        site, ground = self._site, self._ground
+        repo, ground = self._repo, self._ground
         assert ground is not None
         assert ground.workspace is not None
-        is_over = get_task(site.context, ground.task).state in OVER
+        is_over = get_task(repo, ground.task).state in OVER
         self._left["is_over"] = is_over
         if is_over or (ground.has_own_task and self._left.get("head") == ""):
-            closed = close_workspace(site, self._caller, ground.workspace, force=True)
+            closed = close_workspace(repo, self._caller, ground.workspace, force=True)
             self._left["rescue"] = closed.rescue
             if closed.rescue:
-                site.tell(f"what it did not commit is saved: `landlane rescue restore {closed.rescue}`")
+                repo.report(f"what it did not commit is saved: `landlane rescue restore {closed.rescue}`")
             if not is_over:
-                drop_own(site, self._caller, ground.task, "it was run, and committed nothing")
+                drop_own(repo, self._caller, ground.task, "it was run, and committed nothing")
 
 
-def _end(site: Site, session: Session) -> None:
+def _end(repo: Repository, session: Session) -> None:
     try:
-        leave(site.context, session)
+        leave(repo, session)
     except StoreError:
         raise
     except LandlaneError:

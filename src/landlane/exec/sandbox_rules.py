@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.context import Site
     from landlane.exec.clone import Ground
     from landlane.exec.start_client import Start
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.join import Joined
 
@@ -24,16 +24,16 @@ _NOT_HANDED_DOWN = ("LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_GIT_LOCK", "LA
 
 
 def make_sandbox(
-    site: Site, role: Role, ground: Ground, scratch: str, door: str, joined: Joined, start: Start
+    repo: Repository, role: Role, ground: Ground, scratch: str, door: str, joined: Joined, start: Start
 ) -> Sandbox:
     """The sandbox around a command: what its role may do, where it works, and how it reaches the state."""
-    state = os.path.join(site.common_dir, "landlane")
+    state = os.path.join(repo.common_dir, "landlane")
     slots: Mapping[str, str] = ground.workspace.environment if ground.workspace else {}
     return Sandbox(
         writable=(ground.path,) if ground.workspace else (),
         scratch=scratch,
         readable=(
-            *(site.home.root, site.common_dir, site.here.root, os.path.join(state, GIT_HOOKS)),
+            *(repo.home.root, repo.common_dir, repo.checkout.root, os.path.join(state, GIT_HOOKS)),
             *_places_of_programs(),
         ),
         hidden=(state,),

@@ -37,22 +37,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
-    from landlane.store.interface import Change, Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
 _UNSETTLED = (OPEN, JOINED)
 
 
-def settle_fan_in(tx: Change, context: Context, fan_id: str) -> None:
+def settle_fan_in(tx: Transaction, repo: Repository, fan_id: str) -> None:
     """Join a fan if it is time, inside a transaction that holds still whatever made it so."""
     document = records.lock(tx, NOUN, fan_id)
     if document is None or document["state"] != OPEN:
         return
     fan = fan_from(document)
     branches = branches_of(tx, fan)  # behind the lock: whoever held it before has committed
-    now = context.store.wall_of(tx.now)
+    now = repo.store.wall_of(tx.now)
     is_late = bool(fan.deadline_at) and now >= fan.deadline_at
     found = judge(fan.policy, fan.need, branches, is_late=is_late)
     parent = get_in(tx, fan.task)
@@ -76,7 +76,7 @@ def settle_fan_in(tx: Change, context: Context, fan_id: str) -> None:
         _go_on(tx, parent, joined, branches)
 
 
-def _go_on(tx: Change, parent: Task, fan: Fan, branches: Sequence[Branch]) -> None:
+def _go_on(tx: Transaction, parent: Task, fan: Fan, branches: Sequence[Branch]) -> None:
     """The task goes on with all that came; or fails with it, when that is not enough."""
     text = results_text(fan, branches, LONGEST_LINE)
     if not is_waiting_for(parent.why, fan.id):  # somebody blocked it for another reason, which stays
@@ -91,50 +91,50 @@ def _go_on(tx: Change, parent: Task, fan: Fan, branches: Sequence[Branch]) -> No
     tx.frees = True
 
 
-def settle_fans(context: Context) -> int:
+def settle_fans(repo: Repository) -> int:
     """Join what is due, and drop what nobody has begun and nobody needs; tells how many fans that were.
 
     Quick when there is nothing to do. Any number of processes may call it at any time.
     """
-    found = [fan_from(one) for one in context.store.view(lambda it: records.all_of(it, NOUN, _UNSETTLED))]
+    found = [fan_from(one) for one in repo.store.view(lambda it: records.all_of(it, NOUN, _UNSETTLED))]
     due = [
         fan
         for fan in found
-        if fan.state == JOINED or context.store.view(lambda reading, fan=fan: _is_due(reading, context, fan))
+        if fan.state == JOINED or repo.store.view(lambda snapshot, fan=fan: _is_due(snapshot, repo, fan))
     ]
     for fan in due:
         if fan.state == OPEN:
-            context.change(lambda tx, fan=fan: settle_fan_in(tx, context, fan.id))
-        document = context.store.view(lambda reading, fan=fan: records.find(reading, NOUN, fan.id))
+            repo.change(lambda tx, fan=fan: settle_fan_in(tx, repo, fan.id))
+        document = repo.store.view(lambda snapshot, fan=fan: records.find(snapshot, NOUN, fan.id))
         if document is not None and document["state"] == JOINED and not document["is_settled"]:
-            _drop_rest(context, fan_from(document))
+            _drop_rest(repo, fan_from(document))
     return len(due)
 
 
-def _is_due(reading: Reading, context: Context, fan: Fan) -> bool:
-    if fan.deadline_at and context.store.wall_of(reading.now) >= fan.deadline_at:
+def _is_due(snapshot: Snapshot, repo: Repository, fan: Fan) -> bool:
+    if fan.deadline_at and repo.store.wall_of(snapshot.now) >= fan.deadline_at:
         return True
-    task = find_task(reading, fan.task)
-    is_over = judge(fan.policy, fan.need, branches_of(reading, fan), is_late=False) is not None
+    task = find_task(snapshot, fan.task)
+    is_over = judge(fan.policy, fan.need, branches_of(snapshot, fan), is_late=False) is not None
     return is_over or task is None or task.state != BLOCKED
 
 
-def _drop_rest(context: Context, fan: Fan) -> None:
+def _drop_rest(repo: Repository, fan: Fan) -> None:
     """Drop the branches that nobody has begun; each by itself, so that nobody who ends one has to wait."""
     why = f"{fan.id} was joined without it: {fan.why}"
 
-    def drop(tx: Change, task_id: str) -> None:
+    def drop(tx: Transaction, task_id: str) -> None:
         task = get_in(tx, task_id)
         if task.state in WAITING:
             move_task(tx, task, DROPPED, why=why)
-            forget_signs(tx, context, task)
+            forget_signs(tx, repo, task)
             tx.record("task.dropped", "", "", {"task": task_id, "why": why, "before": task.state})
 
-    def settle(tx: Change) -> None:
+    def settle(tx: Transaction) -> None:
         document = records.lock(tx, NOUN, fan.id)
         if document is not None and not document["is_settled"]:
             records.put(tx, NOUN, {**document, "is_settled": True}, "settled")
 
     for task_id in fan.children:
-        context.change(lambda tx, task_id=task_id: drop(tx, task_id))
-    context.change(settle)
+        repo.change(lambda tx, task_id=task_id: drop(tx, task_id))
+    repo.change(settle)

@@ -15,30 +15,30 @@ from landlane.tasks.rows import unknown_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
-    from landlane.store.interface import Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot
 
 
-def list_fans(context: Context, *, with_all: bool = False) -> list[Fan]:
+def list_fans(repo: Repository, *, with_all: bool = False) -> list[Fan]:
     """The fans that are open, or all of them."""
-    settle_fans(context)
+    settle_fans(repo)
     states = () if with_all else (OPEN,)
-    return [fan_from(one) for one in context.store.view(lambda it: records.all_of(it, NOUN, states))]
+    return [fan_from(one) for one in repo.store.view(lambda it: records.all_of(it, NOUN, states))]
 
 
-def find_fan(context: Context, name: str) -> tuple[Fan, tuple[Branch, ...]]:
+def find_fan(repo: Repository, name: str) -> tuple[Fan, tuple[Branch, ...]]:
     """A fan by its id, or the newest of a task, with its results in order.
 
     Raises:
         Malformed: there is none.
     """
 
-    def look(reading: Reading) -> tuple[Fan, tuple[Branch, ...]]:
-        document = records.find(reading, NOUN, name)
+    def look(snapshot: Snapshot) -> tuple[Fan, tuple[Branch, ...]]:
+        document = records.find(snapshot, NOUN, name)
         if document is None:
-            if name[:1] == "T" and reading.one("task_get", task=name) is None:
+            if name[:1] == "T" and snapshot.one("task_get", task=name) is None:
                 raise unknown_task(name)
-            document = next(reversed(records.by_key(reading, NOUN, name)), None)
+            document = next(reversed(records.by_key(snapshot, NOUN, name)), None)
         if document is None:
             raise Malformed(
                 f"{name[:40]!r} was not split",
@@ -46,7 +46,7 @@ def find_fan(context: Context, name: str) -> tuple[Fan, tuple[Branch, ...]]:
                 hint="`landlane fan list --all` shows all",
             )
         fan = fan_from(document)
-        return fan, results_of(reading, fan)
+        return fan, results_of(snapshot, fan)
 
-    settle_fans(context)
-    return context.store.view(look)
+    settle_fans(repo)
+    return repo.store.view(look)

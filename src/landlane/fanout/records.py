@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
     from landlane.tasks.model import Task
 
 
@@ -29,22 +29,22 @@ def fan_from(document: records.Document) -> Fan:
     return Fan(**document)
 
 
-def children_of(reading: Reading, fan: Fan) -> tuple[Task, ...]:
+def children_of(snapshot: Snapshot, fan: Fan) -> tuple[Task, ...]:
     """Return the tasks that a task was split into."""
-    found = _children(reading, fan)
-    return tuple(whole(reading, found[one]) for one in fan.children if one in found)
+    found = _children(snapshot, fan)
+    return tuple(whole(snapshot, found[one]) for one in fan.children if one in found)
 
 
-def _children(reading: Reading, fan: Fan) -> dict[str, Task]:
-    rows = reading.all("tasks_among", ids=list(fan.children))
+def _children(snapshot: Snapshot, fan: Fan) -> dict[str, Task]:
+    rows = snapshot.all("tasks_among", ids=list(fan.children))
     return {task.id: task for task in map(Task.from_row, rows)}
 
 
-def branches_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
+def branches_of(snapshot: Snapshot, fan: Fan) -> tuple[Branch, ...]:
     """Return the branches of a split task as they are now."""
-    tasks = _children(reading, fan)
-    tasks = {one: whole(reading, task) if task.state == BLOCKED else task for one, task in tasks.items()}
-    stuck = _stuck(reading, list(tasks.values()))
+    tasks = _children(snapshot, fan)
+    tasks = {one: whole(snapshot, task) if task.state == BLOCKED else task for one, task in tasks.items()}
+    stuck = _stuck(snapshot, list(tasks.values()))
     return tuple(
         Branch(
             task=one,
@@ -59,10 +59,10 @@ def branches_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
     )
 
 
-def _stuck(reading: Reading, tasks: Sequence[Task]) -> set[str]:
+def _stuck(snapshot: Snapshot, tasks: Sequence[Task]) -> set[str]:
     """Those that wait for one that ended without being done, or for one that does."""
     found: set[str] = set()
-    blocked = {task.id: dependencies_of(reading, task.id) for task in tasks if task.state == BLOCKED}
+    blocked = {task.id: dependencies_of(snapshot, task.id) for task in tasks if task.state == BLOCKED}
     while True:
         more = {
             task_id
@@ -74,8 +74,8 @@ def _stuck(reading: Reading, tasks: Sequence[Task]) -> set[str]:
         found |= more
 
 
-def results_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
+def results_of(snapshot: Snapshot, fan: Fan) -> tuple[Branch, ...]:
     """All results and failures in the order of the plan: as the join was given them, or as they are now."""
     if fan.state == JOINED:
         return tuple(Branch(**one) for one in fan.results)
-    return branches_of(reading, fan)
+    return branches_of(snapshot, fan)

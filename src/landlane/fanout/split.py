@@ -33,10 +33,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.plans.model import Plan
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
@@ -53,14 +53,14 @@ class FannedOut:
 
 
 def fan_out(
-    context: Context,
+    repo: Repository,
     session: Session,
     task_id: str,
     plan: Plan,
     policy: str = "all",
     deadline_ms: int = 0,
     rest: str = DROP,
-    also: Callable[[Change, FannedOut], object] = lambda _tx, _fanned: None,
+    also: Callable[[Transaction, FannedOut], object] = lambda _tx, _fanned: None,
 ) -> FannedOut:
     """Split a task into the branches that a plan names; it waits for them, and its owner lets go of it.
 
@@ -72,14 +72,14 @@ def fan_out(
         Held: it waits for another fan already.
         NotAllowed: it is in no state for that.
     """
-    checked = checked_fit(context, plan)
+    checked = checked_fit(repo, plan)
     named = [task.name for task in plan.tasks if not task.is_ticked]
     if not named:
         raise Malformed("all of this plan is done", code="BAD_PLAN", hint="leave at least one box empty")
     kept_policy, need = read_policy(policy, len(named))
     check_rest(rest)
 
-    def work(tx: Change) -> FannedOut:
+    def work(tx: Transaction) -> FannedOut:
         me = living(tx, session)
         there = _open_fan(tx, task_id)
         if there is not None:
@@ -87,10 +87,10 @@ def fan_out(
         task = _splittable(tx, me, task_id)
         fan_id = records.next_id(tx, NOUN)
         widen_in(tx, task.lineage, len(named))  # a planned split is no loop
-        entered = enter_branches(tx, context, me, checked, task_id, fan_id)
+        entered = enter_branches(tx, repo, me, checked, task_id, fan_id)
         children = [one.id for one in entered.tasks]
         _refuse_ring(tx, task_id, children)
-        now = context.store.wall_of(tx.now)
+        now = repo.store.wall_of(tx.now)
         fan = Fan(
             id=fan_id,
             task=task_id,
@@ -113,11 +113,11 @@ def fan_out(
         also(tx, fanned)
         return fanned
 
-    return context.change(work, areas=ADDING)
+    return repo.change(work, areas=ADDING)
 
 
-def _open_fan(reading: Reading, task_id: str) -> Fan | None:
-    return next((fan_from(one) for one in records.by_key(reading, NOUN, task_id, OPEN)), None)
+def _open_fan(snapshot: Snapshot, task_id: str) -> Fan | None:
+    return next((fan_from(one) for one in records.by_key(snapshot, NOUN, task_id, OPEN)), None)
 
 
 def _same_plan(fan: Fan, plan: Plan) -> Fan:
@@ -131,7 +131,7 @@ def _same_plan(fan: Fan, plan: Plan) -> Fan:
     )
 
 
-def _splittable(tx: Change, me: Session, task_id: str) -> Task:
+def _splittable(tx: Transaction, me: Session, task_id: str) -> Task:
     task = get_in(tx, task_id)
     if task.state == READY:
         return task
@@ -145,7 +145,7 @@ def _splittable(tx: Change, me: Session, task_id: str) -> Task:
     )
 
 
-def _refuse_ring(tx: Reading, task_id: str, children: Sequence[str]) -> None:
+def _refuse_ring(tx: Snapshot, task_id: str, children: Sequence[str]) -> None:
     """Refuse a branch that waits for the task which waits for it, also around corners."""
     graph: dict[str, tuple[str, ...]] = {task_id: tuple(children)}
     for task, before in all_dependencies(tx):
@@ -155,7 +155,7 @@ def _refuse_ring(tx: Reading, task_id: str, children: Sequence[str]) -> None:
         raise ring_error(ring)
 
 
-def _let_go(tx: Change, me: Session, task: Task, fan: Fan) -> None:
+def _let_go(tx: Transaction, me: Session, task: Task, fan: Fan) -> None:
     """The owner lets go in the same step: the task waits, and its paths are free for its branches."""
     why = waiting_text(fan.id, fan.children)
     move_task(tx, task, BLOCKED, why=why)

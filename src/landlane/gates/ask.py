@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 __all__ = [
@@ -67,7 +67,7 @@ __all__ = [
 
 
 def ask(
-    context: Context,
+    repo: Repository,
     session: Session,
     task_id: str,
     kind: str,
@@ -86,7 +86,7 @@ def ask(
     """
     asked = check_question(kind, why, about)
 
-    def work(tx: Change) -> Gate:
+    def work(tx: Transaction) -> Gate:
         me = living(tx, session)
         for gate in reversed(gates_of(tx, task_id)):
             if gate.state != WITHDRAWN and is_same_question(gate, kind, why, asked):
@@ -95,24 +95,24 @@ def ask(
         _check_no_other(tx, me, task_id)
         task = owned(tx, me, task_id, by_hands=True)
         return open_gate_in(
-            tx, context, me, task=task, kind=kind, why=why, about=asked, risk=risk, evidence=evidence
+            tx, repo, me, task=task, kind=kind, why=why, about=asked, risk=risk, evidence=evidence
         )
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def _check_asker(tx: Change, me: Session, gate: Gate) -> None:
+def _check_asker(tx: Transaction, me: Session, gate: Gate) -> None:
     """Whoever asks again must be the one who may ask: it waits, or has the task in hand."""
     if gate.state != WAITING or gate.session not in kin(tx, me):
         owned(tx, me, gate.task, by_hands=True)
 
 
-def kin(tx: Change, me: Session) -> set[str]:
+def kin(tx: Transaction, me: Session) -> set[str]:
     """A session, and those for whom it may ask: the gate is theirs, whoever of them asked."""
     return {me.id, *find_ancestors(tx, me.id)}
 
 
-def _check_no_other(tx: Change, me: Session, task_id: str) -> None:
+def _check_no_other(tx: Transaction, me: Session, task_id: str) -> None:
     """Refuse a second question while the first has no answer: either could let the task go on."""
     for gate in gates_of(tx, task_id, WAITING):
         if gate.session in kin(tx, me):
@@ -125,7 +125,7 @@ def _check_no_other(tx: Change, me: Session, task_id: str) -> None:
 
 
 def ask_freely(
-    context: Context,
+    repo: Repository,
     session: Session,
     kind: str,
     why: str,
@@ -143,21 +143,21 @@ def ask_freely(
     """
     asked = check_question(kind, why, about)
 
-    def work(tx: Change) -> Gate:
+    def work(tx: Transaction) -> Gate:
         me = living(tx, session)
         for gate in reversed(gates_in(tx, (WAITING, *ANSWERED))):
             if gate.kind == kind and dict(gate.about) == asked and (not gate.task or gate.state != WAITING):
                 return gate
         return open_gate_in(
-            tx, context, me, task="", kind=kind, why=why, about=asked, risk=risk, evidence=evidence
+            tx, repo, me, task="", kind=kind, why=why, about=asked, risk=risk, evidence=evidence
         )
 
-    return context.change(work, areas={f"//gate:{kind}": True})
+    return repo.change(work, areas={f"//gate:{kind}": True})
 
 
 def open_gate_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session | None,
     *,
     task: Task | str,
@@ -186,12 +186,12 @@ def open_gate_in(
         about=asked,
         agent=session.agent if session is not None else "",
         session=session.id if session is not None else "",
-        asked_at=context.store.wall_of(tx.now),
+        asked_at=repo.store.wall_of(tx.now),
         risk=risk_of(kind) if risk is None else risk,
         evidence=dict(evidence or {}),
     )
     if isinstance(found, Task):
-        gate = rest(tx, context, found, gate)
+        gate = rest(tx, repo, found, gate)
     records.put(tx, NOUN, as_dict(gate), "asked", session)
     if isinstance(found, Task):
         facts = {"task": found.id, "gate": gate.id, "why": why_at_rest(gate), "before": gate.before}

@@ -40,13 +40,13 @@ from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 def answer(
-    context: Context, person: Session, gate_id: str, *, approve: bool, why: str = "", head: str = ""
+    repo: Repository, person: Session, gate_id: str, *, approve: bool, why: str = "", head: str = ""
 ) -> Gate:
     """A person says yes or no: the owner goes on with the answer if it lives, else the task is offered again.
 
@@ -62,7 +62,7 @@ def answer(
         check_reason(why)
     check_answer(why)
 
-    def work(tx: Change) -> Gate:
+    def work(tx: Transaction) -> Gate:
         living(tx, person)
         gate = _waiting(tx, gate_id, to_answer=True)
         if head and not bound_to(gate.about).startswith(head):
@@ -71,9 +71,9 @@ def answer(
                 code="HEAD_MOVED",
                 hint=f"look at it again: landlane gate show {gate_id}",
             )
-        return _end(tx, context, gate, APPROVED if approve else REJECTED, person, why)
+        return _end(tx, repo, gate, APPROVED if approve else REJECTED, person, why)
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def check_answer(why: str) -> str:
@@ -85,7 +85,7 @@ def check_answer(why: str) -> str:
     return check_reason(why) if why.strip() else ""
 
 
-def _waiting(tx: Change, gate_id: str, *, to_answer: bool = False) -> Gate:
+def _waiting(tx: Transaction, gate_id: str, *, to_answer: bool = False) -> Gate:
     """A gate that waits, held still; its owner and its task, which others lock first, were locked before.
 
     What a person said of a deploy counts when it is made: until then the person may say something else.
@@ -109,7 +109,7 @@ def _waiting(tx: Change, gate_id: str, *, to_answer: bool = False) -> Gate:
     return gate
 
 
-def withdraw(context: Context, session: Session, gate_id: str, why: str = "") -> Gate:
+def withdraw(repo: Repository, session: Session, gate_id: str, why: str = "") -> Gate:
     """Whoever asked needs no answer any more, and goes on.
 
     Raises:
@@ -118,7 +118,7 @@ def withdraw(context: Context, session: Session, gate_id: str, why: str = "") ->
     """
     check_answer(why)
 
-    def work(tx: Change) -> Gate:
+    def work(tx: Transaction) -> Gate:
         me = living(tx, session)
         gate = _waiting(tx, gate_id)
         if gate.session not in kin(tx, me) and me.kind != PERSON:
@@ -128,12 +128,12 @@ def withdraw(context: Context, session: Session, gate_id: str, why: str = "") ->
                 hint="only who asked takes a question back",
                 holder=gate.agent or None,
             )
-        return _end(tx, context, gate, WITHDRAWN, me, why)
+        return _end(tx, repo, gate, WITHDRAWN, me, why)
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def withdraw_in(tx: Change, task: Task) -> None:
+def withdraw_in(tx: Transaction, task: Task) -> None:
     """The task goes on without an answer: its gates are withdrawn, and what they keep is free."""
     for gate in gates_of(tx, task.id, WAITING):
         end_holder(tx, gate)
@@ -142,14 +142,14 @@ def withdraw_in(tx: Change, task: Task) -> None:
         tx.frees = True
 
 
-def _end(tx: Change, context: Context, gate: Gate, state: str, by: Session, why: str) -> Gate:
+def _end(tx: Transaction, repo: Repository, gate: Gate, state: str, by: Session, why: str) -> Gate:
     """Write the answer down, and let the task go on with it."""
     row = tx.one("task_lock", task=gate.task) if gate.task else None
     task = Task.from_row(row) if row is not None else None
     is_current = task is not None and task.state == TASK_WAITING and task.attempt == gate.attempt
     others = [one for one in gates_of(tx, gate.task, WAITING) if one.id != gate.id] if gate.task else []
-    owner = living_owner(tx, context, task) if task is not None and is_current and not others else None
-    now = context.store.wall_of(tx.now)
+    owner = living_owner(tx, repo, task) if task is not None and is_current and not others else None
+    now = repo.store.wall_of(tx.now)
     ended = replace(
         gate,
         state=state,
@@ -161,7 +161,7 @@ def _end(tx: Change, context: Context, gate: Gate, state: str, by: Session, why:
     text = answer_text(ended)
     records.put(tx, NOUN, as_dict(ended), state, by)
     if owner is not None:
-        give_back(tx, context, ended, owner)
+        give_back(tx, repo, ended, owner)
     else:
         end_holder(tx, ended)
     if task is not None and is_current and not others:
@@ -180,11 +180,11 @@ def answer_text(gate: Gate) -> str:
     return f"{gate.id} ({gate.kind}) was {gate.state} by {gate.answered_by}{said}. It was asked: {gate.why}"
 
 
-def _is_there(tx: Change, session: str) -> bool:
+def _is_there(tx: Transaction, session: str) -> bool:
     return bool(session) and find_live_session(tx, session) is not None
 
 
-def _go_on(tx: Change, task: Task, gate: Gate, owner: Session | None, by: Session, text: str) -> None:
+def _go_on(tx: Transaction, task: Task, gate: Gate, owner: Session | None, by: Session, text: str) -> None:
     then = READY
     if owner is not None:
         then = gate.before if gate.before in RESUMABLE else ACTIVE

@@ -19,9 +19,9 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
@@ -33,7 +33,7 @@ def why_at_rest(gate: Gate) -> str:
     return f"{gate.id} waits for a person ({gate.kind}): {gate.why}"
 
 
-def rest(tx: Change, context: Context, task: Task, gate: Gate) -> Gate:
+def rest(tx: Transaction, repo: Repository, task: Task, gate: Gate) -> Gate:
     """Let a task rest at a gate; whoever has it in hand keeps it, and the gate keeps the claims."""
     gate = replace(gate, attempt=task.attempt, before=task.state)
     why = why_at_rest(gate)
@@ -43,16 +43,16 @@ def rest(tx: Change, context: Context, task: Task, gate: Gate) -> Gate:
     owner = lock_live_session(tx, task.session) if task.session else None
     if owner is not None and task.state in RESUMABLE:
         gate = replace(gate, agent=owner.agent, session=owner.id)
-        gate = _keep_claims(tx, context, owner, task, gate)
+        gate = _keep_claims(tx, repo, owner, task, gate)
     move_task(tx, task, WAITING, why=why, keep_owner=True)
     return gate
 
 
-def _keep_claims(tx: Change, context: Context, owner: Session, task: Task, gate: Gate) -> Gate:
+def _keep_claims(tx: Transaction, repo: Repository, owner: Session, task: Task, gate: Gate) -> Gate:
     """Move the owner's claims for a task into a session of the gate, remembering how they were."""
     holder, kept = keep_claims.keep_claims(
         tx,
-        context,
+        repo,
         owner,
         task.id,
         name=holder_name(gate.id),
@@ -62,37 +62,37 @@ def _keep_claims(tx: Change, context: Context, owner: Session, task: Task, gate:
     return replace(gate, holder=holder, claims=kept) if holder else gate
 
 
-def living_owner(tx: Change, context: Context, task: Task) -> Session | None:
+def living_owner(tx: Transaction, repo: Repository, task: Task) -> Session | None:
     """The session that goes on with a task; silence at a gate is no sign of death, ended processes are."""
-    if not task.session or end_if_gone(tx, task.session, context.processes):
+    if not task.session or end_if_gone(tx, task.session, repo.processes):
         return None
     owner = lock_live_session(tx, task.session)
     if owner is None:
         return None
-    if not owner.is_alive(tx.now) and _was_restarted(tx, context, owner):
+    if not owner.is_alive(tx.now) and _was_restarted(tx, repo, owner):
         end_session(tx, owner, "session.gone", {"reason": "its machine was started anew"})
         return None
     return owner
 
 
-def _was_restarted(tx: Change, context: Context, session: Session) -> bool:
+def _was_restarted(tx: Transaction, repo: Repository, session: Session) -> bool:
     """Whether all processes of a session ran on this machine before it was last started."""
-    boot_id = context.processes.current().boot_id
+    boot_id = repo.processes.current().boot_id
     known = list_processes(tx, session.id)
     return (
         bool(known)
-        and session.machine == context.processes.machine
+        and session.machine == repo.processes.machine
         and all(process.boot_id != boot_id for process in known)
     )
 
 
-def give_back(tx: Change, context: Context, gate: Gate, owner: Session) -> None:
+def give_back(tx: Transaction, repo: Repository, gate: Gate, owner: Session) -> None:
     """Return the claims as they were, and let the lease of their owner begin anew."""
     end_holder(tx, gate, heir=owner.id)
-    holders.give_kept(tx, context, gate.claims, owner)
+    holders.give_kept(tx, repo, gate.claims, owner)
 
 
-def end_holder(tx: Change, gate: Gate, heir: str = "") -> None:
+def end_holder(tx: Transaction, gate: Gate, heir: str = "") -> None:
     """Give back what a gate kept, and end its session; what it should have heard goes to the heir."""
     holder = lock_live_session(tx, gate.holder) if gate.holder else None
     if holder is None:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.context import Context
-    from landlane.store.interface import Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot
 
 NOUN = "gate"
 
@@ -31,36 +31,36 @@ def unknown_gate(gate_id: str) -> Malformed:
     )
 
 
-def get_gate(context: Context, gate_id: str) -> Gate:
+def get_gate(repo: Repository, gate_id: str) -> Gate:
     """One gate.
 
     Raises:
         Malformed: there is none of this id.
     """
-    document = context.store.view(lambda reading: records.find(reading, NOUN, gate_id))
+    document = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, gate_id))
     if document is None:
         raise unknown_gate(gate_id)
     return gate_from(document)
 
 
-def gates_in(reading: Reading, states: Sequence[str] = (WAITING,)) -> list[Gate]:
+def gates_in(snapshot: Snapshot, states: Sequence[str] = (WAITING,)) -> list[Gate]:
     """The gates in these states, in the order in which they were asked; all without states."""
-    return [gate_from(document) for document in records.all_of(reading, NOUN, states)]
+    return [gate_from(document) for document in records.all_of(snapshot, NOUN, states)]
 
 
-def list_gates(context: Context, states: Sequence[str] = (WAITING,)) -> list[Gate]:
+def list_gates(repo: Repository, states: Sequence[str] = (WAITING,)) -> list[Gate]:
     """What waits for a person, the riskiest first; of the same risk, who has waited longest."""
-    found = context.store.view(lambda reading: gates_in(reading, states))
+    found = repo.store.view(lambda snapshot: gates_in(snapshot, states))
     return sorted(found, key=lambda gate: (-gate.risk, gate.asked_at, len(gate.id), gate.id))
 
 
-def gates_of(reading: Reading, task_id: str, state: str = "") -> list[Gate]:
+def gates_of(snapshot: Snapshot, task_id: str, state: str = "") -> list[Gate]:
     """The gates of a task, the newest last."""
-    return [gate_from(document) for document in records.by_key(reading, NOUN, task_id, state)]
+    return [gate_from(document) for document in records.by_key(snapshot, NOUN, task_id, state)]
 
 
-def find_approval(reading: Reading, kind: str, about: Mapping[str, Any]) -> Gate | None:
+def find_approval(snapshot: Snapshot, kind: str, about: Mapping[str, Any]) -> Gate | None:
     """The newest answer to a question of this kind about exactly this, if a person said yes to it."""
-    known = [gate for gate in gates_in(reading, ANSWERED) if gate.kind == kind]
+    known = [gate for gate in gates_in(snapshot, ANSWERED) if gate.kind == kind]
     answers = sorted((gate for gate in known if covers(gate, about)), key=lambda gate: gate.answered_at)
     return answers[-1] if answers and answers[-1].state == APPROVED else None

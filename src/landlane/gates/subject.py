@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.context import Context, Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
 
@@ -46,7 +46,7 @@ _LOOK_SECONDS = 1.0  # on another machine nobody wakes us
 
 
 def ask_person(
-    site: Site,
+    repo: Repository,
     session: Session,
     task_id: str,
     kind: str,
@@ -64,18 +64,18 @@ def ask_person(
         Malformed: the question cannot be kept, or nobody knows what it is about.
         Stale: the task is not this session's any more.
     """
-    task = get_task(site.context, task_id)
-    own, site = site.here, replace(site, here=site.home) if is_guest else site
-    _bring(site, own, task)
-    meant = about_of(site, task, about, is_guest=is_guest)
+    task = get_task(repo, task_id)
+    own, repo = repo.checkout, replace(repo, checkout=repo.home) if is_guest else repo
+    _bring(repo, own, task)
+    meant = about_of(repo, task, about, is_guest=is_guest)
     if is_guest and not about and not meant:
         meant = _head_in(own, task)
-    found = evidence_for(site, task, str(meant.get("head", "")))
-    risk = estimate_risk(site, kind, found, has_checks=bool(task.check) or None)
-    return gates.ask(site.context, session, task_id, kind, why, meant, risk=risk, evidence=found)
+    found = evidence_for(repo, task, str(meant.get("head", "")))
+    risk = estimate_risk(repo, kind, found, has_checks=bool(task.check) or None)
+    return gates.ask(repo, session, task_id, kind, why, meant, risk=risk, evidence=found)
 
 
-def ask_plainly(context: Context, session: Session, task_id: str, kind: str, why: str, about: str) -> Gate:
+def ask_plainly(repo: Repository, session: Session, task_id: str, kind: str, why: str, about: str) -> Gate:
     """The same in a folder without git: it is about words, or about nothing that could move.
 
     Raises:
@@ -84,15 +84,15 @@ def ask_plainly(context: Context, session: Session, task_id: str, kind: str, why
     """
     name, equals, rest = about.partition("=")
     meant = {name: rest} if equals and name in _NAMED else {"text": about}
-    return gates.ask(context, session, task_id, kind, why, meant)
+    return gates.ask(repo, session, task_id, kind, why, meant)
 
 
-def _bring(site: Site, own: Checkout, task: Task) -> None:
+def _bring(repo: Repository, own: Checkout, task: Task) -> None:
     """Bring the branch of a task here from its clone, so that a person can look at what it is about."""
-    known = site.context.store.view(lambda reading: records.by_key(reading, "workspace", task.id, OPEN))
+    known = repo.store.view(lambda snapshot: records.by_key(snapshot, "workspace", task.id, OPEN))
     try:
         if any(one["path"] == own.root and one["branch"] == task.branch for one in known):
-            fetch_clone_branch(site.home, own.root, task.branch)
+            fetch_clone_branch(repo.home, own.root, task.branch)
     except LandlaneError:
         return  # a person can still decide without seeing it
 
@@ -104,29 +104,29 @@ def _head_in(own: Checkout, task: Task) -> dict[str, Any]:
     return {"head": head, "branch": task.branch} if is_oid(head) else {}
 
 
-def wait_for_answer(context: Context, session: Session, gate_id: str, wait_ms: int) -> Gate:
+def wait_for_answer(repo: Repository, session: Session, gate_id: str, wait_ms: int) -> Gate:
     """The gate as it stands once a person has answered it, or when the time is up; waiting shows life."""
     give_up_at = time.monotonic() + wait_ms / 1000
-    listener = context.store.listen()  # before looking, so that no answer in between is missed
+    listener = repo.store.listen()  # before looking, so that no answer in between is missed
     try:
         while True:
-            gate = gates.get_gate(context, gate_id)
+            gate = gates.get_gate(repo, gate_id)
             left = give_up_at - time.monotonic()
             if gate.state != WAITING or left <= 0:
                 return gate
-            stay_alive(context, session)
+            stay_alive(repo, session)
             listener.wait(min(left, _LOOK_SECONDS))
     finally:
         listener.close()
 
 
-def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False) -> dict[str, Any]:
+def about_of(repo: Repository, task: Task | None, text: str, *, is_guest: bool = False) -> dict[str, Any]:
     """What exactly a person is asked about.
 
     Raises:
         Malformed: it is no revision, no file and no NAME=TEXT.
     """
-    places = (site.here, site.home)
+    places = (repo.checkout, repo.home)
     if not text:
         branch = task.branch if task is not None and task.attempt else ""
         for place in places if branch else ():
@@ -136,14 +136,14 @@ def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False
     name, equals, rest = text.partition("=")
     if equals and name in _NAMED and rest:
         return {name: rest}
-    path = os.path.join(site.here.root, text) if not os.path.isabs(text) else text
+    path = os.path.join(repo.checkout.root, text) if not os.path.isabs(text) else text
     cwd = os.path.abspath(text)
     for place in (cwd, path) if not is_guest else ():
         if os.path.isfile(place):
             return {
-                "file": os.path.relpath(place, site.here.root),
+                "file": os.path.relpath(place, repo.checkout.root),
                 "hash": _hash_of(place),
-                "at": site.here.root,
+                "at": repo.checkout.root,
             }
     for checkout in places:
         head = try_git_output(
@@ -177,14 +177,14 @@ def _hash_of(path: str) -> str:
         ) from error
 
 
-def what_moved(site: Site, gate: Gate) -> str:
+def what_moved(repo: Repository, gate: Gate) -> str:
     """What is no longer as it was when a person was asked; empty when nothing is known to have moved."""
     about = gate.about
     branch, head = str(about.get("branch", "")), str(about.get("head", ""))
     if branch and head:
         ref = f"refs/heads/{branch}"
-        places = [commits_at(place, [ref]) for place in (site.here, site.home)]
-        places += [read_refs(folder, [ref]) or {} for folder in _clones(site, gate, branch)]
+        places = [commits_at(place, [ref]) for place in (repo.checkout, repo.home)]
+        places += [read_refs(folder, [ref]) or {} for folder in _clones(repo, gate, branch)]
         for now in (place.get(ref, head) for place in places):
             if now != head:
                 return f"{branch} is at {now[:12]} by now, and was at {head[:12]} when it was asked"
@@ -197,20 +197,20 @@ def what_moved(site: Site, gate: Gate) -> str:
     return ""
 
 
-def _clones(site: Site, gate: Gate, branch: str) -> list[str]:
+def _clones(repo: Repository, gate: Gate, branch: str) -> list[str]:
     """The git folders of the workspaces of a task that have its branch for themselves."""
-    known = site.context.store.view(lambda reading: records.by_key(reading, "workspace", gate.task, OPEN))
+    known = repo.store.view(lambda snapshot: records.by_key(snapshot, "workspace", gate.task, OPEN))
     folders = [os.path.join(one["path"], ".git") for one in known if one["branch"] == branch]
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
-def check_unmoved(site: Site, gate: Gate) -> None:
+def check_unmoved(repo: Repository, gate: Gate) -> None:
     """Refuse to approve what is another thing by now.
 
     Raises:
         Stale: it has moved.
     """
-    if moved := what_moved(site, gate):
+    if moved := what_moved(repo, gate):
         raise Stale(
             f"{gate.id} cannot be approved: {moved}",
             code="HEAD_MOVED",
@@ -224,32 +224,32 @@ def check_unmoved(site: Site, gate: Gate) -> None:
 # ------------------------------------------------------------------------------------------ evidence
 
 
-def evidence_for(site: Site, task: Task | None, head: str) -> dict[str, Any]:
+def evidence_for(repo: Repository, task: Task | None, head: str) -> dict[str, Any]:
     """What helps a person to decide: the size of the change, its paths, and what it cost so far."""
-    found = describe_change(site, head) if head else {}
+    found = describe_change(repo, head) if head else {}
     if task is not None:
         found |= {"title": task.title, "attempt": task.attempt, "check": task.check or None}
-        found["cost"] = cost_of(site, task.lineage)
+        found["cost"] = cost_of(repo, task.lineage)
     return found
 
 
-def cost_of(site: Site, lineage: str) -> dict[str, Any] | None:
+def cost_of(repo: Repository, lineage: str) -> dict[str, Any] | None:
     """What a lineage has cost; nothing when nobody knows anything of it."""
-    total = site.context.store.view(lambda reading: spent(reading, lineage=lineage))
+    total = repo.store.view(lambda snapshot: spent(snapshot, lineage=lineage))
     if not total.entries:
         return None
     return {"usd": total.cost_micros / 1_000_000, "is_known": total.is_known, "attempts": total.entries}
 
 
-def describe_change(site: Site, head: str) -> dict[str, Any]:
+def describe_change(repo: Repository, head: str) -> dict[str, Any]:
     """What a commit would bring to the target: files and lines, by git's own count."""
     try:
-        target = find_target(site.home, site.settings)
+        target = find_target(repo.home, repo.settings)
     except LandlaneError:
         return {}
-    refs = commits_at(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    refs = commits_at(repo.home, [ref for ref in (target.remote_ref, target.ref) if ref])
     tip = refs.get(target.remote_ref) or refs.get(target.ref, "")
-    for place in (site.home, site.here):
+    for place in (repo.home, repo.checkout):
         try:
             listed = run_in(place, "diff", "--numstat", "--no-renames", "-z", f"{tip}...{head}")
         except RepositoryError:
@@ -275,32 +275,32 @@ def _counted(text: str) -> dict[str, Any]:
     }
 
 
-def estimate_risk(site: Site, kind: str, found: Mapping[str, Any], *, has_checks: bool | None) -> int:
+def estimate_risk(repo: Repository, kind: str, found: Mapping[str, Any], *, has_checks: bool | None) -> int:
     """Estimate the risk of what a person is asked about."""
     paths: Sequence[str] = found.get("paths", ())
     return risk_of(
         kind,
         paths=paths,
-        protected=_protected(site, paths),
+        protected=_protected(repo, paths),
         lines=found["added"] + found["removed"] if "added" in found else None,
         has_checks=has_checks,
     )
 
 
-def _protected(site: Site, paths: Sequence[str]) -> int:
+def _protected(repo: Repository, paths: Sequence[str]) -> int:
     """How many of these paths the settings protect, gate or call shared surface."""
-    settings, pattern_of = site.settings, site.context.repository.pattern_of
+    settings, pattern_of = repo.settings, repo.git.pattern_of
     guarded = [
         branch
         for text in (*settings.landing.gate, *settings.paths.protected, *settings.claims.required)
         for branch in pattern_of(text, "glob").alternatives
     ]
-    return sum(_is_inside(site, path, guarded) for path in paths) if guarded else 0
+    return sum(_is_inside(repo, path, guarded) for path in paths) if guarded else 0
 
 
-def _is_inside(site: Site, path: str, guarded: Sequence[Any]) -> bool:
+def _is_inside(repo: Repository, path: str, guarded: Sequence[Any]) -> bool:
     try:
-        branches = site.context.repository.pattern_of(path, "literal").alternatives
+        branches = repo.git.pattern_of(path, "literal").alternatives
     except PatternError:
         return True  # a name that no pattern can mean: better to look at it
     return any(covers_alternative(one, branch) for branch in branches for one in guarded)

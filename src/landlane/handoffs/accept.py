@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import Claim
     from landlane.claims.refusal_model import Refused
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
@@ -57,7 +57,7 @@ class Accepted:
 
 
 def accept_handoff(
-    context: Context, session: Session, task_id: str, digest: str = "", on_step: Step = lambda _: None
+    repo: Repository, session: Session, task_id: str, digest: str = "", on_step: Step = lambda _: None
 ) -> Accepted | Refused:
     """Accept a handed task against the hash of what was handed over: task, claims and workspace at once.
 
@@ -71,7 +71,7 @@ def accept_handoff(
         NotAllowed: the role of the session forbids it.
     """
 
-    def work(tx: Change) -> Accepted | Refused:
+    def work(tx: Transaction) -> Accepted | Refused:
         me = living(tx, session)
         on_step("begun")
         task = get_in(tx, task_id)
@@ -79,24 +79,24 @@ def accept_handoff(
         if handoff is None:
             return _again(tx, me, task, digest)
         _check_hash(handoff, digest)
-        check_receiver(tx, context, me, task, handoff)
+        check_receiver(tx, repo, me, task, handoff)
         if me.role and task.role and me.role != task.role:
             raise forbidden(
                 me.agent, me.role, f"a task for the role {task.role} is not for the role {me.role}"
             )
-        outcome = accept_in(tx, context, me, task, handoff, on_step)
+        outcome = accept_in(tx, repo, me, task, handoff, on_step)
         if not isinstance(outcome, tuple):
             return outcome
         accepted = newest_in(tx, task_id)
         assert accepted is not None
         return Accepted(task=outcome[0], handoff=accepted, claims=outcome[1])
 
-    accepted = context.change(work)
+    accepted = repo.change(work)
     on_step("accepted")
     return accepted
 
 
-def _again(tx: Change, me: Session, task: Task, digest: str) -> Accepted:
+def _again(tx: Transaction, me: Session, task: Task, digest: str) -> Accepted:
     """What this session has accepted already; so a call whose answer was lost can be made again."""
     newest = newest_in(tx, task.id)
     if newest is None:
@@ -140,7 +140,7 @@ def _check_hash(handoff: Handoff, shown: str) -> None:
         )
 
 
-def check_receiver(tx: Change, context: Context, me: Session, task: Task, handoff: Handoff) -> None:
+def check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, handoff: Handoff) -> None:
     """Refuse a session that the handoff is not for."""
     if task.state != READY:
         raise NotAllowed(
@@ -149,7 +149,7 @@ def check_receiver(tx: Change, context: Context, me: Session, task: Task, handof
             hint=f"`landlane task show {task.id}` tells why",
             state=task.state,
         )
-    now = context.store.wall_of(tx.now)
+    now = repo.store.wall_of(tx.now)
     is_for = is_addressed(handoff, me.agent, me.role) or now >= handoff.until
     if is_for or is_persons(me):  # whoever declined may think again
         return

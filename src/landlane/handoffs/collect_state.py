@@ -28,9 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Context, Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
     from landlane.tasks.model import Task
     from landlane.workspaces.model import Workspace
 
@@ -49,7 +49,7 @@ class _Ground:
     workspace: Workspace | None = None
 
 
-def observe(site: Site, task_id: str, session: Session | None = None) -> dict[str, Any]:
+def observe(repo: Repository, task_id: str, session: Session | None = None) -> dict[str, Any]:
     """How a task stands, as git, the journal and the hooks tell: nothing of it is said by its owner.
 
     Branch, head, the paths that are changed, those of them in no commit (and a rescue that keeps them),
@@ -59,48 +59,45 @@ def observe(site: Site, task_id: str, session: Session | None = None) -> dict[st
     Raises:
         Malformed: there is no such task.
     """
-    context = site.context
-    task = get_task(context, task_id)
-    taken: dict[str, Any] = {"machine": context.processes.machine}
+    task = get_task(repo, task_id)
+    taken: dict[str, Any] = {"machine": repo.processes.machine}
     unknown: list[str] = []
-    ground = _find_ground(site, task)
+    ground = _find_ground(repo, task)
     if ground is not None:
         taken |= {"branch": ground.branch, "path": ground.root}
         if ground.workspace is not None:
             taken["workspace"] = ground.workspace.id
         for what, look in (("commits", _look_at_commits), ("uncommitted work", _look_at_tree)):
             try:
-                taken |= look(site, session, task, ground, taken)
+                taken |= look(repo, session, task, ground, taken)
             except (LandlaneError, OSError) as error:
                 unknown.append(f"{what}: {getattr(error, 'message', error)}")
-    taken |= context.store.view(lambda reading: _from_store(reading, task))
+    taken |= repo.store.view(lambda snapshot: _from_store(snapshot, task))
     if unknown:
         taken["unknown"] = unknown
     return taken
 
 
-def _find_ground(site: Site, task: Task) -> _Ground | None:
-    if not site.common_dir:
+def _find_ground(repo: Repository, task: Task) -> _Ground | None:
+    if not repo.common_dir:
         return None
-    for document in site.context.store.view(
-        lambda reading: records.by_key(reading, "workspace", task.id, OPEN)
-    ):
+    for document in repo.store.view(lambda snapshot: records.by_key(snapshot, "workspace", task.id, OPEN)):
         one = workspace_from(document)
-        if one.attempt == task.attempt and is_here(site.context, one, site.common_dir):
+        if one.attempt == task.attempt and is_here(repo, one, repo.common_dir):
             return _Ground(root=one.path, branch=one.branch, workspace=one)
-    return None if _is_throw_away(site, task) else _Ground(root=site.here.root, branch="")
+    return None if _is_throw_away(repo, task) else _Ground(root=repo.checkout.root, branch="")
 
 
-def _is_throw_away(site: Site, task: Task) -> bool:
+def _is_throw_away(repo: Repository, task: Task) -> bool:
     """Whether a worker that may only look is at it: what it wrote is where it alone decides what lies there.
 
     Its keeper saves that once nothing of the worker lives any more.
     """
-    return any(run.worker and run.session == task.session for run in list_running(site.context))
+    return any(run.worker and run.session == task.session for run in list_running(repo))
 
 
 def _look_at_commits(
-    site: Site, _: Session | None, task: Task, ground: _Ground, __: dict[str, Any]
+    repo: Repository, _: Session | None, task: Task, ground: _Ground, __: dict[str, Any]
 ) -> dict[str, Any]:
     """The head of the work, and what it changes beyond the target; asked of the repository at home.
 
@@ -109,41 +106,41 @@ def _look_at_commits(
     branch, head = ground.branch, ""
     if ground.workspace is not None:
         if ground.workspace.kind == CLONE:
-            checkouts.fetch_clone_branch(site.home, ground.root, branch)
-        head = resolve_revision(site.home, f"refs/heads/{branch}^{{commit}}")
+            checkouts.fetch_clone_branch(repo.home, ground.root, branch)
+        head = resolve_revision(repo.home, f"refs/heads/{branch}^{{commit}}")
     else:
-        branch, head = _stand(site, task, ground.root)
-    base = base_of(site, head)
-    changed = changed_beyond(site, head)[:_MOST_PATHS]
+        branch, head = _stand(repo, task, ground.root)
+    base = base_of(repo, head)
+    changed = changed_beyond(repo, head)[:_MOST_PATHS]
     return {"branch": branch, "head": head, "base": base, "changed": changed}
 
 
-def base_of(site: Site, head: str) -> str:
+def base_of(repo: Repository, head: str) -> str:
     """Where a commit and the target parted."""
     return (
         try_git_output(
-            site.home, "merge-base", target_tip(site.home, find_target(site.home, site.settings)), head
+            repo.home, "merge-base", target_tip(repo.home, find_target(repo.home, repo.settings)), head
         )
         if head
         else ""
     )
 
 
-def changed_beyond(site: Site, head: str) -> list[str]:
+def changed_beyond(repo: Repository, head: str) -> list[str]:
     """The paths that a commit changes beyond the target."""
-    base = base_of(site, head)
+    base = base_of(repo, head)
     if not base or base == head:
         return []
-    listed = try_git_output(site.home, "diff", "--name-only", "-z", "--no-renames", base, head)
+    listed = try_git_output(repo.home, "diff", "--name-only", "-z", "--no-renames", base, head)
     return _text([path for path in listed.split("\0") if path])
 
 
-def _stand(site: Site, task: Task, root: str) -> tuple[str, str]:
+def _stand(repo: Repository, task: Task, root: str) -> tuple[str, str]:
     """Where a checkout that is no workspace stands: the branch of the task if it is there, else its own."""
-    own = resolve_revision(site.home, f"refs/heads/{task.branch}^{{commit}}")
+    own = resolve_revision(repo.home, f"refs/heads/{task.branch}^{{commit}}")
     if own:
         return task.branch, own
-    place = locate_checkout(site, root)
+    place = locate_checkout(repo, root)
     if place.kind == FOREIGN:
         return "", ""
     words = ("symbolic-ref", "--quiet", "--short", "HEAD"), ("rev-parse", "--verify", "--quiet", "HEAD")
@@ -153,45 +150,45 @@ def _stand(site: Site, task: Task, root: str) -> tuple[str, str]:
 
 
 def _look_at_tree(
-    site: Site, session: Session | None, task: Task, ground: _Ground, taken: dict[str, Any]
+    repo: Repository, session: Session | None, task: Task, ground: _Ground, taken: dict[str, Any]
 ) -> dict[str, Any]:
     """What is in no commit, and a rescue of it. In a checkout that several share, only what is claimed."""
-    place = locate_checkout(site, ground.root)
+    place = locate_checkout(repo, ground.root)
     head = str(taken.get("head", ""))
     if ground.workspace is None:
         if place.kind == FOREIGN:  # its settings are whoever's who may write there
             return {}
         head = _stand_of(ground.root, place.git_dir)
-    tree = resolve_revision(site.home, f"{head}^{{tree}}") if head else ""
-    empty = try_git_output(site.home, "hash-object", "-t", "tree", "/dev/null")
-    after = take_snapshot(site.common_dir, place)
-    dirty = [one.path for one in changes_between(site.common_dir, place, tree or empty, after)]
+    tree = resolve_revision(repo.home, f"{head}^{{tree}}") if head else ""
+    empty = try_git_output(repo.home, "hash-object", "-t", "tree", "/dev/null")
+    after = take_snapshot(repo.common_dir, place)
+    dirty = [one.path for one in changes_between(repo.common_dir, place, tree or empty, after)]
     if ground.workspace is None:
-        dirty = _claimed(site.context, task, dirty)
+        dirty = _claimed(repo, task, dirty)
     if not dirty:
         return {"dirty": [], "rescue": ""}
     reason = f"{task.id} is handed over"
     rescue = save_checkout(
-        site, session, ground.root, reason, workspace=ground.workspace, force=True, task=task.id
+        repo, session, ground.root, reason, workspace=ground.workspace, force=True, task=task.id
     )
     if rescue and ground.workspace is not None:
-        drop_same_rescues(site, rescue, ground.workspace)
+        drop_same_rescues(repo, rescue, ground.workspace)
     return {"dirty": _text(dirty[:_MOST_PATHS]), "rescue": rescue}
 
 
-def save_unfinished(site: Site, session: Session, task: Task, root: str, base: str) -> str:
+def save_unfinished(repo: Repository, session: Session, task: Task, root: str, base: str) -> str:
     """Save what a checkout has that its commit has not; the rescue, or nothing where there is nothing.
 
     Raises:
         RepositoryError: it cannot be saved.
     """
-    place = locate_checkout(site, root)
-    tree = resolve_revision(site.home, f"{base}^{{tree}}")
-    after = take_snapshot(site.common_dir, place)
-    if not tree or not any(changes_between(site.common_dir, place, tree, after)):
+    place = locate_checkout(repo, root)
+    tree = resolve_revision(repo.home, f"{base}^{{tree}}")
+    after = take_snapshot(repo.common_dir, place)
+    if not tree or not any(changes_between(repo.common_dir, place, tree, after)):
         return ""
     reason = f"{task.id} went on elsewhere"
-    return save_checkout(site, session, root, reason, force=True, task=task.id)
+    return save_checkout(repo, session, root, reason, force=True, task=task.id)
 
 
 def _stand_of(root: str, git_dir: str) -> str:
@@ -200,17 +197,15 @@ def _stand_of(root: str, git_dir: str) -> str:
     return "" if found.exit_code else found.stdout.strip()
 
 
-def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
+def _claimed(repo: Repository, task: Task, paths: list[str]) -> list[str]:
     """Those of these paths that the owner of the task holds."""
 
-    def look(reading: Reading) -> list[tuple[str, str]]:
-        claims = live_claims_of(reading, task.session)
+    def look(snapshot: Snapshot) -> list[tuple[str, str]]:
+        claims = live_claims_of(snapshot, task.session)
         return [(claim.pattern, claim.kind) for claim in claims if claim.task in ("", task.id)]
 
-    pattern_of = context.repository.pattern_of
-    held = [
-        branch for text, kind in context.store.view(look) for branch in pattern_of(text, kind).alternatives
-    ]
+    pattern_of = repo.git.pattern_of
+    held = [branch for text, kind in repo.store.view(look) for branch in pattern_of(text, kind).alternatives]
     mine: list[str] = []
     for path in paths:
         try:
@@ -222,33 +217,33 @@ def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
     return mine
 
 
-def _from_store(reading: Reading, task: Task) -> dict[str, Any]:
+def _from_store(snapshot: Snapshot, task: Task) -> dict[str, Any]:
     claims = {
         claim.token: {"pattern": claim.pattern, "mode": claim.mode}
-        for claim in live_claims_of(reading, task.session)
+        for claim in live_claims_of(snapshot, task.session)
         if claim.task in ("", task.id)
     }
     return {
         "claims": list(claims.values()),
-        "commands": commands_in(reading, _sessions_of(reading, task)),
-        "failed": failed_in(reading, task),
+        "commands": commands_in(snapshot, _sessions_of(snapshot, task)),
+        "failed": failed_in(snapshot, task),
     }
 
 
-def _sessions_of(reading: Reading, task: Task) -> list[str]:
+def _sessions_of(snapshot: Snapshot, task: Task) -> list[str]:
     """The sessions that worked on this attempt, and their subagents that are still there."""
     owners = [
         entry.session
-        for entry in history_in(reading, task.id)
+        for entry in history_in(snapshot, task.id)
         if entry.kind == "task.taken" and entry.facts()["attempt"] == task.attempt
     ]
-    children = [child.id for owner in owners for child in children_of(reading, owner)]
+    children = [child.id for owner in owners for child in children_of(snapshot, owner)]
     return [*owners, *children]
 
 
-def failed_in(reading: Reading, task: Task) -> list[dict[str, Any]]:
+def failed_in(snapshot: Snapshot, task: Task) -> list[dict[str, Any]]:
     """What earlier owners said of why they could not do it, or what they handed over."""
-    lessons = lessons_in(reading, task.id)[-_MOST_LESSONS:]
+    lessons = lessons_in(snapshot, task.id)[-_MOST_LESSONS:]
     return [
         {"attempt": one.attempt, "agent": one.agent, "why": cut(one.why, _LONGEST_WHY)} for one in lessons
     ]

@@ -21,14 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
     Step = Callable[[str], None]
 
 
-def decline_handoff(context: Context, session: Session, task_id: str, why: str) -> Handoff:
+def decline_handoff(repo: Repository, session: Session, task_id: str, why: str) -> Handoff:
     """Whom a handoff is for does not want it: it is anybody's at once, and its claims are free.
 
     Raises:
@@ -37,20 +37,20 @@ def decline_handoff(context: Context, session: Session, task_id: str, why: str) 
     """
     check_reason(why)
 
-    def work(tx: Change) -> Handoff:
+    def work(tx: Transaction) -> Handoff:
         me = living(tx, session)
         task = get_in(tx, task_id)
         handoff = open_handoff(tx, task_id)
         if handoff is None:
             raise not_handed(task)
-        check_receiver(tx, context, me, task, handoff)
-        now = context.store.wall_of(tx.now)
+        check_receiver(tx, repo, me, task, handoff)
+        now = repo.store.wall_of(tx.now)
         drop_holder(tx, handoff)
         told = f"{me.agent} declined {handoff.id}: {why}"[:LONGEST_LINE]
         declined = replace(
             handoff,
             until=min(handoff.until, now),
-            declined={**handoff.declined, me.agent: now + context.settings.handoffs.wait_ms},
+            declined={**handoff.declined, me.agent: now + repo.settings.handoffs.wait_ms},
             holder="",
             why=told,
         )
@@ -62,9 +62,9 @@ def decline_handoff(context: Context, session: Session, task_id: str, why: str) 
             add_notice(tx, handoff.session, f"{told}. {task_id} is anybody's now")
         return declined
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def _lives(tx: Reading, session_id: str) -> bool:
+def _lives(tx: Snapshot, session_id: str) -> bool:
     session = find_session(tx, session_id)
     return session is not None and session.is_alive(tx.now)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.clock import rfc3339
-from landlane.context import Site
 from landlane.errors import LandlaneError
 from landlane.handoffs.accept import send_handoff
 from landlane.handoffs.collect_state import changed_beyond, failed_in, observe
 from landlane.handoffs.model import ACCEPTED, REFUSED, SENT, check_draft
 from landlane.handoffs.records import handed_to, newest_in
 from landlane.handoffs.text import cut, plain, tell_commands, tell_failed, tell_handoff
+from landlane.repository import Repository
 from landlane.rescue.save import saved_work
 from landlane.sessions.command_history import commands_in
 from landlane.sessions.notices import take_untold
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.context import Context
     from landlane.handoffs.model import Draft, Handoff
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
@@ -49,11 +49,11 @@ _LONGEST = 7000  # characters of what the next owner reads first
 
 
 def hand_over(
-    site: Site,
+    repo: Repository,
     session: Session,
     draft: Draft,
     on_step: Step = lambda _: None,
-    also: Callable[[Change, Handoff], object] = lambda _tx, _made: None,
+    also: Callable[[Transaction, Handoff], object] = lambda _tx, _made: None,
 ) -> Handoff:
     """Take down how a task stands, and send it to its next owner with what its present one says.
 
@@ -62,26 +62,26 @@ def hand_over(
         Stale: the task is not this session's any more.
         WaitsForPerson: the work was handed on too often.
     """
-    _check_first(site.context, session, draft)
-    taken = observe(site, draft.task, session)
+    _check_first(repo, session, draft)
+    taken = observe(repo, draft.task, session)
     on_step("observed")
-    return send_handoff(site.context, session, replace(draft, taken=taken), on_step, also)
+    return send_handoff(repo, session, replace(draft, taken=taken), on_step, also)
 
 
-def _check_first(context: Context, session: Session, draft: Draft) -> None:
+def _check_first(repo: Repository, session: Session, draft: Draft) -> None:
     """Refuse before anything is saved what would be refused anyway."""
-    check_draft(draft, context.settings)
-    context.change(lambda tx: owned(tx, living(tx, session), draft.task, by_hands=True))
+    check_draft(draft, repo.settings)
+    repo.change(lambda tx: owned(tx, living(tx, session), draft.task, by_hands=True))
 
 
-def tell_waiting(context: Context, session: Session, *, is_start: bool = False) -> list[str]:
+def tell_waiting(repo: Repository, session: Session, *, is_start: bool = False) -> list[str]:
     """What a session must hear of: each handoff that waits for it, once; and all of them at a start.
 
     It is found by the session's name and not by a message. So the successor of one that died hears of it,
     even if that was killed while it was being told.
     """
-    waiting = [one for one in handed_to(context, session) if one.to != ANYBODY]
-    new = set(take_untold(context, session.id, f"handoffs/{session.id}", [one.id for one in waiting]))
+    waiting = [one for one in handed_to(repo, session) if one.to != ANYBODY]
+    new = set(take_untold(repo, session.id, f"handoffs/{session.id}", [one.id for one in waiting]))
     return [
         f"{one.sender} hands {one.task} to you ({one.id}, hash {one.digest[:12]}): "
         f"{plain(cut(one.next or one.context, 300))}\n`landlane accept {one.task}` takes it over with its "
@@ -95,23 +95,22 @@ def tell_waiting(context: Context, session: Session, *, is_start: bool = False) 
 # ------------------------------------------------------------------------------------- reading first
 
 
-def context_for(place: Site | Context, task: Task) -> str:
+def context_for(repo: Repository, task: Task) -> str:
     """What the next owner of a task reads first; empty for a task that nobody had before.
 
     What was handed over, or, where the former owner just died, what it left: branches, workspaces, rescues,
     commands, and why it ended. All of it is told from the state alone.
     """
-    context = place.context if isinstance(place, Site) else place
-    handoff, history = context.store.view(
-        lambda reading: (newest_in(reading, task.id), history_in(reading, task.id))
+    handoff, history = repo.store.view(
+        lambda snapshot: (newest_in(snapshot, task.id), history_in(snapshot, task.id))
     )
-    lines = _handed(place, context, handoff, task)
+    lines = _handed(repo, handoff, task)
     if not lines and (task.attempt > 1 or any(entry.kind == "task.returned" for entry in history)):
-        lines = _left(place, context, task)
+        lines = _left(repo, task)
     return cut(plain("\n".join(lines)), _LONGEST, f"landlane handoff show {task.id}")
 
 
-def _handed(place: Site | Context, context: Context, handoff: Handoff | None, task: Task) -> list[str]:
+def _handed(repo: Repository, handoff: Handoff | None, task: Task) -> list[str]:
     """What was handed over, if that is how the task came to where it is now."""
     if handoff is None or handoff.taken.get("attempt") != task.attempt:
         return []
@@ -119,57 +118,56 @@ def _handed(place: Site | Context, context: Context, handoff: Handoff | None, ta
         return []  # who accepted it has gone, too
     if handoff.state not in (SENT, ACCEPTED, REFUSED):
         return []
-    return [*tell_handoff(handoff), *_moved(context, handoff), *_left_by_worker(place, task, handoff)]
+    return [*tell_handoff(handoff), *_moved(repo, handoff), *_left_by_worker(repo, task, handoff)]
 
 
-def _moved(context: Context, handoff: Handoff) -> list[str]:
+def _moved(repo: Repository, handoff: Handoff) -> list[str]:
     """Whether the branch is somewhere else by now than when it was handed over, and what came in since."""
     branch, head = handoff.taken.get("branch"), handoff.taken.get("head")
-    came = _came_in(context, returned_branch_of(handoff.task, int(handoff.taken.get("attempt", 0))))
+    came = _came_in(repo, returned_branch_of(handoff.task, int(handoff.taken.get("attempt", 0))))
     if not branch or not head:
         return came
     try:
-        now = context.repository.commit_id(f"refs/heads/{branch}")
+        now = repo.git.commit_id(f"refs/heads/{branch}")
     except LandlaneError:
         return [f"Take care: {branch} is not here; ask {handoff.sender} for it, or git fetch.", *came]
     return came if now == head else [f"Since then {branch} has moved: it is at {now[:12]} now.", *came]
 
 
-def _came_in(context: Context, branch: str) -> list[str]:
+def _came_in(repo: Repository, branch: str) -> list[str]:
     """What the worker of a former owner returned only after it had handed the task over."""
     try:
-        head = context.repository.commit_id(f"refs/heads/{branch}")
+        head = repo.git.commit_id(f"refs/heads/{branch}")
     except LandlaneError:
         return []
     return [f"Its worker returned a change afterwards: {branch} at {head[:12]}."]
 
 
-def _left_by_worker(place: Site | Context, task: Task, handoff: Handoff) -> list[str]:
+def _left_by_worker(repo: Repository, task: Task, handoff: Handoff) -> list[str]:
     """What the worker of a former owner had not finished: saved once it had ended, so after the handoff."""
-    return _rescues(place, task, since=handoff.sent_at) if not handoff.taken.get("rescue") else []
+    return _rescues(repo, task, since=handoff.sent_at) if not handoff.taken.get("rescue") else []
 
 
-def _left(place: Site | Context, context: Context, task: Task) -> list[str]:
+def _left(repo: Repository, task: Task) -> list[str]:
     """What former owners left who handed nothing over."""
-    failed = context.store.view(lambda reading: failed_in(reading, task))
-    lines = [*_branches(place, context, task), *traces_of(place, task), *tell_failed(failed)]
+    failed = repo.store.view(lambda snapshot: failed_in(snapshot, task))
+    lines = [*_branches(repo, task), *traces_of(repo, task), *tell_failed(failed)]
     return [f"{task.id} was worked on before; this is attempt {task.attempt}.", *lines] if lines else []
 
 
-def traces_of(place: Site | Context, task: Task) -> list[str]:
+def traces_of(repo: Repository, task: Task) -> list[str]:
     """What former owners left beside branches and words: workspaces, rescues, commands, ends of attempts."""
-    context = place.context if isinstance(place, Site) else place
 
-    def look(reading: Reading) -> tuple[list[dict[str, Any]], Handoff | None]:
-        owners = [entry for entry in history_in(reading, task.id) if entry.kind == "task.taken"]
+    def look(snapshot: Snapshot) -> tuple[list[dict[str, Any]], Handoff | None]:
+        owners = [entry for entry in history_in(snapshot, task.id) if entry.kind == "task.taken"]
         former = [entry.session for entry in owners if entry.session != task.session]
-        return commands_in(reading, former[-3:]), newest_in(reading, task.id)
+        return commands_in(snapshot, former[-3:]), newest_in(snapshot, task.id)
 
-    commands, handoff = context.store.view(look)
-    lines = [*_workspaces(context, task), *_rescues(place, task)]
+    commands, handoff = repo.store.view(look)
+    lines = [*_workspaces(repo, task), *_rescues(repo, task)]
     lines += [
         f"Attempt {one.attempt} of {one.agent} ended: {one.code} {cut(one.reason, 500)}"
-        for one in attempts_of(context, task.id)[-3:]
+        for one in attempts_of(repo, task.id)[-3:]
         if one.reason and one.session != task.session
     ]
     lines += tell_commands(commands)
@@ -178,42 +176,41 @@ def traces_of(place: Site | Context, task: Task) -> list[str]:
     return lines
 
 
-def handed_by(place: Site | Context, task: Task) -> Handoff | None:
+def handed_by(repo: Repository, task: Task) -> Handoff | None:
     """The handoff by which the present owner has a task, if it came by one."""
-    context = place.context if isinstance(place, Site) else place
-    handoff = context.store.view(lambda reading: newest_in(reading, task.id))
+    handoff = repo.store.view(lambda snapshot: newest_in(snapshot, task.id))
     is_by_it = handoff is not None and handoff.state == ACCEPTED and handoff.accepted_session == task.session
     return handoff if is_by_it else None
 
 
-def _branches(place: Site | Context, context: Context, task: Task) -> list[str]:
+def _branches(repo: Repository, task: Task) -> list[str]:
     lines: list[str] = []
     for attempt in range(max(1, task.attempt - 3), task.attempt + 1):
         for branch in (branch_of(task.id, attempt), returned_branch_of(task.id, attempt)):
             try:
-                head = context.repository.commit_id(f"refs/heads/{branch}")
+                head = repo.git.commit_id(f"refs/heads/{branch}")
             except LandlaneError:
                 continue
-            lines.append(f"Branch of attempt {attempt}: {branch} at {head[:12]}{_changes(place, head)}")
+            lines.append(f"Branch of attempt {attempt}: {branch} at {head[:12]}{_changes(repo, head)}")
     if lines:
         lines.append("Look at what is there before you begin anew: git log, git diff, git cherry-pick.")
     return lines
 
 
-def _changes(place: Site | Context, head: str) -> str:
+def _changes(repo: Repository, head: str) -> str:
     """What a branch changes beyond the target, as far as that can be told quickly."""
-    if not isinstance(place, Site):
+    if not repo.common_dir:
         return ""
     try:
-        changed = changed_beyond(place, head)
+        changed = changed_beyond(repo, head)
     except LandlaneError:
         return ""
     more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
     return f", changes {', '.join(changed[:_MOST_NAMED])}{more}" if changed else ", changes nothing"
 
 
-def _workspaces(context: Context, task: Task) -> list[str]:
-    found = context.store.view(lambda reading: records.by_key(reading, "workspace", task.id))
+def _workspaces(repo: Repository, task: Task) -> list[str]:
+    found = repo.store.view(lambda snapshot: records.by_key(snapshot, "workspace", task.id))
     lines: list[str] = []
     for document in found[-5:]:
         if document["session"] == task.session:
@@ -224,11 +221,11 @@ def _workspaces(context: Context, task: Task) -> list[str]:
     return lines
 
 
-def _rescues(place: Site | Context, task: Task, since: int = 0) -> list[str]:
-    if not isinstance(place, Site):
+def _rescues(repo: Repository, task: Task, since: int = 0) -> list[str]:
+    if not repo.common_dir:
         return []
     try:
-        saved = [one for one in saved_work(place) if one.facts.get("task") == task.id and one.at >= since]
+        saved = [one for one in saved_work(repo) if one.facts.get("task") == task.id and one.at >= since]
     except LandlaneError:
         return []
     return [

@@ -17,70 +17,70 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
     Step = Callable[[str], None]
 
 
-def find_handoff(context: Context, name: str) -> Handoff | None:
+def find_handoff(repo: Repository, name: str) -> Handoff | None:
     """A handoff by its id, or the newest one of a task; nothing when there is none.
 
     Raises:
         Malformed: there is no such task, and no such handoff.
     """
 
-    def look(reading: Reading) -> Handoff | None:
-        found = records.find(reading, NOUN, name)
+    def look(snapshot: Snapshot) -> Handoff | None:
+        found = records.find(snapshot, NOUN, name)
         if found is not None:
             return handoff_from(found)
-        if reading.one("task_get", task=name) is None:
+        if snapshot.one("task_get", task=name) is None:
             raise unknown_task(name)
-        of_task = records.by_key(reading, NOUN, name)
+        of_task = records.by_key(snapshot, NOUN, name)
         return handoff_from(of_task[-1]) if of_task else None
 
-    sweep_if_due(context.store)
-    return context.store.view(look)
+    sweep_if_due(repo.store)
+    return repo.store.view(look)
 
 
-def newest_in(reading: Reading, task_id: str) -> Handoff | None:
+def newest_in(snapshot: Snapshot, task_id: str) -> Handoff | None:
     """What was handed over last with a task, whatever became of it."""
-    found = records.by_key(reading, NOUN, task_id)
+    found = records.by_key(snapshot, NOUN, task_id)
     return handoff_from(found[-1]) if found else None
 
 
-def list_handoffs(context: Context, *, with_settled: bool = False) -> list[Handoff]:
+def list_handoffs(repo: Repository, *, with_settled: bool = False) -> list[Handoff]:
     """The handoffs that wait to be accepted, the oldest first; or all there ever were."""
 
-    def look(reading: Reading) -> list[Handoff]:
+    def look(snapshot: Snapshot) -> list[Handoff]:
         if with_settled:
-            return [handoff_from(document) for document in records.all_of(reading, NOUN)]
-        return waiting_in(reading)
+            return [handoff_from(document) for document in records.all_of(snapshot, NOUN)]
+        return waiting_in(snapshot)
 
-    sweep_if_due(context.store)
-    return context.store.view(look)
+    sweep_if_due(repo.store)
+    return repo.store.view(look)
 
 
-def handed_to(context: Context, session: Session) -> list[Handoff]:
+def handed_to(repo: Repository, session: Session) -> list[Handoff]:
     """The handoffs that wait for this session: found by its name, so a successor finds them, too."""
-    return context.store.view(lambda reading: addressed_to(context, reading, session))
+    return repo.store.view(lambda snapshot: addressed_to(repo, snapshot, session))
 
 
-def overdue_handoffs(context: Context) -> list[Handoff]:
+def overdue_handoffs(repo: Repository) -> list[Handoff]:
     """The handoffs that the one they were for did not accept in time; they are anybody's now."""
 
-    def look(reading: Reading) -> list[Handoff]:
-        now = context.store.wall_of(reading.now)
-        return [one for one in waiting_in(reading) if one.to != ANYBODY and now >= one.until]
+    def look(snapshot: Snapshot) -> list[Handoff]:
+        now = repo.store.wall_of(snapshot.now)
+        return [one for one in waiting_in(snapshot) if one.to != ANYBODY and now >= one.until]
 
-    return context.store.view(look)
+    return repo.store.view(look)
 
 
-def is_offered(context: Context, handoff: Handoff, session: Session) -> bool:
+def is_offered(repo: Repository, handoff: Handoff, session: Session) -> bool:
     """Whether `next` may give this task to this session now."""
 
-    def look(reading: Reading) -> bool:
-        return may_take(handoff, session.agent, session.role, context.store.wall_of(reading.now))
+    def look(snapshot: Snapshot) -> bool:
+        return may_take(handoff, session.agent, session.role, repo.store.wall_of(snapshot.now))
 
-    return handoff.state == SENT and context.store.view(look)
+    return handoff.state == SENT and repo.store.view(look)

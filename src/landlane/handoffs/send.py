@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
@@ -36,11 +36,11 @@ _KIND = "handoff"  # of the session that keeps the claims
 
 
 def send_handoff(
-    context: Context,
+    repo: Repository,
     session: Session,
     handoff: Draft,
     on_step: Step = lambda _: None,
-    also: Callable[[Change, Handoff], object] = lambda _tx, _made: None,
+    also: Callable[[Transaction, Handoff], object] = lambda _tx, _made: None,
 ) -> Handoff:
     """The owner hands a task over, with its claims and its workspace; from then on it is not its own.
 
@@ -52,30 +52,30 @@ def send_handoff(
         Stale: the task is not this session's any more.
         WaitsForPerson: the work was handed on too often: the task is put before a person instead.
     """
-    draft = check_draft(handoff, context.settings)
+    draft = check_draft(handoff, repo.settings)
 
-    def work(tx: Change) -> Handoff:
+    def work(tx: Transaction) -> Handoff:
         me = living(tx, session)
         task = owned(tx, me, draft.task, by_hands=True)
-        made = _seal(tx, context, me, task, draft)
+        made = _seal(tx, repo, me, task, draft)
         on_step("sealed")
         most = made.maximum + _allowed_more(tx, task)
         if made.attempt > most and not is_persons(me):
-            return _refuse(tx, context, me, task, made)
-        sent = _send(tx, context, me, task, made, on_step)
+            return _refuse(tx, repo, me, task, made)
+        sent = _send(tx, repo, me, task, made, on_step)
         also(tx, sent)
         return sent
 
-    made = context.change(work)
+    made = repo.change(work)
     if made.state == REFUSED:
         raise _over_limit(made)
     on_step("sent")
     return made
 
 
-def _seal(tx: Change, context: Context, me: Session, task: Task, draft: Draft) -> Handoff:
-    settings = context.settings
-    now = context.store.wall_of(tx.now)
+def _seal(tx: Transaction, repo: Repository, me: Session, task: Task, draft: Draft) -> Handoff:
+    settings = repo.settings
+    now = repo.store.wall_of(tx.now)
     wait_ms = 0 if draft.to == ANYBODY else settings.handoffs.wait_ms
     made = Handoff(
         id=records.next_id(tx, NOUN),
@@ -101,7 +101,7 @@ def _seal(tx: Change, context: Context, me: Session, task: Task, draft: Draft) -
     return replace(made, digest=digest_of(made))
 
 
-def _sent_before(tx: Change, lineage: str) -> int:
+def _sent_before(tx: Transaction, lineage: str) -> int:
     """How often the work of a lineage was handed on, since a person last looked at that."""
     count = 0
     for document in records.all_of(tx, NOUN):
@@ -110,10 +110,12 @@ def _sent_before(tx: Change, lineage: str) -> int:
     return count
 
 
-def _send(tx: Change, context: Context, me: Session, task: Task, made: Handoff, on_step: Step) -> Handoff:
+def _send(
+    tx: Transaction, repo: Repository, me: Session, task: Task, made: Handoff, on_step: Step
+) -> Handoff:
     owner = task.session
-    claims = _claims_for(tx, context, task, made)
-    patterns = [context.repository.pattern_of(claim.pattern, claim.kind) for claim in claims]
+    claims = _claims_for(tx, repo, task, made)
+    patterns = [repo.git.pattern_of(claim.pattern, claim.kind) for claim in claims]
     tx.lock_areas(areas_of(patterns))
     drop_claims(tx, claims)
     if made.until > made.sent_at:
@@ -140,9 +142,9 @@ def _why(made: Handoff) -> str:
     return said if made.to == ANYBODY else f"handed to {made.to} ({made.id}): {said}"[:LONGEST_LINE]
 
 
-def _claims_for(tx: Change, context: Context, task: Task, made: Handoff) -> list[Claim]:
+def _claims_for(tx: Transaction, repo: Repository, task: Task, made: Handoff) -> list[Claim]:
     """Return the claims that go with a task: those made for it, and what covers its changes."""
-    touched = _branches(context, (*made.taken.get("changed", ()), *made.taken.get("dirty", ())))
+    touched = _branches(repo, (*made.taken.get("changed", ()), *made.taken.get("dirty", ())))
     has_more = any(other.id != task.id and other.state in AT_WORK for other in tasks_of(tx, task.session))
 
     def goes_along(claim: Claim) -> bool:
@@ -156,24 +158,24 @@ def _claims_for(tx: Change, context: Context, task: Task, made: Handoff) -> list
     return [claim for claim in claims_of(tx, task.session) if goes_along(claim)]
 
 
-def _branches(context: Context, paths: Iterable[str]) -> list[Alternative]:
+def _branches(repo: Repository, paths: Iterable[str]) -> list[Alternative]:
     found: list[Alternative] = []
     for path in paths:
         try:
-            found += context.repository.pattern_of(path, "literal").alternatives
+            found += repo.git.pattern_of(path, "literal").alternatives
         except PatternError:
             continue  # a name that nobody can claim
     return found
 
 
-def _keep_workspaces(tx: Change, me: Session, task_id: str, owner: str, holder: Session) -> None:
+def _keep_workspaces(tx: Transaction, me: Session, task_id: str, owner: str, holder: Session) -> None:
     for document in records.by_key(tx, "workspace", task_id, OPEN):
         if document["session"] in (owner, me.id):
             kept = {**document, "session": holder.id, "agent": holder.agent}
             records.put(tx, "workspace", kept, "kept", me)
 
 
-def _refuse(tx: Change, context: Context, me: Session, task: Task, made: Handoff) -> Handoff:
+def _refuse(tx: Transaction, repo: Repository, me: Session, task: Task, made: Handoff) -> Handoff:
     """Over the maximum: what it says is kept, and a person decides how the work goes on."""
     why = f"it was handed on {made.maximum} times already, and {me.agent} wants to hand it to {made.to} again"
     refused = replace(made, state=REFUSED, why=why, until=made.sent_at, is_settled=True)
@@ -181,11 +183,11 @@ def _refuse(tx: Change, context: Context, me: Session, task: Task, made: Handoff
     from landlane.gates.ask import open_gate_in  # noqa: PLC0415 - rare
 
     about: Mapping[str, Any] = {"handoff": refused.id, "hash": refused.digest}
-    open_gate_in(tx, context, me, task=task, kind="approval", why=why, about=about)
+    open_gate_in(tx, repo, me, task=task, kind="approval", why=why, about=about)
     return refused
 
 
-def _allowed_more(tx: Change, task: Task) -> int:
+def _allowed_more(tx: Transaction, task: Task) -> int:
     """How many more times people have let a task be handed on."""
     from landlane.gates.records import gates_of  # noqa: PLC0415 - rare
 

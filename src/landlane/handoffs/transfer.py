@@ -33,45 +33,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
 NOUN = "handoff"
 
 
-def open_handoff(reading: Reading, task_id: str) -> Handoff | None:
+def open_handoff(snapshot: Snapshot, task_id: str) -> Handoff | None:
     """The handoff under which a task waits to be accepted, if there is one."""
-    found = records.by_key(reading, NOUN, task_id, SENT)
+    found = records.by_key(snapshot, NOUN, task_id, SENT)
     return handoff_from(found[-1]) if found else None
 
 
-def waiting_in(reading: Reading) -> list[Handoff]:
+def waiting_in(snapshot: Snapshot) -> list[Handoff]:
     """The handoffs that nobody has accepted yet, the oldest first."""
-    return [handoff_from(document) for document in records.all_of(reading, NOUN, (SENT,))]
+    return [handoff_from(document) for document in records.all_of(snapshot, NOUN, (SENT,))]
 
 
-def may_have(context: Context, handoff: Handoff, me: Session, now: int) -> bool:
+def may_have(repo: Repository, handoff: Handoff, me: Session, now: int) -> bool:
     """Whether `next` may offer a handed task to this session; `now` is the store's."""
-    return may_take(handoff, me.agent, me.role, context.store.wall_of(now))
+    return may_take(handoff, me.agent, me.role, repo.store.wall_of(now))
 
 
-def addressed_to(context: Context, reading: Reading, me: Session) -> list[Handoff]:
+def addressed_to(repo: Repository, snapshot: Snapshot, me: Session) -> list[Handoff]:
     """The handoffs that wait for exactly this session, and that it has not declined."""
-    now = context.store.wall_of(reading.now)
+    now = repo.store.wall_of(snapshot.now)
     return [
         one
-        for one in waiting_in(reading)
+        for one in waiting_in(snapshot)
         if is_addressed(one, me.agent, me.role) and may_take(one, me.agent, me.role, now)
     ]
 
 
 def accept_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     me: Session,
     task: Task,
     handoff: Handoff,
@@ -85,16 +85,16 @@ def accept_in(
         NotAllowed: the role of the session may not have what the task changes.
     """
     kept = _kept_claims(tx, handoff)
-    declared = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-    patterns = [context.repository.pattern_of(claim.pattern, claim.kind) for claim in kept]
-    _check_role(context, me, [*patterns, *declared])
+    declared = [repo.git.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    patterns = [repo.git.pattern_of(claim.pattern, claim.kind) for claim in kept]
+    _check_role(repo, me, [*patterns, *declared])
     missing = [one for one in declared if not _is_covered(kept, one)]
     tx.lock_areas(areas_of([*patterns, *declared]))
     _pass_on(tx, kept, me.id)  # first: what the holder keeps must not be in the way of the rest
     granted: tuple[Claim, ...] = ()
     if missing:
         request = Request(patterns=tuple(missing), mode=EXCLUSIVE, ttl_ms=me.lease_ms, task=task.id)
-        outcome = take_in(tx, context, me, request)
+        outcome = take_in(tx, repo, me, request)
         if isinstance(outcome, Refused):
             _pass_on(tx, kept, handoff.holder, former=me.id)
             return outcome
@@ -108,7 +108,7 @@ def accept_in(
         state=ACCEPTED,
         accepted_by=me.agent,
         accepted_session=me.id,
-        accepted_at=context.store.wall_of(tx.now),
+        accepted_at=repo.store.wall_of(tx.now),
         is_settled=True,
     )
     records.put(tx, NOUN, as_dict(accepted), "accepted", me, task=task.id)
@@ -122,20 +122,20 @@ def accept_in(
 
 
 def accept_if_offered(
-    tx: Change, context: Context, me: Session, task: Task
+    tx: Transaction, repo: Repository, me: Session, task: Task
 ) -> tuple[Task, tuple[Claim, ...]] | None:
     """Accept the open handoff of a task; None when it is for others, or its paths cannot be claimed."""
     handoff = open_handoff(tx, task.id)
-    if handoff is None or not may_have(context, handoff, me, tx.now):
+    if handoff is None or not may_have(repo, handoff, me, tx.now):
         return None
     try:
-        outcome = accept_in(tx, context, me, task, handoff)
+        outcome = accept_in(tx, repo, me, task, handoff)
     except NotAllowed:  # its role may not have it: another session will
         return None
     return None if isinstance(outcome, Refused) else outcome
 
 
-def withdraw_in(tx: Change, task_id: str, why: str) -> None:
+def withdraw_in(tx: Transaction, task_id: str, why: str) -> None:
     """The task goes another way than it was handed: what is kept for its next owner is free again."""
     handoff = open_handoff(tx, task_id)
     if handoff is None:
@@ -153,7 +153,7 @@ def is_persons(me: Session) -> bool:
 # ------------------------------------------------------------------------------------------ claims
 
 
-def _kept_claims(tx: Change, handoff: Handoff) -> list[Claim]:
+def _kept_claims(tx: Transaction, handoff: Handoff) -> list[Claim]:
     """Return the claims that the holder still keeps; none if its lease has ended."""
     holder = lock_live_session(tx, handoff.holder) if handoff.holder else None
     return claims_of(tx, holder.id) if holder is not None and holder.is_alive(tx.now) else []
@@ -164,23 +164,23 @@ def _is_covered(claims: Sequence[Claim], pattern: Pattern) -> bool:
     return covers_all(held, pattern)
 
 
-def _check_role(context: Context, me: Session, patterns: Sequence[Pattern]) -> None:
-    role = bound_by(context.settings, me.role)
+def _check_role(repo: Repository, me: Session, patterns: Sequence[Pattern]) -> None:
+    role = bound_by(repo.settings, me.role)
     if role is None or not patterns:
         return
-    scope = Scope(role, context.settings)
+    scope = Scope(role, repo.settings)
     for pattern in patterns:
         why = why_not_verb(role, "claim") or scope.why_not_claimed(pattern)
         if why:
             raise forbidden(me.agent, me.role, why)
 
 
-def _pass_on(tx: Change, claims: Sequence[Claim], to: str, *, former: str = "") -> None:
+def _pass_on(tx: Transaction, claims: Sequence[Claim], to: str, *, former: str = "") -> None:
     for claim in claims:
         tx.run("claim_hand_up", session=former or claim.session, parent=to, token=claim.token)
 
 
-def _own(tx: Change, me: Session, kept: Sequence[Claim]) -> list[Claim]:
+def _own(tx: Transaction, me: Session, kept: Sequence[Claim]) -> list[Claim]:
     """Give what was kept to its new owner; it ends with that session, as the task does."""
     for claim in kept:
         tx.run("claim_renew", session=me.id, token=claim.token, ttl_ms=me.lease_ms)
@@ -190,13 +190,13 @@ def _own(tx: Change, me: Session, kept: Sequence[Claim]) -> list[Claim]:
     return [replace(claim, until=tx.now + me.lease_ms, **grant) for claim in kept]
 
 
-def _end_holder(tx: Change, handoff: Handoff) -> None:
+def _end_holder(tx: Transaction, handoff: Handoff) -> None:
     holder = lock_live_session(tx, handoff.holder) if handoff.holder else None
     if holder is not None:
         end_session(tx, holder, "session.left", {})
 
 
-def drop_holder(tx: Change, handoff: Handoff) -> None:
+def drop_holder(tx: Transaction, handoff: Handoff) -> None:
     """Give back what was kept for the next owner."""
     if handoff.holder:
         drop_claims(tx, claims_of(tx, handoff.holder))
@@ -207,7 +207,7 @@ def drop_holder(tx: Change, handoff: Handoff) -> None:
 # -------------------------------------------------------------------------------------- workspaces
 
 
-def _move_workspaces(tx: Change, me: Session, handoff: Handoff) -> None:
+def _move_workspaces(tx: Transaction, me: Session, handoff: Handoff) -> None:
     for document in records.by_key(tx, "workspace", handoff.task, OPEN):
         if document["session"] in (handoff.session, handoff.holder):
             moved = {**document, "session": me.id, "agent": me.agent}

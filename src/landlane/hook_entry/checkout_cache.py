@@ -14,20 +14,20 @@ from landlane.settings.model import FILE_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 NAME = ANSWERED
 FORM = "2"
 ABSENT = "-"
 
 
-def note_facts(house: House) -> None:
+def note_facts(repo: Repository) -> None:
     """Write the facts, unless they stand there already."""
-    checkout = house.checkout
+    checkout = repo.checkout
     if not checkout.git_dir:
         return
     path = os.path.join(checkout.git_dir, NAME)
-    text = "\n".join(_facts(house)) + "\n"
+    text = "\n".join(_facts(repo)) + "\n"
     try:
         with open(path, encoding="utf-8") as file:
             if file.read() == text:
@@ -37,27 +37,27 @@ def note_facts(house: House) -> None:
     write_whole(path, text)
 
 
-def _facts(house: House) -> list[str]:
+def _facts(repo: Repository) -> list[str]:
     """One fact a line; `hook_entry/client_hook.py` reads them in this order."""
-    root = house.checkout.root
-    settings = house.settings
+    root = repo.checkout.root
+    settings = repo.settings
     # The rules are those of the main checkout, unless it has none.
-    homes = (house.checkout.home_checkout.root, root)
+    homes = (repo.checkout.home_checkout.root, root)
     named = [os.path.join(folder, settings.rules.file) for folder in homes]
     rules = next((path for path in named if os.path.lexists(path)), named[0])
-    place = str(getattr(house.store, "path", ""))
+    place = str(getattr(repo.store, "path", ""))
     # A checkout without settings of its own has those of the main one.
     main_settings = os.path.join(homes[0], FILE_NAME) if homes[0] != root else ""
-    ignores_case = house.context.repository.pattern_of("A", "literal").alternatives[0].key != "A"
+    ignores_case = repo.git.pattern_of("A", "literal").alternatives[0].key != "A"
     return [
         FORM,
         root,
         _stamp(os.path.join(root, FILE_NAME)),
         rules,
         _stamp(rules),
-        house.store.repository,
+        repo.store.repository,
         place if not ignores_case else "",  # without a path: take the ordinary road
-        house.folder if not place else "",  # where a resident answers for a store that is not here
+        repo.state_folder if not place else "",  # where a resident answers for a store that is not here
         main_settings,
         _stamp(main_settings) if main_settings else ABSENT,
     ]

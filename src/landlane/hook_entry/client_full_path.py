@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.app.open import House
     from landlane.protocol.hook_events import HookAnswer, HookEvent
+    from landlane.repository import Repository
 
 
 _LARGEST = 64 * 1024 * 1024
@@ -42,7 +42,7 @@ def answer(
     payload: bytes,
     environment: Mapping[str, str],
     *,
-    open_at: Callable[[str], House] | None = None,
+    open_at: Callable[[str], Repository] | None = None,
 ) -> HookOutput:
     """Answer one call of a hook. `open_at` opens the repository of a folder, if not in the usual way."""
     if client == "git":
@@ -73,7 +73,9 @@ def _document(payload: bytes) -> dict[str, Any]:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-def _judge(event: HookEvent, environment: Mapping[str, str], open_at: Callable[[str], House]) -> HookAnswer:
+def _judge(
+    event: HookEvent, environment: Mapping[str, str], open_at: Callable[[str], Repository]
+) -> HookAnswer:
     try:
         # In no repository there is nothing to guard.
         answers = [_ask(open_at(folder), event, environment) for folder in _folders(event, environment)]
@@ -83,11 +85,11 @@ def _judge(event: HookEvent, environment: Mapping[str, str], open_at: Callable[[
     return next(iter(refused + [answer for answer in answers if answer.text] + answers), NOTHING)
 
 
-def _ask(house: House, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
+def _ask(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
     try:
-        return handle(house.context, house.site, event, environment)
+        return handle(repo, event, environment)
     finally:
-        _settle(house)
+        _settle(repo)
 
 
 def _folders(event: HookEvent, environment: Mapping[str, str]) -> list[str]:
@@ -149,11 +151,11 @@ def _existing(folder: str) -> str:
     return folder
 
 
-def _settle(house: House) -> None:
+def _settle(repo: Repository) -> None:
     """Let the plain files follow, and the next hook know what it needs; the next one catches up."""
     try:
-        house.settle()
-        note_facts(house)
+        repo.settle()
+        note_facts(repo)
     except (LandlaneError, OSError, ValueError):
         return
 

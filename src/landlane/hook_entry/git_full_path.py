@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import person_name
-from landlane.context import Site
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.files import stamp_of, write_whole
 from landlane.git.discovery import Checkout, find_checkout
@@ -18,16 +17,17 @@ from landlane.hook_entry.open_repository import open_usual
 from landlane.hooks import commit_push
 from landlane.hooks.commit_push import Caller, Move, Pushed, head_of, judge_commit, judge_moves, judge_push
 from landlane.protocol.hook_events import STRICT, HookOutput
+from landlane.repository import Repository
 from landlane.sessions import identify
 from landlane.settings.model import FILE_NAME
-from landlane.values import value
+from landlane.values import replace, value
 from landlane.workspaces.target_guard import guarded_target, likely_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
@@ -181,61 +181,65 @@ def _kind(here: Checkout, old: str, new: str) -> str:
 
 
 def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
-    house = open_usual(here.root)
-    code, said = _judge(house, here, asked, os.environ, is_packing=_is_packing(pid))
+    repo = open_usual(here.root)
+    code, said = _judge(repo, here, asked, os.environ, is_packing=_is_packing(pid))
     if asked.hook == _COMMIT:
         if not code and asked.branch:
             _note_judged(here, pid, asked.branch)
-        _note_facts(house, here)
+        _note_facts(repo, here)
     return code, said
 
 
 def _judge(
-    house: House, here: Checkout, asked: Asked, environment: Mapping[str, str], *, is_packing: bool = False
+    repo: Repository,
+    here: Checkout,
+    asked: Asked,
+    environment: Mapping[str, str],
+    *,
+    is_packing: bool = False,
 ) -> tuple[int, str]:
-    # Not by `house.site`, which may start git on what this git holds locks of.
-    site = Site(context=house.context, here=here, home=here.home_checkout)
-    caller = _caller(house, environment)
+    repo = replace(repo, checkout=here)
+    caller = _caller(repo, environment)
     is_canary = bool(environment.get(CANARY))
     try:
         try:
-            _check_hook(site, caller, asked, is_packing=is_packing)
+            _check_hook(repo, caller, asked, is_packing=is_packing)
         except LandlaneError as error:
             reason = environment.get("LANDLANE_OVERRIDE", "").strip()
             if not reason:
                 raise
-            commit_push.override(site, caller, reason, asked.hook, error)
+            commit_push.override(repo, caller, reason, asked.hook, error)
             return 0, f"landlane: overridden and written down: {error.message}\n"
     except LandlaneError as error:
         if not is_canary:
-            commit_push.note_refusal(house.context, caller.session, error)
+            commit_push.note_refusal(repo, caller.session, error)
         return 1, _refused(asked.hook, error, is_person=not caller.why_no_person)
     return 0, ""
 
 
-def _check_hook(site: Site, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
+def _check_hook(repo: Repository, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
     if asked.hook == _COMMIT:
-        judge_commit(site, caller, asked.paths, asked.branch)
+        judge_commit(repo, caller, asked.paths, asked.branch)
     elif asked.hook == _PUSH:
         remote = asked.words[0] if asked.words else ""
         pushed = [
             Pushed(ref=ref, new=new, is_new=kind == "new", is_forced=kind == "forced")
             for ref, new, kind in asked.moves
         ]
-        judge_push(site, caller, remote, pushed)
+        judge_push(repo, caller, remote, pushed)
     else:
         moves = [Move(ref=ref, new=new) for ref, new, _ in asked.moves]
-        judge_moves(site, caller, moves, is_packing=is_packing)
+        judge_moves(repo, caller, moves, is_packing=is_packing)
 
 
-def _caller(house: House, environment: Mapping[str, str]) -> Caller:
+def _caller(repo: Repository, environment: Mapping[str, str]) -> Caller:
     """Who runs git. An agent whose session is over is an agent all the same, who holds nothing."""
     shown = environment.get("LANDLANE_SESSION", "")
     named = environment.get("LANDLANE_AGENT", "")
     person = person_name()
     who = identify.Caller(session_text=shown, agent_variable=named, person=person)
     try:
-        joined = identify.known_session(house.context, who)
+        joined = identify.known_session(repo, who)
     except LandlaneError as error:
         return Caller(session=None, name=named or "an agent", why_no_person=error.message)
     session = joined.session if joined else None
@@ -279,7 +283,7 @@ def _note_judged(here: Checkout, pid: str, branch: str) -> None:
         return
 
 
-def _note_facts(house: House, here: Checkout) -> None:
+def _note_facts(repo: Repository, here: Checkout) -> None:
     """What the quick road must know, as it holds for these settings; it only knows the simple cases."""
 
     def stamp(path: str) -> str:
@@ -290,11 +294,11 @@ def _note_facts(house: House, here: Checkout) -> None:
 
     path = os.path.join(here.git_dir, _FACTS)
     own, at_home = (os.path.join(root, FILE_NAME) for root in (here.root, here.home_checkout.root))
-    settings = house.settings
-    store = str(getattr(house.store, "path", ""))
-    ignores_case = house.context.repository.pattern_of("A", "literal").alternatives[0].key != "A"
-    site = Site(context=house.context, here=here, home=here.home_checkout)
-    facts = ["1", here.root, own, stamp(own), at_home, stamp(at_home), house.store.repository, store, ""]
+    settings = repo.settings
+    store = str(getattr(repo.store, "path", ""))
+    ignores_case = repo.git.pattern_of("A", "literal").alternatives[0].key != "A"
+    repo = replace(repo, checkout=here)
+    facts = ["1", here.root, own, stamp(own), at_home, stamp(at_home), repo.store.repository, store, ""]
     known = "\n".join(facts)
     is_simple = store and not (ignores_case or settings.claims.required or settings.hooks.policy == STRICT)
     try:
@@ -308,7 +312,7 @@ def _note_facts(house: House, here: Checkout) -> None:
             return
         # Settings that wait to be committed may guard the target the moment they are.
         waits = settings.landing.checks is not None
-        target = likely_target(site) if waits else guarded_target(site)
+        target = likely_target(repo) if waits else guarded_target(repo)
         write_whole(path, known + (target.branch if target else "-"))
     except OSError:
         return
@@ -341,15 +345,15 @@ def _with_root(here: Checkout, asked: Asked) -> bytes:
 
 
 def answer_for_guest(
-    hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], House]
+    hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], Repository]
 ) -> HookOutput:
     """Judge for a caller in a sandbox, as the resident does: what its git says is believed of its clone."""
     try:
         root, _, rest = payload.partition(b"\0")
-        house = open_at(os.fsdecode(root))
+        repo = open_at(os.fsdecode(root))
         here = find_checkout(os.fsdecode(root))
         told = {name: text for name, text in environment.items() if name != "LANDLANE_OVERRIDE"}
-        code, said = _judge(house, here, _unpacked(hook, rest), told)
+        code, said = _judge(repo, here, _unpacked(hook, rest), told)
     except LandlaneError as error:
         code, said = 1, _refused(hook, error)
     return HookOutput(exit_code=code, stderr=said)

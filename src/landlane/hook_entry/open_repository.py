@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.errors import StoreError
 from landlane.git.discovery import find_checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 
 _WAIT_MS = 8_000  # for a busy store: the client, too, waits for us
 
 
-def open_usual(folder: str) -> House:
+def open_usual(folder: str) -> Repository:
     """Open the repository that a folder lies in; a hook starts without the installed packages."""
     try:
-        return open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
+        return open_repository(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
     except StoreError as error:
         if error.code != "POSTGRES_MISSING" or not sys.flags.no_site:
             raise
@@ -30,7 +30,7 @@ def open_usual(folder: str) -> House:
     from landlane.resident.start import start_server  # noqa: PLC0415 - only with a store on a server
 
     site.main()
-    house = open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    repo = open_repository(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
     if not os.environ.get("LANDLANE_STORE"):
         start_server(find_checkout(folder).state_folder)
-    return house
+    return repo

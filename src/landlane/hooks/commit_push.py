@@ -25,9 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context, Site
     from landlane.git.target import TargetBranch
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -84,7 +84,7 @@ def is_zero(oid: str) -> bool:
 # ------------------------------------------------------------------------------------------------- commits
 
 
-def judge_commit(site: Site, caller: Caller, paths: Sequence[str], branch: str) -> None:
+def judge_commit(repo: Repository, caller: Caller, paths: Sequence[str], branch: str) -> None:
     """Refuse a commit of paths that are another's, need a claim, or are not for the caller's role.
 
     Raises:
@@ -92,44 +92,43 @@ def judge_commit(site: Site, caller: Caller, paths: Sequence[str], branch: str) 
         NotAllowed: a claim is missing, the role forbids it, or the branch moves through the queue alone.
     """
     session = caller.session
-    _check_role(site, session, paths)
-    if session is not None and list_breaches(site.context):
+    _check_role(repo, session, paths)
+    if session is not None and list_breaches(repo):
         from landlane.workspaces.fix_unauthorized_writes import refuse_breached  # noqa: PLC0415 - rarely needed
 
-        refuse_breached(site, session, paths, site.here.root)
-    if caller.why_no_person or others_anywhere(site, session):  # a person without company is free
-        _judge_paths(site, caller, paths)
-    check_branch(site, branch)
+        refuse_breached(repo, session, paths, repo.checkout.root)
+    if caller.why_no_person or others_anywhere(repo, session):  # a person without company is free
+        _judge_paths(repo, caller, paths)
+    check_branch(repo, branch)
 
 
-def _check_role(site: Site, session: Session | None, paths: Sequence[str] = ()) -> None:
+def _check_role(repo: Repository, session: Session | None, paths: Sequence[str] = ()) -> None:
     if session is None or not session.role:
         return
     from landlane.roles.enforce import check_paths, check_verb  # noqa: PLC0415 - few sessions have a role
 
-    check_verb(site.context, session, "commit", guard=GUARD)
-    check_paths(site.context, session, paths, guard=GUARD)
+    check_verb(repo, session, "commit", guard=GUARD)
+    check_paths(repo, session, paths, guard=GUARD)
 
 
-def _judge_paths(site: Site, caller: Caller, paths: Sequence[str]) -> None:
-    context = site.context
-    kin = _children(context, caller.session)
+def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None:
+    kin = _children(repo, caller.session)
     foreign: list[str] = []
     first = None
     missing: list[str] = []
     for path in paths:
-        standing = check(context, caller.session, _pattern(context, path))
+        standing = check(repo, caller.session, _pattern(repo, path))
         claim = standing.claim
         if standing.state == "other" and claim is not None and claim.mode != SHARED:
             if claim.session not in kin:
                 foreign.append(path)
                 first = first or claim
         elif standing.state == "required" or (
-            standing.state == "unclaimed" and context.settings.hooks.policy == STRICT
+            standing.state == "unclaimed" and repo.settings.hooks.policy == STRICT
         ):
             missing.append(path)
     if first is not None:
-        until = rfc3339(context.store.wall_of(first.until))
+        until = rfc3339(repo.store.wall_of(first.until))
         task = f" for task {first.task}" if first.task else ""
         raise Held(
             f"{_some(foreign)} {_is(foreign)} held by {first.agent}{task} until {until}",
@@ -150,19 +149,19 @@ def _judge_paths(site: Site, caller: Caller, paths: Sequence[str]) -> None:
         )
 
 
-def _children(context: Context, session: Session | None) -> set[str]:
+def _children(repo: Repository, session: Session | None) -> set[str]:
     """The sessions of the caller's own subagents, for whom it runs git."""
     if session is None:
         return set()
     from landlane.sessions.client_sessions import children_of  # noqa: PLC0415 - only agents have subagents
 
-    return {one.id for one in context.store.view(lambda reading: children_of(reading, session.id))}
+    return {one.id for one in repo.store.view(lambda snapshot: children_of(snapshot, session.id))}
 
 
-def _pattern(context: Context, path: str) -> Pattern:
+def _pattern(repo: Repository, path: str) -> Pattern:
     while True:
         try:
-            return context.repository.pattern_of(path or ".", "literal")
+            return repo.git.pattern_of(path or ".", "literal")
         except PatternError:
             path = os.path.dirname(path)
 
@@ -170,7 +169,7 @@ def _pattern(context: Context, path: str) -> Pattern:
 # --------------------------------------------------------------------------------------------------- moves
 
 
-def judge_moves(site: Site, caller: Caller, moves: Sequence[Move], *, is_packing: bool) -> None:
+def judge_moves(repo: Repository, caller: Caller, moves: Sequence[Move], *, is_packing: bool) -> None:
     """Refuse what moves the target past the queue, or takes away what others work on.
 
     Git runs this for packing as well, when a branch leaves its own file but stays where it is: with
@@ -179,26 +178,26 @@ def judge_moves(site: Site, caller: Caller, moves: Sequence[Move], *, is_packing
     Raises:
         NotAllowed: a move is not the caller's to make.
     """
-    now = commits_at(site.home, [move.ref for move in moves])
-    real = [move for move in moves if _is_real(site, move, now.get(move.ref, ""), is_packing=is_packing)]
-    target = guarded_target(site) if real else None
+    now = commits_at(repo.home, [move.ref for move in moves])
+    real = [move for move in moves if _is_real(repo, move, now.get(move.ref, ""), is_packing=is_packing)]
+    target = guarded_target(repo) if real else None
     for move in real:
         was = now[move.ref]
-        if target is not None and move.ref == target.ref and not _has_landed(site, target, was, move.new):
+        if target is not None and move.ref == target.ref and not _has_landed(repo, target, was, move.new):
             verb = "deleting" if move.is_deletion else "moving"
             raise past_the_queue(target, f"{verb} {target.branch}")
-        if move.is_deletion or not _contains(site, move.new, was):
-            _check_nobody_on(site, caller, move.branch, "delete" if move.is_deletion else "rewind")
+        if move.is_deletion or not _contains(repo, move.new, was):
+            _check_nobody_on(repo, caller, move.branch, "delete" if move.is_deletion else "rewind")
 
 
-def _is_real(site: Site, move: Move, was: str, *, is_packing: bool) -> bool:
+def _is_real(repo: Repository, move: Move, was: str, *, is_packing: bool) -> bool:
     if not was or was == move.new:
         return False
     if not move.is_deletion:
         return True
-    if is_packing or not os.path.exists(os.path.join(site.common_dir, "packed-refs.lock")):
+    if is_packing or not os.path.exists(os.path.join(repo.common_dir, "packed-refs.lock")):
         # A real deletion of what is packed holds the lock on the packed branches at this moment.
-        return _packed_value(site.common_dir, move.ref) != was
+        return _packed_value(repo.common_dir, move.ref) != was
     return True
 
 
@@ -215,22 +214,22 @@ def _packed_value(common_dir: str, ref: str) -> str:
     return ""
 
 
-def _has_landed(site: Site, target: TargetBranch, was: str, new: str) -> bool:
+def _has_landed(repo: Repository, target: TargetBranch, was: str, new: str) -> bool:
     """Whether the branch here only follows what has landed at the remote."""
     if not target.remote or is_zero(new):
         return False
-    there = commits_at(site.home, [target.remote_ref]).get(target.remote_ref, "")
-    return bool(there) and _contains(site, new, was) and _contains(site, there, new)
+    there = commits_at(repo.home, [target.remote_ref]).get(target.remote_ref, "")
+    return bool(there) and _contains(repo, new, was) and _contains(repo, there, new)
 
 
-def _contains(site: Site, commit: str, older: str) -> bool:
+def _contains(repo: Repository, commit: str, older: str) -> bool:
     """Whether a commit has another behind it; of what is just being received, git tells it as well."""
-    return not run_in(site.home, "merge-base", "--is-ancestor", older, commit).exit_code
+    return not run_in(repo.home, "merge-base", "--is-ancestor", older, commit).exit_code
 
 
-def _check_nobody_on(site: Site, caller: Caller, branch: str, verb: str) -> None:
+def _check_nobody_on(repo: Repository, caller: Caller, branch: str, verb: str) -> None:
     """Refuse to delete or rewind a branch that somebody else stands on."""
-    for one in open_workspaces(site):
+    for one in open_workspaces(repo):
         if one.get("branch") == branch:
             if caller.session is not None and is_owner(one, caller.session):
                 return
@@ -239,8 +238,8 @@ def _check_nobody_on(site: Site, caller: Caller, branch: str, verb: str) -> None
             )
     from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - rarely needed
 
-    for git_dir, root in [(site.common_dir, site.home.root), *list_worktrees(site.home)]:
-        if os.path.realpath(root) != os.path.realpath(site.here.root) and head_of(git_dir) == branch:
+    for git_dir, root in [(repo.common_dir, repo.home.root), *list_worktrees(repo.home)]:
+        if os.path.realpath(root) != os.path.realpath(repo.checkout.root) and head_of(git_dir) == branch:
             raise _in_use(f"{branch} is checked out at {root}", branch, verb)
 
 
@@ -268,29 +267,32 @@ def _in_use(what: str, branch: str, verb: str) -> NotAllowed:
 # -------------------------------------------------------------------------------------------------- pushes
 
 
-def judge_push(site: Site, caller: Caller, remote: str, pushed: Sequence[Pushed]) -> None:
+def judge_push(repo: Repository, caller: Caller, remote: str, pushed: Sequence[Pushed]) -> None:
     """Refuse what moves the remote's target past the queue, or takes away what others work on.
 
     Raises:
         NotAllowed: a push is not the caller's to make.
     """
-    _check_role(site, caller.session)
-    target = guarded_target(site)
+    _check_role(repo, caller.session)
+    target = guarded_target(repo)
     for one in pushed:
         if one.is_new:
             continue
-        counts = target is not None and remote in (target.remote, "home" if site.here.home else target.remote)
+        counts = target is not None and remote in (
+            target.remote,
+            "home" if repo.checkout.home else target.remote,
+        )
         if target is not None and counts and one.ref == target.ref:
             raise past_the_queue(target, f"pushing to {target.branch} of {remote}")
         if one.ref.startswith(_HEADS) and (is_zero(one.new) or one.is_forced):
             verb = "delete" if is_zero(one.new) else "overwrite"
-            _check_nobody_on(site, caller, one.ref.removeprefix(_HEADS), verb)
+            _check_nobody_on(repo, caller, one.ref.removeprefix(_HEADS), verb)
 
 
 # ------------------------------------------------------------------------------------- refusal and override
 
 
-def override(site: Site, caller: Caller, reason: str, hook: str, error: LandlaneError) -> None:
+def override(repo: Repository, caller: Caller, reason: str, hook: str, error: LandlaneError) -> None:
     """Let a person go on in spite of a refusal, and write down who did and why.
 
     Raises:
@@ -316,10 +318,10 @@ def override(site: Site, caller: Caller, reason: str, hook: str, error: Landlane
     if error.facts.get("branch"):
         facts["branch"] = _as_text(str(error.facts["branch"]))
     who = (session.agent, session.id) if session is not None else (caller.name, "")
-    site.context.change(lambda tx: tx.record("guard.overridden", *who, facts))
+    repo.change(lambda tx: tx.record("guard.overridden", *who, facts))
 
 
-def note_refusal(context: Context, session: Session | None, error: LandlaneError) -> None:
+def note_refusal(repo: Repository, session: Session | None, error: LandlaneError) -> None:
     """Write down what was refused; the refusal matters more than its entry."""
     if error.code == _ROLE_FORBIDS:
         return  # written down where it was found
@@ -327,7 +329,7 @@ def note_refusal(context: Context, session: Session | None, error: LandlaneError
     what = _as_text(f"{error.code}: {error.message}")
     paths = tuple(_as_text(path) for path in _named(error))
     try:
-        record_violation(context, session, rule=rule, guard=GUARD, what=what, paths=paths)
+        record_violation(repo, session, rule=rule, guard=GUARD, what=what, paths=paths)
     except StoreError:
         return
 

@@ -21,9 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from landlane.context import Context, Site
     from landlane.hooks.event_session import CallerOfHook
     from landlane.protocol.hook_events import HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -32,127 +32,115 @@ _AGAIN = ("resume", "compact", "clear")
 _LATE = "From here on Landlane watches over what you change in this repository."
 
 
-def handle(
-    context: Context, find_site: Callable[[], Site], event: HookEvent, environment: Mapping[str, str]
-) -> HookAnswer:
-    """Answer one event. `find_site` opens what needs git; where there is none, edits alone are judged.
+def handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
+    """Answer one event; outside git only edits are judged.
 
     Raises:
         LandlaneError: it could not be judged; whoever asked refuses what is guarded.
     """
     try:
-        return _handle(context, find_site, event, environment)
+        return _handle(repo, event, environment)
     except RepositoryError as error:
         if error.code != "NO_GIT_HERE":
             raise
         return NOTHING
 
 
-def _handle(
-    context: Context, find_site: Callable[[], Site], event: HookEvent, environment: Mapping[str, str]
-) -> HookAnswer:
+def _handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
     if event.kind == hooking.END:
-        return _end(context, event, environment)
+        return _end(repo, event, environment)
     if event.kind == hooking.CHILD_STOP:
-        return _end_child(context, find_site, event)
+        return _end_child(repo, event)
     if event.kind == hooking.SETTINGS:
-        return _judge_settings(find_site, event)
+        return _judge_settings(repo, event)
     if event.kind == hooking.OTHER_KIND:
         return NOTHING
-    caller = caller_of(context, event, environment)
-    earlier = settle_earlier(context, find_site, caller.session, event)
+    caller = caller_of(repo, event, environment)
+    earlier = settle_earlier(repo, caller.session, event)
     if event.kind == hooking.BEFORE:
         if caller.is_new:  # its start was not heard of: the quick road must not pass by its briefing
-            context.change(lambda tx: add_notice(tx, caller.session.id, _LATE))
-        return _before(context, find_site, caller.session, event)
-    told = [_AT[event.kind](context, find_site, caller, event)] if event.kind in _AT else []
+            repo.change(lambda tx: add_notice(tx, caller.session.id, _LATE))
+        return _before(repo, caller.session, event)
+    told = [_AT[event.kind](repo, caller, event)] if event.kind in _AT else []
     if event.kind == hooking.STOP:
-        return hold_for(context, caller.session, event, told[0], earlier)
+        return hold_for(repo, caller.session, event, told[0], earlier)
     texts = [text for text in (earlier, *(answer.text for answer in told)) if text]
     if event.kind in (hooking.PROMPT, hooking.AFTER):
-        texts += [text for text in (_brief_once(find_site, caller, event),) if text]
-        texts += _messages(find_site, caller.session)
+        texts += [text for text in (_brief_once(repo, caller, event),) if text]
+        texts += _messages(repo, caller.session)
     return inform(_BETWEEN.join(texts))
 
 
-def _before(
-    context: Context, find_site: Callable[[], Site], session: Session, event: HookEvent
-) -> HookAnswer:
+def _before(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
     if event.tool == hooking.EDIT:
-        return check_edit(context, session, event)
+        return check_edit(repo, session, event)
     if event.tool == hooking.READ:
-        note_edit(context, session, event)  # before it is read: what comes in between is noticed, not missed
+        note_edit(repo, session, event)  # before it is read: what comes in between is noticed, not missed
         return NOTHING
     if event.tool == hooking.SHELL:
         from landlane.hooks.shell.effects import before_shell  # noqa: PLC0415 - only shell calls need it
 
-        answer = before_shell(find_site(), session, event)
+        answer = before_shell(repo.require_git(), session, event)
         if answer.verdict != hooking.DENY:
-            note_named(context, session, event)
+            note_named(repo, session, event)
         return answer
     if is_own_tool(event.tool_name):
         # The server sees one process for a client and all its subagents: this tells it who is calling.
-        announce_call(context, session.id, event.call, event.tool_name)
+        announce_call(repo, session.id, event.call, event.tool_name)
     return NOTHING
 
 
-def _start(
-    context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
-) -> HookAnswer:
-    site = find_site()
-    if not _note_briefed(site.context, caller.session) and event.source not in _AGAIN:
+def _start(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
+    repo.require_git()
+    if not _note_briefed(repo, caller.session) and event.source not in _AGAIN:
         return NOTHING  # a client that calls several hooks at once told it with another
-    return inform(_brief(site, caller.session, event))
+    return inform(_brief(repo, caller.session, event))
 
 
-def _after(
-    context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
-) -> HookAnswer:
+def _after(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
     if event.tool == hooking.EDIT:
         if not event.source:  # an edit that failed has shown nobody what the file holds
-            note_edit(context, caller.session, event)
+            note_edit(repo, caller.session, event)
     elif event.tool == hooking.SHELL:
-        note_command(context, caller.session.id, event.command, event.exit_code)
+        note_command(repo, caller.session.id, event.command, event.exit_code)
         from landlane.hooks.shell.effects import after_shell  # noqa: PLC0415 - only shell calls need it
 
-        return after_shell(find_site(), caller.session, event)
+        return after_shell(repo.require_git(), caller.session, event)
     return NOTHING
 
 
-def _brief_once(find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent) -> str:
+def _brief_once(repo: Repository, caller: CallerOfHook, event: HookEvent) -> str:
     """The briefing, for a session that has not had it: its client tells of no start, or began earlier."""
-    site = find_site()
-    if not _note_briefed(site.context, caller.session):
+    repo.require_git()
+    if not _note_briefed(repo, caller.session):
         return ""
-    return _brief(site, caller.session, event)
+    return _brief(repo, caller.session, event)
 
 
-def _brief(site: Site, session: Session, event: HookEvent) -> str:
+def _brief(repo: Repository, session: Session, event: HookEvent) -> str:
     from landlane.hooks.briefing.compose import brief  # noqa: PLC0415 - once per session
 
-    return brief(site, session, event)
+    return brief(repo, session, event)
 
 
-def _note_briefed(context: Context, session: Session) -> bool:
+def _note_briefed(repo: Repository, session: Session) -> bool:
     """Note that a session has had its briefing; tells whether it had not before."""
-    return bool(take_untold(context, session.id, f"briefing-{session.id}", ["told"]))
+    return bool(take_untold(repo, session.id, f"briefing-{session.id}", ["told"]))
 
 
-def _stop(
-    context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
-) -> HookAnswer:
+def _stop(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
     """At the end of a turn: point out what is left, once. Holding again and again would never end."""
-    if event.is_again or event.is_background or not context.settings.hooks.remind:
+    if event.is_again or event.is_background or not repo.settings.hooks.remind:
         return NOTHING
     from landlane.hooks.session_end import leftovers, should_point_out  # noqa: PLC0415 - only the end of a turn needs it
 
-    text = leftovers(find_site(), caller.session)
-    if text and should_point_out(context, caller.session, text):
+    text = leftovers(repo.require_git(), caller.session)
+    if text and should_point_out(repo, caller.session, text):
         return HookAnswer(verdict=HOLD, text=text)
     return NOTHING
 
 
-_AT: dict[str, Callable[[Context, Callable[[], Site], CallerOfHook, HookEvent], HookAnswer]] = {
+_AT: dict[str, Callable[[Repository, CallerOfHook, HookEvent], HookAnswer]] = {
     hooking.START: _start,
     hooking.CHILD_START: _start,
     hooking.AFTER: _after,
@@ -160,51 +148,51 @@ _AT: dict[str, Callable[[Context, Callable[[], Site], CallerOfHook, HookEvent], 
 }
 
 
-def _messages(find_site: Callable[[], Site], session: Session) -> list[str]:
+def _messages(repo: Repository, session: Session) -> list[str]:
     from landlane.hooks.messages import due_messages  # noqa: PLC0415 - not before a tool call
 
-    return due_messages(find_site(), session)
+    return due_messages(repo.require_git(), session)
 
 
-def _end(context: Context, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
+def _end(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
     """The client ends: so do its subagents, and then the session itself, unless its starter gave it one."""
-    session = known_caller(context, event)
+    session = known_caller(repo, event)
     if session is None:
         return NOTHING
-    for child in context.store.view(lambda reading: children_of(reading, session.id)):
-        forget(context, child.id)
+    for child in repo.store.view(lambda snapshot: children_of(snapshot, session.id)):
+        forget(repo, child.id)
         try:
-            end_child(context, child, session.id)
+            end_child(repo, child, session.id)
         except Stale:
             continue  # it has just ended by itself
     # What it has read is kept: it may be resumed, and still believe it.
     if was_given(session, environment):
         return NOTHING
-    parent = context.store.view(lambda reading: find_parent(reading, session.id))
+    parent = repo.store.view(lambda snapshot: find_parent(snapshot, session.id))
     if parent:  # it worked for a person, who has what it holds from now on
-        end_child(context, session, parent)
+        end_child(repo, session, parent)
     else:
-        leave(context, session)
+        leave(repo, session)
     return NOTHING
 
 
-def _end_child(context: Context, find_site: Callable[[], Site], event: HookEvent) -> HookAnswer:
-    child = known_caller(context, event) if event.agent else None
+def _end_child(repo: Repository, event: HookEvent) -> HookAnswer:
+    child = known_caller(repo, event) if event.agent else None
     if child is None:
         return NOTHING
-    parent = context.store.view(lambda reading: find_parent(reading, child.id))
-    settle_child(context, find_site, child, parent, event)
-    forget(context, child.id)
-    end_child(context, child, parent)
+    parent = repo.store.view(lambda snapshot: find_parent(snapshot, child.id))
+    settle_child(repo, child, parent, event)
+    forget(repo, child.id)
+    end_child(repo, child, parent)
     return NOTHING
 
 
-def _judge_settings(find_site: Callable[[], Site], event: HookEvent) -> HookAnswer:
+def _judge_settings(repo: Repository, event: HookEvent) -> HookAnswer:
     """Refuse settings under which the client would not ask us any more."""
     from landlane.clients.setup_model import environment_at  # noqa: PLC0415 - few events need it
 
     try:
-        env = environment_at(find_site().here.root)
+        env = environment_at(repo.require_git().checkout.root)
     except LandlaneError:
         return NOTHING
     for problem in setup_of(event.client).find_problems(env, _run_nothing):

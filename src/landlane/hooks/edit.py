@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.refusal_model import Refusal
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.protocol.hook_events import HookAnswer, HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 
 _GUARD = "client hook"
@@ -53,21 +53,21 @@ class Target:
         return self.pattern.text
 
 
-def check_edit(context: Context, session: Session, event: HookEvent) -> HookAnswer:
+def check_edit(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
     """Whether an edit may go ahead; with the policy `auto` what is free is taken for the session."""
-    targets, forbidden = _targets(context, event)
-    targets = [target for target in targets if not in_own_scratch(context, session, target.path)]
-    outside = _outside_of_role(context, session, targets)
-    problem = forbidden or outside or _misplaced(context, session, targets)
+    targets, forbidden = _targets(repo, event)
+    targets = [target for target in targets if not in_own_scratch(repo, session, target.path)]
+    outside = _outside_of_role(repo, session, targets)
+    problem = forbidden or outside or _misplaced(repo, session, targets)
     if not problem:
         # Taken before it is compared: nobody can change it in between, and who is late hears who was first.
-        problem = _judge(context, session, targets) or _outdated(context, session, targets)
+        problem = _judge(repo, session, targets) or _outdated(repo, session, targets)
     if not problem:
         return NOTHING
     paths = tuple(target.name for target in targets)
     rule = STAY_IN_ROLE if problem == outside else CLAIM_FIRST
-    record_violation(context, session, rule=rule, guard=_GUARD, what=problem.partition("\n")[0], paths=paths)
-    if context.settings.hooks.policy == WATCH:
+    record_violation(repo, session, rule=rule, guard=_GUARD, what=problem.partition("\n")[0], paths=paths)
+    if repo.settings.hooks.policy == WATCH:
         return inform(
             "Landlane let this edit pass, because its policy here is only to watch. Anywhere else it would "
             f"say: {problem}"
@@ -75,27 +75,27 @@ def check_edit(context: Context, session: Session, event: HookEvent) -> HookAnsw
     return deny(problem)
 
 
-def note_edit(context: Context, session: Session, event: HookEvent) -> None:
+def note_edit(repo: Repository, session: Session, event: HookEvent) -> None:
     """After an edit or a read: this is what the session has seen."""
-    targets, _ = _targets(context, event)
-    remember(context, session.id, {target.path: look_at(target.path) for target in targets})
+    targets, _ = _targets(repo, event)
+    remember(repo, session.id, {target.path: look_at(target.path) for target in targets})
 
 
-def note_named(context: Context, session: Session, event: HookEvent) -> None:
+def note_named(repo: Repository, session: Session, event: HookEvent) -> None:
     """Before a shell call: a file that it names is read with it, as far as we can tell.
 
     Some clients have no other way to read, and must be able to do what `_outdated` asks for.
     """
     if not event.command:
         return
-    seen = all_seen(context, session.id)
+    seen = all_seen(repo, session.id)
     paths = {path for path in seen if os.path.basename(path) in event.command}
-    named = {path: look_at(path) for path in (*paths, *_named_files(context, event))}
+    named = {path: look_at(path) for path in (*paths, *_named_files(repo, event))}
     unknown = {path: now for path, now in named.items() if path not in seen or now[0] != seen[path][0]}
-    remember(context, session.id, unknown)
+    remember(repo, session.id, unknown)
 
 
-def _named_files(context: Context, event: HookEvent) -> list[str]:
+def _named_files(repo: Repository, event: HookEvent) -> list[str]:
     """The files of this repository that stand in a line of shell, in whichever folder it goes to."""
     from landlane.hooks.shell_syntax.command_line import read_line  # noqa: PLC0415 - only shell calls need it
 
@@ -106,7 +106,7 @@ def _named_files(context: Context, event: HookEvent) -> list[str]:
         for word in words[:_MOST_WORDS]:
             path = os.path.join(folder, word)
             if "\0" not in path and os.path.isfile(real_path(event, path)):
-                found += [one.path for one in _targets(context, replace(event, paths=(path,)))[0]]
+                found += [one.path for one in _targets(repo, replace(event, paths=(path,)))[0]]
     return found
 
 
@@ -118,13 +118,13 @@ def real_path(event: HookEvent, path: str) -> str:
     return os.path.realpath(os.path.join(event.cwd, os.path.expanduser(path)))
 
 
-def _targets(context: Context, event: HookEvent) -> tuple[list[Target], str]:
+def _targets(repo: Repository, event: HookEvent) -> tuple[list[Target], str]:
     """The files of this repository that an event names, and why one of them is nobody's to edit."""
     targets: dict[str, Target] = {}
     for path in event.paths:
         real = real_path(event, path)
         try:
-            pattern = context.repository.pattern(real, is_literal=True)
+            pattern = repo.git.pattern(real, is_literal=True)
         except PatternError as error:
             if error.code in _ELSEWHERE:
                 continue
@@ -135,26 +135,26 @@ def _targets(context: Context, event: HookEvent) -> tuple[list[Target], str]:
     return list(targets.values()), ""
 
 
-def in_own_scratch(context: Context, session: Session, path: str) -> bool:
+def in_own_scratch(repo: Repository, session: Session, path: str) -> bool:
     """Whether a path lies in the scratch of the session's own run: what is there is thrown away with it."""
     if _SCRATCH not in path:
         return False
     from landlane.sessions.sandbox_runs import list_running  # noqa: PLC0415 - few paths are in a scratch folder
 
-    kin = {session.id, *context.store.view(lambda reading: find_ancestors(reading, session.id))}
-    runs = [run for run in list_running(context) if not kin.isdisjoint((run.session, run.worker))]
+    kin = {session.id, *repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))}
+    runs = [run for run in list_running(repo) if not kin.isdisjoint((run.session, run.worker))]
     own = [f"{os.path.realpath(run.scratch)}/" for run in runs]
     return os.path.realpath(path).startswith(tuple(own))
 
 
-def _outside_of_role(context: Context, session: Session, targets: Sequence[Target]) -> str:
+def _outside_of_role(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
     """Why the role of this session does not let it change one of these files."""
     if not session.role:
         return ""
     from landlane.roles.enforce import may_write  # noqa: PLC0415 - few sessions have a role
 
     for target in targets:
-        reason = may_write(context, session, target.name.removeprefix("./"))
+        reason = may_write(repo, session, target.name.removeprefix("./"))
         if reason:
             return (
                 f"{reason[:1].upper()}{reason[1:]}. Do not change it, neither with an edit nor through the "
@@ -165,14 +165,14 @@ def _outside_of_role(context: Context, session: Session, targets: Sequence[Targe
     return ""
 
 
-def _misplaced(context: Context, session: Session, targets: Sequence[Target]) -> str:
+def _misplaced(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
     """Why a file lies in the wrong checkout for this session: in another's workspace, or beside its own."""
-    machine = context.processes.machine
-    found = context.store.view(lambda reading: records.all_of(reading, "workspace", ("open",)))
+    machine = repo.processes.machine
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, "workspace", ("open",)))
     workspaces = {one["path"]: one for one in found if one["machine"] == machine}
     if not workspaces:
         return ""
-    agents = _with_parents(context, session)
+    agents = _with_parents(repo, session)
     own = [path for path, one in workspaces.items() if one["agent"] in agents]
     for target in targets:
         root = _root_of(target.path)
@@ -193,14 +193,14 @@ def _misplaced(context: Context, session: Session, targets: Sequence[Target]) ->
     return ""
 
 
-def _with_parents(context: Context, session: Session) -> set[str]:
+def _with_parents(repo: Repository, session: Session) -> set[str]:
     """The names of a session and of those whose subagent it is: it works where they do."""
 
-    def look(reading: Reading) -> set[str]:
-        found = [find_session(reading, one) for one in find_ancestors(reading, session.id)]
+    def look(snapshot: Snapshot) -> set[str]:
+        found = [find_session(snapshot, one) for one in find_ancestors(snapshot, session.id)]
         return {session.agent, *(parent.agent for parent in found if parent is not None)}
 
-    return context.store.view(look)
+    return repo.store.view(look)
 
 
 def _root_of(path: str) -> str:
@@ -213,15 +213,15 @@ def _root_of(path: str) -> str:
         return ""
 
 
-def _outdated(context: Context, session: Session, targets: Sequence[Target]) -> str:
+def _outdated(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
     """Why an edit would build on a version that is gone."""
     for target in targets:
-        seen = last_seen(context, session.id, target.path)
+        seen = last_seen(repo, session.id, target.path)
         now = look_at(target.path)
         if seen is None or now[0] == seen[0]:
             continue
         if now == GONE:
-            remember(context, session.id, {target.path: now})
+            remember(repo, session.id, {target.path: now})
             return (
                 f"{target.name} was removed since you last read it. Find out why "
                 f"(`git log -- {target.name}`); if it is to be there, write it again."
@@ -233,21 +233,21 @@ def _outdated(context: Context, session: Session, targets: Sequence[Target]) -> 
     return ""
 
 
-def _judge(context: Context, session: Session, targets: Sequence[Target]) -> str:
+def _judge(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
     """Take what is free, or say why not; nothing is said when all of it is the session's now."""
-    policy = context.settings.hooks.policy
+    policy = repo.settings.hooks.policy
     wanted: dict[str, list[Pattern]] = {EXCLUSIVE: [], SHARED: []}
     for target in targets:
-        standing = check(context, session, target.pattern)
+        standing = check(repo, session, target.pattern)
         if standing.state in ("held", "free"):
             continue
-        mode = SHARED if _is_mergeable(context, target.pattern) else EXCLUSIVE
+        mode = SHARED if _is_mergeable(repo, target.pattern) else EXCLUSIVE
         is_in_the_way = standing.claim is not None and EXCLUSIVE in (mode, standing.claim.mode)
         if standing.claim is not None and is_in_the_way and policy != "auto":
             return _held_text(
-                context, target.name, standing.claim.agent, standing.claim.task, standing.claim.until
+                repo, target.name, standing.claim.agent, standing.claim.task, standing.claim.until
             )
-        if policy == STRICT and not _is_parents(context, session, target.pattern):
+        if policy == STRICT and not _is_parents(repo, session, target.pattern):
             return (
                 f"{target.name} is not claimed, and this repository wants a claim before a change. "
                 f"Run `landlane claim {target.name}` first, then edit."
@@ -256,64 +256,64 @@ def _judge(context: Context, session: Session, targets: Sequence[Target]) -> str
     if policy == WATCH:
         return ""
     for mode, patterns in wanted.items():
-        refused = _take(context, session, tuple(patterns), mode) if patterns else None
+        refused = _take(repo, session, tuple(patterns), mode) if patterns else None
         if refused is not None:
-            return _refused_text(context, refused)
+            return _refused_text(repo, refused)
     return ""
 
 
-def _is_parents(context: Context, session: Session, pattern: Pattern) -> bool:
+def _is_parents(repo: Repository, session: Session, pattern: Pattern) -> bool:
     """Whether somebody whose subagent this session is has claimed a path for all of them."""
-    kin = context.store.view(lambda reading: find_ancestors(reading, session.id))
+    kin = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
     return any(
         covers_alternative(mine, wanted)
-        for claim in (list_claims(context, (pattern,)) if kin else ())
+        for claim in (list_claims(repo, (pattern,)) if kin else ())
         if claim.session in kin
-        for mine in context.repository.pattern_of(claim.pattern, claim.kind).alternatives
+        for mine in repo.git.pattern_of(claim.pattern, claim.kind).alternatives
         for wanted in pattern.alternatives
     )
 
 
-def _take(context: Context, session: Session, patterns: tuple[Pattern, ...], mode: str) -> Refusal | None:
-    request = make_request(context, patterns, mode=mode, task=task_of(context, session), note="edited")
-    outcome = take(context, session, request)
+def _take(repo: Repository, session: Session, patterns: tuple[Pattern, ...], mode: str) -> Refusal | None:
+    request = make_request(repo, patterns, mode=mode, task=task_of(repo, session), note="edited")
+    outcome = take(repo, session, request)
     return outcome.refused[0] if isinstance(outcome, Refused) else None
 
 
-def task_of(context: Context, session: Session) -> str:
+def task_of(repo: Repository, session: Session) -> str:
     """The task that the session is at work on, if it is exactly one."""
-    tasks = context.store.view(lambda reading: tasks_of(reading, session.id))
+    tasks = repo.store.view(lambda snapshot: tasks_of(snapshot, session.id))
     return tasks[0].id if len(tasks) == 1 else ""
 
 
-def _is_mergeable(context: Context, pattern: Pattern) -> bool:
-    pattern_of = context.repository.pattern_of
-    patterns = context.settings.mergeable_patterns
+def _is_mergeable(repo: Repository, pattern: Pattern) -> bool:
+    pattern_of = repo.git.pattern_of
+    patterns = repo.settings.mergeable_patterns
     mergeable = [known for text in patterns for known in pattern_of(text, "glob").alternatives]
     return all(
         any(covers_alternative(known, wanted) for known in mergeable) for wanted in pattern.alternatives
     )
 
 
-def _refused_text(context: Context, refusal: Refusal) -> str:
+def _refused_text(repo: Repository, refusal: Refusal) -> str:
     if refusal.is_waiting:
         return (
             f"{refusal.pattern} is free, but {refusal.holder} has been waiting for it. "
             f"Work on something else, or stand in line: `landlane claim {refusal.pattern} --wait 10m`."
         )
-    return _held_text(context, refusal.pattern, refusal.holder, refusal.task, refusal.until)
+    return _held_text(repo, refusal.pattern, refusal.holder, refusal.task, refusal.until)
 
 
-def _held_text(context: Context, name: str, holder: str, task: str, until: int) -> str:
+def _held_text(repo: Repository, name: str, holder: str, task: str, until: int) -> str:
     """Who holds it, for what and how long, and what to do instead, in words that a model can follow."""
 
-    def look(reading: Reading) -> tuple[int, str]:
-        known = find_task(reading, task) if task else None
-        return reading.now, known.title if known is not None else ""
+    def look(snapshot: Snapshot) -> tuple[int, str]:
+        known = find_task(snapshot, task) if task else None
+        return snapshot.now, known.title if known is not None else ""
 
-    now, title = context.store.view(look)
+    now, title = repo.store.view(look)
     for_what = f" for task {task}" + (f' ("{title}")' if title else "") if task else ""
-    end = rfc3339(context.store.wall_of(until))
+    end = rfc3339(repo.store.wall_of(until))
     left = duration_text(max(until - now, 0) // 1000 * 1000)
     return (
         f"{name} is held by {holder}{for_what} until {end} ({left} from now, longer if {holder} works on). "

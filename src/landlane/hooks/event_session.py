@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.context import Context
     from landlane.platform.process_identity import Process
     from landlane.protocol.hook_events import HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.client_sessions import Bound
     from landlane.sessions.model import Session
 
@@ -40,28 +40,28 @@ class CallerOfHook:
     is_new: bool
 
 
-def caller_of(context: Context, event: HookEvent, environment: Mapping[str, str]) -> CallerOfHook:
+def caller_of(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> CallerOfHook:
     """The session that an event belongs to; a subagent's own where the client tells it apart.
 
     Raises:
         NotAllowed: the session's secret cannot be read by this user.
         Held: the name that was chosen for it is in use elsewhere.
     """
-    main = _main(context, event, environment)
+    main = _main(repo, event, environment)
     if not main.is_new and _may_type(event) and not was_given(main.session, environment):
         # It may go on in another process than it began in, or be one of several sessions of one process.
-        register(context, main.session.id, _process(context, event, environment))
+        register(repo, main.session.id, _process(repo, event, environment))
     if not event.agent:
         return CallerOfHook(session=main.session, main=main.session, is_new=main.is_new)
     name = ClientName(client=event.client, session=event.session, agent=event.agent)
-    child = _proven(context, find_bound(context, name)) or begin_child(context, name, main.session)
+    child = _proven(repo, find_bound(repo, name)) or begin_child(repo, name, main.session)
     return CallerOfHook(session=child.session, main=main.session, is_new=child.is_new)
 
 
-def known_caller(context: Context, event: HookEvent) -> Session | None:
+def known_caller(repo: Repository, event: HookEvent) -> Session | None:
     """The live session that an event belongs to, if there is one; nothing is begun."""
     name = ClientName(client=event.client, session=event.session, agent=event.agent)
-    bound = _proven(context, find_bound(context, name))
+    bound = _proven(repo, find_bound(repo, name))
     return bound.session if bound else None
 
 
@@ -76,47 +76,47 @@ def _may_type(event: HookEvent) -> bool:
     return event.kind in (START, PROMPT) or (event.kind == BEFORE and event.tool == SHELL)
 
 
-def _main(context: Context, event: HookEvent, environment: Mapping[str, str]) -> Bound:
+def _main(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> Bound:
     name = ClientName(client=event.client, session=event.session)
-    known = _proven(context, find_bound(context, name))
+    known = _proven(repo, find_bound(repo, name))
     if known is not None:
         return known
     shown = environment.get(_BASE, "")
-    process = _process(context, event, environment)
+    process = _process(repo, event, environment)
     if not shown:
-        return _begin(context, name, environment.get(_NAMED, ""), process)
+        return _begin(repo, name, environment.get(_NAMED, ""), process)
     # Started by us: the session is there already, and the client gets to know it now.
     credentials = parse_credentials(shown)
     try:
-        session = prove(context, credentials)
+        session = prove(repo, credentials)
     except Stale:  # it ran out, and the client goes on under the name and the role that it was given
-        last = context.store.view(lambda reading: find_session(reading, credentials.session))
+        last = repo.store.view(lambda snapshot: find_session(snapshot, credentials.session))
         if last is None:
             raise
-        return begin(context, name, chosen=last.agent, role=last.role, process=process)
-    return bind(context, name, Joined(session=session, secret=credentials.secret, is_new=False))
+        return begin(repo, name, chosen=last.agent, role=last.role, process=process)
+    return bind(repo, name, Joined(session=session, secret=credentials.secret, is_new=False))
 
 
-def _begin(context: Context, name: ClientName, chosen: str, process: Process | None) -> Bound:
+def _begin(repo: Repository, name: ClientName, chosen: str, process: Process | None) -> Bound:
     """Begin a session. Started in the workspace of a person it works for them; one that was left it takes."""
-    here = next((one for one in list_workspaces(context) if one.path == context.repository.root), None)
-    if here is None or here.machine != context.processes.machine or chosen == here.agent:
-        return begin(context, name, chosen=chosen, process=process)
-    holder = context.store.view(lambda reading: find_session(reading, here.session))
-    is_left = not is_held(context, here)
+    here = next((one for one in list_workspaces(repo) if one.path == repo.git.root), None)
+    if here is None or here.machine != repo.processes.machine or chosen == here.agent:
+        return begin(repo, name, chosen=chosen, process=process)
+    holder = repo.store.view(lambda snapshot: find_session(snapshot, here.session))
+    is_left = not is_held(repo, here)
     is_persons = holder is not None and holder.is_person and not is_left
-    bound = begin(context, name, chosen=chosen, parent=here.session if is_persons else "", process=process)
+    bound = begin(repo, name, chosen=chosen, parent=here.session if is_persons else "", process=process)
     if is_left:
-        adopt(context, here, bound.session)
+        adopt(repo, here, bound.session)
     return bound
 
 
-def _process(context: Context, event: HookEvent, environment: Mapping[str, str]) -> Process | None:
+def _process(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> Process | None:
     told = environment.get(_PID, "") if event.client == "claude" else ""  # others only inherit it
-    return client_process(context.processes.ancestry(), int(told) if told.isdecimal() else 0)
+    return client_process(repo.processes.ancestry(), int(told) if told.isdecimal() else 0)
 
 
-def _proven(context: Context, bound: Bound | None) -> Bound | None:
+def _proven(repo: Repository, bound: Bound | None) -> Bound | None:
     """A bound session that this user may act for, with this call as its sign of life; nothing when it lapsed.
 
     Raises:
@@ -125,15 +125,15 @@ def _proven(context: Context, bound: Bound | None) -> Bound | None:
     if bound is None:
         return None
     session = bound.session
-    now = context.store.view(lambda reading: reading.now)
+    now = repo.store.view(lambda snapshot: snapshot.now)
     if session.lease_ends_at <= now:
         return None  # over; only nobody has swept it away yet
-    known = context.secrets.load(session.agent)
+    known = repo.secrets.load(session.agent)
     if known is None or known.session != session.id or digest(known.secret) != session.secret_hash:
         raise NotAllowed(
             f"the secret of {session.agent} cannot be read by this user",
             code="NOT_YOUR_SESSION",
             hint="run the client as the user who began its session",
         )
-    touch(context.store, session)
+    touch(repo.store, session)
     return bound

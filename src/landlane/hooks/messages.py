@@ -27,9 +27,9 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.claims.model import Claim
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 
 _LEFT = 5  # a lease is about to lapse when less than the fifth part of it is left
@@ -50,37 +50,37 @@ class _Sight:
     has_handoffs: bool  # somebody hands something over, to this session or another
 
 
-def due_messages(site: Site, session: Session) -> list[str]:
+def due_messages(repo: Repository, session: Session) -> list[str]:
     """What the session must hear of now; the session is as it was before this call renewed its leases."""
-    sight = site.context.store.view(lambda reading: _look(reading, session))
-    notices = take_notices(site.context, session.id) if sight.has_notices else []
+    sight = repo.store.view(lambda snapshot: _look(snapshot, session))
+    notices = take_notices(repo, session.id) if sight.has_notices else []
     messages = [text for text in notices if not is_about_change(text)]
-    messages += _about_leases(site, session, sight)
-    messages += _about_rules(site, session, sight)
+    messages += _about_leases(repo, session, sight)
+    messages += _about_rules(repo, session, sight)
     if sight.has_handoffs:
         from landlane.handoffs.hand_over import tell_waiting  # noqa: PLC0415 - few sessions are handed anything
 
-        messages += tell_waiting(site.context, session)
+        messages += tell_waiting(repo, session)
     return messages
 
 
-def _look(reading: Reading, session: Session) -> _Sight:
-    known = acknowledgement_in(reading, session.id)
-    lapsed = lost_claims(reading, session.agent)
-    left = session.lapses_at - reading.now
+def _look(snapshot: Snapshot, session: Session) -> _Sight:
+    known = acknowledgement_in(snapshot, session.id)
+    lapsed = lost_claims(snapshot, session.agent)
+    left = session.lapses_at - snapshot.now
     is_near = left * _LEFT < session.shortest_ms
-    claims = claims_of(reading, session.id) if is_near or lapsed else []
+    claims = claims_of(snapshot, session.id) if is_near or lapsed else []
     held = {claim.pattern for claim in claims}
     return _Sight(
-        has_notices=bool(has_notices(reading, session.id)),
+        has_notices=bool(has_notices(snapshot, session.id)),
         told_version=known.told if known is not None else "",
-        current_version=current_in(reading),
+        current_version=current_in(snapshot),
         lapsed=tuple(
-            lost for lost in lapsed if lost.pattern not in held and lost.ended_at > reading.now - _OLD_MS
+            lost for lost in lapsed if lost.pattern not in held and lost.ended_at > snapshot.now - _OLD_MS
         ),
-        lapsing=tuple(_lapsing(claims, session, reading.now)) if is_near else (),
-        going=tuple(_going(reading, session)) if is_near else (),
-        has_handoffs=bool(waiting_in(reading)),
+        lapsing=tuple(_lapsing(claims, session, snapshot.now)) if is_near else (),
+        going=tuple(_going(snapshot, session)) if is_near else (),
+        has_handoffs=bool(waiting_in(snapshot)),
     )
 
 
@@ -94,41 +94,41 @@ def _lapsing(claims: list[Claim], session: Session, now: int) -> list[Claim]:
     ]
 
 
-def _going(reading: Reading, session: Session) -> list[str]:
+def _going(snapshot: Snapshot, session: Session) -> list[str]:
     """What ends with the session itself, where that was about to lapse."""
-    if (session.lease_ends_at - reading.now) * _LEFT >= session.lease_ms:
+    if (session.lease_ends_at - snapshot.now) * _LEFT >= session.lease_ms:
         return []
-    tasks = [f"task {task.id}" for task in tasks_of(reading, session.id)]
-    slots = [HeldSlot.from_row(row) for row in reading.all("slots_of", session=session.id)]
+    tasks = [f"task {task.id}" for task in tasks_of(snapshot, session.id)]
+    slots = [HeldSlot.from_row(row) for row in snapshot.all("slots_of", session=session.id)]
     return tasks + [f"slot {slot.kind} {slot.place}" for slot in slots]
 
 
-def _about_rules(site: Site, session: Session, sight: _Sight) -> list[str]:
-    file = site.settings.rules.file
+def _about_rules(repo: Repository, session: Session, sight: _Sight) -> list[str]:
+    file = repo.settings.rules.file
     try:
-        version = load_version(site.here, site.home, file)
+        version = load_version(repo.checkout, repo.home, file)
         if not version or version == sight.told_version == sight.current_version:
             return []
-        text = tell_change(site, session)
-        rules = load_rules(site.here, site.home, file)
+        text = tell_change(repo, session)
+        rules = load_rules(repo.checkout, repo.home, file)
         if rules is not None:  # the others must hear of it, even if this session need not
-            see_version(site.context, session, rules, file=file)
+            see_version(repo, session, rules, file=file)
     except LandlaneError:
         return []  # a file that is broken just now: it was told at the start, or is when it can be read
     return [text] if text else []
 
 
-def _about_leases(site: Site, session: Session, sight: _Sight) -> list[str]:
+def _about_leases(repo: Repository, session: Session, sight: _Sight) -> list[str]:
     messages: list[str] = []
     if sight.lapsed:
-        messages += _about_lapsed(site, session, sight.lapsed)
+        messages += _about_lapsed(repo, session, sight.lapsed)
     if sight.lapsing:
         by_token = {str(claim.token): claim for claim in sight.lapsing}
-        new = take_untold(site.context, session.id, f"lapsing/{session.id}", list(by_token))
+        new = take_untold(repo, session.id, f"lapsing/{session.id}", list(by_token))
         if new:
             messages.append(_lapsing_text([by_token[token] for token in new]))
     if sight.going:
-        new = take_untold(site.context, session.id, f"going/{session.id}", sight.going)
+        new = take_untold(repo, session.id, f"going/{session.id}", sight.going)
         if new:
             messages.append(
                 f"Your session was about to lapse, and {_some(new)} with it; this call renewed it. Any "
@@ -137,14 +137,14 @@ def _about_leases(site: Site, session: Session, sight: _Sight) -> list[str]:
     return messages
 
 
-def _about_lapsed(site: Site, session: Session, lapsed: tuple[LostClaim, ...]) -> list[str]:
+def _about_lapsed(repo: Repository, session: Session, lapsed: tuple[LostClaim, ...]) -> list[str]:
     by_token = {str(lost.token): lost for lost in lapsed}
-    new = take_untold(site.context, session.id, f"lapsed/{session.agent}", list(by_token))
+    new = take_untold(repo, session.id, f"lapsed/{session.agent}", list(by_token))
     lines: list[str] = []
     for token in new[:_MOST_NAMED]:
         lost = by_token[token]
-        since = rfc3339(site.context.store.wall_of(lost.ended_at))
-        held_now = _held_now(site, session, lost.pattern, lost.kind)
+        since = rfc3339(repo.store.wall_of(lost.ended_at))
+        held_now = _held_now(repo, session, lost.pattern, lost.kind)
         lines.append(f"{lost.pattern} (since {since}{held_now})")
     if not lines:
         return []
@@ -156,11 +156,11 @@ def _about_lapsed(site: Site, session: Session, lapsed: tuple[LostClaim, ...]) -
     return [told]
 
 
-def _held_now(site: Site, session: Session, text: str, kind: str) -> str:
-    pattern = parse_leniently(site.context, text, kind)
+def _held_now(repo: Repository, session: Session, text: str, kind: str) -> str:
+    pattern = parse_leniently(repo, text, kind)
     others = [
         claim
-        for claim in (list_claims(site.context, (pattern,)) if pattern is not None else [])
+        for claim in (list_claims(repo, (pattern,)) if pattern is not None else [])
         if claim.session != session.id
     ]
     return f", {others[0].agent} holds {others[0].pattern} now" if others else ""

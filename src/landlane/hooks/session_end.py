@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Claim
-    from landlane.context import Context, Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 
 _MOST_NAMED = 10
@@ -37,25 +37,25 @@ _MOST_CHECKOUTS = 4
 _LINE = "- "
 
 
-def leftovers(site: Site, session: Session) -> str:
+def leftovers(repo: Repository, session: Session) -> str:
     """What is left to do, one line for each thing, with the commands that do it; empty when nothing is."""
 
-    def look(reading: Reading) -> tuple[list[Claim], list[Task]]:
-        return live_claims_of(reading, session.id), tasks_of(reading, session.id)
+    def look(snapshot: Snapshot) -> tuple[list[Claim], list[Task]]:
+        return live_claims_of(snapshot, session.id), tasks_of(snapshot, session.id)
 
-    claims, owned = site.context.store.view(look)
+    claims, owned = repo.store.view(look)
     tasks = [task for task in owned if task.state == ACTIVE]
-    handed = [one for one in handed_to(site.context, session) if one.to != ANYBODY]
+    handed = [one for one in handed_to(repo, session) if one.to != ANYBODY]
     if not claims and not tasks and not handed:
         return ""
-    uncommitted = _uncommitted(site, session, claims)
+    uncommitted = _uncommitted(repo, session, claims)
     parts: list[str] = []
     for root, paths in uncommitted:
-        where = "" if root == site.here.root else f" in {root}"
+        where = "" if root == repo.checkout.root else f" in {root}"
         parts += [f"{_LINE}not committed{where}: {path}" for path in paths[:_MOST_NAMED]]
         parts += _more(paths)
         words = ["landlane", "commit", "-m", "What and why", *(f":/{path}" for path in paths[:_MOST_NAMED])]
-        there = "" if root == site.here.root else f"cd {shlex.quote(root)} && "
+        there = "" if root == repo.checkout.root else f"cd {shlex.quote(root)} && "
         parts.append(f"  commit it: {there}{shlex.join(words)}")
     for task in tasks[:_MOST_NAMED]:
         parts.append(f"{_LINE}not reported: {task.id} {task.title[:100]}")
@@ -77,14 +77,14 @@ def _more(names: Sequence[str]) -> list[str]:
     return [f"  and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
 
 
-def _uncommitted(site: Site, session: Session, claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
+def _uncommitted(repo: Repository, session: Session, claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
     """What is in no commit of the paths that the session holds, checkout by checkout."""
-    pattern_of = site.context.repository.pattern_of
+    pattern_of = repo.git.pattern_of
     held = [branch for claim in claims for branch in pattern_of(claim.pattern, claim.kind).alternatives]
     if not held:
         return []
     found: list[tuple[str, list[str]]] = []
-    for checkout in _checkouts(site, session):
+    for checkout in _checkouts(repo, session):
         try:
             changed = changed_paths(checkout, is_whole=True)
         except (LandlaneError, OSError):
@@ -102,10 +102,10 @@ def _uncommitted(site: Site, session: Session, claims: Sequence[Claim]) -> list[
     return found
 
 
-def _checkouts(site: Site, session: Session) -> list[Checkout]:
+def _checkouts(repo: Repository, session: Session) -> list[Checkout]:
     """Where the session works: here, and in the workspaces that are its own."""
-    found = {os.path.realpath(site.here.root): site.here}
-    for one in open_workspaces(site):
+    found = {os.path.realpath(repo.checkout.root): repo.checkout}
+    for one in open_workspaces(repo):
         root = os.path.realpath(one["path"])
         if one["session"] != session.id or root in found or len(found) >= _MOST_CHECKOUTS:
             continue
@@ -118,7 +118,7 @@ def _checkouts(site: Site, session: Session) -> list[Checkout]:
     return list(found.values())
 
 
-def should_point_out(context: Context, session: Session, text: str) -> bool:
+def should_point_out(repo: Repository, session: Session, text: str) -> bool:
     """Whether something in these leftovers is new to the session; with the asking it has been told."""
     items = [digest(line)[:16] for line in text.split("\n") if line.startswith(_LINE)]
-    return bool(take_untold(context, session.id, f"parting/{session.id}", items)) if items else False
+    return bool(take_untold(repo, session.id, f"parting/{session.id}", items)) if items else False

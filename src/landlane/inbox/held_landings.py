@@ -10,18 +10,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Site
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
 
 
-def landing_evidence(site: Site, landing: Landing) -> tuple[int, dict[str, Any]]:
+def landing_evidence(repo: Repository, landing: Landing) -> tuple[int, dict[str, Any]]:
     """How much hangs on an entry that waits for a person, and what there is to see of it."""
-    found = describe_change(site, landing.head) or {
+    found = describe_change(repo, landing.head) or {
         "paths": landing.paths[:MOST_PATHS],
         "files": len(landing.paths),
     }
-    task = get_task(site.context, landing.task) if landing.task else None
+    task = get_task(repo, landing.task) if landing.task else None
     if task is not None:
-        found |= {"title": task.title, "attempt": landing.attempt, "cost": cost_of(site, task.lineage)}
-    checks = site.settings.landing.checks
-    return estimate_risk(site, APPROVAL, found, has_checks=None if checks is None else bool(checks)), found
+        found |= {"title": task.title, "attempt": landing.attempt, "cost": cost_of(repo, task.lineage)}
+    checks = repo.settings.landing.checks
+    return estimate_risk(repo, APPROVAL, found, has_checks=None if checks is None else bool(checks)), found

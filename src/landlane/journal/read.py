@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.store.journal_chain import Entry
 
 
@@ -20,12 +20,12 @@ _LOOK_BACK = 5000
 _LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
 
 
-def read_entries(context: Context, after: int = 0, most: int | None = None) -> Iterator[Entry]:
+def read_entries(repo: Repository, after: int = 0, most: int | None = None) -> Iterator[Entry]:
     """Sealed entries in order, page by page."""
     given = 0
-    sweep_if_due(context.store)
+    sweep_if_due(repo.store)
     while most is None or given < most:
-        page = context.store.entries(after, PAGE if most is None else min(PAGE, most - given))
+        page = repo.store.entries(after, PAGE if most is None else min(PAGE, most - given))
         yield from page
         given += len(page)
         if not page:
@@ -33,18 +33,18 @@ def read_entries(context: Context, after: int = 0, most: int | None = None) -> I
         after = page[-1].position
 
 
-def last_position(context: Context) -> int:
+def last_position(repo: Repository) -> int:
     """The position of the newest sealed entry."""
-    entry = context.store.last_entry()
+    entry = repo.store.last_entry()
     return entry.position if entry else 0
 
 
-def follow(context: Context, after: int, is_done: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
+def follow(repo: Repository, after: int, is_done: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
     """Entries as they come, for ever; sleeps until woken."""
-    listener = context.store.listen()
+    listener = repo.store.listen()
     try:
         while not is_done():
-            for entry in read_entries(context, after):
+            for entry in read_entries(repo, after):
                 after = entry.position
                 yield entry
             listener.wait(_LOOK_SECONDS)
@@ -52,24 +52,24 @@ def follow(context: Context, after: int, is_done: Callable[[], bool] = lambda: F
         listener.close()
 
 
-def last_word_on(context: Context, pattern: Pattern) -> Entry | None:
+def last_word_on(repo: Repository, pattern: Pattern) -> Entry | None:
     """The newest entry about a claim that covers this, looking back over a bounded stretch."""
-    newest = last_position(context)
+    newest = last_position(repo)
     found: Entry | None = None
     kinds: dict[int, str] = {}  # an entry that ends a grant does not repeat whether it was a literal
-    for entry in read_entries(context, max(0, newest - _LOOK_BACK)):
+    for entry in read_entries(repo, max(0, newest - _LOOK_BACK)):
         if entry.kind.startswith("claim."):
             facts = entry.facts()
             kind = kinds.setdefault(facts.get("token", 0), str(facts.get("kind", "glob")))
-            held = parse_leniently(context, str(facts.get("pattern", "")), kind)
+            held = parse_leniently(repo, str(facts.get("pattern", "")), kind)
             if held is not None and overlap(held, pattern):
                 found = entry
     return found
 
 
-def parse_leniently(context: Context, text: str, kind: str) -> Pattern | None:
+def parse_leniently(repo: Repository, text: str, kind: str) -> Pattern | None:
     """A pattern out of the journal; one that this version cannot read is passed over."""
     try:
-        return context.repository.pattern_of(text, kind)
+        return repo.git.pattern_of(text, kind)
     except PatternError:
         return None

@@ -9,22 +9,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.store.journal_chain import Entry
 
 
-def verify(context: Context, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> Verdict:
+def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> Verdict:
     """Check the chain of the store, then that of each copy, and whether it is the same.
 
     `mirrored` is the position that the copy called `….jsonl` must have reached by now.
     """
     hashes: dict[int, str] = {}
-    held = context.store.view(
-        lambda reading: {row["token"]: row["pattern"] for row in reading.all("claims_all")}
+    held = repo.store.view(
+        lambda snapshot: {row["token"]: row["pattern"] for row in snapshot.all("claims_all")}
     )
 
     def remembered() -> Iterator[Entry]:
-        for entry in read_entries(context):
+        for entry in read_entries(repo):
             hashes[entry.position] = entry.hash
             if held and entry.kind == "claim.taken":
                 held.pop(entry.facts().get("token"), None)
@@ -35,12 +35,12 @@ def verify(context: Context, copies: list[tuple[str, Iterator[Entry]]], *, mirro
     # Every live grant has the entry that gave it: one without shows a cut.
     trouble += [f"the store was cut: the entry that granted {pattern} is gone" for pattern in held.values()]
     for name, entries in copies:
-        trouble += _compare(context, name, entries, hashes, mirrored if name.endswith(".jsonl") else 0)
+        trouble += _compare(repo, name, entries, hashes, mirrored if name.endswith(".jsonl") else 0)
     return Verdict(entries=verdict.entries, head=verdict.head, trouble=tuple(trouble))
 
 
 def _compare(
-    context: Context, name: str, entries: Iterator[Entry], hashes: dict[int, str], mirrored: int
+    repo: Repository, name: str, entries: Iterator[Entry], hashes: dict[int, str], mirrored: int
 ) -> list[str]:
     """What is wrong with a copy: in itself, or beside the store."""
     differing: list[str] = []
@@ -52,7 +52,7 @@ def _compare(
         for entry in entries:
             last = entry.position
             if last > newest:  # written since the store was read?
-                hashes.update({one.position: one.hash for one in context.store.entries(newest, PAGE)})
+                hashes.update({one.position: one.hash for one in repo.store.entries(newest, PAGE)})
                 newest = max(hashes, default=0)
             if hashes.get(last, entry.hash) != entry.hash:
                 differing.append(f"entry {last} in {name} differs from the store")

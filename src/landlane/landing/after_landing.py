@@ -31,9 +31,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from landlane.context import Site
     from landlane.git.target import TargetBranch
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
     from landlane.workspaces.model import Workspace
 
@@ -45,9 +45,9 @@ _LOOK_SECONDS = 0.05
 _SHARED_STATES = (REPORTED, REVIEW, LANDING, WAITING)  # of tasks whose work another machine may go on with
 
 
-def is_from_here(site: Site, landing: Landing) -> bool:
+def is_from_here(repo: Repository, landing: Landing) -> bool:
     """Whether an entry was submitted in this very clone on this very machine."""
-    return landing.machine == site.context.processes.machine and landing.home == site.common_dir
+    return landing.machine == repo.processes.machine and landing.home == repo.common_dir
 
 
 def is_checkout_root(folder: str) -> bool:
@@ -55,67 +55,67 @@ def is_checkout_root(folder: str) -> bool:
     return os.path.lexists(os.path.join(folder, ".git")) or not os.path.isdir(folder)
 
 
-def settle_here(site: Site) -> None:
+def settle_here(repo: Repository) -> None:
     """Do what is left to do here after landings that others made; for commands that come along."""
-    if any(is_from_here(site, one) for one in operations.list_unsettled(site.context)):
-        settle_landed(site, find_target(site.home, site.settings))
-    _unshare_over(site)
+    if any(is_from_here(repo, one) for one in operations.list_unsettled(repo)):
+        settle_landed(repo, find_target(repo.home, repo.settings))
+    _unshare_over(repo)
 
 
-def settle_landed(site: Site, target: TargetBranch) -> None:
+def settle_landed(repo: Repository, target: TargetBranch) -> None:
     """Do what follows for everything that has landed and was submitted here; all of it can be done again."""
     settled: list[Landing] = []
     notes: dict[str, list[str]] = {}
     give_up_at = time.monotonic() + _CLOSING_SECONDS  # for all of them: who runs the queue has a lease
-    for landing in operations.list_unsettled(site.context):
-        if landing.target != target.branch or not is_from_here(site, landing):
+    for landing in operations.list_unsettled(repo):
+        if landing.target != target.branch or not is_from_here(repo, landing):
             continue
-        if not _follow(site, target, landing):
+        if not _follow(repo, target, landing):
             break  # the remote cannot be asked now: another time
-        notes[landing.id] = _close_workspaces(site, landing, give_up_at)
-        _drop_branch(site, landing)
+        notes[landing.id] = _close_workspaces(repo, landing, give_up_at)
+        _drop_branch(repo, landing)
         settled.append(landing)
     if settled:
-        in_use = {one.head for one in operations.list_landings(site.context)}
+        in_use = {one.head for one in operations.list_landings(repo)}
         heads = [one.head for one in settled if one.head not in in_use]
-        pins.unpin_submitted(site.home, target, *heads, is_shared=site.is_store_shared, is_over=True)
-        operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
+        pins.unpin_submitted(repo.home, target, *heads, is_shared=repo.is_store_shared, is_over=True)
+        operations.settle(repo, [(one.id, notes[one.id]) for one in settled])
 
 
-def _follow(site: Site, target: TargetBranch, landing: Landing) -> bool:
+def _follow(repo: Repository, target: TargetBranch, landing: Landing) -> bool:
     """Have here what another machine landed, and let the checkouts of the target follow."""
-    home = site.home
+    home = repo.home
     if not target.remote or advancing.is_in(home, landing.commit, target.ref):
         return True
     if not advancing.is_in(home, landing.commit, target.remote_ref) and fetch_target(home, target):
         return False
-    tip = commit_at(site.home, target.remote_ref)
-    for note in forward_checkouts(site.home, target, "", tip):
-        site.tell(note)
-    follow_locally(site.home, target, tip)
+    tip = commit_at(repo.home, target.remote_ref)
+    for note in forward_checkouts(repo.home, target, "", tip):
+        repo.report(note)
+    follow_locally(repo.home, target, tip)
     return True
 
 
-def _close_workspaces(site: Site, landing: Landing, give_up_at: float) -> list[str]:
+def _close_workspaces(repo: Repository, landing: Landing, give_up_at: float) -> list[str]:
     """Close the workspace that the work was done in, unless somebody is still in it."""
     notes: list[str] = []
-    for one in workspace_operations.list_workspaces(site.context):
+    for one in workspace_operations.list_workspaces(repo):
         is_ours = one.branch == landing.branch and one.state in (WORKSPACE_OPEN, CLOSING)
-        if is_ours and workspace_operations.is_here(site.context, one, site.common_dir):
-            notes.append(_close(site, one, give_up_at))
+        if is_ours and workspace_operations.is_here(repo, one, repo.common_dir):
+            notes.append(_close(repo, one, give_up_at))
     return notes
 
 
-def _close(site: Site, workspace: Workspace, give_up_at: float) -> str:
+def _close(repo: Repository, workspace: Workspace, give_up_at: float) -> str:
     """Close a workspace, or see another to the end of it: who waited for a landing finds it gone."""
     seen: Workspace | None = workspace
     while seen is not None and seen.state in (WORKSPACE_OPEN, CLOSING):
         try:
-            if not _is_being_closed(site, seen):  # else the processes in it may be those that close it
+            if not _is_being_closed(repo, seen):  # else the processes in it may be those that close it
                 inside = [pid for pid, _ in processes_in(seen.path, include_own=True) if pid != os.getpid()]
                 if inside:
                     return f"{seen.id} stays open: process {inside[0]} is in it"
-                closed = close_workspace(site, None, seen, force=True)
+                closed = close_workspace(repo, None, seen, force=True)
                 saved = f", the rest of it saved as {closed.rescue}" if closed.rescue else ""
                 return f"{seen.id} is closed{saved}"
             trouble = "another process is closing it"
@@ -126,124 +126,119 @@ def _close(site: Site, workspace: Workspace, give_up_at: float) -> str:
         if time.monotonic() >= give_up_at:
             return f"{seen.id} stays: {trouble}"
         time.sleep(_LOOK_SECONDS)
-        seen = workspace_operations.find(site.context, workspace.id)
+        seen = workspace_operations.find(repo, workspace.id)
     return f"{workspace.id} is closed"
 
 
-def _is_being_closed(site: Site, workspace: Workspace) -> bool:
+def _is_being_closed(repo: Repository, workspace: Workspace) -> bool:
     """Whether somebody is at it who lives: another process, or another thread of this one."""
     if workspace.state != CLOSING:
         return False
-    is_own = workspace_operations.is_own(site.context, workspace)
-    return is_own or not workspace_operations.is_forsaken(site.context, workspace)
+    is_own = workspace_operations.is_own(repo, workspace)
+    return is_own or not workspace_operations.is_forsaken(repo, workspace)
 
 
-def _drop_branch(site: Site, landing: Landing) -> None:
+def _drop_branch(repo: Repository, landing: Landing) -> None:
     """Delete a branch that was made for a worker without a workspace, once all that is on it has landed."""
     ref = f"refs/heads/{landing.branch}"
     is_tasks = landing.task and landing.branch == branch_of(landing.task, landing.attempt)
-    if not is_tasks or commit_at(site.home, ref) != landing.head:
+    if not is_tasks or commit_at(repo.home, ref) != landing.head:
         return
-    is_workers = any(one.attempt == landing.attempt for one in attempts_of(site.context, landing.task))
-    has_workspace = any(
-        one.branch == landing.branch for one in workspace_operations.list_workspaces(site.context)
-    )
-    if is_workers and not has_workspace and not is_checked_out(site.home, landing.branch):
-        checkouts.delete_branch(site.home, landing.branch, landing.head)
+    is_workers = any(one.attempt == landing.attempt for one in attempts_of(repo, landing.task))
+    has_workspace = any(one.branch == landing.branch for one in workspace_operations.list_workspaces(repo))
+    if is_workers and not has_workspace and not is_checked_out(repo.home, landing.branch):
+        checkouts.delete_branch(repo.home, landing.branch, landing.head)
 
 
-def let_go(site: Site, target: TargetBranch, landing: Landing) -> None:
+def let_go(repo: Repository, target: TargetBranch, landing: Landing) -> None:
     """Take the pin of an ended entry away, unless another entry has the same head.
 
     What did not land is kept on the remote until the clone that it came from has seen to its branch.
     """
-    if any(one.head == landing.head for one in operations.list_landings(site.context)):
+    if any(one.head == landing.head for one in operations.list_landings(repo)):
         return
-    is_here = is_from_here(site, landing)
+    is_here = is_from_here(repo, landing)
     if is_here and landing.state != LANDED:
-        keep_branch(site, landing)
-    is_remote_ours = site.is_store_shared and (is_here or landing.state == LANDED)
-    pins.unpin_submitted(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
+        keep_branch(repo, landing)
+    is_remote_ours = repo.is_store_shared and (is_here or landing.state == LANDED)
+    pins.unpin_submitted(repo.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
 
 
-def keep_branch(site: Site, landing: Landing) -> None:
+def keep_branch(repo: Repository, landing: Landing) -> None:
     """A branch that somebody deleted meanwhile comes back with what was submitted."""
     ref = f"refs/heads/{landing.branch}"
-    there = run_in(site.home, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-    if is_from_here(site, landing) and there.exit_code:
-        run_in(site.home, "update-ref", ref, landing.head, "0" * len(landing.head))
+    there = run_in(repo.home, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if is_from_here(repo, landing) and there.exit_code:
+        run_in(repo.home, "update-ref", ref, landing.head, "0" * len(landing.head))
 
 
-def tidy_pins(site: Site, target: TargetBranch) -> None:
+def tidy_pins(repo: Repository, target: TargetBranch) -> None:
     """Put right what was cut off between a pin and its entry: one without the other, either way."""
-    kept = set(pins.list_submitted(site.home))
-    entries = operations.list_landings(site.context)
+    kept = set(pins.list_submitted(repo.home))
+    entries = operations.list_landings(repo)
     left = sorted(kept - {one.head for one in entries})
     # Mostly nothing is left: then what has ended, which is more every day, need not be read.
-    over = operations.list_landings(site.context, (BOUNCED, EJECTED, LANDED)) if left else []
+    over = operations.list_landings(repo, (BOUNCED, EJECTED, LANDED)) if left else []
     ended = {one.head: one for one in over}
     for head in left:
         if head in ended:
-            let_go(site, target, ended[head])
+            let_go(repo, target, ended[head])
         else:  # whoever submitted it was killed before it was entered
-            pins.unpin_submitted(site.home, target, head, is_shared=site.is_store_shared)
+            pins.unpin_submitted(repo.home, target, head, is_shared=repo.is_store_shared)
     for one in entries:
-        if one.head not in kept and is_from_here(site, one):
+        if one.head not in kept and is_from_here(repo, one):
             try:
-                pins.pin_submitted(site.home, target, one.head, is_shared=site.is_store_shared)
+                pins.pin_submitted(repo.home, target, one.head, is_shared=repo.is_store_shared)
             except LandlaneError as error:
-                site.tell(error.message)
-    _unshare_over(site)
-    if site.is_store_shared and target.remote:
-        _share_again(site, target, {one.head for one in entries})
+                repo.report(error.message)
+    _unshare_over(repo)
+    if repo.is_store_shared and target.remote:
+        _share_again(repo, target, {one.head for one in entries})
 
 
-def _unshare_over(site: Site) -> None:
+def _unshare_over(repo: Repository) -> None:
     """Let go of what was proved here and shared, and has landed since or gone back."""
-    shared = pins.list_shared(site.home) if site.is_store_shared else []
+    shared = pins.list_shared(repo.home) if repo.is_store_shared else []
     if not shared:
         return
-    tasks = list_tasks(site.context, _SHARED_STATES)
+    tasks = list_tasks(repo, _SHARED_STATES)
     # What is being proved just now is shared before its task has a head.
-    tips = commits_at(site.home, [f"refs/heads/{one.branch}" for one in tasks])
+    tips = commits_at(repo.home, [f"refs/heads/{one.branch}" for one in tasks])
     gone = set(shared) - {one.head for one in tasks} - set(tips.values())
     if not gone:
         return
-    for landing in operations.list_landings(site.context, (LANDED,)):
+    for landing in operations.list_landings(repo, (LANDED,)):
         if landing.head in gone:
-            _drop_branch(site, landing)  # another machine landed what was made here
-    pins.unshare_verified(site.home, find_target(site.home, site.settings), *sorted(gone))
+            _drop_branch(repo, landing)  # another machine landed what was made here
+    pins.unshare_verified(repo.home, find_target(repo.home, repo.settings), *sorted(gone))
 
 
-def _share_again(site: Site, target: TargetBranch, entered: Collection[str]) -> None:
+def _share_again(repo: Repository, target: TargetBranch, entered: Collection[str]) -> None:
     """Share what was proved here while the remote could not be reached."""
-    shared = {*pins.list_shared(site.home), *entered}
-    left = [one for one in list_tasks(site.context, (REVIEW, LANDING)) if one.head and one.head not in shared]
-    tips = commits_at(site.home, [f"refs/heads/{one.branch}" for one in left])
+    shared = {*pins.list_shared(repo.home), *entered}
+    left = [one for one in list_tasks(repo, (REVIEW, LANDING)) if one.head and one.head not in shared]
+    tips = commits_at(repo.home, [f"refs/heads/{one.branch}" for one in left])
     for one in left:
         if tips.get(f"refs/heads/{one.branch}") != one.head:
             continue
         try:
-            if not pins.share_verified(site.home, target, one.head):
+            if not pins.share_verified(repo.home, target, one.head):
                 return  # the remote is still not to be reached; whoever comes next tries again
         except RepositoryError:
             return
 
 
-def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
+def integrate(repo: Repository, target: TargetBranch, settings: Settings) -> None:
     """Open a task for what only shows when everything is together; the settings are the target's."""
     wanted = settings.landing.integrate
     if wanted is None:
         return
-    context = site.context
-    if wanted.after == "wave" and any(
-        one.target == target.branch for one in operations.list_landings(context)
-    ):
+    if wanted.after == "wave" and any(one.target == target.branch for one in operations.list_landings(repo)):
         return
-    landed = operations.list_unintegrated(context, target.branch)
+    landed = operations.list_unintegrated(repo, target.branch)
     if not landed:
         return
-    tip = operations.get_queue(context, target.branch).tip
+    tip = operations.get_queue(repo, target.branch).tip
     # Where it was asked for only lately, all that ever landed is new to it: the latest matter.
     latest = landed[-_MOST_NAMED:]
     named = "\n".join(f"- {one.id} {one.branch}: {one.subject}"[:_LONGEST_NAME] for one in latest)
@@ -259,5 +254,5 @@ def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
     # The task first: found again by its key, it is not opened twice if we die in between.
     from landlane.tasks.add import add_task  # noqa: PLC0415 - few settings ask for such tasks
 
-    add_task(context, None, new, force=True)
-    operations.mark_integrated(context, [one.id for one in landed])
+    add_task(repo, None, new, force=True)
+    operations.mark_integrated(repo, [one.id for one in landed])

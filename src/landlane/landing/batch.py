@@ -31,10 +31,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Site
     from landlane.git.target import TargetBranch
     from landlane.landing.check import Bench, Verdict
     from landlane.landing.combine import Recipe
+    from landlane.repository import Repository
     from landlane.sessions.runner_lease import RunnerLease
 
 
@@ -46,7 +46,7 @@ _MOST_SEARCHED = 256  # commits, so that a bisection takes at most eight tests
 class Means:
     """What a batch is worked off with; whoever runs the queue lends it."""
 
-    site: Site
+    repo: Repository
     target: TargetBranch
     recipe: Recipe
     bench: Bench
@@ -77,8 +77,8 @@ class Halving:
 
     def __init__(self, means: Means) -> None:
         self._means = means
-        self._site = means.site
-        self._context = means.site.context
+        self._repo = means.repo
+        self._repo = means.repo
         self.red: RepositoryError | None = None  # the target itself fails its checks
         self.has_halved = False
         self._is_doubtful = (
@@ -116,13 +116,13 @@ class Halving:
     def _combine(self, on: str, landing: Landing) -> Candidate | trials.MergeConflict | RepositoryError:
         """An entry on a commit; or what is in its way, or wrong with it."""
         try:
-            made = combine(self._site, self._means.recipe, on, landing)
+            made = combine(self._repo, self._means.recipe, on, landing)
         except RepositoryError as error:
             if error.code == "NO_COMMON_ANCESTOR":
                 return error
             raise
         if isinstance(made, Candidate) and FILE_NAME in landing.paths:
-            trouble = broken_settings(self._site.home, made.commit)
+            trouble = broken_settings(self._repo.home, made.commit)
             if trouble:
                 why = bounce_reasons.settings_broken(trouble, FILE_NAME)
                 return RepositoryError(why.reason, code=why.code, hint=why.hint)
@@ -132,10 +132,10 @@ class Halving:
         """Why an entry is not its author's to land, by exactly what it would change on the target."""
         landing = made.landing
         settings = self._means.recipe.settings
-        found = judge_trees(self._site.home, settings, landing.role, made.before, made.tree)
+        found = judge_trees(self._repo.home, settings, landing.role, made.before, made.tree)
         if not found:
             return None
-        note_caught(self._site, landing, found)
+        note_caught(self._repo, landing, found)
         reason, listed = in_words(found)
         why = bounce_reasons.role_forbids(reason, landing.role)
         return RepositoryError(why.reason, code=why.code, hint=why.hint, output=listed)
@@ -174,7 +174,7 @@ class Halving:
 
     def _others(self, tip: str, landing: Landing, paths: Sequence[str]) -> str:
         """Who changed these paths on the target since the branch parted, and what they were about."""
-        base = merge_base(self._site.home, tip, landing.head)
+        base = merge_base(self._repo.home, tip, landing.head)
         form = "%h %s%n  by %an %(trailers:key=Landlane-Agent,unfold,separator=%x2C )"
         words = (
             "log",
@@ -184,7 +184,7 @@ class Halving:
             f"{base}..{tip}",
             "--",
         )
-        found = try_git_output(self._site.home, *words, *(f":(top,literal){path}" for path in paths[:50]))
+        found = try_git_output(self._repo.home, *words, *(f":(top,literal){path}" for path in paths[:50]))
         return f"the other side of it:\n{found}" if found else ""
 
     def _test(self, chain: Sequence[Candidate]) -> Verdict:
@@ -193,8 +193,8 @@ class Halving:
         named = f" with {len(ids) - 1} more" if len(ids) > 1 else ""
 
         def on_check(name: str) -> None:
-            operations.show_stage(self._context, self._means.lease(), ids, f"testing{named}: {name}")
-            self._site.tell(f"{', '.join(ids)}: {name}")
+            operations.show_stage(self._repo, self._means.lease(), ids, f"testing{named}: {name}")
+            self._repo.report(f"{', '.join(ids)}: {name}")
             self._means.on_step("checking")
 
         verdict = self._ask(chain[-1].commit, chain[-1].tree, paths, on_check)
@@ -210,7 +210,7 @@ class Halving:
         *,
         anew: bool = False,
     ) -> Verdict:
-        wanted = validators(self._site, self._means.recipe.classes, paths)
+        wanted = validators(self._repo, self._means.recipe.classes, paths)
         return self._means.bench.test(commit, tree, wanted, on_check, anew=anew or self._is_doubtful)
 
     def _halve(self, chain: Sequence[Candidate]) -> int:
@@ -246,7 +246,7 @@ class Halving:
         A target that is only remembered to be red is asked anew: it may have been an outage that is over, and
         then the entry is asked anew as well.
         """
-        landing, home = culprit.landing, self._site.home
+        landing, home = culprit.landing, self._repo.home
         verdict = self._test(red)  # asked as it was before: each path may have a check of its own
         tree = trials.tree_of(home, culprit.before)
         bare = self._ask(culprit.before, tree, ())
@@ -285,7 +285,7 @@ class Halving:
 
     def _find_other(self, culprit: Candidate) -> Other | None:
         """What landed since the culprit parted, and without which it would be green, if there is any."""
-        home, landing = self._site.home, culprit.landing
+        home, landing = self._repo.home, culprit.landing
         base = merge_base(home, culprit.before, landing.head)
         words = ("rev-list", "--first-parent", "--reverse", f"{base}..{culprit.before}")
         between = try_git_output(home, *words).splitlines()[-_MOST_SEARCHED:]
@@ -300,20 +300,20 @@ class Halving:
         return self._describe(between[low])
 
     def _is_green(self, commit: str, landing: Landing) -> bool:
-        return self._ask(commit, trials.tree_of(self._site.home, commit), landing.paths).is_green
+        return self._ask(commit, trials.tree_of(self._repo.home, commit), landing.paths).is_green
 
     def _describe(self, commit: str) -> Other:
         who, _, subject = try_git_output(
-            self._site.home, "show", "-s", "--format=%an%x00%s", commit
+            self._repo.home, "show", "-s", "--format=%an%x00%s", commit
         ).partition("\0")
-        for one in operations.list_landings(self._context, (LANDED,)):
+        for one in operations.list_landings(self._repo, (LANDED,)):
             if one.commit == commit:
                 return Other(commit=commit, subject=one.subject, who=one.agent, landing=one.id)
         return Other(commit=commit, subject=subject, who=who)
 
     def _put_back(self, landings: Sequence[Landing], reason: str, code: str = "") -> None:
         ids = [one.id for one in landings]
-        operations.put_back(self._context, self._means.lease(), ids, reason, code)
+        operations.put_back(self._repo, self._means.lease(), ids, reason, code)
 
     def _bounce(
         self,
@@ -327,18 +327,18 @@ class Halving:
         base: str = "",
     ) -> None:
         ended = bounce(
-            self._context,
+            self._repo,
             self._means.lease(),
             landing.id,
             reason=as_text(reason),
             code=code,
             hint=as_text(hint),
-            wall_ms=self._site.wall_ms(),
+            wall_ms=self._repo.wall_ms(),
             output=as_text(output),
             pair=pair,
             base=base or landing.base,
         )
-        let_go(self._site, self._means.target, ended)
+        let_go(self._repo, self._means.target, ended)
         self._means.on_step("bounced")
 
     def _mark_there(self, landing: Landing, tip: str) -> None:
@@ -346,12 +346,12 @@ class Halving:
         more: dict[str, object] = {"base": tip, "notes": ["the target had all of it already"]}
         branch = self._means.target.branch
         mark_landed(
-            self._context,
+            self._repo,
             self._means.lease(),
             branch,
             [(landing.id, tip, more)],
-            operations.get_queue(self._context, branch).tip,
-            self._site.wall_ms(),
+            operations.get_queue(self._repo, branch).tip,
+            self._repo.wall_ms(),
         )
 
 

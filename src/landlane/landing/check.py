@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.processes.child import ChildResult
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
 
 _NOBODY = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
@@ -61,8 +61,10 @@ class Verdict:
 class Bench:
     """Where trees are tested: one checkout that nobody else uses meanwhile."""
 
-    def __init__(self, site: Site, settings: Settings, target: str, on_tick: Callable[[], None]) -> None:
-        self._site = site
+    def __init__(
+        self, repo: Repository, settings: Settings, target: str, on_tick: Callable[[], None]
+    ) -> None:
+        self._repo = repo
         self._settings = settings
         self._target = target
         self._on_tick = on_tick
@@ -126,16 +128,16 @@ class Bench:
         said = self._said.get((tree, key)) if anew else None
         if said is not None:
             return said
-        known, at = _remembered(known_verdict(self._site.context, tree, key))
-        is_old = self._site.wall_ms() - at > _RED_MS
+        known, at = _remembered(known_verdict(self._repo, tree, key))
+        is_old = self._repo.wall_ms() - at > _RED_MS
         if known is not None and (known.is_green or not (anew or is_old)):
             return known
         on_check(check.name)
         verdict, is_lasting = self._run_with_retries(check, commit)
         self._said[tree, key] = verdict
-        told = {**as_dict(verdict), "flaky": list(verdict.flaky), "at": self._site.wall_ms()}
+        told = {**as_dict(verdict), "flaky": list(verdict.flaky), "at": self._repo.wall_ms()}
         data = json.dumps(told) if is_lasting else ""
-        remember_verdict(self._site.context, self._target, tree, key, data)
+        remember_verdict(self._repo, self._target, tree, key, data)
         return verdict
 
     def _run_with_retries(self, check: LandingCheck, commit: str) -> tuple[Verdict, bool]:
@@ -202,7 +204,7 @@ class Bench:
 
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """What a command makes of a file on a tree; or what went wrong, as text."""
-        commit = create_commit(self._site.home, tree, [], "to generate from")
+        commit = create_commit(self._repo.home, tree, [], "to generate from")
         limit_ms = self._settings.landing.check_limit_ms
         ended = self._start(command, commit, limit_ms)
         if ended.has_timed_out or ended.exit_code:
@@ -239,7 +241,7 @@ class Bench:
             )
             if found.exit_code:
                 raise self._not_checked_out(commit, found.stderr[-300:])
-        fill_submodules(self._site.home, self.path, is_clone=False)
+        fill_submodules(self._repo.home, self.path, is_clone=False)
 
     def _not_checked_out(self, commit: str, trouble: str) -> RepositoryError:
         folder = os.path.dirname(self.path)
@@ -252,7 +254,7 @@ class Bench:
 
     def _settle_down(self, commit: str) -> None:
         """Find a checkout of the queue that nobody uses, or make one and prepare it."""
-        folder = workspaces_folder(self._site)
+        folder = workspaces_folder(self._repo)
         os.makedirs(folder, exist_ok=True)
         number = 0
         while self._lock < 0:
@@ -262,28 +264,28 @@ class Bench:
             self._lock = lock_alone(self.path + LOCK)
         # What a runner that was killed had started there may still be at it, and would write among our files.
         kill_marked(CHECK_MARK, self.path)
-        git_dir = find_git_dir(self._site.home, self.path)
+        git_dir = find_git_dir(self._repo.home, self.path)
         if not git_dir or not os.path.isdir(self.path) or os.pread(self._lock, 100, 0) != _PREPARED:
             self._make(commit)
 
     def _unlock(self) -> None:
         """Take away locks, of the index or HEAD, that a killed git left: nobody else works here."""
-        git_dir = find_git_dir(self._site.home, self.path)
+        git_dir = find_git_dir(self._repo.home, self.path)
         for name in os.listdir(git_dir) if git_dir else ():
             if name.endswith(".lock"):
                 os.unlink(os.path.join(git_dir, name))
 
     def _make(self, commit: str) -> None:
         os.ftruncate(self._lock, 0)
-        remove_checkout(self._site.home, self.path)
-        checkouts.add_detached_worktree(self._site.home, self.path, commit)
+        remove_checkout(self._repo.home, self.path)
+        checkouts.add_detached_worktree(self._repo.home, self.path, commit)
         try:
             checkouts.write_files(self.path)
             prepare(
-                self._settings, self._site.home.root, self.path, self._mark, self._site.tell, self._on_tick
+                self._settings, self._repo.home.root, self.path, self._mark, self._repo.report, self._on_tick
             )
         except LandlaneError as error:
-            remove_checkout(self._site.home, self.path)
+            remove_checkout(self._repo.home, self.path)
             if error.code != "GIT_FAILED":
                 raise
             raise self._not_checked_out(commit, error.message) from error

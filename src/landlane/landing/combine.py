@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from landlane.context import Site
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
 
     # What a command makes of a file on a tree: (tree, path, command) → content, or what went wrong.
@@ -50,12 +50,12 @@ class Candidate:
         return self.commit == self.before
 
 
-def recipe_for(site: Site, settings: Settings, regenerate: Regenerator) -> Recipe:
+def recipe_for(repo: Repository, settings: Settings, regenerate: Regenerator) -> Recipe:
     """What a round combines by: the target's settings, and who commits here."""
     return Recipe(
         settings=settings,
         classes=merge_rules(settings),
-        committer=trials.find_committer(site.home),
+        committer=trials.find_committer(repo.home),
         regenerate=regenerate,
     )
 
@@ -72,9 +72,9 @@ def merge_rules(settings: Settings) -> list[MergeRule]:
     ]
 
 
-def merge_rule_for(site: Site, classes: list[MergeRule], path: str) -> MergeRule | None:
+def merge_rule_for(repo: Repository, classes: list[MergeRule], path: str) -> MergeRule | None:
     """Return how a path is merged; None if it is not mergeable."""
-    pattern_of = site.context.repository.pattern_of
+    pattern_of = repo.git.pattern_of
 
     def is_match(pattern: str, wanted: str) -> bool:
         (branch,) = pattern_of(wanted, "literal").alternatives
@@ -83,16 +83,16 @@ def merge_rule_for(site: Site, classes: list[MergeRule], path: str) -> MergeRule
     return rule_for(path, classes, is_match) if classes else None
 
 
-def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate | MergeConflict:
+def combine(repo: Repository, recipe: Recipe, tip: str, landing: Landing) -> Candidate | MergeConflict:
     """Put an entry on a tip, or say what clashes.
 
     Raises:
         RepositoryError: the two have nothing in common, or git cannot do it.
     """
-    home = site.home
+    home = repo.home
     tried = trials.try_merge(home, tip, landing.head)
     contents, generated, notes, clash = merge_files_by_kind(
-        site, recipe.classes, tip, landing.head, landing.paths
+        repo, recipe.classes, tip, landing.head, landing.paths
     )
     if isinstance(tried, MergeConflict):
         left = [path for path in tried.paths if path not in contents and path not in generated]
@@ -110,11 +110,11 @@ def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate
         tree = trials.replace_files(home, tree, {path: made})
     if tree == trials.tree_of(home, tip):
         return Candidate(landing=landing, before=tip, commit=tip, tree=tree, notes=("it is there already",))
-    return _commit(site, recipe, tip, landing, tree, tuple(notes))
+    return _commit(repo, recipe, tip, landing, tree, tuple(notes))
 
 
 def merge_files_by_kind(
-    site: Site, classes: list[MergeRule], tip: str, head: str, paths: Sequence[str]
+    repo: Repository, classes: list[MergeRule], tip: str, head: str, paths: Sequence[str]
 ) -> tuple[dict[str, bytes | None], dict[str, str], list[str], MergeConflict | None]:
     """What becomes of hot files that both sides changed; git alone would lose one of two equal changes.
 
@@ -123,10 +123,10 @@ def merge_files_by_kind(
     contents: dict[str, bytes | None] = {}
     generated: dict[str, str] = {}
     notes: list[str] = []
-    hot = [(path, one) for path in paths if (one := merge_rule_for(site, classes, path))]
-    base = merge_base(site.home, tip, head) if hot else ""
+    hot = [(path, one) for path in paths if (one := merge_rule_for(repo, classes, path))]
+    base = merge_base(repo.home, tip, head) if hot else ""
     for path, one in hot:
-        before, ours, theirs = (trials.read_blob(site.home, commit, path) for commit in (base, tip, head))
+        before, ours, theirs = (trials.read_blob(repo.home, commit, path) for commit in (base, tip, head))
         if before == ours and one.kind != "generated":
             continue
         outcome = merge_file(one.kind, before, ours, theirs, path, one.options)
@@ -147,9 +147,9 @@ def merge_files_by_kind(
 
 
 def _commit(
-    site: Site, recipe: Recipe, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
+    repo: Repository, recipe: Recipe, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
 ) -> Candidate:
-    home, style, committer = site.home, recipe.settings.landing.style, recipe.committer
+    home, style, committer = repo.home, recipe.settings.landing.style, recipe.committer
     if style not in (SQUASH, REBASE):
         message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
         author = Author(**landing.author) if landing.author else trials.read_author(home, landing.head)
@@ -165,7 +165,7 @@ def _commit(
             return Candidate(landing=landing, before=tip, commit=last, tree=tree, notes=notes)
         notes = (*notes, "its commits could not be replayed one by one, so it landed as one")
     author = trials.read_author(home, landing.head)
-    message = _squash_message(site, landing, own, author)
+    message = _squash_message(repo, landing, own, author)
     commit = trials.create_commit(home, tree, [tip], message, author, committer)
     return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
 
@@ -175,9 +175,9 @@ def _own_trailers(landing: Landing) -> list[str]:
     return [f"Landlane-{name}: {text}" for name, text in known.items() if text]
 
 
-def _squash_message(site: Site, landing: Landing, own: list[str], author: Author) -> str:
+def _squash_message(repo: Repository, landing: Landing, own: list[str], author: Author) -> str:
     """One message for all commits of a branch: what each said, who else wrote it, and every trailer once."""
-    home = site.home
+    home = repo.home
     trailers = [*trials.list_trailers(home, own)]
     others = dict.fromkeys(
         f"Co-authored-by: {one.name} <{one.mail}>"
@@ -205,10 +205,10 @@ def _with_trailers(message: str, trailers: list[str]) -> str:
     return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n" if trailers else message.rstrip() + "\n"
 
 
-def validators(site: Site, classes: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
+def validators(repo: Repository, classes: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
     """The commands that the settings name for hot files among these paths."""
     wanted = [one for one in classes if "validate" in one.options]
-    found = {path: merge_rule_for(site, classes, path) for path in dict.fromkeys(paths)} if wanted else {}
+    found = {path: merge_rule_for(repo, classes, path) for path in dict.fromkeys(paths)} if wanted else {}
     return {
         path: str(one.options["validate"]) for path, one in found.items() if one and "validate" in one.options
     }

@@ -22,10 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
@@ -53,7 +53,7 @@ class Submission:
     free: tuple[str, ...] = ()  # patterns that need no claim, as the target says
 
 
-def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -> tuple[Landing, bool]:
+def submit(repo: Repository, session: Session, wish: Submission, wall_ms: int) -> tuple[Landing, bool]:
     """Enter a branch into the queue, with the claims that cover it; tells whether it is new.
 
     Raises:
@@ -61,10 +61,10 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         Held: another holds some of them, or the branch is in the queue with another head.
         Stale: the session is over.
     """
-    patterns = [context.repository.pattern_of(path, "literal") for path in wish.paths]
-    free = [one for text in wish.free for one in context.repository.pattern_of(text, "glob").alternatives]
+    patterns = [repo.git.pattern_of(path, "literal") for path in wish.paths]
+    free = [one for text in wish.free for one in repo.git.pattern_of(text, "glob").alternatives]
 
-    def work(tx: Change) -> tuple[Landing, bool]:
+    def work(tx: Transaction) -> tuple[Landing, bool]:
         me = living(tx, session)
         there = _already(tx, wish)
         if there is not None:
@@ -80,23 +80,23 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         ]
         if uncovered:
             raise _outside(tx, me, uncovered, claims)
-        _check_reviewed(tx, context, wish, patterns, claims)
+        _check_reviewed(tx, repo, wish, patterns, claims)
         task = get_in(tx, wish.task) if wish.task else None
         if task is not None:
-            _check_role(tx, context, me, task, wish.head)
+            _check_role(tx, repo, me, task, wish.head)
         landing_id = records.next_id(tx, NOUN)
         holder = begin_entry_holder(tx, me, landing_id)
         made = _entry(wish, me, holder, landing_id, wall_ms, task)
-        hand_over(tx, context, me, holder, made, patterns, claims)
+        hand_over(tx, repo, me, holder, made, patterns, claims)
         records.put(tx, NOUN, as_dict(made), "submitted", me)
         tx.frees = True
         return made, True
 
-    return context.change(work, areas={**areas_of(patterns), "//landings": True})
+    return repo.change(work, areas={**areas_of(patterns), "//landings": True})
 
 
 def _check_reviewed(
-    tx: Reading, context: Context, wish: Submission, patterns: Sequence[Pattern], claims: Sequence[Claim]
+    tx: Snapshot, repo: Repository, wish: Submission, patterns: Sequence[Pattern], claims: Sequence[Claim]
 ) -> None:
     """Refuse what was claimed for another task that needs a review: under another name it would pass by."""
     from landlane.reviews.open import step_for  # noqa: PLC0415 - few calls need it
@@ -107,7 +107,7 @@ def _check_reviewed(
         is_touched = any(claim.covers(pattern) for claim in theirs for pattern in patterns)
         if task is None or not is_touched:
             continue
-        if step_for(context, task, task.kind) is not None and not is_approved(tx, task, wish.head):
+        if step_for(repo, task, task.kind) is not None and not is_approved(tx, task, wish.head):
             raise NotAllowed(
                 f"{wish.branch} changes what was claimed for {task_id}, which is reviewed before it lands",
                 code="REVIEW_NEEDED",
@@ -143,7 +143,7 @@ def _entry(
     )
 
 
-def _already(tx: Reading, wish: Submission) -> Landing | None:
+def _already(tx: Snapshot, wish: Submission) -> Landing | None:
     for document in records.all_of(tx, NOUN, OPEN):
         one = landing_from(document)
         if (one.branch, one.target, one.home) != (wish.branch, wish.target, wish.home):
@@ -164,8 +164,8 @@ def _is_free(free: Sequence[Alternative], pattern: Pattern) -> bool:
     return any(covers_alternative(branch, path) for branch in free)
 
 
-def _check_role(tx: Reading, context: Context, me: Session, task: Task, head: str) -> None:
-    if task.role and task.role != me.role and not _was_handed_back(tx, context, me, task, head):
+def _check_role(tx: Snapshot, repo: Repository, me: Session, task: Task, head: str) -> None:
+    if task.role and task.role != me.role and not _was_handed_back(tx, repo, me, task, head):
         raise NotAllowed(
             f"{task.id} is for the role {task.role}, and {me.agent} has {me.role or 'none'}",
             code="WRONG_ROLE",
@@ -173,19 +173,19 @@ def _check_role(tx: Reading, context: Context, me: Session, task: Task, head: st
         )
 
 
-def _was_handed_back(tx: Reading, context: Context, me: Session, task: Task, head: str) -> bool:
+def _was_handed_back(tx: Snapshot, repo: Repository, me: Session, task: Task, head: str) -> bool:
     """Whether a worker made just this in the role of the task, which does not commit, and handed it back.
 
     It was judged by that role then. Its keeper submits it, or who lands it for a keeper that is gone.
     """
-    if lander_role(context.settings, task):
+    if lander_role(repo.settings, task):
         return False
     tries = [one for one in records.by_key(tx, "attempt", task.id) if one["attempt"] == task.attempt]
     return not me.role and any((one["role"], one["head"]) == (task.role, head) for one in tries)
 
 
 def _outside(
-    tx: Reading, me: Session, uncovered: Sequence[Pattern], claims: Sequence[Claim]
+    tx: Snapshot, me: Session, uncovered: Sequence[Pattern], claims: Sequence[Claim]
 ) -> NotAllowed | Held:
     named = [pattern.text for pattern in uncovered]
     more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""

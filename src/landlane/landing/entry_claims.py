@@ -24,10 +24,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 _MOST_NAMED = 5
 _MOST_PATHS = 100
@@ -38,14 +38,14 @@ def is_covered(claims: Sequence[Claim], pattern: Pattern, *, is_mergeable: bool)
     return any(claim.covers(pattern) and (claim.mode == EXCLUSIVE or is_mergeable) for claim in claims)
 
 
-def begin_entry_holder(tx: Change, author: Session, landing_id: str) -> Session:
+def begin_entry_holder(tx: Transaction, author: Session, landing_id: str) -> Session:
     """The session of the entry itself: nobody can act for it, and it never lapses."""
     return begin_holder(tx, author, holder_name(landing_id), NOUN)
 
 
 def hand_over(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     me: Session,
     holder: Session,
     landing: Landing,
@@ -57,13 +57,13 @@ def hand_over(
     moved = [claim for claim in claims if landing.task and claim.task == landing.task]
     for claim in moved:
         drop_claims(tx, [claim])
-        pattern = context.repository.pattern_of(claim.pattern, claim.kind)
+        pattern = repo.git.pattern_of(claim.pattern, claim.kind)
         _give(tx, holder, pattern, claim.mode, FOR_EVER_MS, landing, note)
     left = [pattern for pattern in patterns if not is_covered(moved, pattern, is_mergeable=True)]
     if len(left) > _MOST_PATHS:  # the author's own claims say the same in fewer words
         for claim in claims:
             if claim not in moved and any(claim.covers(pattern) for pattern in left):
-                pattern = context.repository.pattern_of(claim.pattern, claim.kind)
+                pattern = repo.git.pattern_of(claim.pattern, claim.kind)
                 _give(tx, holder, pattern, claim.mode, FOR_EVER_MS, landing, note)
         return
     for pattern in left:
@@ -74,12 +74,18 @@ def hand_over(
 
 
 def _give(
-    tx: Change, session: Session, pattern: Pattern, mode: str, ttl_ms: int, landing: Landing, note: str = ""
+    tx: Transaction,
+    session: Session,
+    pattern: Pattern,
+    mode: str,
+    ttl_ms: int,
+    landing: Landing,
+    note: str = "",
 ) -> None:
     give_claim(tx, session, pattern, mode, ttl_ms, task=landing.task, note=note)
 
 
-def end_holder(tx: Change, landing: Landing, commit: str) -> None:
+def end_holder(tx: Transaction, landing: Landing, commit: str) -> None:
     """Give back what an entry held, and end its session."""
     holder = lock_live_session(tx, landing.holder)
     if holder is None:
@@ -88,7 +94,7 @@ def end_holder(tx: Change, landing: Landing, commit: str) -> None:
     end_session(tx, holder, "session.left", {})
 
 
-def release_authors(tx: Change, context: Context, landed: Sequence[Landing]) -> None:
+def release_authors(tx: Transaction, repo: Repository, landed: Sequence[Landing]) -> None:
     """Release what authors claimed for work that landed, unless another entry of theirs still needs it."""
     waiting = [landing_from(document) for document in records.all_of(tx, NOUN, OPEN)] if landed else []
     for session in dict.fromkeys(one.session for one in landed):
@@ -97,31 +103,31 @@ def release_authors(tx: Change, context: Context, landed: Sequence[Landing]) -> 
         mine = [one for one in landed if one.session == session]
         tasks = {"", *(one.task for one in mine)}
         claims = [claim for claim in claims_of(tx, session) if claim.task in tasks]
-        needed = _used(context, claims, [one for one in waiting if one.session == session])
+        needed = _used(repo, claims, [one for one in waiting if one.session == session])
         for one in mine:
-            over = _used(context, claims, [one]) - needed
+            over = _used(repo, claims, [one]) - needed
             drop_claims(tx, [claim for claim in claims if claim.token in over], one.commit)
 
 
-def _used(context: Context, claims: Sequence[Claim], landings: Sequence[Landing]) -> set[int]:
+def _used(repo: Repository, claims: Sequence[Claim], landings: Sequence[Landing]) -> set[int]:
     """The tokens of those claims that cover a path of these entries."""
     used: set[int] = set()
     for path in dict.fromkeys(path for one in landings for path in one.paths):
         left = [claim for claim in claims if claim.token not in used]
         if not left:
             break
-        pattern = context.repository.pattern_of(path, "literal")
+        pattern = repo.git.pattern_of(path, "literal")
         used |= {claim.token for claim in left if claim.covers(pattern)}
     return used
 
 
-def living_author(tx: Change, landing: Landing) -> Session | None:
+def living_author(tx: Transaction, landing: Landing) -> Session | None:
     """The session that submitted an entry, if it still lives."""
     author = lock_live_session(tx, landing.session)
     return author if author is not None and author.is_alive(tx.now) else None
 
 
-def give_back(tx: Change, context: Context, landing: Landing, author: Session | None) -> None:
+def give_back(tx: Transaction, repo: Repository, landing: Landing, author: Session | None) -> None:
     """Return the claims to the author, who has to mend the work; without one they are free."""
     if author is not None:
         has = {claim.pattern for claim in claims_of(tx, author.id)}
@@ -129,14 +135,14 @@ def give_back(tx: Change, context: Context, landing: Landing, author: Session | 
             if claim.pattern in has:
                 continue
             drop_claims(tx, [claim])
-            pattern = context.repository.pattern_of(claim.pattern, claim.kind)
+            pattern = repo.git.pattern_of(claim.pattern, claim.kind)
             # No longer than what it holds anyway: its next sign of life renews it.
             _give(tx, author, pattern, claim.mode, author.shortest_ms, landing)
     end_holder(tx, landing, "")
 
 
 def tell_holders(
-    tx: Change, context: Context, landing: Landing, is_checkout: Callable[[str], bool] = lambda _: True
+    tx: Transaction, repo: Repository, landing: Landing, is_checkout: Callable[[str], bool] = lambda _: True
 ) -> None:
     """Tell every other session that holds or has read a path which was changed under it.
 
@@ -144,7 +150,7 @@ def tell_holders(
     """
     told = _readers(tx, landing, is_checkout)
     for path in landing.paths:
-        pattern = context.repository.pattern_of(path, "literal")
+        pattern = repo.git.pattern_of(path, "literal")
         for claim in claims_near(tx, pattern.alternatives, ""):
             is_other = claim.session not in (
                 landing.holder,
@@ -160,7 +166,7 @@ def tell_holders(
         add_notice(tx, session, f"{how} and changed {shown}: read it again")
 
 
-def _readers(tx: Change, landing: Landing, is_checkout: Callable[[str], bool]) -> dict[str, list[str]]:
+def _readers(tx: Transaction, landing: Landing, is_checkout: Callable[[str], bool]) -> dict[str, list[str]]:
     """The sessions of clients, other than the author's and its subagents', that have read a changed path."""
     told: dict[str, list[str]] = {}
     changed = set(landing.paths)

@@ -12,20 +12,20 @@ from landlane.tasks.rows import get_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.retry_rules import AttemptEnd, Decision
 
 
-def send_back(context: Context, session: Session, end: AttemptEnd) -> Decision:
+def send_back(repo: Repository, session: Session, end: AttemptEnd) -> Decision:
     """Put a task back that waits to be landed and stands in no queue; the judge of retries counts it.
 
     Raises:
         Stale: somebody submitted it after all, or it is in another attempt.
     """
 
-    def work(tx: Change) -> Decision:
+    def work(tx: Transaction) -> Decision:
         task = get_in(tx, end.task)
         is_waiting = task.state == LANDING and task.attempt == end.attempt
         queued = is_waiting and any(one["task"] == task.id for one in records.all_of(tx, NOUN, OPEN))
@@ -36,6 +36,6 @@ def send_back(context: Context, session: Session, end: AttemptEnd) -> Decision:
                 hint=f"`landlane task show {task.id}` tells how it stands",
                 state=task.state,
             )
-        return end_attempt_in(tx, context, session, task, end)
+        return end_attempt_in(tx, repo, session, task, end)
 
-    return context.change(work)
+    return repo.change(work)

@@ -22,10 +22,10 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
@@ -33,17 +33,17 @@ _LANDED = "its branch has landed"
 _MOST_HINT = 600
 
 
-def find_mend(reading: Reading, branch: str, target: str, agent: str, home: str) -> Task | None:
+def find_mend(snapshot: Snapshot, branch: str, target: str, agent: str, home: str) -> Task | None:
     """The task to mend what last bounced of a branch, unless that has landed since."""
-    for one in reversed(records.by_key(reading, NOUN, target, BOUNCED)):
+    for one in reversed(records.by_key(snapshot, NOUN, target, BOUNCED)):
         is_same = one["branch"] == branch and (one["agent"] == agent or one["home"] == home)
         if is_same and not one["task"] and one["bounce_task"]:
-            task = find_task(reading, one["bounce_task"])
+            task = find_task(snapshot, one["bounce_task"])
             return None if task is None or task.why.startswith(_LANDED) else task
     return None
 
 
-def check_mend(tx: Change, me: Session, branch: str, target: str, home: str) -> None:
+def check_mend(tx: Transaction, me: Session, branch: str, target: str, home: str) -> None:
     """Refuse a branch that a person was asked about: testing it again would change nothing.
 
     Raises:
@@ -61,7 +61,9 @@ def check_mend(tx: Change, me: Session, branch: str, target: str, home: str) -> 
         )
 
 
-def book_bounce(tx: Change, context: Context, landing: Landing, task: Task, said: str, hint: str) -> None:
+def book_bounce(
+    tx: Transaction, repo: Repository, landing: Landing, task: Task, said: str, hint: str
+) -> None:
     """One more bounce of what a task is to mend: it goes on with what was said, or a person is asked."""
     if task.state == WAITING:
         return  # somebody is asked already
@@ -74,7 +76,7 @@ def book_bounce(tx: Change, context: Context, landing: Landing, task: Task, said
     feedback = "" if is_same else said
     end = AttemptEnd(task=task.id, attempt=task.attempt, code="bounced", feedback=feedback)
     # What others did to the task itself is not the branch's failure: only the lineage is charged.
-    verdict = judge_in(tx, context, replace(task, failures=0), end, grace=task.max_attempts)
+    verdict = judge_in(tx, repo, replace(task, failures=0), end, grace=task.max_attempts)
     is_stopped = verdict.outcome in (ESCALATE, ABORT)
     verdict = replace(verdict, outcome=ESCALATE if is_stopped else verdict.outcome, is_failure=False)
     then = WAITING if is_stopped else task.state
@@ -84,7 +86,7 @@ def book_bounce(tx: Change, context: Context, landing: Landing, task: Task, said
         release_claims(tx, task, "")
     elif task.state == READY:
         tx.run("task_set_why", task=task.id, why=why, next_action=hint)
-    tell_end(tx, context, (landing.agent, landing.session), task, end, verdict, then, landing=landing.id)
+    tell_end(tx, repo, (landing.agent, landing.session), task, end, verdict, then, landing=landing.id)
 
 
 def is_open(task: Task) -> bool:
@@ -92,7 +94,7 @@ def is_open(task: Task) -> bool:
     return task.state not in (*OVER, DEAD, FAILED)
 
 
-def drop_mend(tx: Change, context: Context, landing: Landing) -> None:
+def drop_mend(tx: Transaction, repo: Repository, landing: Landing) -> None:
     """A branch landed: nobody needs to mend it any more, unless somebody is at it."""
     task = (
         None if landing.task else find_mend(tx, landing.branch, landing.target, landing.agent, landing.home)
@@ -106,6 +108,6 @@ def drop_mend(tx: Change, context: Context, landing: Landing) -> None:
         return
     why = f"{_LANDED} as {landing.id}"
     move_task(tx, task, DROPPED, why=why)
-    forget_signs(tx, context, task)
+    forget_signs(tx, repo, task)
     forget_in(tx, task)
     tx.record("task.dropped", "", "", {"task": task.id, "why": why, "before": task.state})

@@ -53,15 +53,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
 def mark_landed(
-    context: Context,
+    repo: Repository,
     lease: RunnerLease,
     target: str,
     landed: Sequence[tuple[str, str, dict[str, object]]],
@@ -80,7 +80,7 @@ def mark_landed(
         Stale: somebody else runs the queue by now.
     """
 
-    def work(tx: Change) -> list[Landing]:
+    def work(tx: Transaction) -> list[Landing]:
         check_runner(tx, lease)
         done: list[Landing] = []
         for landing_id, commit, more in landed:
@@ -92,28 +92,28 @@ def mark_landed(
             )
             records.put(tx, NOUN, as_dict(now), "landed")
             end_holder(tx, now, commit)
-            drop_mend(tx, context, now)
+            drop_mend(tx, repo, now)
             task = get_in(tx, now.task) if now.task else None
             if task is not None and task.state in (LANDING, REPORTED) and task.attempt == now.attempt:
                 evidence: list[dict[str, object]] = [
                     {"name": "landed", "is_seen": True, "found": f"{commit[:12]} on {target}", "hint": ""}
                 ]
-                finish(tx, context, task, None, head=now.head, evidence=evidence)
+                finish(tx, repo, task, None, head=now.head, evidence=evidence)
             done.append(now)
-        release_authors(tx, context, done)
+        release_authors(tx, repo, done)
         for now in done:  # only now: whose own work landed with it need not hear of it
-            tell_holders(tx, context, now, is_checkout)
+            tell_holders(tx, repo, now, is_checkout)
         queue = locked_queue(tx, target)
         queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(done))
         records.put(tx, "queue", as_dict(queue), "moved")
         tx.frees = True
         return done
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def bounce(
-    context: Context,
+    repo: Repository,
     lease: RunnerLease | None,
     landing_id: str,
     *,
@@ -133,7 +133,7 @@ def bounce(
         NotAllowed: it has ended already.
     """
 
-    def work(tx: Change) -> Landing:
+    def work(tx: Transaction) -> Landing:
         if lease is not None:
             check_runner(tx, lease)
         one = locked(tx, landing_id)
@@ -151,7 +151,7 @@ def bounce(
             )
         author = living_author(tx, one)
         tail = output[-MOST_OUTPUT:]
-        task_id = _return_task(tx, context, one, author, reason, hint, tail) if state == BOUNCED else ""
+        task_id = _return_task(tx, repo, one, author, reason, hint, tail) if state == BOUNCED else ""
         if state == EJECTED:
             _reopen_task(tx, one, author, reason)
         now = replace(
@@ -167,25 +167,25 @@ def bounce(
             ended_at=wall_ms,
             **more,
         )
-        give_back(tx, context, now, author)
+        give_back(tx, repo, now, author)
         if author is not None and code == REJECTED:  # somebody else answered: its author does not look now
             add_notice(tx, author.id, f"{landing_id} ({one.branch}) will not land: {reason}. {hint}")
         records.put(tx, NOUN, as_dict(now), state)
         tx.frees = True
         return now
 
-    return context.change(work, areas=ADDING)
+    return repo.change(work, areas=ADDING)
 
 
-def is_moving(tx: Change, landing: Landing) -> bool:
+def is_moving(tx: Transaction, landing: Landing) -> bool:
     """Whether an entry is part of a move of the target that is written down."""
     entries = locked_queue(tx, landing.target).move.get("entries", [])
     return isinstance(entries, list) and landing.id in entries
 
 
 def _return_task(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     landing: Landing,
     author: Session | None,
     reason: str,
@@ -195,18 +195,18 @@ def _return_task(
     """The author's task again, or a new one where that is not to be had; tells which."""
     task = get_in(tx, landing.task) if landing.task else None
     if task is None or task.attempt != landing.attempt or task.state not in (LANDING, REPORTED):
-        return _add_task(tx, context, landing, author, reason, hint, output)
+        return _add_task(tx, repo, landing, author, reason, hint, output)
     said = _with_tail(f"{landing.id} bounced: {reason}", output)
     end = AttemptEnd(task=task.id, attempt=task.attempt, code="bounced", feedback=said)
     # The author mends it in a workspace that is there: nothing is gained by waiting.
-    verdict = judge_in(tx, context, task, end, grace=task.max_attempts)
+    verdict = judge_in(tx, repo, task, end, grace=task.max_attempts)
     is_theirs = author is not None and task.session == author.id
     then = state_after(verdict, REPORTED if is_theirs else READY)
     why = verdict.why[:LONGEST_LINE]
     failures = task.failures + verdict.is_failure
     _send_back(tx, task, then, why, hint[:LONGEST_LINE], failures, is_theirs=is_theirs)
     by = (landing.agent, landing.session)
-    tell_end(tx, context, by, task, end, verdict, then, landing=landing.id)
+    tell_end(tx, repo, by, task, end, verdict, then, landing=landing.id)
     return task.id
 
 
@@ -217,8 +217,8 @@ def _with_tail(text: str, output: str) -> str:
 
 
 def _add_task(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     landing: Landing,
     author: Session | None,
     reason: str,
@@ -230,7 +230,7 @@ def _add_task(
     if not landing.task:  # a branch that comes again and again has one lineage, too
         earlier = find_mend(tx, landing.branch, landing.target, landing.agent, landing.home)
     if earlier is not None and is_open(earlier):
-        book_bounce(tx, context, landing, get_in(tx, earlier.id), said, hint[:LONGEST_LINE])
+        book_bounce(tx, repo, landing, get_in(tx, earlier.id), said, hint[:LONGEST_LINE])
         return earlier.id
     about = f" It was for {landing.task}." if landing.task else ""
     body = (
@@ -246,19 +246,19 @@ def _add_task(
         labels=("bounced", f"author={landing.agent}"[:64]),
         next_action=hint[:LONGEST_LINE],
     )
-    added = add_in(tx, context, author, new, (), force=True, may_be_stopped=True)
+    added = add_in(tx, repo, author, new, (), force=True, may_be_stopped=True)
     if not isinstance(added, Added):
         return ""
-    stopped = why_stopped(tx, context, added.task)
+    stopped = why_stopped(tx, repo, added.task)
     if stopped and added.is_new:
-        park_in(tx, context, added.task, f"{stopped}. Last: {reason}")
+        park_in(tx, repo, added.task, f"{stopped}. Last: {reason}")
     elif not landing.task and added.is_new:
-        book_bounce(tx, context, landing, added.task, said, hint[:LONGEST_LINE])
+        book_bounce(tx, repo, landing, added.task, said, hint[:LONGEST_LINE])
     return added.task.id
 
 
 def _send_back(
-    tx: Change, task: Task, then: str, why: str, hint: str, failures: int, *, is_theirs: bool
+    tx: Transaction, task: Task, then: str, why: str, hint: str, failures: int, *, is_theirs: bool
 ) -> None:
     if then == REPORTED and task.state == REPORTED:
         tx.run("task_set_why", task=task.id, why=why, next_action=hint)
@@ -268,7 +268,7 @@ def _send_back(
     move_task(tx, task, then, why=why, keep_owner=keep, failures=failures, head="", next_action=hint)
 
 
-def _reopen_task(tx: Change, landing: Landing, author: Session | None, reason: str) -> None:
+def _reopen_task(tx: Transaction, landing: Landing, author: Session | None, reason: str) -> None:
     """An ejected entry's task is its author's again, or anybody's."""
     if not landing.task:
         return
@@ -287,7 +287,7 @@ def _reopen_task(tx: Change, landing: Landing, author: Session | None, reason: s
 
 
 def decide(
-    context: Context,
+    repo: Repository,
     session: Session,
     landing_id: str,
     *,
@@ -304,7 +304,7 @@ def decide(
     """
     if session.role:
         raise forbidden(session.agent, session.role, "no role decides what waits for a person")
-    one = get_landing(context, landing_id)
+    one = get_landing(repo, landing_id)
     if one.state != HELD:
         raise NotAllowed(
             f"{landing_id} is {one.state}: it does not wait for a person",
@@ -320,7 +320,7 @@ def decide(
     if not approve:
         said = rejected(session.agent, why)
         return bounce(
-            context,
+            repo,
             None,
             landing_id,
             reason=said.reason,
@@ -329,7 +329,7 @@ def decide(
             wall_ms=wall_ms,
         )
 
-    def work(tx: Change) -> Landing:
+    def work(tx: Transaction) -> Landing:
         now = locked(tx, landing_id)
         if now.state != HELD or now.head != one.head:
             raise Stale(f"{landing_id} has changed meanwhile", code="HEAD_MOVED", hint="look at it again")
@@ -342,4 +342,4 @@ def decide(
         tx.frees = True
         return now
 
-    return context.change(work)
+    return repo.change(work)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.target import TargetBranch
+    from landlane.repository import Repository
 
 
 _OURS = "refs/heads/landlane/"
@@ -52,13 +52,13 @@ class Open:
     agent: str = ""
 
 
-def foresee(site: Site) -> dict[str, Any]:
+def foresee(repo: Repository) -> dict[str, Any]:
     """Which open branches conflict, in which files, and in which order they would conflict least."""
-    home, target = site.home, find_target(site.home, site.settings)
+    home, target = repo.home, find_target(repo.home, repo.settings)
     tip = commit_at(home, target.remote_ref or target.ref)
-    branches = _open_branches(site, target, tip)
-    rules = merge_rules(read_at(site, tip))
-    mergeable = {path: merge_rule_for(site, rules, path) for one in branches for path in one.paths}
+    branches = _open_branches(repo, target, tip)
+    rules = merge_rules(read_at(repo, tip))
+    mergeable = {path: merge_rule_for(repo, rules, path) for one in branches for path in one.paths}
     look = _Look(home, {path: rule for path, rule in mergeable.items() if rule})
     with_target = _in_parallel(branches, lambda one: look.against_tip(one, tip))
     alive = [one for one, found in zip(branches, with_target, strict=True) if found is not None]
@@ -93,19 +93,19 @@ def foresee(site: Site) -> dict[str, Any]:
     }
 
 
-def _open_branches(site: Site, target: TargetBranch, tip: str) -> list[Open]:
+def _open_branches(repo: Repository, target: TargetBranch, tip: str) -> list[Open]:
     """What stands in the queue, in its order, then what is being worked on and has not landed."""
-    queued = [one for one in list_landings(site.context) if one.target == target.branch]
+    queued = [one for one in list_landings(repo) if one.target == target.branch]
     heads = {one.branch: (one.head, one.id, one.agent) for one in queued}
     form = "--format=%(refname:lstrip=2) %(objectname)"
-    listed = try_git_output(site.home, "for-each-ref", form, f"--no-merged={tip}", _OURS)
+    listed = try_git_output(repo.home, "for-each-ref", form, f"--no-merged={tip}", _OURS)
     for line in listed.splitlines():
         branch, _, head = line.rpartition(" ")
         if _WORK.fullmatch(branch):
             heads.setdefault(branch, (head, "", ""))
-    missing = trials.missing_commits(site.home, [head for head, _, _ in heads.values()])
+    missing = trials.missing_commits(repo.home, [head for head, _, _ in heads.values()])
     here = [(branch, *facts) for branch, facts in heads.items() if facts[0] not in missing]
-    found = _in_parallel(here, lambda one: _open(site.home, tip, *one))
+    found = _in_parallel(here, lambda one: _open(repo.home, tip, *one))
     return [one for one in found if one is not None]
 
 

@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -61,19 +61,18 @@ class QueueRunner:
 
     def __init__(
         self,
-        site: Site,
+        repo: Repository,
         who: Session | str,
         lease: RunnerLease,
         target: TargetBranch,
         on_step: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._site = site
-        self._context = site.context
+        self._repo = repo
         self._who = who
         self._lease = lease
         self._target = target
         self._on_step = on_step
-        self._settings = site.settings
+        self._settings = repo.settings
         self._bench: Bench | None = None
         self._is_overtaken = False
         self._runner_ref = advancing.runner_ref(target, lease.token)
@@ -89,8 +88,8 @@ class QueueRunner:
         if self._bench is not None:
             self._bench.close()
         if self._has_runner_ref:
-            advancing.delete_runner_ref(self._site.home, self._runner_ref)
-        end_runner(self._context, self._lease)
+            advancing.delete_runner_ref(self._repo.home, self._runner_ref)
+        end_runner(self._repo, self._lease)
 
     def run_round(self) -> Round:
         """Land or send back one batch.
@@ -100,14 +99,14 @@ class QueueRunner:
         """
         try:
             self._recover()
-            settle_landed(self._site, self._target)
+            settle_landed(self._repo, self._target)
             tip = self._find_tip()
             waiting = self._waiting()
             if not waiting:
-                self._settings = read_at(self._site, tip)
+                self._settings = read_at(self._repo, tip)
                 self._integrate()  # what it waited for may have been taken out, or whoever landed was cut off
                 return Round()
-            self._settings = settings_at(self._site, self._target, tip)
+            self._settings = settings_at(self._repo, self._target, tip)
             self._is_overtaken = False
             ended = self._work_off(tip, waiting)
         except Stale:
@@ -126,7 +125,7 @@ class QueueRunner:
         finally:
             if self._bench is not None:
                 self._bench.close()
-        settle_landed(self._site, self._target)
+        settle_landed(self._repo, self._target)
         self._integrate()
         self._on_step("settled")
         return Round(ended=ended, is_overtaken=self._is_overtaken)
@@ -134,9 +133,9 @@ class QueueRunner:
     def _integrate(self) -> None:
         """Open the task for the whole; what has landed has landed, whether that works or not."""
         try:
-            integrate(self._site, self._target, self._settings)
+            integrate(self._repo, self._target, self._settings)
         except (LandlaneError, OSError) as error:
-            self._site.tell(f"no task for the whole was opened, the next run tries again: {error}")
+            self._repo.report(f"no task for the whole was opened, the next run tries again: {error}")
 
     def _work_off(self, tip: str, waiting: Sequence[Landing]) -> int:
         """Work on one batch; and on the next if the target is red, since what mends it may stand far behind.
@@ -147,9 +146,9 @@ class QueueRunner:
         self._bench = bench = self._new_bench()
         halving = Halving(
             Means(
-                site=self._site,
+                repo=self._repo,
                 target=self._target,
-                recipe=recipe_for(self._site, self._settings, bench.regenerate),
+                recipe=recipe_for(self._repo, self._settings, bench.regenerate),
                 bench=bench,
                 lease=lambda: self._lease,
                 find_tip=self._find_tip,
@@ -161,7 +160,7 @@ class QueueRunner:
         left = [one for one in waiting if not self._is_gated(one)]
         while left:
             size = batch_size(left, self._settings.landing.batch * self._growth)
-            batch = operations.begin_testing(self._context, self._lease, [one.id for one in left[:size]])
+            batch = operations.begin_testing(self._repo, self._lease, [one.id for one in left[:size]])
             self._on_step("testing")
             ended = halving.work_off(tip, batch)
             self._grow(is_green=ended == len(batch) and not halving.has_halved)
@@ -186,29 +185,29 @@ class QueueRunner:
 
     def _is_gated(self, landing: Landing) -> bool:
         """Whether a person must decide; the target may ask for that only since the entry was submitted."""
-        gate = gate_for(self._site, self._settings, landing.paths)
+        gate = gate_for(self._repo, self._settings, landing.paths)
         if not gate or landing.approved_head == landing.head:
             return False
-        operations.hold(self._context, self._lease, landing.id, gate)
+        operations.hold(self._repo, self._lease, landing.id, gate)
         return True
 
     def _new_bench(self) -> Bench:
         if self._bench is not None:
             self._bench.close()
-        return Bench(self._site, self._settings, self._target.branch, self._tick)
+        return Bench(self._repo, self._settings, self._target.branch, self._tick)
 
     def _tick(self) -> None:
-        self._lease = renew_runner(self._context, self._lease)
+        self._lease = renew_runner(self._repo, self._lease)
 
     def _waiting(self) -> list[Landing]:
         """What can be worked on here: the commits must be had."""
         found = [
             one
-            for one in operations.list_landings(self._context, (QUEUED, TESTING))
+            for one in operations.list_landings(self._repo, (QUEUED, TESTING))
             if one.target == self._target.branch and (not one.gate or one.approved_head == one.head)
         ]
         self.seen = {one.id for one in found}
-        home = self._site.home
+        home = self._repo.home
         missing = trials.missing_commits(home, [one.head for one in found])
         gone = {head for head in missing if not pins.ensure_commit(home, self._target, head)}
         return [one for one in found if one.head not in gone]
@@ -216,28 +215,28 @@ class QueueRunner:
     def _recover(self) -> None:
         """Settle what a runner that was cut off left behind."""
         if not self._has_tidied:
-            advancing.clear_way(self._site.home, self._target)
+            advancing.clear_way(self._repo.home, self._target)
         # First of all: whoever was overtaken and wakes up now finds that it moves nothing any more.
-        advancing.delete_runner_refs(self._site.home, self._target, keep=self._runner_ref)
-        queue = operations.get_queue(self._context, self._target.branch)
+        advancing.delete_runner_refs(self._repo.home, self._target, keep=self._runner_ref)
+        queue = operations.get_queue(self._repo, self._target.branch)
         if queue.move:
             self._recover_move(queue)
             self._on_step("recovered")
         left = self._in_hand()
         if left:
-            operations.put_back(self._context, self._lease, left, "whoever tested it was cut off")
+            operations.put_back(self._repo, self._lease, left, "whoever tested it was cut off")
         if not self._has_tidied:
-            tidy_pins(self._site, self._target)
+            tidy_pins(self._repo, self._target)
             self._has_tidied = True
 
     def _recover_move(self, queue: Queue) -> None:
         """Find out whether a move that was written down was made; what a remote may yet do is remembered."""
         move = _move_from(queue.move)
-        asked = advancing.where_is(self._site.home, self._target, move.before, move.after)
+        asked = advancing.where_is(self._repo.home, self._target, move.before, move.after)
         if asked.state == advancing.UNKNOWN:
             raise remote_gone(self._target, asked.trouble)
         if asked.state == advancing.MOVED:
-            trouble = fetch_target(self._site.home, self._target, self._tick)
+            trouble = fetch_target(self._repo.home, self._target, self._tick)
             if trouble:
                 raise remote_gone(self._target, trouble)
             self._settle_move(move)
@@ -247,13 +246,11 @@ class QueueRunner:
     def _abandon(self, queue: Queue) -> None:
         """Write down that a move was not made; a remote whose connection broke may still make it."""
         late = [*queue.late, queue.move][-_MOST_LATE:] if self._target.remote else []
-        operations.change_queue(
-            self._context, self._lease, self._target.branch, "abandoned", move={}, late=late
-        )
+        operations.change_queue(self._repo, self._lease, self._target.branch, "abandoned", move={}, late=late)
 
     def _in_hand(self) -> list[str]:
         """The entries that are being tested for this target."""
-        found = operations.list_landings(self._context, (TESTING,))
+        found = operations.list_landings(self._repo, (TESTING,))
         return [one.id for one in found if one.target == self._target.branch]
 
     def _find_tip(self) -> str:
@@ -262,12 +259,12 @@ class QueueRunner:
         Raises:
             LandlaneError: the remote is gone, or the target was rewound.
         """
-        home, target = self._site.home, self._target
+        home, target = self._repo.home, self._target
         trouble = fetch_target(home, target, self._tick)
         if trouble:
             raise remote_gone(target, trouble)
         tip = commit_at(home, target.remote_ref or target.ref)
-        queue = operations.get_queue(self._context, target.branch)
+        queue = operations.get_queue(self._repo, target.branch)
         if not tip:
             raise RepositoryError(
                 f"there is no {target.branch}", code="NO_TARGET", hint="push a first commit there"
@@ -283,7 +280,7 @@ class QueueRunner:
         if not is_kept and queue.state != "paused":
             reason = f"{target.branch} was rewound: {queue.tip[:12]} landed there, and is not in {tip[:12]}"
             queue = operations.change_queue(
-                self._context,
+                self._repo,
                 self._lease,
                 target.branch,
                 "paused",
@@ -302,36 +299,36 @@ class QueueRunner:
     def _meet_late(self, queue: Queue, tip: str) -> Queue:
         """What was pushed by a runner that was cut off may have arrived since; or it cannot any more."""
         for move in [_move_from(one) for one in queue.late]:
-            if advancing.is_in(self._site.home, move.after, tip):
+            if advancing.is_in(self._repo.home, move.after, tip):
                 self._settle_move(move, is_late=True)
         late = [one for one in queue.late if one["before"] == tip]
         if late != queue.late:
-            operations.change_queue(self._context, self._lease, self._target.branch, "met", late=late)
-        return operations.get_queue(self._context, self._target.branch) if queue.late else queue
+            operations.change_queue(self._repo, self._lease, self._target.branch, "met", late=late)
+        return operations.get_queue(self._repo, self._target.branch) if queue.late else queue
 
     def _put_everything_back(self, error: LandlaneError) -> None:
         left = self._in_hand()
         if left:
-            operations.put_back(self._context, self._lease, left, error.message, error.code)
+            operations.put_back(self._repo, self._lease, left, error.message, error.code)
 
     def _land(self, chain: Sequence[Candidate], verdict: Verdict) -> int:
         """Move the target to a tree that was tested; tells how many landed."""
         before, after = chain[0].before, chain[-1].commit
         ids = [one.landing.id for one in chain]
         move = Move(before=before, after=after, entries=ids, commits=[one.commit for one in chain])
-        operations.show_stage(self._context, self._lease, ids, "landing")
+        operations.show_stage(self._repo, self._lease, ids, "landing")
         # Kept until it is settled: nothing else leads to these commits if we die now.
         self._has_runner_ref = True
-        advancing.write_runner_ref(self._site.home, self._runner_ref, after)
-        if not operations.begin_move(self._context, self._lease, self._target.branch, move):
-            advancing.delete_runner_ref(self._site.home, self._runner_ref)
+        advancing.write_runner_ref(self._repo.home, self._runner_ref, after)
+        if not operations.begin_move(self._repo, self._lease, self._target.branch, move):
+            advancing.delete_runner_ref(self._repo.home, self._runner_ref)
             self._is_overtaken = True
-            operations.put_back(self._context, self._lease, ids, "another entry beside it was taken out")
+            operations.put_back(self._repo, self._lease, ids, "another entry beside it was taken out")
             return 0
         self._on_step("written")
         self._tick()
         advanced = advancing.advance(
-            self._site.home,
+            self._repo.home,
             self._target,
             before,
             after,
@@ -347,14 +344,12 @@ class QueueRunner:
         if advanced.state == advancing.UNKNOWN:  # what was written down stays, and is asked for next time
             raise remote_gone(self._target, advanced.trouble)
         self._abandon(
-            operations.get_queue(self._context, self._target.branch)
+            operations.get_queue(self._repo, self._target.branch)
         )  # only if the queue is still ours
-        advancing.delete_runner_ref(self._site.home, self._runner_ref)
+        advancing.delete_runner_ref(self._repo.home, self._runner_ref)
         if advanced.state == advancing.ELSEWHERE:
             self._is_overtaken = True
-            operations.put_back(
-                self._context, self._lease, ids, f"merged and tested again: {advanced.trouble}"
-            )
+            operations.put_back(self._repo, self._lease, ids, f"merged and tested again: {advanced.trouble}")
             return 0
         raise RepositoryError(
             f"{self._target.branch} cannot be moved: {advanced.trouble or 'git refused'}",
@@ -364,7 +359,7 @@ class QueueRunner:
 
     def _settle_move(self, move: Move, verdict: Verdict | None = None, *, is_late: bool = False) -> None:
         """The target has moved: let checkouts follow, and write down what has landed."""
-        home, target = self._site.home, self._target
+        home, target = self._repo.home, self._target
         notes = forward_checkouts(home, target, move.before, move.after, self._tick)
         follow_locally(home, target, move.after)
         self._on_step("forwarded")
@@ -376,18 +371,18 @@ class QueueRunner:
             landed.append((landing_id, commit, {"base": before, "notes": told, "flaky": flaky}))
             before = commit
         mark_landed(
-            self._context,
+            self._repo,
             self._lease,
             target.branch,
             landed,
             move.after,
-            self._site.wall_ms(),
+            self._repo.wall_ms(),
             is_late=is_late,
             is_checkout=is_checkout_root,
         )
         advancing.delete_runner_refs(home, target)
         for note in notes:
-            self._site.tell(note)
+            self._repo.report(note)
         self._on_step("landed")
 
 
@@ -405,18 +400,18 @@ def _move_from(fields: Mapping[str, object]) -> Move:
 
 
 def start_running(
-    site: Site,
+    repo: Repository,
     who: Session | str,
     on_step: Callable[[str], None] = lambda _: None,
     *,
     lease_ms: int = LEASE_MS,
 ) -> QueueRunner | RunnerBusy:
     """Become the one that runs the queue, or say who does."""
-    target = find_target(site.home, site.settings)
-    lease = take_runner(site.context, who, queue_name(target.branch), lease_ms)
+    target = find_target(repo.home, repo.settings)
+    lease = take_runner(repo, who, queue_name(target.branch), lease_ms)
     if isinstance(lease, RunnerBusy):
         return lease
-    return QueueRunner(site, who, lease, target, on_step)
+    return QueueRunner(repo, who, lease, target, on_step)
 
 
 def drain(runner: QueueRunner, is_enough: Callable[[], bool] = lambda: False) -> LandlaneError | None:

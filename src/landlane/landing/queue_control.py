@@ -15,21 +15,21 @@ from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.landing.model import Landing, Queue
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
-def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
+def eject(repo: Repository, session: Session, landing_id: str, why: str) -> Landing:
     """Take an entry out of the queue: its author may, and anybody once the author has gone.
 
     Raises:
         NotAllowed: it is another's, or it is being moved onto the target just now.
     """
-    landing = operations.get_landing(site.context, landing_id)
-    target = find_target(site.home, site.settings)
+    landing = operations.get_landing(repo, landing_id)
+    target = find_target(repo.home, repo.settings)
     is_theirs = landing.session == session.id or landing.agent == session.agent
-    if not is_theirs and session.kind != "person" and _is_alive(site, landing.session):
+    if not is_theirs and session.kind != "person" and _is_alive(repo, landing.session):
         raise NotAllowed(
             f"{landing_id} is {landing.agent}'s",
             code="NOT_YOURS",
@@ -38,7 +38,7 @@ def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
         )
     lease = None
     if landing.state == TESTING:  # whoever tests it must have let go, or its landing could be on its way
-        got = wait_for_runner(site.context, session, queue_name(target.branch), LEASE_MS, 10_000)
+        got = wait_for_runner(repo, session, queue_name(target.branch), LEASE_MS, 10_000)
         if isinstance(got, RunnerBusy):
             raise NotAllowed(
                 f"{landing_id} is being tested by {got.agent}",
@@ -48,21 +48,23 @@ def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
             )
         lease = got
     try:
-        return _eject(site, session, landing_id, why, lease)
+        return _eject(repo, session, landing_id, why, lease)
     finally:
         if lease is not None:
-            end_runner(site.context, lease)
+            end_runner(repo, lease)
 
 
-def _is_alive(site: Site, session: str) -> bool:
-    look = site.context.store.view
-    found, now = look(lambda reading: (find_session(reading, session), reading.now))
+def _is_alive(repo: Repository, session: str) -> bool:
+    look = repo.store.view
+    found, now = look(lambda snapshot: (find_session(snapshot, session), snapshot.now))
     return found is not None and found.is_alive(now)
 
 
-def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:
-    target = find_target(site.home, site.settings)
-    queue = operations.get_queue(site.context, target.branch)
+def _eject(
+    repo: Repository, session: Session, landing_id: str, why: str, lease: RunnerLease | None
+) -> Landing:
+    target = find_target(repo.home, repo.settings)
+    queue = operations.get_queue(repo, target.branch)
     entries = queue.move.get("entries")
     if isinstance(entries, list) and landing_id in entries:
         raise NotAllowed(
@@ -72,35 +74,35 @@ def _eject(site: Site, session: Session, landing_id: str, why: str, lease: Runne
         )
     said = ejected(session.agent, why)
     ended = bounce(
-        site.context,
+        repo,
         lease,
         landing_id,
         reason=said.reason,
         code=said.code,
         hint=said.hint,
-        wall_ms=site.wall_ms(),
+        wall_ms=repo.wall_ms(),
         state=EJECTED,
     )
-    let_go(site, target, ended)
+    let_go(repo, target, ended)
     return ended
 
 
-def resume(site: Site, session: Session, why: str) -> Queue:
+def resume(repo: Repository, session: Session, why: str) -> Queue:
     """Go on after a pause, from where the target is now.
 
     Raises:
         RepositoryError: the remote cannot be asked.
     """
-    target = find_target(site.home, site.settings)
-    trouble = fetch_target(site.home, target)
+    target = find_target(repo.home, repo.settings)
+    trouble = fetch_target(repo.home, target)
     if trouble:
         raise remote_gone(target, trouble)
-    tip = commit_at(site.home, target.remote_ref or target.ref)
-    site.context.change(
+    tip = commit_at(repo.home, target.remote_ref or target.ref)
+    repo.change(
         lambda tx: tx.record(
             "queue.resuming", session.agent, session.id, {"target": target.branch, "tip": tip, "why": why}
         )
     )
     return operations.change_queue(
-        site.context, None, target.branch, "resumed", state="running", reason="", code="", tip=tip
+        repo, None, target.branch, "resumed", state="running", reason="", code="", tip=tip
     )

@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.runner_lease import RunnerLease
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 NOUN = "landing"
 
@@ -28,34 +28,34 @@ def landing_from(document: records.Document) -> Landing:
     return Landing(**document)
 
 
-def list_landings(context: Context, states: Sequence[str] = OPEN) -> list[Landing]:
+def list_landings(repo: Repository, states: Sequence[str] = OPEN) -> list[Landing]:
     """The entries in these states, in the order in which they were submitted; all without states."""
     shelves = (*states, records.SETTLED, records.INTEGRATED) if LANDED in states else states
-    found = context.store.view(lambda reading: records.all_of(reading, NOUN, shelves))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, NOUN, shelves))
     return [landing_from(document) for document in found]
 
 
-def list_unsettled(context: Context) -> list[Landing]:
+def list_unsettled(repo: Repository) -> list[Landing]:
     """What has landed, and for which not everything is done that follows."""
-    found = context.store.view(lambda reading: records.all_of(reading, NOUN, (LANDED,)))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, NOUN, (LANDED,)))
     return [landing_from(document) for document in found]
 
 
-def list_unintegrated(context: Context, target: str) -> list[Landing]:
+def list_unintegrated(repo: Repository, target: str) -> list[Landing]:
     """What has landed on a target, and is part of no whole yet that somebody was asked to look at."""
     shelves = (LANDED, records.SETTLED)
-    found = context.store.view(lambda reading: records.all_of(reading, NOUN, shelves))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, NOUN, shelves))
     entries = [landing_from(document) for document in found]
     return [one for one in entries if one.target == target and not one.is_integrated]
 
 
-def get_landing(context: Context, landing_id: str) -> Landing:
+def get_landing(repo: Repository, landing_id: str) -> Landing:
     """One entry.
 
     Raises:
         Malformed: there is none of this id.
     """
-    document = context.store.view(lambda reading: records.find(reading, NOUN, landing_id))
+    document = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, landing_id))
     if document is None:
         raise unknown_landing(landing_id)
     return landing_from(document)
@@ -70,7 +70,7 @@ def unknown_landing(landing_id: str) -> Malformed:
     )
 
 
-def locked(tx: Change, landing_id: str) -> Landing:
+def locked(tx: Transaction, landing_id: str) -> Landing:
     """One entry, held still until the transaction ends."""
     document = records.lock(tx, NOUN, landing_id)
     if document is None:
@@ -78,25 +78,25 @@ def locked(tx: Change, landing_id: str) -> Landing:
     return landing_from(document)
 
 
-def queue_of(reading: Reading, target: str) -> Queue:
+def queue_of(snapshot: Snapshot, target: str) -> Queue:
     """What is known of a target branch."""
-    document = records.find(reading, "queue", target)
+    document = records.find(snapshot, "queue", target)
     return Queue(**document) if document else Queue(id=target, target=target)
 
 
-def locked_queue(tx: Change, target: str) -> Queue:
+def locked_queue(tx: Transaction, target: str) -> Queue:
     """What is known of a target branch, held still until the transaction ends: others count tests in it."""
     document = records.lock(tx, "queue", target)
     return Queue(**document) if document else Queue(id=target, target=target)
 
 
-def get_queue(context: Context, target: str) -> Queue:
+def get_queue(repo: Repository, target: str) -> Queue:
     """What is known of a target branch."""
-    return context.store.view(lambda reading: queue_of(reading, target))
+    return repo.store.view(lambda snapshot: queue_of(snapshot, target))
 
 
 def change_queue(
-    context: Context, lease: RunnerLease | None, target: str, verb: str, **fields: object
+    repo: Repository, lease: RunnerLease | None, target: str, verb: str, **fields: object
 ) -> Queue:
     """Write down what became of a target branch.
 
@@ -104,24 +104,24 @@ def change_queue(
         Stale: somebody else runs the queue by now.
     """
 
-    def work(tx: Change) -> Queue:
+    def work(tx: Transaction) -> Queue:
         if lease is not None:
             check_runner(tx, lease)
         now = replace(locked_queue(tx, target), **fields)
         records.put(tx, "queue", as_dict(now), verb)
         return now
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def begin_move(context: Context, lease: RunnerLease, target: str, move: Move) -> bool:
+def begin_move(repo: Repository, lease: RunnerLease, target: str, move: Move) -> bool:
     """Write a move down before it is made, unless one of its entries was taken out meanwhile.
 
     Raises:
         Stale: somebody else runs the queue by now.
     """
 
-    def work(tx: Change) -> bool:
+    def work(tx: Transaction) -> bool:
         check_runner(tx, lease)
         if any(locked(tx, landing_id).state != TESTING for landing_id in move.entries):
             return False
@@ -129,17 +129,17 @@ def begin_move(context: Context, lease: RunnerLease, target: str, move: Move) ->
         records.put(tx, "queue", as_dict(now), "moving")
         return True
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def begin_testing(context: Context, lease: RunnerLease, ids: Sequence[str]) -> list[Landing]:
+def begin_testing(repo: Repository, lease: RunnerLease, ids: Sequence[str]) -> list[Landing]:
     """Take entries in hand; those that were ejected or held meanwhile are left out.
 
     Raises:
         Stale: somebody else runs the queue by now.
     """
 
-    def work(tx: Change) -> list[Landing]:
+    def work(tx: Transaction) -> list[Landing]:
         check_runner(tx, lease)
         taken: list[Landing] = []
         for landing_id in ids:
@@ -150,30 +150,30 @@ def begin_testing(context: Context, lease: RunnerLease, ids: Sequence[str]) -> l
                 taken.append(one)
         return taken
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def show_stage(context: Context, lease: RunnerLease, ids: Sequence[str], stage: str) -> None:
+def show_stage(repo: Repository, lease: RunnerLease, ids: Sequence[str], stage: str) -> None:
     """Let those who wait see how far it is; nothing is journaled."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         check_runner(tx, lease)
         for landing_id in ids:
             one = locked(tx, landing_id)
             if one.state == TESTING and one.stage != stage:
                 records.put_quietly(tx, NOUN, as_dict(replace(one, stage=stage)))
 
-    context.store.change(work, is_durable=False)
+    repo.store.change(work, is_durable=False)
 
 
-def put_back(context: Context, lease: RunnerLease, ids: Sequence[str], reason: str, code: str = "") -> None:
+def put_back(repo: Repository, lease: RunnerLease, ids: Sequence[str], reason: str, code: str = "") -> None:
     """Let entries stand in line again.
 
     Raises:
         Stale: somebody else runs the queue by now.
     """
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         check_runner(tx, lease)
         for landing_id in ids:
             one = locked(tx, landing_id)
@@ -181,17 +181,17 @@ def put_back(context: Context, lease: RunnerLease, ids: Sequence[str], reason: s
                 one = replace(one, state=QUEUED, stage="", reason=reason, code=code)
                 records.put(tx, NOUN, as_dict(one), "requeued")
 
-    context.change(work)
+    repo.change(work)
 
 
-def hold(context: Context, lease: RunnerLease, landing_id: str, gate: str) -> Landing:
+def hold(repo: Repository, lease: RunnerLease, landing_id: str, gate: str) -> Landing:
     """Let an entry wait for a person: the target asks for it since it was submitted.
 
     Raises:
         Stale: somebody else runs the queue by now.
     """
 
-    def work(tx: Change) -> Landing:
+    def work(tx: Transaction) -> Landing:
         check_runner(tx, lease)
         one = locked(tx, landing_id)
         if one.state in (QUEUED, TESTING):
@@ -199,13 +199,13 @@ def hold(context: Context, lease: RunnerLease, landing_id: str, gate: str) -> La
             records.put(tx, NOUN, as_dict(one), "held")
         return one
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def settle(context: Context, landed: Sequence[tuple[str, Sequence[str]]]) -> None:
+def settle(repo: Repository, landed: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Everything that follows these landings is done; each with what there is to say of it."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         for landing_id, notes in landed:
             one = locked(tx, landing_id)
             if not one.is_settled:
@@ -213,43 +213,43 @@ def settle(context: Context, landed: Sequence[tuple[str, Sequence[str]]]) -> Non
                 records.put(tx, NOUN, as_dict(now), "settled")
 
     if landed:
-        context.change(work)
+        repo.change(work)
 
 
-def mark_integrated(context: Context, ids: Sequence[str]) -> None:
+def mark_integrated(repo: Repository, ids: Sequence[str]) -> None:
     """A task was opened for the whole that these entries are part of."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         for landing_id in ids:
             now = replace(locked(tx, landing_id), is_integrated=True)
             records.put(tx, NOUN, as_dict(now), "integrated")
 
-    context.change(work)
+    repo.change(work)
 
 
-def remember_verdict(context: Context, target: str, tree: str, check_key: str, data: str) -> None:
+def remember_verdict(repo: Repository, target: str, tree: str, check_key: str, data: str) -> None:
     """Count a run, and keep what the check said of a tree; nothing is kept without `data`."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         if data:
             tx.run("verdict_put", tree=tree, check_key=check_key, data=data)
         queue = locked_queue(tx, target)
         records.put_quietly(tx, "queue", as_dict(replace(queue, tests=queue.tests + 1)))
 
-    context.change(work)
+    repo.change(work)
 
 
-def known_verdict(context: Context, tree: str, check_key: str) -> str:
+def known_verdict(repo: Repository, tree: str, check_key: str) -> str:
     """What a check said of a tree before; empty when it was never asked."""
-    row = context.store.view(lambda reading: reading.one("verdict_get", tree=tree, check_key=check_key))
+    row = repo.store.view(lambda snapshot: snapshot.one("verdict_get", tree=tree, check_key=check_key))
     return row["data"] if row else ""
 
 
 def wait_until(
-    context: Context, is_over: Callable[[], bool], on_tick: Callable[[], None], timeout_seconds: float = 0.5
+    repo: Repository, is_over: Callable[[], bool], on_tick: Callable[[], None], timeout_seconds: float = 0.5
 ) -> None:
     """Sleep until something happened or a moment has passed, unless it is over already."""
-    listener = context.store.listen()
+    listener = repo.store.listen()
     try:
         if not is_over():
             listener.wait(timeout_seconds)

@@ -20,10 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.tree_diff import TreeChange
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.tasks.model import Task
@@ -34,7 +34,7 @@ _MOST_COMMITS = 500
 _MOST_SHOWN = 5
 
 
-def check_author(site: Site, session: Session, settings: Settings, before: str, after: str) -> None:
+def check_author(repo: Repository, session: Session, settings: Settings, before: str, after: str) -> None:
     """Refuse a branch that the role of its author may not land; `settings` are the target's.
 
     Raises:
@@ -42,10 +42,10 @@ def check_author(site: Site, session: Session, settings: Settings, before: str, 
     """
     if not session.role:
         return
-    check_verb(site.context, session, "land", guard=GUARD, settings=settings)
-    found = judge_trees(site.home, settings, session.role, before, after)
+    check_verb(repo, session, "land", guard=GUARD, settings=settings)
+    found = judge_trees(repo.home, settings, session.role, before, after)
     if found:
-        refuse_paths(site.context, session, session.role, found, guard=GUARD)
+        refuse_paths(repo, session, session.role, found, guard=GUARD)
 
 
 def judge_trees(home: Checkout, settings: Settings, role: str, before: str, after: str) -> dict[str, str]:
@@ -96,40 +96,40 @@ def in_words(found: Mapping[str, str]) -> tuple[str, str]:
     return f"{first} ({named})", listed
 
 
-def note_caught(site: Site, landing: Landing, found: Mapping[str, str]) -> None:
+def note_caught(repo: Repository, landing: Landing, found: Mapping[str, str]) -> None:
     """Write down, under its author's name, that an entry was stopped."""
-    author = site.context.store.view(lambda reading: find_session(reading, landing.session))
+    author = repo.store.view(lambda snapshot: find_session(snapshot, landing.session))
     what = f"{landing.id}: {next(iter(found.values()))}"
-    record_role_violation(site.context, author, guard=GUARD, what=what, paths=tuple(found))
+    record_role_violation(repo, author, guard=GUARD, what=what, paths=tuple(found))
 
 
-def unidentified_commits(site: Site, tip: str, head: str) -> list[str]:
+def unidentified_commits(repo: Repository, tip: str, head: str) -> list[str]:
     """The commits of a branch of which nobody can tell which session made them, newest first.
 
     A merge that git would make of itself adds nothing, and is left out.
     """
     words = ("log", "-z", f"--max-count={_MOST_COMMITS}", "--format=%H%n%P%n%B", f"{tip}..{head}")
-    found = try_git_output(site.home, *words)
+    found = try_git_output(repo.home, *words)
     known: dict[tuple[str, str], bool] = {}
     nameless: list[str] = []
     for entry in found.split("\0"):
         commit, _, rest = entry.partition("\n")
         parents, _, message = rest.partition("\n")
-        if not commit or _is_plain_merge(site.home, commit, parents.split()):
+        if not commit or _is_plain_merge(repo.home, commit, parents.split()):
             continue
         said = read_trailers(message)
         who = (said.agent, said.session)
         if who not in known:
-            known[who] = _is_session(site, *who)
+            known[who] = _is_session(repo, *who)
         if not known[who]:
             nameless.append(commit)
     return nameless
 
 
-def _is_session(site: Site, agent: str, session: str) -> bool:
+def _is_session(repo: Repository, agent: str, session: str) -> bool:
     if not agent or not session:
         return False
-    found = site.context.store.view(lambda reading: find_session(reading, session))
+    found = repo.store.view(lambda snapshot: find_session(snapshot, session))
     return found is not None and found.agent == agent
 
 

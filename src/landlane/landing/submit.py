@@ -31,11 +31,11 @@ from landlane.workspaces.records import is_here, list_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from landlane.context import Context, Site
     from landlane.git.target import TargetBranch
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.tasks.evidence_model import Witness
@@ -54,7 +54,7 @@ class Submitted:
 
 
 def submit_branch(
-    site: Site, session: Session, witness: Witness, branch: str, task_id: str, *, is_shared: bool
+    repo: Repository, session: Session, witness: Witness, branch: str, task_id: str, *, is_shared: bool
 ) -> Submitted:
     """Enter a branch into the queue.
 
@@ -63,64 +63,62 @@ def submit_branch(
         NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold or
             its role may not change.
     """
-    target = find_target(site.home, site.settings)
-    named = (branch or _current_branch(site)).removeprefix("refs/heads/")
+    target = find_target(repo.home, repo.settings)
+    named = (branch or _current_branch(repo)).removeprefix("refs/heads/")
     if named == target.branch:
-        raise _target_itself(site, named)
-    _bring_home(site, named)
+        raise _target_itself(repo, named)
+    _bring_home(repo, named)
     task = task_id or _task_of(named)
-    head = _bring_proved(site, task, named, commit_at(site.home, f"refs/heads/{named}"))
+    head = _bring_proved(repo, task, named, commit_at(repo.home, f"refs/heads/{named}"))
     if not head:
         raise RepositoryError(
             f"there is no branch {named[:200]!r}",
             code="UNKNOWN_BRANCH",
             hint="`git branch` shows those there are",
         )
-    trouble = fetch_target(site.home, target)
+    trouble = fetch_target(repo.home, target)
     if trouble:
-        site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
+        repo.report(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
     try:
-        wish = _describe(site, session, target, named, head, task)
+        wish = _describe(repo, session, target, named, head, task)
     except NotAllowed as error:
-        landed = _landed_before(site, target, named, head) if error.code == "EMPTY_BRANCH" else None
+        landed = _landed_before(repo, target, named, head) if error.code == "EMPTY_BRANCH" else None
         if landed is None:
             raise
         return Submitted(landing=landed, is_new=False)
-    refuse_breached(site, session, wish.paths)
-    _tell_of_rest(site, named)
+    refuse_breached(repo, session, wish.paths)
+    _tell_of_rest(repo, named)
     if task:
-        _see_evidence(site, session, witness, task, head)
-    pins.pin_submitted(site.home, target, head, is_shared=is_shared)
+        _see_evidence(repo, session, witness, task, head)
+    pins.pin_submitted(repo.home, target, head, is_shared=is_shared)
     try:
-        with Watched(
-            context=site.context, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES
-        ):
-            landing, is_new = submit(site.context, session, wish, site.wall_ms())
+        with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
+            landing, is_new = submit(repo, session, wish, repo.wall_ms())
     except LandlaneError:
-        if not any(one.head == head for one in list_landings(site.context)):
-            pins.unpin_submitted(site.home, target, head, is_shared=is_shared)
+        if not any(one.head == head for one in list_landings(repo)):
+            pins.unpin_submitted(repo.home, target, head, is_shared=is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
 
 
-def _target_itself(site: Site, branch: str) -> NotAllowed:
+def _target_itself(repo: Repository, branch: str) -> NotAllowed:
     hint = "commit on a branch of your own: landlane workspace open TASK, or git switch -c BRANCH"
-    if not site.settings.landing.target:
+    if not repo.settings.landing.target:
         hint += "; if work should land elsewhere, say so under [landing] target in landlane.toml"
     return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
 
 
-def _landed_before(site: Site, target: TargetBranch, branch: str, head: str) -> Landing | None:
+def _landed_before(repo: Repository, target: TargetBranch, branch: str, head: str) -> Landing | None:
     """The entry with which exactly this has landed, if it is on the target: asking again is no mistake."""
-    for one in reversed(list_landings(site.context, (LANDED,))):
+    for one in reversed(list_landings(repo, (LANDED,))):
         is_same = (one.branch, one.head, one.target) == (branch, head, target.branch)
-        if is_same and advancing.is_in(site.home, one.commit, target.remote_ref or target.ref):
+        if is_same and advancing.is_in(repo.home, one.commit, target.remote_ref or target.ref):
             return one
     return None
 
 
-def _current_branch(site: Site) -> str:
-    branch = try_git_output(site.here, "symbolic-ref", "--quiet", "--short", "HEAD")
+def _current_branch(repo: Repository) -> str:
+    branch = try_git_output(repo.checkout, "symbolic-ref", "--quiet", "--short", "HEAD")
     if not branch:
         raise Malformed(
             "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: landlane land BRANCH"
@@ -128,14 +126,14 @@ def _current_branch(site: Site) -> str:
     return branch
 
 
-def _tell_of_rest(site: Site, branch: str) -> None:
+def _tell_of_rest(repo: Repository, branch: str) -> None:
     """Say that what is in no commit stays out; whoever forgot it can still eject the entry."""
-    if try_git_output(site.here, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
+    if try_git_output(repo.checkout, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
         return
-    rest = [line[3:] for line in try_git_output(site.here, "status", "--porcelain").splitlines()]
+    rest = [line[3:] for line in try_git_output(repo.checkout, "status", "--porcelain").splitlines()]
     if rest:
         named = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-        site.tell(f"only what is committed is submitted; not {named}")
+        repo.report(f"only what is committed is submitted; not {named}")
 
 
 def _task_of(branch: str) -> str:
@@ -143,79 +141,78 @@ def _task_of(branch: str) -> str:
     return found["task"] if found else ""
 
 
-def _bring_home(site: Site, branch: str) -> None:
+def _bring_home(repo: Repository, branch: str) -> None:
     """What was committed in a clone must be here before it can land."""
-    if site.here.home:
-        checkouts.fetch_clone_branch(site.home, site.here.root, branch)
+    if repo.checkout.home:
+        checkouts.fetch_clone_branch(repo.home, repo.checkout.root, branch)
         return
-    for one in list_workspaces(site.context):
-        if one.branch == branch and one.kind == CLONE and is_here(site.context, one, site.common_dir):
-            checkouts.fetch_clone_branch(site.home, one.path, branch)
+    for one in list_workspaces(repo):
+        if one.branch == branch and one.kind == CLONE and is_here(repo, one, repo.common_dir):
+            checkouts.fetch_clone_branch(repo.home, one.path, branch)
 
 
-def is_within_reach(site: Site, head: str, *, is_offline: bool = False) -> bool:
+def is_within_reach(repo: Repository, head: str, *, is_offline: bool = False) -> bool:
     """Whether a proved commit is here: what another machine proved is fetched from where it was shared."""
-    target = find_target(site.home, site.settings)
+    target = find_target(repo.home, repo.settings)
     return pins.ensure_commit(
-        site.home, replace(target, remote="") if is_offline else target, head, is_entered=False
+        repo.home, replace(target, remote="") if is_offline else target, head, is_entered=False
     )
 
 
-def why_out_of_reach(site: Site, head: str) -> str:
+def why_out_of_reach(repo: Repository, head: str) -> str:
     """Why a proved commit cannot be landed from here; empty when it can. Nobody is to blame for that."""
     try:
-        return "" if is_within_reach(site, head) else "it lands from where it is"
+        return "" if is_within_reach(repo, head) else "it lands from where it is"
     except RepositoryError as error:
         return error.message
 
 
-def bring_reviewed(context: Context, find_site: Callable[[], Site], task: Task) -> str:
+def bring_reviewed(repo: Repository, task: Task) -> str:
     """Fetch the commit that a reviewer's task is about, if another machine made it; tells what is missing."""
     try:
-        head = commit_under_review(context, task)
-        if not head or is_within_reach(find_site(), head):
+        head = commit_under_review(repo, task)
+        if not head or is_within_reach(repo.require_git(), head):
             return ""
     except LandlaneError as error:
         return error.message  # the task is taken all the same
     return f"{head[:12]}, which {task.id} is about, is not here: review it where it was made"
 
 
-def _bring_proved(site: Site, task_id: str, branch: str, head: str) -> str:
+def _bring_proved(repo: Repository, task_id: str, branch: str, head: str) -> str:
     """The head of a branch. One that was proved on another machine is made here as it was proved there."""
     if head or not task_id:
         return head
     try:
-        task = get_task(site.context, task_id)
+        task = get_task(repo, task_id)
     except Malformed:
         return ""
     is_meant = task.state in (REPORTED, LANDING) and task.branch == branch and task.head
-    if not is_meant or not is_within_reach(site, task.head):
+    if not is_meant or not is_within_reach(repo, task.head):
         return ""
-    run_in(site.home, "update-ref", f"refs/heads/{branch}", task.head, "0" * len(task.head))
-    return commit_at(site.home, f"refs/heads/{branch}")
+    run_in(repo.home, "update-ref", f"refs/heads/{branch}", task.head, "0" * len(task.head))
+    return commit_at(repo.home, f"refs/heads/{branch}")
 
 
-def bring_task_home(context: Context, find_site: Callable[[], Site], task_id: str) -> None:
+def bring_task_home(repo: Repository, task_id: str) -> None:
     """Fetch what was committed for a task in clones on this machine, so that it can be seen as evidence.
 
     Raises:
         RepositoryError: what is there does not hash to what it says.
     """
-    clones = [one for one in list_workspaces(context) if one.task == task_id and one.kind == CLONE]
-    site = find_site() if clones else None
+    clones = [one for one in list_workspaces(repo) if one.task == task_id and one.kind == CLONE]
     for one in clones:
-        if site is not None and is_here(context, one, site.common_dir):
-            checkouts.fetch_clone_branch(site.home, one.path, one.branch)
+        if is_here(repo, one, repo.common_dir):
+            checkouts.fetch_clone_branch(repo.home, one.path, one.branch)
 
 
-def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, head: str) -> None:
+def _see_evidence(repo: Repository, session: Session, witness: Witness, task_id: str, head: str) -> None:
     """The task must be proved on exactly this head.
 
     Raises:
         NotAllowed: something is missing, and is named.
     """
     concluded = conclude(
-        site.context, witness, session, task_id, on_step=lambda name: site.tell(f"evidence: {name}")
+        repo, witness, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}")
     )
     task = concluded.task
     if task.state == DONE and not task.head:
@@ -245,10 +242,10 @@ def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, 
 
 
 def _describe(
-    site: Site, session: Session, target: TargetBranch, branch: str, head: str, task: str
+    repo: Repository, session: Session, target: TargetBranch, branch: str, head: str, task: str
 ) -> Submission:
     """What the queue has to know of a branch, judged by the rules of the target."""
-    home = site.home
+    home = repo.home
     tip = commit_at(home, target.remote_ref or target.ref)
     if not tip:
         raise RepositoryError(
@@ -256,7 +253,7 @@ def _describe(
             code="NO_TARGET",
             hint=f'git push {target.remote} {target.branch}; or [landing] remote = "none" to land here',
         )
-    settings = settings_at(site, target, tip)
+    settings = settings_at(repo, target, tip)
     base = merge_base(home, tip, head)
     if not base:
         raise RepositoryError(
@@ -272,30 +269,30 @@ def _describe(
             code="EMPTY_BRANCH",
             hint="commit the work there first: landlane commit",
         )
-    check_author(site, session, settings, base, head)
+    check_author(repo, session, settings, base, head)
     if not task:
-        _check_reviewed(site, settings, paths)
+        _check_reviewed(repo, settings, paths)
     classes = merge_rules(settings)
     return Submission(
         branch=branch,
         head=head,
         target=target.branch,
         paths=tuple(paths),
-        mergeable=frozenset(path for path in paths if merge_rule_for(site, classes, path)),
+        mergeable=frozenset(path for path in paths if merge_rule_for(repo, classes, path)),
         subject=as_text(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
         author=as_dict(trials.read_author(home, head)),
-        machine=site.context.processes.machine,
-        home=site.common_dir,
+        machine=repo.processes.machine,
+        home=repo.common_dir,
         task=task,
-        gate=gate_for(site, settings, paths),
+        gate=gate_for(repo, settings, paths),
         free=settings.claims.free,
-        unidentified=tuple(unidentified_commits(site, tip, head)),
+        unidentified=tuple(unidentified_commits(repo, tip, head)),
     )
 
 
-def _check_reviewed(site: Site, settings: Settings, paths: Sequence[str]) -> None:
+def _check_reviewed(repo: Repository, settings: Settings, paths: Sequence[str]) -> None:
     """Refuse what changes paths that need a review, without a task that could be reviewed."""
-    pattern_of = site.context.repository.pattern_of
+    pattern_of = repo.git.pattern_of
     asked = [(text, one) for text in settings.review.paths for one in pattern_of(text, "glob").alternatives]
     for path in paths if asked else ():
         (branch,) = pattern_of(path, "literal").alternatives
@@ -314,18 +311,18 @@ def as_text(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def stat_of(site: Site, head: str) -> str:
+def stat_of(repo: Repository, head: str) -> str:
     """What a commit would bring to the target, file by file; nothing when git cannot tell."""
-    target = find_target(site.home, site.settings)
-    tip = commit_at(site.home, target.remote_ref or target.ref)
-    places = (site.home, site.here)
+    target = find_target(repo.home, repo.settings)
+    tip = commit_at(repo.home, target.remote_ref or target.ref)
+    places = (repo.home, repo.checkout)
     return next(
         (said for place in places if (said := try_git_output(place, "diff", "--stat", f"{tip}...{head}"))), ""
     )
 
 
-def show_commits(site: Site, landing: Landing) -> str:
+def show_commits(repo: Repository, landing: Landing) -> str:
     """What an entry would bring, for a person who decides."""
-    target = find_target(site.home, site.settings)
-    tip = commit_at(site.home, target.remote_ref or target.ref)
-    return run_in(site.home, "diff", "--stat", f"{tip}...{landing.head}").stdout.rstrip()
+    target = find_target(repo.home, repo.settings)
+    tip = commit_at(repo.home, target.remote_ref or target.ref)
+    return run_in(repo.home, "diff", "--stat", f"{tip}...{landing.head}").stdout.rstrip()

@@ -13,12 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.target import TargetBranch
+    from landlane.repository import Repository
 
 
-def settings_at(site: Site, target: TargetBranch, tip: str) -> Settings:
+def settings_at(repo: Repository, target: TargetBranch, tip: str) -> Settings:
     """The settings as the target branch has them; one that has none is judged by those of the main checkout.
 
     Raises:
@@ -26,16 +26,16 @@ def settings_at(site: Site, target: TargetBranch, tip: str) -> Settings:
         SettingsError: nobody has said how the target is tested.
     """
     try:
-        found = read_commit(site.home, tip)
+        found = read_commit(repo.home, tip)
     except SettingsError as error:
         raise RepositoryError(
             f"{FILE_NAME} on {target.branch} cannot be used: {error.message}",
             code="SETTINGS_BROKEN",
             hint=f"mend it there: commit a {FILE_NAME} that `landlane doctor` likes on {target.branch}",
         ) from error
-    settings = found or of_main_checkout(site)
+    settings = found or of_main_checkout(repo)
     if settings.landing.checks is None:
-        command, _ = find_test_command(site.home.root)
+        command, _ = find_test_command(repo.home.root)
         raise no_checks(target.branch if found is not None else "", command)
     return settings
 
@@ -51,9 +51,9 @@ def broken_settings(home: Checkout, commit: str) -> str:
     return ""
 
 
-def gate_for(site: Site, settings: Settings, paths: Sequence[str]) -> str:
+def gate_for(repo: Repository, settings: Settings, paths: Sequence[str]) -> str:
     """Why a person must decide: the first path that the settings say so of."""
-    pattern_of = site.context.repository.pattern_of
+    pattern_of = repo.git.pattern_of
     for text in settings.landing.gate:
         gated = pattern_of(text, "glob").alternatives
         for path in paths:

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from landlane.context import Site
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -27,14 +27,14 @@ _LOOK_SECONDS = 0.5
 
 
 def see_through(
-    site: Site, session: Session, landing_id: str, on_stage: Callable[[str], None]
+    repo: Repository, session: Session, landing_id: str, on_stage: Callable[[str], None]
 ) -> tuple[Landing, LandlaneError | None]:
     """Run the queue until an entry has ended, or watch whoever runs it; tells why it stopped early."""
     shown = ""
 
     def look() -> Landing:
         nonlocal shown
-        found = operations.get_landing(site.context, landing_id)
+        found = operations.get_landing(repo, landing_id)
         stage = found.stage or found.state
         if stage != shown:
             on_stage(stage)
@@ -45,12 +45,12 @@ def see_through(
         landing = look()
         if landing.state not in OPEN or landing.state == "held":
             return landing, None
-        runner = start_running(site, session, lambda _: _stay(site, session, look))
+        runner = start_running(repo, session, lambda _: _stay(repo, session, look))
         if isinstance(runner, RunnerBusy):
             operations.wait_until(
-                site.context,
+                repo,
                 lambda: look().state not in OPEN,
-                lambda: _stay(site, session, look),
+                lambda: _stay(repo, session, look),
                 _LOOK_SECONDS,
             )
             continue
@@ -65,11 +65,11 @@ def see_through(
             return landing, stop or _nothing_to_do(landing)
 
 
-def _stay(site: Site, session: Session, look: Callable[[], Landing]) -> None:
+def _stay(repo: Repository, session: Session, look: Callable[[], Landing]) -> None:
     """Waiting is a sign of life, if the session still lives; the entry does not depend on it."""
     look()
     try:
-        touch(site.context.store, session)
+        touch(repo.store, session)
     except LandlaneError:
         return
 
@@ -82,33 +82,33 @@ def _nothing_to_do(landing: Landing) -> LandlaneError:
     )
 
 
-def has_more(site: Site, seen: Collection[str] = ()) -> bool:
+def has_more(repo: Repository, seen: Collection[str] = ()) -> bool:
     """Whether entries stand in line that a runner has not seen; whoever lets go of the queue looks once more.
 
     Who submitted them meanwhile found the queue being run, and left them to whoever ran it.
     """
-    target = find_target(site.home, site.settings)
-    found = operations.list_landings(site.context, (QUEUED,))
+    target = find_target(repo.home, repo.settings)
+    found = operations.list_landings(repo, (QUEUED,))
     return any(one.target == target.branch and one.id not in seen for one in found)
 
 
-def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> LandlaneError | None:
+def run_until(repo: Repository, who: str, *, is_drained: bool, wait_ms: int = 0) -> LandlaneError | None:
     """Run the queue until nothing is left to do, or until a signal; tells why it stopped early."""
     seen: set[str] = set()
     pause = _IDLE_SECONDS
     while True:
-        target = find_target(site.home, site.settings)
+        target = find_target(repo.home, repo.settings)
         lease = wait_for_runner(
-            site.context, who, queue_name(target.branch), LEASE_MS, wait_ms if is_drained else 10**9
+            repo, who, queue_name(target.branch), LEASE_MS, wait_ms if is_drained else 10**9
         )
         if isinstance(lease, RunnerBusy):
             if wait_ms:
                 return TimedOut(
                     f"{lease.agent} runs the queue", code="QUEUE_BUSY", hint="wait longer", holder=lease.agent
                 )
-            site.tell(f"{lease.agent} runs the queue already")
+            repo.report(f"{lease.agent} runs the queue already")
             return None
-        runner = QueueRunner(site, who, lease, target)
+        runner = QueueRunner(repo, who, lease, target)
         try:
             stop = drain(runner)
         except Stale as error:
@@ -117,18 +117,18 @@ def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> La
             runner.close()
         is_blind = stop is not None and not runner.seen  # it could not even look: another try ends the same
         seen |= runner.seen
-        if is_drained and (is_blind or not has_more(site, seen)):
+        if is_drained and (is_blind or not has_more(repo, seen)):
             return stop
         if stop is not None:
-            site.tell(f"{stop.message} ({stop.hint})")
+            repo.report(f"{stop.message} ({stop.hint})")
         if not is_drained:
             pause = min(pause * 2, _LONGEST_PAUSE) if stop is not None else _IDLE_SECONDS
-            _rest(site, seen, pause)
+            _rest(repo, seen, pause)
 
 
-def _rest(site: Site, seen: Collection[str], seconds: float) -> None:
+def _rest(repo: Repository, seen: Collection[str], seconds: float) -> None:
     """Let some time pass, or until something new stands in line: what stopped us will not end in a moment."""
     until = time.monotonic() + seconds
-    while time.monotonic() < until and not has_more(site, seen):
-        operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
+    while time.monotonic() < until and not has_more(repo, seen):
+        operations.wait_until(repo, lambda: False, lambda: None, _IDLE_SECONDS)
         time.sleep(0.01)

@@ -28,7 +28,7 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
 
 
 # What clients accept in their settings beyond plain JSON. With anything else, some do not start, and some
@@ -145,12 +145,12 @@ def _exclude(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
     return [FileRequest(path=exclude, root=checkout.root, form=IGNORED, content=body, why=why)]
 
 
-def equip(site: Site, root: str) -> None:
+def equip(repo: Repository, root: str) -> None:
     """Install into another checkout what init set up for the clients; it can be called again at any time.
 
     Files that git tracks there are left as they are, so that the workspace has no changes.
     """
-    state = site.home.state_folder
+    state = repo.home.state_folder
     try:
         if not load_record(state).clients:
             return
@@ -163,8 +163,10 @@ def equip(site: Site, root: str) -> None:
             tracked = _tracked(checkout, requests)
             for one in tracked:
                 name = os.path.relpath(one.path, checkout.root)
-                site.tell(f"{name} is under version control, and stays as it is in this workspace")
+                repo.report(f"{name} is under version control, and stays as it is in this workspace")
             new = keep_out_of_commits(checkout, [one for one in requests if one not in tracked])
             carry_out(state, record, plan_changes(state, record, new))
     except (LandlaneError, NotMergeable, OSError) as error:
-        site.tell(f"the clients have no hooks in this workspace: {error}; `landlane doctor` there tells more")
+        repo.report(
+            f"the clients have no hooks in this workspace: {error}; `landlane doctor` there tells more"
+        )

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.app.open import House
     from landlane.mcp.background_jobs import Jobs
     from landlane.mcp.open_repositories import Houses
     from landlane.mcp.tool_caller import Starter
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Call:
     """One call: in which repository, by whom, of what; `tell` reports what is waited for."""
 
-    house: House
+    repo: Repository
     houses: Houses
     jobs: Jobs
     starter: Starter
@@ -35,7 +35,7 @@ class Call:
     @property
     def session(self) -> Session:
         """The session that acts; begun if there is none."""
-        return acting_session(self.house.context, self.starter, self.tool, self.meta)
+        return acting_session(self.repo, self.starter, self.tool, self.meta)
 
     @property
     def wait_seconds(self) -> int:

@@ -28,16 +28,16 @@ def hand_over(
     call: Call, task: str, context: str, to: str = "", fields: Any = None, **said: Any
 ) -> dict[str, Any]:
     """Hand the caller's task over with what it says; without a receiver, to anybody."""
-    house = call.house
+    repo = call.repo
     draft = Draft(
         task=task, to=to or ANYBODY, context=context, fields=fields if fields is not None else {}, **said
     )
-    if house.checkout.common_dir:
-        sent = send_with_state(house.site(), call.session, draft)
+    if repo.checkout.common_dir:
+        sent = send_with_state(repo.require_git(), call.session, draft)
     else:
-        sent = send_handoff(house.context, call.session, draft)
+        sent = send_handoff(repo, call.session, draft)
     row = handoff_json(sent)
-    left = task_json(get_task(house.context, task), house.store)
+    left = task_json(get_task(repo, task), repo.store)
     return {"ok": True, "task": left, "handoff": {name: row[name] for name in _SHOWN}}
 
 
@@ -45,7 +45,7 @@ def waiting_for(call: Call, me: Session) -> list[str]:
     """The handoffs that wait for the caller."""
     return [
         f"{one.sender} hands {one.task} to you ({one.id}, hash {one.digest[:12]}): next takes it over"
-        for one in handed_to(call.house.context, me)
+        for one in handed_to(call.repo, me)
         if one.to != ANYBODY
     ]
 
@@ -54,5 +54,5 @@ def left_before(call: Call, picked: Picked) -> str:
     """What the former owner handed over or left: read first."""
     if picked.task.attempt < 2 and not picked.lessons:
         return ""
-    house = call.house
-    return context_for(house.site() if house.checkout.common_dir else house.context, picked.task)
+    repo = call.repo
+    return context_for(repo.require_git() if repo.checkout.common_dir else repo, picked.task)

@@ -111,8 +111,8 @@ class _Guard:
             raise NotAllowed(
                 "the token is not of the form id:secret", code="BAD_TOKEN", hint=error.hint
             ) from None
-        with self._houses.borrow() as house:
-            prove(house.context, shown)
+        with self._houses.borrow() as repo:
+            prove(repo, shown)
         connection = headers.get("mcp-session-id", "")
         if self._owners.get(connection, shown.session) != shown.session:
             raise NotAllowed(
@@ -159,10 +159,10 @@ class _Refused:
             self._seen[key] = (now, 0)
         more = f", and {count} more since the last entry" if count else ""
         try:
-            with self._houses.borrow() as house:
+            with self._houses.borrow() as repo:
                 what = f"{error.code}: {error.message} (from {address or 'unknown'}{more})"
-                record_violation(house.context, None, rule=_RULE, guard="mcp", what=what)
-                house.settle()
+                record_violation(repo, None, rule=_RULE, guard="mcp", what=what)
+                repo.settle()
         except LandlaneError:
             return  # a store that cannot be written refuses all the same
 

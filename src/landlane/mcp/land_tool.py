@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 
+from landlane.app.repair_config import prepare_git
 from landlane.landing.model import OPEN
 from landlane.landing.records import get_landing
 from landlane.landing.submit import submit_branch
 from landlane.landing.to_json import landing_json
 from landlane.resident.start import start_queue_runner
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.read import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Site
     from landlane.landing.model import Landing
     from landlane.mcp.call import Call
+    from landlane.repository import Repository
 
 
 _LOOK_SECONDS = 0.5
@@ -25,34 +27,34 @@ _LOOK_SECONDS = 0.5
 
 def land(call: Call, branch: str, task: str) -> dict[str, Any]:
     """Submit a branch, or find it in the queue, and tell how far it is after the wait."""
-    house = call.house
-    site, session = house.site(call.tell), call.session
+    repo = call.repo
+    repo, session = prepare_git(repo, call.tell), call.session
     if task and not branch:  # the server may stand in another checkout than the work was done in
-        branch = get_task(house.context, task).branch
-    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=site.is_store_shared)
+        branch = get_task(repo, task).branch
+    submitted = submit_branch(repo, session, GitWitness(repo), branch, task, is_shared=repo.is_store_shared)
     landing = submitted.landing
     if landing.state in ("queued", "testing"):
-        _have_it_run(call, site)
+        _have_it_run(call, repo)
         if call.wait_seconds:
-            landing = _watch(call, site, landing.id)
+            landing = _watch(call, repo, landing.id)
     return _told(landing, submitted.is_new)
 
 
-def _have_it_run(call: Call, site: Site) -> None:
+def _have_it_run(call: Call, repo: Repository) -> None:
     """Leave it to the resident; the work goes on when this call, or the whole client, has ended."""
-    off = "" if site.settings.landing.resident else "the settings let nothing run the queue in the background"
-    trouble = off or start_queue_runner(site)
+    off = "" if repo.settings.landing.resident else "the settings let nothing run the queue in the background"
+    trouble = off or start_queue_runner(repo)
     if trouble:
         call.tell(f"{trouble}; `landlane queue run --drain` lands it")
 
 
-def _watch(call: Call, site: Site, landing_id: str) -> Landing:
+def _watch(call: Call, repo: Repository, landing_id: str) -> Landing:
     give_up_at = time.monotonic() + call.wait_seconds
-    listener = site.context.store.listen()
+    listener = repo.store.listen()
     shown = ""
     try:
         while True:
-            landing = get_landing(site.context, landing_id)
+            landing = get_landing(repo, landing_id)
             stage = landing.stage or landing.state
             if stage != shown:
                 call.tell(f"{landing_id}: {stage}")

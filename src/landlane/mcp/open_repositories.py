@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import contextmanager
 
-from landlane.app.open import open_house
+from landlane.app.open import open_repository
 from landlane.app.store_location import POINTER
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 
 _MOST_KEPT = 8
@@ -31,50 +31,50 @@ class Houses:
         self.root = checkout.root
         self.state_folder = checkout.state_folder
         self._caller = caller
-        self._idle: list[tuple[tuple[object, ...], House]] = []
+        self._idle: list[tuple[tuple[object, ...], Repository]] = []
         self._guard = threading.Lock()
 
     @contextmanager
-    def borrow(self) -> Generator[House]:
+    def borrow(self) -> Generator[Repository]:
         """An open house that nobody else uses meanwhile.
 
         Raises:
             LandlaneError: the repository or its store cannot be opened now.
         """
         stamp = self._stamp()
-        house = self._take(stamp) or open_house(self.root, caller=self._caller)
+        repo = self._take(stamp) or open_repository(self.root, caller=self._caller)
         try:
-            yield house
+            yield repo
         except LandlaneError:
-            self._give_back(stamp, house)
+            self._give_back(stamp, repo)
             raise
         except BaseException:
-            house.store.close()  # who knows what state it is in
+            repo.store.close()  # who knows what state it is in
             raise
-        self._give_back(stamp, house)
+        self._give_back(stamp, repo)
 
     def close(self) -> None:
         """Let go of all that are not in use."""
         with self._guard:
             idle, self._idle = self._idle, []
-        for _, house in idle:
-            house.store.close()
+        for _, repo in idle:
+            repo.store.close()
 
-    def _take(self, stamp: tuple[object, ...]) -> House | None:
+    def _take(self, stamp: tuple[object, ...]) -> Repository | None:
         with self._guard:
-            stale = [house for known, house in self._idle if known != stamp]
+            stale = [repo for known, repo in self._idle if known != stamp]
             self._idle = [one for one in self._idle if one[0] == stamp]
             found = self._idle.pop()[1] if self._idle else None
-        for house in stale:
-            house.store.close()
+        for repo in stale:
+            repo.store.close()
         return found
 
-    def _give_back(self, stamp: tuple[object, ...], house: House) -> None:
+    def _give_back(self, stamp: tuple[object, ...], repo: Repository) -> None:
         with self._guard:
             if len(self._idle) < _MOST_KEPT:
-                self._idle.append((stamp, house))
+                self._idle.append((stamp, repo))
                 return
-        house.store.close()
+        repo.store.close()
 
     def _stamp(self) -> tuple[object, ...]:
         """What a house is opened by: when it changes, the next call opens another."""

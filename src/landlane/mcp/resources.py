@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.app.open import House
+    from landlane.repository import Repository
 
 
 _NEWEST = 100
@@ -28,7 +28,7 @@ _NEWEST = 100
 _CHANGED_BY = {"claim": "claims", "session": "claims", "task": "tasks", "rules": "rules"}
 
 
-def read_resource(house: House, uri: str) -> tuple[str, str]:
+def read_resource(repo: Repository, uri: str) -> tuple[str, str]:
     """The text of a resource, and its kind.
 
     Raises:
@@ -37,7 +37,7 @@ def read_resource(house: House, uri: str) -> tuple[str, str]:
     """
     name = uri.removeprefix("landlane://")
     if name == "rules":
-        return _rules(house), "text/markdown"
+        return _rules(repo), "text/markdown"
     read = _READ.get(name) if uri.startswith("landlane://") else None
     if read is None:
         raise Malformed(
@@ -45,7 +45,7 @@ def read_resource(house: House, uri: str) -> tuple[str, str]:
             code="UNKNOWN_RESOURCE",
             hint=f"one of {', '.join(f'landlane://{one}' for one in ('rules', *_READ))}",
         )
-    return json.dumps(read(house), ensure_ascii=False), "application/json"
+    return json.dumps(read(repo), ensure_ascii=False), "application/json"
 
 
 def changed_by(kind: str) -> list[str]:
@@ -54,29 +54,29 @@ def changed_by(kind: str) -> list[str]:
     return ["landlane://journal", *([f"landlane://{name}"] if name else [])]
 
 
-def _rules(house: House) -> str:
-    file = house.settings.rules.file
-    text = load_text(house.checkout, house.checkout.home_checkout, file)
+def _rules(repo: Repository) -> str:
+    file = repo.settings.rules.file
+    text = load_text(repo.checkout, repo.checkout.home_checkout, file)
     if text is None:  # it is listed, so it can be read: nobody is surprised by a repository without rules
         missing = no_rules(file)
         return f"{missing.message}. {missing.hint}.\n"
     return text
 
 
-def _tasks(house: House) -> dict[str, Any]:
-    return {"tasks": [task_json(task, house.store) for task in list_tasks(house.context, tuple(OPEN))]}
+def _tasks(repo: Repository) -> dict[str, Any]:
+    return {"tasks": [task_json(task, repo.store) for task in list_tasks(repo, tuple(OPEN))]}
 
 
-def _claims(house: House) -> dict[str, Any]:
-    return {"claims": [claim_json(claim, house.store) for claim in list_claims(house.context)]}
+def _claims(repo: Repository) -> dict[str, Any]:
+    return {"claims": [claim_json(claim, repo.store) for claim in list_claims(repo)]}
 
 
-def _journal(house: House) -> dict[str, Any]:
-    after = max(0, last_position(house.context) - _NEWEST)
-    return {"entries": [entry_json(entry) for entry in read_entries(house.context, after)]}
+def _journal(repo: Repository) -> dict[str, Any]:
+    after = max(0, last_position(repo) - _NEWEST)
+    return {"entries": [entry_json(entry) for entry in read_entries(repo, after)]}
 
 
-_READ: dict[str, Callable[[House], dict[str, Any]]] = {
+_READ: dict[str, Callable[[Repository], dict[str, Any]]] = {
     "tasks": _tasks,
     "claims": _claims,
     "journal": _journal,

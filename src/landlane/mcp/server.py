@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from landlane.mcp.open_repositories import Houses
 
-    Context = ServerRequestContext[Any, Any]
+    Repository = ServerRequestContext[Any, Any]
 
 
 _BEAT_SECONDS = 5.0
@@ -48,7 +48,7 @@ _SUBSCRIBERS = 256
 class LandlaneServer:
     """One server: what it serves, and who is subscribed to what."""
 
-    def __init__(self, houses: Houses, starter_of: Callable[[Context], Starter]) -> None:
+    def __init__(self, houses: Houses, starter_of: Callable[[Repository], Starter]) -> None:
         """`starter_of` tells what is known of a caller before its call is looked at."""
         self._houses = houses
         self._starter_of = starter_of
@@ -92,7 +92,7 @@ class LandlaneServer:
 
     # ------------------------------------------------------------------------------------------------- tools
 
-    async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call(self, context: Repository, params: types.CallToolRequestParams) -> types.CallToolResult:
         given = params.arguments or {}
         given_up = anyio.Event()
         waiting = _Waiting(context)
@@ -124,10 +124,10 @@ class LandlaneServer:
     ) -> dict[str, Any]:
         """What a tool answers; runs in a thread, since the operations are not made for an event loop."""
         try:
-            with self._houses.borrow() as house:
+            with self._houses.borrow() as repo:
                 return answer(
                     Call(
-                        house=house,
+                        repo=repo,
                         houses=self._houses,
                         jobs=self._jobs,
                         starter=starter,
@@ -143,12 +143,12 @@ class LandlaneServer:
 
     # --------------------------------------------------------------------------------------------- resources
 
-    async def _read(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def _read(self, _: Repository, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
 
         def read() -> tuple[str, str]:
-            with self._houses.borrow() as house:
-                return read_resource(house, uri)
+            with self._houses.borrow() as repo:
+                return read_resource(repo, uri)
 
         try:
             text, kind = await anyio.to_thread.run_sync(read, limiter=self._limiter)
@@ -158,7 +158,9 @@ class LandlaneServer:
         content = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[content])
 
-    async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    async def _subscribe(
+        self, context: Repository, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
         uri = str(params.uri)
         known = self._subscribed.setdefault(uri, {}) if uri in _URIS else {}
         if uri not in _URIS or len(known) >= _SUBSCRIBERS:
@@ -168,13 +170,13 @@ class LandlaneServer:
         return types.EmptyResult()
 
     async def _unsubscribe(
-        self, context: Context, params: types.UnsubscribeRequestParams
+        self, context: Repository, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         self._subscribed.get(str(params.uri), {}).pop(id(context.session), None)
         return types.EmptyResult()
 
     async def _listen(
-        self, context: Context, params: types.SubscriptionsListenRequestParams
+        self, context: Repository, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         await self._watch.start()
         return await self._listening(context, params)
@@ -192,13 +194,13 @@ class LandlaneServer:
 _URIS = frozenset(str(one["uri"]) for one in RESOURCES)
 
 
-async def _listed(result: Any, context: Context, params: Any) -> Any:
+async def _listed(result: Any, context: Repository, params: Any) -> Any:
     """A list that never changes while the server runs."""
     del context, params
     return result
 
 
-def _meta_of(context: Context) -> dict[str, Any]:
+def _meta_of(context: Repository) -> dict[str, Any]:
     found: Any = context.meta
     return dict(found) if found else {}
 
@@ -206,7 +208,7 @@ def _meta_of(context: Context) -> dict[str, Any]:
 class _Waiting:
     """Progress of one call: what it waits for is told at once, and again every few seconds."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Repository) -> None:
         self._context = context
         self._text = ""
         self._has_news = anyio.Event()
@@ -231,16 +233,16 @@ class _Waiting:
                 await self._context.session.report_progress(self._steps, None, self._text)
 
 
-def starter_for(starter: Starter) -> Callable[[Context], Starter]:
+def starter_for(starter: Starter) -> Callable[[Repository], Starter]:
     """For a server that one client started: what we were started with, and what the client calls itself."""
 
-    def of(context: Context) -> Starter:
+    def of(context: Repository) -> Starter:
         return replace(starter, client=client_name(context) or starter.client)
 
     return of
 
 
-def client_name(context: Context) -> str:
+def client_name(context: Repository) -> str:
     """What a client calls itself, in either era."""
     params = context.session.client_params
     return params.client_info.name if params is not None else ""

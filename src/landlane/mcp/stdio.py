@@ -164,5 +164,5 @@ def _serve(wire: Wire, houses: Houses, starter: Starter) -> None:
             await server.sdk.run(read, write, server.options)
 
     anyio.run(run)
-    with houses.borrow() as house:
-        end_own_session(house.context, known["starter"])
+    with houses.borrow() as repo:
+        end_own_session(repo, known["starter"])

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from anyio.lowlevel import EventLoopToken
 
-    from landlane.app.open import House
     from landlane.mcp.open_repositories import Houses
+    from landlane.repository import Repository
 
 _LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
 _GATHER_SECONDS = 0.05  # what one change writes is told together
@@ -54,8 +54,8 @@ class Watch:
 
     def _look(self) -> int | None:
         try:
-            with self._houses.borrow() as house:
-                return last_position(house.context)
+            with self._houses.borrow() as repo:
+                return last_position(repo)
         except LandlaneError:
             return None
 
@@ -69,22 +69,22 @@ class Watch:
                 return  # the event loop has ended
 
     def _follow_once(self, token: EventLoopToken) -> None:
-        with self._houses.borrow() as house:
-            listener = house.store.listen()
+        with self._houses.borrow() as repo:
+            listener = repo.store.listen()
             try:
                 if self._after is None:
-                    self._after = last_position(house.context)
+                    self._after = last_position(repo)
                 while not self._is_over.is_set():
-                    self._tell(house, token)
+                    self._tell(repo, token)
                     listener.wait(_LOOK_SECONDS)
                     self._is_over.wait(_GATHER_SECONDS)
             finally:
                 listener.close()
 
-    def _tell(self, house: House, token: EventLoopToken) -> None:
+    def _tell(self, repo: Repository, token: EventLoopToken) -> None:
         assert self._after is not None
         changed: dict[str, None] = {}
-        for entry in read_entries(house.context, self._after):
+        for entry in read_entries(repo, self._after):
             self._after = entry.position
             changed.update(dict.fromkeys(changed_by(entry.kind)))
         for uri in changed:

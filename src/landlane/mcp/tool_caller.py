@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.context import Context
     from landlane.ids import Credentials
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.tool_calls import Announced
 
@@ -57,47 +57,47 @@ class Starter:
         return f"{letters[:40].strip('-') or 'mcp'}-{os.getpid()}"
 
 
-def acting_session(context: Context, starter: Starter, tool: str, meta: Mapping[str, Any]) -> Session:
+def acting_session(repo: Repository, starter: Starter, tool: str, meta: Mapping[str, Any]) -> Session:
     """The session that makes this call; begun if nobody knows it yet.
 
     Raises:
         NotAllowed: it cannot prove to be who it says.
         Stale: its session is over.
     """
-    base = known_base(context, starter)
-    found = _announced(context, base, tool, meta)
+    base = known_base(repo, starter)
+    found = _announced(repo, base, tool, meta)
     if found is not None:
-        end_call(context, found.session, found.call)
+        end_call(repo, found.session, found.call)
         if base is None or found.session != base.id:
-            return _proven(context, found.session)
+            return _proven(repo, found.session)
     if base is None:
-        base = _bound_by_meta(context, meta)
-    return base if base is not None else _begin(context, starter)
+        base = _bound_by_meta(repo, meta)
+    return base if base is not None else _begin(repo, starter)
 
 
-def looking_session(context: Context, starter: Starter) -> Session | None:
+def looking_session(repo: Repository, starter: Starter) -> Session | None:
     """The session that looks, as far as it is known; nothing is begun, and whoever lost it may look too."""
     try:
-        return known_base(context, starter)
+        return known_base(repo, starter)
     except NotAllowed:
         raise
     except Exception:  # noqa: BLE001 - over, or never begun: the claims and tasks of others show all the same
         return None
 
 
-def known_base(context: Context, starter: Starter) -> Session | None:
+def known_base(repo: Repository, starter: Starter) -> Session | None:
     """The session that our start or the token stands for, if there is one already."""
     if starter.shown is not None:
-        return prove(context, starter.shown)
-    joined = known_session(context, starter.caller)
+        return prove(repo, starter.shown)
+    joined = known_session(repo, starter.caller)
     return joined.session if joined is not None else None
 
 
 def _announced(
-    context: Context, base: Session | None, tool: str, meta: Mapping[str, Any]
+    repo: Repository, base: Session | None, tool: str, meta: Mapping[str, Any]
 ) -> Announced | None:
     """What a hook said of this call. Ids may repeat between clients, so only one's own family counts."""
-    calls = announced_calls(context)
+    calls = announced_calls(repo)
     if not calls:
         return None
     if base is not None:
@@ -110,19 +110,19 @@ def _announced(
     return calls[0] if len({one.session for one in calls}) == 1 else None
 
 
-def _bound_by_meta(context: Context, meta: Mapping[str, Any]) -> Session | None:
+def _bound_by_meta(repo: Repository, meta: Mapping[str, Any]) -> Session | None:
     """Codex tells which of its sessions calls; known where its hook has told of it."""
     session = meta.get("sessionId")
     bound = (
-        find_bound(context, ClientName(client="codex", session=session)) if isinstance(session, str) else None
+        find_bound(repo, ClientName(client="codex", session=session)) if isinstance(session, str) else None
     )
-    return _proven(context, bound.session.id) if bound is not None else None
+    return _proven(repo, bound.session.id) if bound is not None else None
 
 
-def _proven(context: Context, session_id: str) -> Session:
+def _proven(repo: Repository, session_id: str) -> Session:
     """A live session, if this user may act for it."""
-    session = context.store.view(lambda reading: find_session(reading, session_id))
-    known = context.secrets.load(session.agent) if session is not None else None
+    session = repo.store.view(lambda snapshot: find_session(snapshot, session_id))
+    known = repo.secrets.load(session.agent) if session is not None else None
     is_known = known is not None and known.session == session_id
     if session is None or known is None or not is_known or digest(known.secret) != session.secret_hash:
         raise NotAllowed(
@@ -130,23 +130,23 @@ def _proven(context: Context, session_id: str) -> Session:
             code="NOT_YOUR_SESSION",
             hint="run the client and its server as one user",
         )
-    touch(context.store, session)
+    touch(repo.store, session)
     return session
 
 
-def _begin(context: Context, starter: Starter) -> Session:
+def _begin(repo: Repository, starter: Starter) -> Session:
     """Begin a session under the name given, else one of the client's that ends with this very process."""
     caller = starter.caller
     if caller.name or caller.agent_variable or caller.session_text:
-        return identify(context, caller).session
-    return join(context, starter.own_name, process=context.processes.current()).session
+        return identify(repo, caller).session
+    return join(repo, starter.own_name, process=repo.processes.current()).session
 
 
-def end_own_session(context: Context, starter: Starter) -> None:
+def end_own_session(repo: Repository, starter: Starter) -> None:
     """At the end of the server: end the session that was begun for want of any other."""
     caller = starter.caller
     if starter.shown is not None or caller.name or caller.agent_variable or caller.session_text:
         return
-    known = context.secrets.load(starter.own_name)
+    known = repo.secrets.load(starter.own_name)
     if known is not None:
-        leave(context, prove(context, known))
+        leave(repo, prove(repo, known))

@@ -30,6 +30,7 @@ from landlane.state.key_rules import StateStale
 from landlane.state.keys import append_state, get_state, list_state, set_state
 from landlane.state.to_json import stale_json, state_json
 from landlane.tasks.evidence import conclude
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.hand_back import hand_back
 from landlane.tasks.pick import NothingReady, resume_task
 from landlane.tasks.read import count_tasks, get_task, list_tasks
@@ -53,14 +54,14 @@ _MOST_SHOWN = 100
 
 def answer(call: Call) -> dict[str, Any]:
     """Do what a tool does; whatever the model can mend comes back as `ok: false` with a code and a hint."""
-    house = call.house
+    repo = call.repo
     try:
         given = read_arguments(call.tool, call.given)
         found = _DO[call.tool](_with(call, given), **{key: given[key] for key in given if key != "wait"})
-        house.settle()
+        repo.settle()
         return found
     except LandlaneError as error:
-        return failure(error, house.store.wall_of)
+        return failure(error, repo.store.wall_of)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         hint = "check the disk, and what this user may read and write"
@@ -78,25 +79,25 @@ def _with(call: Call, given: dict[str, Any]) -> Call:
 
 
 def _status(call: Call) -> dict[str, Any]:
-    house, context = call.house, call.house.context
-    me = looking_session(context, call.starter)
-    claims = [claim_json(one, house.store) for one in list_claims(context)]
-    mine = [one for one in list_tasks(context, ("active", "reported")) if me and one.session == me.id]
-    landings = list_landings(context)
+    repo = call.repo
+    me = looking_session(repo, call.starter)
+    claims = [claim_json(one, repo.store) for one in list_claims(repo)]
+    mine = [one for one in list_tasks(repo, ("active", "reported")) if me and one.session == me.id]
+    landings = list_landings(repo)
     return {
         "ok": True,
         "you": {"agent": me.agent, "session": me.id, "role": me.role or None} if me else None,
         "sessions": [
             {"agent": one.agent, "kind": one.kind, "role": one.role or None}
-            for one in live_sessions(context)[:_MOST_SHOWN]
+            for one in live_sessions(repo)[:_MOST_SHOWN]
         ],
         "claims": [
             _short(one, "pattern", "mode", "holder", "until", "task", "note") for one in claims[:_MOST_SHOWN]
         ],
-        "waiters": [waiter_json(one, house.store) for one in house.store.view(list_waiters)[:_MOST_SHOWN]],
+        "waiters": [waiter_json(one, repo.store) for one in repo.store.view(list_waiters)[:_MOST_SHOWN]],
         "tasks": {
-            "counts": count_tasks(context),
-            "yours": [_short(task_json(one, house.store), "id", "title", "state", "why") for one in mine],
+            "counts": count_tasks(repo),
+            "yours": [_short(task_json(one, repo.store), "id", "title", "state", "why") for one in mine],
         },
         "landings": [
             {"id": one.id, "state": one.state, "agent": one.agent, "branch": one.branch, "reason": one.reason}
@@ -116,17 +117,17 @@ def _needs(call: Call, me: Session | None) -> list[str]:
     if me is None:
         return ["you have no session yet; claiming begins one"]
     session = me.id
-    notices = call.house.store.view(lambda reading: has_notices(reading, session))
+    notices = call.repo.store.view(lambda snapshot: has_notices(snapshot, session))
     return [*(str(one["text"]) for one in notices), *waiting_for(call, me)]
 
 
 def _journal(call: Call, last: int = 20, since: int | None = None) -> dict[str, Any]:
-    context = call.house.context
-    looking_session(context, call.starter)
+    repo = call.repo
+    looking_session(repo, call.starter)
     most = min(last if since is None else _MOST_ENTRIES, _MOST_ENTRIES)
-    newest = last_position(context)
+    newest = last_position(repo)
     after = since if since is not None else max(0, newest - most)
-    entries = [entry_json(entry) for entry in read_entries(context, after, most)] if most else []
+    entries = [entry_json(entry) for entry in read_entries(repo, after, most)] if most else []
     for entry in entries:
         del entry["hash"]
     return {"ok": True, "entries": entries, "position": newest}
@@ -143,10 +144,10 @@ def _claim(
     shared: bool = False,
     literal: bool = False,
 ) -> dict[str, Any]:
-    context = call.house.context
-    patterns = tuple(context.repository.pattern(text, is_literal=literal) for text in paths)
+    repo = call.repo
+    patterns = tuple(repo.git.pattern(text, is_literal=literal) for text in paths)
     request = make_request(
-        context,
+        repo,
         patterns,
         mode=SHARED if shared else EXCLUSIVE,
         ttl_ms=None,
@@ -160,11 +161,11 @@ def _claim(
         first = refused.refused[0]
         call.tell(f"waiting for {first.holder}, who holds {first.held}")
 
-    outcome = take_or_wait(context, session, request, call.wait_seconds * 1000, on_wait)
+    outcome = take_or_wait(repo, session, request, call.wait_seconds * 1000, on_wait)
     if not isinstance(outcome, Refused) and call.is_given_up():
         # The client has stopped waiting: nobody would know that this is held.
-        release(context, session, patterns)
-    found, _ = outcome_json(outcome, call.house.store)
+        release(repo, session, patterns)
+    found, _ = outcome_json(outcome, call.repo.store)
     if isinstance(outcome, Refused):
         if outcome.code == "WAIT_TIMED_OUT":
             found["hint"] = (
@@ -176,46 +177,46 @@ def _claim(
 
 def _former_work(call: Call, session: Session, granted: tuple[Claim, ...]) -> dict[str, Any]:
     """What former holders, whose leases ran out, left on these paths: saved before it is changed."""
-    house = call.house
+    repo = call.repo
 
-    def has_lapsed(reading: Any) -> bool:
-        return reading.one("lapsed_of_others", agent=session.agent) is not None
+    def has_lapsed(snapshot: Any) -> bool:
+        return snapshot.one("lapsed_of_others", agent=session.agent) is not None
 
-    if not granted or not house.checkout.common_dir or not house.store.view(has_lapsed):
+    if not granted or not repo.checkout.common_dir or not repo.store.view(has_lapsed):
         return {}
-    taken = save_former_work(house.site(), session, granted)
+    taken = save_former_work(repo.require_git(), session, granted)
     return {} if taken is None else {"rescued": taken.rescue or None, "rescue_note": taken.note}
 
 
 def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "") -> dict[str, Any]:
-    context = call.house.context
-    wanted = tuple(context.repository.pattern(text) for text in paths) if paths is not None else None
-    commit_id = context.repository.commit_id(commit) if commit else ""
-    return {"ok": True, "released": list(release(context, call.session, wanted, commit=commit_id))}
+    repo = call.repo
+    wanted = tuple(repo.git.pattern(text) for text in paths) if paths is not None else None
+    commit_id = repo.git.commit_id(commit) if commit else ""
+    return {"ok": True, "released": list(release(repo, call.session, wanted, commit=commit_id))}
 
 
 # ----------------------------------------------------------------------------------------------------- tasks
 
 
 def _next(call: Call, role: str = "") -> dict[str, Any]:
-    house, session = call.house, call.session
-    outcome: Any = resume_task(house.context, session)
+    repo, session = call.repo, call.session
+    outcome: Any = resume_task(repo, session)
     if outcome is None:
         if call.wait_seconds:
             call.tell("waiting for a task")
-        start = house.witness().start
-        outcome = wait_for_task(house.context, session, role, call.wait_seconds * 1000, start)
+        start = GitWitness(repo).start
+        outcome = wait_for_task(repo, session, role, call.wait_seconds * 1000, start)
     if isinstance(outcome, NothingReady):
         return _nothing(outcome, call.wait_seconds)
     missing = ""
     if outcome.task.kind == "review":
-        missing = bring_reviewed(house.context, house.site, outcome.task)
+        missing = bring_reviewed(repo, outcome.task)
     if call.is_given_up() and not outcome.is_resumed:
-        hand_back(house.context, session, outcome.task.id, "the client had stopped waiting when it was taken")
+        hand_back(repo, session, outcome.task.id, "the client had stopped waiting when it was taken")
     return {
         "ok": True,
-        "task": task_json(outcome.task, house.store),
-        "claims": [claim_json(claim, house.store) for claim in outcome.claims],
+        "task": task_json(outcome.task, repo.store),
+        "claims": [claim_json(claim, repo.store) for claim in outcome.claims],
         "feedback": [lesson_json(one) for one in outcome.lessons],
         "context": left_before(call, outcome),
         "resumed": outcome.is_resumed,
@@ -243,19 +244,19 @@ def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
     session = call.session
 
     def look() -> dict[str, Any]:
-        with call.houses.borrow() as house:
+        with call.houses.borrow() as repo:
             tell = call.tell
             concluded = conclude(
-                house.context,
-                house.witness(),
+                repo,
+                GitWitness(repo),
                 session,
                 task,
                 result=result,
                 on_step=lambda name: tell(f"looking at: {name}"),
             )
-            house.settle()
+            repo.settle()
             proofs = [proof_json(proof) for proof in concluded.proofs]
-            return {"ok": True, "task": task_json(concluded.task, house.store), "evidence": proofs}
+            return {"ok": True, "task": task_json(concluded.task, repo.store), "evidence": proofs}
 
     found = call.jobs.run(("done", session.id, task), look, LONGEST_WAIT_SECONDS)
     if found is None:
@@ -269,15 +270,15 @@ def _handoff(call: Call, **given: Any) -> dict[str, Any]:
 
 
 def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[str, Any]:
-    house = call.house
-    if house.checkout.common_dir:
-        gate = ask_person(house.site(), call.session, task, kind, question)
+    repo = call.repo
+    if repo.checkout.common_dir:
+        gate = ask_person(repo.require_git(), call.session, task, kind, question)
     else:
-        gate = ask_plainly(house.context, call.session, task, kind, question, "")
+        gate = ask_plainly(repo, call.session, task, kind, question, "")
     hint = "go on by the answer"
     if gate.state == "waiting":
         hint = f"a person answers {gate.id}; call ask with the same words to hear it, or next for other work"
-    found = task_json(get_task(house.context, task), house.store)
+    found = task_json(get_task(repo, task), repo.store)
     return {"ok": True, "gate": gate_json(gate), "task": found, "hint": hint}
 
 
@@ -287,24 +288,24 @@ def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[s
 def _state(
     call: Call, do: str, key: str = "", value: Any = None, expect: int | None = None
 ) -> dict[str, Any]:
-    context = call.house.context
+    repo = call.repo
     if do == "list":
-        return {"ok": True, "states": [state_json(one) for one in list_state(context, key)[:_MOST_SHOWN]]}
+        return {"ok": True, "states": [state_json(one) for one in list_state(repo, key)[:_MOST_SHOWN]]}
     if not key:
         raise Malformed(
             f"{do} needs a key", code="BAD_ARGUMENTS", hint="give key; list shows which there are"
         )
     if do == "get":
-        found: Any = get_state(context, key)
+        found: Any = get_state(repo, key)
         if found is None:
             hint = "set it without expect to make it; list shows what there is"
             raise Malformed(
                 f"there is no state under {key[:80]}", code="NO_STATE", hint=hint, key=key, version=0
             )
     elif do == "append":
-        found = append_state(context, call.session, key, value)
+        found = append_state(repo, call.session, key, value)
     else:
-        found = set_state(context, call.session, key, value, expect=expect)
+        found = set_state(repo, call.session, key, value, expect=expect)
     if isinstance(found, StateStale):
         return stale_json(found)[0]
     return {"ok": True, **state_json(found)}

@@ -20,12 +20,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.plans.check import PlanCheck
     from landlane.plans.model import Plan, PlanTask
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import NewTask, Task
 
@@ -43,30 +43,30 @@ class Entered:
     skipped: tuple[tuple[str, tuple[Likeness, ...]], ...]
 
 
-def around_here(context: Context, tasks: Sequence[Task] | None = None) -> Around:
+def around_here(repo: Repository, tasks: Sequence[Task] | None = None) -> Around:
     """What a plan is judged against in this repository; paths count from its root."""
-    own = tuple(context.settings.agents)
+    own = tuple(repo.settings.agents)
     return Around(
-        settings=context.settings,
-        parse=_parser(context),
+        settings=repo.settings,
+        parse=_parser(repo),
         tasks=tasks,
         agents=(*own, *(name for name in AGENTS if name not in own)),
     )
 
 
-def _parser(context: Context) -> Callable[[str], Pattern]:
+def _parser(repo: Repository) -> Callable[[str], Pattern]:
     def parse(text: str) -> Pattern:
-        return context.repository.pattern_of(text, "glob")
+        return repo.git.pattern_of(text, "glob")
 
     return parse
 
 
-def check_here(context: Context, plan: Plan) -> PlanCheck:
+def check_here(repo: Repository, plan: Plan) -> PlanCheck:
     """Judge a plan against this repository and the tasks that are there; nothing is changed."""
-    return check_plan(plan, around_here(context, list_tasks(context)))
+    return check_plan(plan, around_here(repo, list_tasks(repo)))
 
 
-def enter_plan(context: Context, session: Session | None, plan: Plan, *, force: bool = False) -> Entered:
+def enter_plan(repo: Repository, session: Session | None, plan: Plan, *, force: bool = False) -> Entered:
     """Add the tasks of a plan that are not there yet: all of them, or none.
 
     With `force`, also those that look like other work in the queue.
@@ -74,34 +74,34 @@ def enter_plan(context: Context, session: Session | None, plan: Plan, *, force: 
     Raises:
         Malformed: the plan has problems; all of them are named.
     """
-    checked = checked_fit(context, plan)
+    checked = checked_fit(repo, plan)
 
-    def work(tx: Change) -> Entered:
-        return _Entering(tx, context, session, checked, force=force).run()
+    def work(tx: Transaction) -> Entered:
+        return _Entering(tx, repo, session, checked, force=force).run()
 
-    return context.change(work, areas=ADDING)
+    return repo.change(work, areas=ADDING)
 
 
-def checked_fit(context: Context, plan: Plan) -> PlanCheck:
+def checked_fit(repo: Repository, plan: Plan) -> PlanCheck:
     """A plan judged, and found without problems.
 
     Raises:
         Malformed: it has some; all of them are named.
     """
-    checked = check_here(context, plan)
+    checked = check_here(repo, plan)
     if checked.problems:
         raise _unfit(checked)
     return checked
 
 
 def enter_branches(
-    tx: Change, context: Context, session: Session | None, checked: PlanCheck, parent: str, fan: str
+    tx: Transaction, repo: Repository, session: Session | None, checked: PlanCheck, parent: str, fan: str
 ) -> Entered:
     """Add all tasks of a plan as branches of one task, inside a transaction that has `ADDING`.
 
     They are this fan's own: the same plan for another task, or a second time, makes others.
     """
-    return _Entering(tx, context, session, checked, force=True, parent=parent, fan=fan).run()
+    return _Entering(tx, repo, session, checked, force=True, parent=parent, fan=fan).run()
 
 
 def _unfit(checked: PlanCheck) -> Malformed:
@@ -122,8 +122,8 @@ class _Entering:
 
     def __init__(
         self,
-        tx: Change,
-        context: Context,
+        tx: Transaction,
+        repo: Repository,
         session: Session | None,
         checked: PlanCheck,
         *,
@@ -132,14 +132,14 @@ class _Entering:
         fan: str = "",
     ) -> None:
         self._tx = tx
-        self._context = context
+        self._repo = repo
         self._session = session
         self._checked = checked
         self._force = force
         self._parent = parent
         self._contracts = {task.name for task in checked.plan.tasks if task.is_contract}
         self._fan = fan
-        self._parse = _parser(context)
+        self._parse = _parser(repo)
         self._ids: dict[str, str] = {}  # name in the plan → id here
         self._own: set[str] = set()
         self._added: list[Task] = []
@@ -162,13 +162,11 @@ class _Entering:
         wanted = check_new(self._for_fan(new_task(task, key, after=self._befores(task))))
         patterns = tuple({one.alternatives: one for one in map(self._parse, task.paths)}.values())
         outcome = add_in(
-            self._tx, self._context, self._session, wanted, patterns, force=self._force, place=place
+            self._tx, self._repo, self._session, wanted, patterns, force=self._force, place=place
         )
         # Tasks of one plan may look alike: `plan check` has said so, and both were meant.
         if isinstance(outcome, LooksAlike) and all(one.task in self._own for one in outcome.similar):
-            outcome = add_in(
-                self._tx, self._context, self._session, wanted, patterns, force=True, place=place
-            )
+            outcome = add_in(self._tx, self._repo, self._session, wanted, patterns, force=True, place=place)
         if isinstance(outcome, LooksAlike):
             others = tuple(one for one in outcome.similar if one.task not in self._own)
             self._skipped.append((task.name, others))

@@ -29,8 +29,8 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.untrusted_checkout import UntrustedCheckout
+    from landlane.repository import Repository
     from landlane.store.interface import Actor
 
 
@@ -118,17 +118,17 @@ class Restored:
     notes: tuple[str, ...]
 
 
-def restore(site: Site, session: Actor, rescue_id: str, into: str, folder: str) -> Restored:
+def restore(repo: Repository, session: Actor, rescue_id: str, into: str, folder: str) -> Restored:
     """Bring saved work back into a clean checkout, or into a new one below `folder`.
 
     Raises:
         RepositoryError: there is no such rescue, or the checkout has work of its own.
     """
-    rescue = get_rescue(site.common_dir, rescue_id)
+    rescue = get_rescue(repo.common_dir, rescue_id)
     path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
     if not into:
-        _clear_leftover(site, rescue, path)
-    is_new = _take_path(site, path)
+        _clear_leftover(repo, rescue, path)
+    is_new = _take_path(repo, path)
     if not is_new and not into:
         raise Malformed(
             f"{path} is there already",
@@ -137,16 +137,16 @@ def restore(site: Site, session: Actor, rescue_id: str, into: str, folder: str) 
         )
     try:
         if is_new:
-            _make_room(site, rescue, path)
+            _make_room(repo, rescue, path)
         elif _head_of(path) != rescue.head and rescue.head:
-            _go_to(site, path, rescue.head)
-        restored = restore_rescue(site.common_dir, rescue_id, locate_checkout(site, path))
+            _go_to(repo, path, rescue.head)
+        restored = restore_rescue(repo.common_dir, rescue_id, locate_checkout(repo, path))
     except BaseException:
         if is_new:  # half of it would look like all of it, and would be in the way of the next try
             with contextlib.suppress(RepositoryError, OSError):
-                remove_checkout(site.home, path)
+                remove_checkout(repo.home, path)
         raise
-    site.context.change(
+    repo.change(
         lambda tx: tx.record(
             "rescue.restored", session.agent, session.id, {"rescue": rescue_id, "path": path}
         )
@@ -154,9 +154,9 @@ def restore(site: Site, session: Actor, rescue_id: str, into: str, folder: str) 
     return Restored(rescue=rescue, path=path, notes=tuple(restored.notes))
 
 
-def _take_path(site: Site, path: str) -> bool:
+def _take_path(repo: Repository, path: str) -> bool:
     """Make an empty folder, so that of two who restore at once only one takes away what it made."""
-    if not os.path.lexists(path) and find_git_dir(site.home, path):
+    if not os.path.lexists(path) and find_git_dir(repo.home, path):
         raise RepositoryError(
             f"git still knows a worktree at {path}, whose folder is gone",
             code="PATH_TAKEN",
@@ -170,11 +170,11 @@ def _take_path(site: Site, path: str) -> bool:
     return True
 
 
-def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
+def _clear_leftover(repo: Repository, rescue: Rescue, path: str) -> None:
     """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
     if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
         return
-    git_dir = find_git_dir(site.home, path)
+    git_dir = find_git_dir(repo.home, path)
     is_clone = is_folder(os.path.join(path, ".git"))
     if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
         return
@@ -185,19 +185,19 @@ def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
     if not has_nothing and git_dir:
         try:
             kept = (*KEPT_REFS, RESCUE_REFS.rstrip("/"))
-            has_nothing = not find_unsaved_work(site.common_dir, locate_checkout(site, path), kept_refs=kept)
+            has_nothing = not find_unsaved_work(repo.common_dir, locate_checkout(repo, path), kept_refs=kept)
         except RepositoryError:
             return
     if has_nothing:
-        remove_checkout(site.home, path)
+        remove_checkout(repo.home, path)
 
 
-def _make_room(site: Site, rescue: Rescue, path: str) -> None:
+def _make_room(repo: Repository, rescue: Rescue, path: str) -> None:
     """A fresh checkout at the commit that the saved work was based on."""
     if rescue.kind == CLONE or not rescue.head:
-        checkouts.add_detached_clone(site.home, path, rescue.head, rescue.ref)
+        checkouts.add_detached_clone(repo.home, path, rescue.head, rescue.ref)
     else:
-        checkouts.add_detached_worktree(site.home, path, rescue.head)
+        checkouts.add_detached_worktree(repo.home, path, rescue.head)
     if rescue.head:
         checkouts.write_files(path)
 
@@ -207,10 +207,10 @@ def _head_of(path: str) -> str:
     return found.stdout.strip()
 
 
-def _go_to(site: Site, path: str, head: str) -> None:
+def _go_to(repo: Repository, path: str, head: str) -> None:
     """Stand a clean checkout on the commit that the saved work was based on."""
-    place = locate_checkout(site, path)
-    if find_unsaved_work(site.common_dir, place):
+    place = locate_checkout(repo, path)
+    if find_unsaved_work(repo.common_dir, place):
         raise RepositoryError(
             f"{path} has work of its own, which must not be mixed with what comes back",
             code="CHECKOUT_DIRTY",

@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from landlane.context import Site
-    from landlane.store.interface import Actor, Change
+    from landlane.repository import Repository
+    from landlane.store.interface import Actor, Transaction
 else:
     Protocol = object
 
@@ -56,28 +56,28 @@ class SavedWorkspace(Protocol):
         ...
 
 
-def locate_checkout(site: Site, path: str) -> UntrustedCheckout:
+def locate_checkout(repo: Repository, path: str) -> UntrustedCheckout:
     """A checkout of this repository: the main one, a linked worktree, or a clone.
 
     Raises:
         RepositoryError: the folder is none.
     """
-    git_dir = find_git_dir(site.home, path)
+    git_dir = find_git_dir(repo.home, path)
     if not git_dir:
         raise RepositoryError(
             f"{path} is no checkout of this repository",
             code="NO_CHECKOUT",
             hint="`git worktree list` and `landlane workspace list` show those that are",
         )
-    if os.path.realpath(git_dir) == site.common_dir:
-        return UntrustedCheckout(root=path, git_dir=site.common_dir, kind=MAIN)
+    if os.path.realpath(git_dir) == repo.common_dir:
+        return UntrustedCheckout(root=path, git_dir=repo.common_dir, kind=MAIN)
     return UntrustedCheckout(
         root=path, git_dir=git_dir, kind=CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
     )
 
 
 def save_checkout(
-    site: Site,
+    repo: Repository,
     session: Actor | None,
     path: str,
     reason: str,
@@ -91,12 +91,12 @@ def save_checkout(
     Raises:
         RepositoryError: something cannot be saved; nothing may be deleted then.
     """
-    place = locate_checkout(site, path)
-    return save_located(site, session, place, reason, workspace=workspace, force=force, **more)
+    place = locate_checkout(repo, path)
+    return save_located(repo, session, place, reason, workspace=workspace, force=force, **more)
 
 
 def save_located(
-    site: Site,
+    repo: Repository,
     session: Actor | None,
     place: UntrustedCheckout,
     reason: str,
@@ -115,93 +115,93 @@ def save_located(
         "by": session.agent if session else "",
         **more,
     }
-    rescue_id = _next_id(site)
-    saved = take_rescue(site.common_dir, place, rescue_id, facts, force=force)
+    rescue_id = _next_id(repo)
+    saved = take_rescue(repo.common_dir, place, rescue_id, facts, force=force)
     if saved is None:
         return ""
     who = (session.agent, session.id) if session else ("", "")
 
-    def record(tx: Change) -> None:
+    def record(tx: Transaction) -> None:
         told = {"rescue": saved.id, "commit": saved.commit, "files": saved.files, "bytes": saved.bytes}
         tx.record("rescue.saved", *who, {**facts, **told})
 
-    site.context.change(record)
+    repo.change(record)
     return saved.id
 
 
-def drop_same_rescues(site: Site, rescue_id: str, workspace: SavedWorkspace) -> None:
+def drop_same_rescues(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> None:
     """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
-    for one in _same_as(site, rescue_id, workspace):
-        _forget(site, one, rescue_id, workspace)
+    for one in _same_as(repo, rescue_id, workspace):
+        _forget(repo, one, rescue_id, workspace)
 
 
-def drop_if_same(site: Site, rescue_id: str, workspace: SavedWorkspace) -> bool:
+def drop_if_same(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> bool:
     """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
-    same = _same_as(site, rescue_id, workspace)
+    same = _same_as(repo, rescue_id, workspace)
     if same:
-        _forget(site, rescue_id, same[0], workspace)
+        _forget(repo, rescue_id, same[0], workspace)
     return bool(same)
 
 
-def _forget(site: Site, rescue_id: str, kept: str, workspace: SavedWorkspace) -> None:
+def _forget(repo: Repository, rescue_id: str, kept: str, workspace: SavedWorkspace) -> None:
     """Drop a rescue that another one holds all of, and say so: the journal knows of both."""
-    drop_rescue(site.common_dir, rescue_id)
+    drop_rescue(repo.common_dir, rescue_id)
     facts = {"rescue": rescue_id, "same_as": kept, "workspace": workspace.id}
-    site.context.change(lambda tx: tx.record("rescue.forgotten", "", "", facts))
+    repo.change(lambda tx: tx.record("rescue.forgotten", "", "", facts))
 
 
-def _same_as(site: Site, rescue_id: str, workspace: SavedWorkspace) -> list[str]:
+def _same_as(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> list[str]:
     """The other rescues of a workspace, without what was put aside there, that hold exactly the same."""
-    held = _holdings(site, rescue_id)
+    held = _holdings(repo, rescue_id)
     return [
         one.id
-        for one in saved_work(site)
+        for one in saved_work(repo)
         if one.facts.get("workspace") == workspace.id
         and one.id != rescue_id
         and "stash" not in one.facts
-        and _holdings(site, one.id) == held
+        and _holdings(repo, one.id) == held
     ]
 
 
-def _holdings(site: Site, rescue_id: str) -> list[str]:
+def _holdings(repo: Repository, rescue_id: str) -> list[str]:
     """What a rescue's tree has beside its manifest, which tells when it was taken and where."""
-    rows = try_git_output(site.home, "ls-tree", rescue_ref(rescue_id)).splitlines()
+    rows = try_git_output(repo.home, "ls-tree", rescue_ref(rescue_id)).splitlines()
     return [row for row in rows if not row.endswith("\tmanifest.json")]
 
 
-def _next_id(site: Site) -> str:
+def _next_id(repo: Repository) -> str:
     """An id that no rescue here has: the store counts, and git has the last word."""
 
-    def count(tx: Change) -> int:
+    def count(tx: Transaction) -> int:
         row = tx.one("record_next", noun="rescue")
         assert row is not None
         return row["last"]
 
     while True:
-        rescue_id = f"R{site.context.change(count)}"
-        if find_rescue(site.common_dir, rescue_id) is None:
+        rescue_id = f"R{repo.change(count)}"
+        if find_rescue(repo.common_dir, rescue_id) is None:
             return rescue_id
 
 
-def saved_work(site: Site) -> list[Rescue]:
+def saved_work(repo: Repository) -> list[Rescue]:
     """All that was saved, the oldest first."""
-    return list_rescues(site.common_dir)
+    return list_rescues(repo.common_dir)
 
 
-def discard_rescue(site: Site, session: Actor, rescue_id: str) -> Rescue:
+def discard_rescue(repo: Repository, session: Actor, rescue_id: str) -> Rescue:
     """Forget saved work for good.
 
     Raises:
         RepositoryError: there is none of this id.
     """
-    rescue = get_rescue(site.common_dir, rescue_id)
-    drop_rescue(site.common_dir, rescue_id)
+    rescue = get_rescue(repo.common_dir, rescue_id)
+    drop_rescue(repo.common_dir, rescue_id)
     facts = {"rescue": rescue_id, "commit": rescue.commit}
-    site.context.change(lambda tx: tx.record("rescue.dropped", session.agent, session.id, facts))
+    repo.change(lambda tx: tx.record("rescue.dropped", session.agent, session.id, facts))
     return rescue
 
 
-def pack_old_rescues(site: Site) -> int:
+def pack_old_rescues(repo: Repository) -> int:
     """Put rescues of more than a week ago into a pack, where they take little room; tells how many."""
-    with git_lock(site.common_dir, "pack rescues"):
-        return pack_rescues(site.common_dir, site.wall_ms() - _OLD_MS)
+    with git_lock(repo.common_dir, "pack rescues"):
+        return pack_rescues(repo.common_dir, repo.wall_ms() - _OLD_MS)

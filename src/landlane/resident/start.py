@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
+    from landlane.repository import Repository
 
 _LOG = "resident.log"
 _MOST_LOG = 1_000_000
@@ -29,7 +29,7 @@ _START_SECONDS = 0.3  # between two attempts to start one
 _PING = pack_request(b"ping", b"", (), {}, b"")
 
 
-def start_queue_runner(site: Site) -> str:
+def start_queue_runner(repo: Repository) -> str:
     """Run the landing queue in the background; return why that failed, or an empty text.
 
     Several may start at once; one of them gets the lease. It acts for no session: what it needs is in the
@@ -37,7 +37,7 @@ def start_queue_runner(site: Site) -> str:
     """
     words = ("queue", "run", "--drain", "--as", "resident", "--json")
     acts_for = [name for name in os.environ if name.startswith(_OURS) and name != _STORE]
-    trouble = _start(os.path.join(site.common_dir, "landlane"), site.home.root, words, acts_for)
+    trouble = _start(os.path.join(repo.common_dir, "landlane"), repo.home.root, words, acts_for)
     return f"nothing runs the queue in the background: {trouble}" if trouble else ""
 
 

@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.context import Context
     from landlane.protocol.worker.messages import WorkComplete
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
 def give_verdict(
-    context: Context,
+    repo: Repository,
     session: Session,
     review_id: str,
     *,
@@ -82,7 +82,7 @@ def give_verdict(
     """
     opinion = make_opinion(reviewer or session.agent, verdict, findings, summary)
 
-    def work(tx: Change) -> Review:
+    def work(tx: Transaction) -> Review:
         me = living(tx, session)
         known = records.find(tx, NOUN, review_id)
         if known is None:
@@ -95,20 +95,20 @@ def give_verdict(
         _refuse_second(review, me)
         given = {**entry, "verdict": opinion.verdict, "by": me.agent, "session": me.id}
         given |= {"summary": opinion.summary, "findings": [as_dict(one) for one in opinion.findings]}
-        given["at"] = context.store.wall_of(tx.now)
+        given["at"] = repo.store.wall_of(tx.now)
         review = _with(review, given)
         records.put(tx, NOUN, as_dict(review), "judged", me)
         told = {"verdict": opinion.verdict, "summary": opinion.summary, "findings": given["findings"]}
         ended = replace(task, result=json.dumps(told, ensure_ascii=False)[:60_000])
         proof: dict[str, object] = {"name": "verdict", "is_seen": True, "found": opinion.verdict, "hint": ""}
-        finish(tx, context, ended, me, head="", evidence=[proof])
+        finish(tx, repo, ended, me, head="", evidence=[proof])
         return review
 
-    context.change(work)
-    return get_review(context, review_id)
+    repo.change(work)
+    return get_review(repo, review_id)
 
 
-def _judgeable(tx: Change, review: Review, me: Session, head: str) -> Review:
+def _judgeable(tx: Transaction, review: Review, me: Session, head: str) -> Review:
     if review.state not in GOING_ON:
         raise Stale(
             f"{review.id} is {review.state}: it wants no verdict any more",
@@ -131,34 +131,34 @@ def _judgeable(tx: Change, review: Review, me: Session, head: str) -> Review:
     return review
 
 
-def is_author(reading: Reading, review: Review, me: Session) -> bool:
+def is_author(snapshot: Snapshot, review: Review, me: Session) -> bool:
     """Whether a session made the work that is reviewed, or is a subagent of who did."""
-    return me.agent == review.agent or review.session in (me.id, *find_ancestors(reading, me.id))
+    return me.agent == review.agent or review.session in (me.id, *find_ancestors(snapshot, me.id))
 
 
-def may_take(reading: Reading, me: Session, task: Task) -> bool:
+def may_take(snapshot: Snapshot, me: Session, task: Task) -> bool:
     """Whether a reviewer's task may go to a session: not the author, and whoever is named if somebody is.
 
     One verdict for each: who gave one already is not asked again.
     """
     name = _review_id(task)
-    document = records.find(reading, NOUN, name) if name else None
-    return document is None or task.id not in _closed_to(reading, review_from(document), me)
+    document = records.find(snapshot, NOUN, name) if name else None
+    return document is None or task.id not in _closed_to(snapshot, review_from(document), me)
 
 
-def not_to_take(reading: Reading, me: Session) -> set[str]:
+def not_to_take(snapshot: Snapshot, me: Session) -> set[str]:
     """All tasks of reviewers that may not go to a session."""
-    found = [review_from(one) for one in records.all_of(reading, NOUN, GOING_ON)]
-    return {task_id for review in found for task_id in _closed_to(reading, review, me)}
+    found = [review_from(one) for one in records.all_of(snapshot, NOUN, GOING_ON)]
+    return {task_id for review in found for task_id in _closed_to(snapshot, review, me)}
 
 
-def _closed_to(reading: Reading, review: Review, me: Session) -> set[str]:
+def _closed_to(snapshot: Snapshot, review: Review, me: Session) -> set[str]:
     entries = list(review.entries)
     has_said = any(entry["by"] == me.agent for entry in entries)
     closed = {entry["task"] for entry in entries if has_said or not is_meant(entry["name"], me.agent)}
     if review.decision and not is_meant(review.decision["name"], me.agent):
         closed.add(review.decision["task"])
-    is_own = is_author(reading, review, me)
+    is_own = is_author(snapshot, review, me)
     return {entry["task"] for entry in (*entries, review.decision or entries[0])} if is_own else closed
 
 
@@ -168,7 +168,7 @@ def _review_id(task: Task) -> str:
     )
 
 
-def _entry_for(tx: Change, review: Review, me: Session) -> dict[str, Any]:
+def _entry_for(tx: Transaction, review: Review, me: Session) -> dict[str, Any]:
     """The place where this session's verdict belongs."""
     if review.state == DECIDING:
         decision = review.decision or {}
@@ -199,13 +199,13 @@ def _refuse_second(review: Review, me: Session) -> None:
         )
 
 
-def _may_fill(tx: Change, entry: Any, me: Session) -> bool:
+def _may_fill(tx: Transaction, entry: Any, me: Session) -> bool:
     task = get_in(tx, entry["task"])
     is_free = task.state == READY and is_meant(entry["name"], me.agent)
     return is_free or _has_in_hand(tx, task, me)
 
 
-def _has_in_hand(tx: Change, task: Task, me: Session) -> bool:
+def _has_in_hand(tx: Transaction, task: Task, me: Session) -> bool:
     """Whether a session is at work on a task, or is the worker of who is."""
     return task.state in AT_WORK and task.session in (me.id, keeper_of(tx, me.id))
 
@@ -220,7 +220,7 @@ def _not_asked(review: Review, names: Sequence[str]) -> NotAllowed:
     )
 
 
-def _take_if_free(tx: Change, me: Session, task: Task) -> Task:
+def _take_if_free(tx: Transaction, me: Session, task: Task) -> Task:
     """Whoever judges without having taken the task takes it with the verdict."""
     if task.state != READY:
         return task
@@ -236,20 +236,20 @@ def _with(review: Review, given: dict[str, Any]) -> Review:
     return replace(review, entries=entries)
 
 
-def take_verdict(context: Context, session: Session, task: Task, said: WorkComplete) -> Review:
+def take_verdict(repo: Repository, session: Session, task: Task, said: WorkComplete) -> Review:
     """What a worker that reviewed has said at its end: a verdict in its fields, or as JSON in its summary.
 
     Raises:
         Malformed: there is no verdict, or one that does not keep to the contract.
         Stale: the review is over, or of another commit.
     """
-    review = review_of_task(context, task)
+    review = review_of_task(repo, task)
     if said.verdict is not None:
         opinion = make_opinion(session.agent, said.verdict, said.findings or (), said.summary)
     else:
         opinion = _opinion_in(said.summary)
     return give_verdict(
-        context,
+        repo,
         session,
         review.id,
         verdict=opinion.verdict,
@@ -266,38 +266,38 @@ def _opinion_in(text: str) -> Opinion:
         raise bad_verdict("the reviewer gave no verdict") from None
 
 
-def review_of_task(context: Context, task: Task) -> Review:
+def review_of_task(repo: Repository, task: Task) -> Review:
     """The review that a reviewer's task is part of.
 
     Raises:
         Malformed: it is no such task.
     """
-    return get_review(context, _review_id(task) or task.id)
+    return get_review(repo, _review_id(task) or task.id)
 
 
-def commit_under_review(context: Context, task: Task) -> str:
+def commit_under_review(repo: Repository, task: Task) -> str:
     """The commit that a reviewer's task is about; nothing for other tasks, and where there is none."""
     name = _review_id(task)
-    return get_review(context, name).head if name else ""
+    return get_review(repo, name).head if name else ""
 
 
-def list_reviews(context: Context, *, with_all: bool = False) -> list[Review]:
+def list_reviews(repo: Repository, *, with_all: bool = False) -> list[Review]:
     """The reviews that go on, or all of them."""
-    settle_reviews(context)
+    settle_reviews(repo)
     states = () if with_all else (OPEN, DECIDING, APPROVED)
-    return [review_from(one) for one in context.store.view(lambda it: records.all_of(it, NOUN, states))]
+    return [review_from(one) for one in repo.store.view(lambda it: records.all_of(it, NOUN, states))]
 
 
-def approved_waiting(context: Context) -> list[Review]:
+def approved_waiting(repo: Repository) -> list[Review]:
     """What was approved after its author had gone: somebody has to adopt it, and land it."""
 
-    def look(reading: Reading) -> list[Review]:
-        found = [review_from(one) for one in records.all_of(reading, NOUN, (APPROVED,))]
-        tasks = [find_task(reading, review.task) for review in found]
+    def look(snapshot: Snapshot) -> list[Review]:
+        found = [review_from(one) for one in records.all_of(snapshot, NOUN, (APPROVED,))]
+        tasks = [find_task(snapshot, review.task) for review in found]
         return [
             review
             for review, task in zip(found, tasks, strict=True)
             if task is not None and task.state == REVIEW
         ]
 
-    return context.store.view(look)
+    return repo.store.view(look)

@@ -30,18 +30,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
 _MOST_ATTEMPTS = 3
 
 
-def step_for(context: Context, task: Task, kind: str, changed: Sequence[str] = ()) -> Step | None:
+def step_for(repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> Step | None:
     """The review that a task needs: as it says itself, or as the settings say for its kind and paths."""
-    settings = context.settings
+    settings = repo.settings
     if task.kind == REVIEW_KIND:
         return None  # who reviews the reviewers?
     named = step_of(task.labels)
@@ -52,14 +52,14 @@ def step_for(context: Context, task: Task, kind: str, changed: Sequence[str] = (
             if has_decider or not settings.review.decider
             else replace(named, decider=settings.review.decider)
         )
-    if kind in settings.review.kinds or _touches(context, task, changed):
+    if kind in settings.review.kinds or _touches(repo, task, changed):
         return make_step(settings.review.count, settings.review.reviewers, settings.review.decider)
     return None
 
 
-def _touches(context: Context, task: Task, changed: Sequence[str]) -> bool:
-    pattern_of = context.repository.pattern_of
-    asked = [one for text in context.settings.review.paths for one in pattern_of(text, "glob").alternatives]
+def _touches(repo: Repository, task: Task, changed: Sequence[str]) -> bool:
+    pattern_of = repo.git.pattern_of
+    asked = [one for text in repo.settings.review.paths for one in pattern_of(text, "glob").alternatives]
     if not asked:
         return False
     declared = [
@@ -72,7 +72,7 @@ def _touches(context: Context, task: Task, changed: Sequence[str]) -> bool:
 
 
 def begin_review(
-    context: Context,
+    repo: Repository,
     session: Session | None,
     task_id: str,
     head: str,
@@ -86,17 +86,17 @@ def begin_review(
         NotAllowed: the task is in no state for that.
     """
 
-    def work(tx: Change) -> Review:
+    def work(tx: Transaction) -> Review:
         task = get_in(tx, task_id)
-        asked = step or step_for(context, task, task.kind) or make_step(1, (), "")
-        return begin_review_in(tx, context, session, task, head, asked, base=base, change=change)
+        asked = step or step_for(repo, task, task.kind) or make_step(1, (), "")
+        return begin_review_in(tx, repo, session, task, head, asked, base=base, change=change)
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def begin_review_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session | None,
     task: Task,
     head: str,
@@ -124,16 +124,16 @@ def begin_review_in(
         session=task.session,
         decider=step.decider,
         entries=[],
-        opened_at=context.store.wall_of(tx.now),
+        opened_at=repo.store.wall_of(tx.now),
         round=1 + sum(one.state == REJECTED for one in before),
     )
     why = f"{review_id}: {_told(step)} at {head[:12] or 'the result'}"
     history = _earlier(before)
     entries = [
-        blank_entry(name, _add_reviewer(tx, context, session, task, review, name, at, history))
+        blank_entry(name, _add_reviewer(tx, repo, session, task, review, name, at, history))
         for at, name in enumerate(step.reviewers, start=1)
     ]
-    review = keep_claims(tx, context, task, replace(review, entries=entries))
+    review = keep_claims(tx, repo, task, replace(review, entries=entries))
     move_task(
         tx,
         task,
@@ -171,8 +171,8 @@ def _earlier(before: Sequence[Review]) -> str:
 
 
 def _add_reviewer(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session | None,
     task: Task,
     review: Review,
@@ -191,12 +191,12 @@ def _add_reviewer(
         f"landlane review give {review.id} --verdict approve|reject --summary '…' --findings FILE\n"
     )
     body += f"\nWhat was said of it before:\n\n{history}\n" if history else ""
-    return add_task_in(tx, context, session, review, f"Review {task.id}: {task.title}", body, name, f"{at}")
+    return add_task_in(tx, repo, session, review, f"Review {task.id}: {task.title}", body, name, f"{at}")
 
 
 def add_task_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session | None,
     review: Review,
     title: str,
@@ -217,12 +217,12 @@ def add_task_in(
         max_attempts=_MOST_ATTEMPTS,
         next_action=f"landlane review give {review.id}",
     )
-    added = add_in(tx, context, session, check_new(new), (), force=True)
+    added = add_in(tx, repo, session, check_new(new), (), force=True)
     assert isinstance(added, Added)
     return added.task.id
 
 
-def outdate_in(tx: Change, review: Review, why: str) -> Review:
+def outdate_in(tx: Transaction, review: Review, why: str) -> Review:
     """Nobody needs this review any more; the tasks of its reviewers are dropped by whoever looks next."""
     end_holder(tx, review)
     now = replace(review, state=OUTDATED, is_settled=False, why=why, holder="", claims=())
@@ -230,14 +230,14 @@ def outdate_in(tx: Change, review: Review, why: str) -> Review:
     return now
 
 
-def take_back(context: Context, session: Session, task_id: str) -> Task:
+def take_back(repo: Repository, session: Session, task_id: str) -> Task:
     """The author goes on with the work: the review is outdated, and the claims are the author's again.
 
     Raises:
         NotAllowed: it is not under review, or another's.
     """
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         me = living(tx, session)
         task = get_in(tx, task_id)
         if task.state != REVIEW:
@@ -256,16 +256,16 @@ def take_back(context: Context, session: Session, task_id: str) -> Task:
             )
         for one in [review_from(one) for one in records.by_key(tx, NOUN, task_id)]:
             if one.state in GOING_ON or (one.state == APPROVED and not one.is_settled):
-                give_claims(tx, context, one, me)
+                give_claims(tx, repo, one, me)
                 outdate_in(tx, replace(one, holder="", claims=()), f"{me.agent} took the work back")
         adopt_in(tx, me, task, ACTIVE, why="", told=f"{me.agent} took the work back from review", head="")
         return whole(tx, get_in(tx, task_id))
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def adopt_in(
-    tx: Change,
+    tx: Transaction,
     me: Session | None,
     task: Task,
     then: str,

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Context
-    from landlane.store.interface import Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot
     from landlane.tasks.model import Task
 
 
@@ -41,35 +41,37 @@ def blank_entry(name: str, task_id: str) -> dict[str, Any]:
     return {"name": name, "task": task_id, **given, "findings": [], "at": 0}
 
 
-def is_approved(reading: Reading, task: Task, head: str) -> bool:
+def is_approved(snapshot: Snapshot, task: Task, head: str) -> bool:
     """Whether exactly this was approved: the commit or, where there is none, the result of this attempt."""
     return any(
         one["state"] == APPROVED and one["head"] == head and (head or one["attempt"] == task.attempt)
-        for one in records.by_key(reading, NOUN, task.id)
+        for one in records.by_key(snapshot, NOUN, task.id)
     )
 
 
-def rejection_of(reading: Reading, task: Task, head: str) -> str:
+def rejection_of(snapshot: Snapshot, task: Task, head: str) -> str:
     """The review that rejected exactly this commit; empty when none did."""
     found = [
         one["id"]
-        for one in records.by_key(reading, NOUN, task.id)
+        for one in records.by_key(snapshot, NOUN, task.id)
         if head and one["state"] == REJECTED and one["head"] == head
     ]
     return found[-1] if found else ""
 
 
-def get_review(context: Context, name: str) -> Review:
+def get_review(repo: Repository, name: str) -> Review:
     """A review by its id, or the newest of a task.
 
     Raises:
         Malformed: there is none.
     """
 
-    def look(reading: Reading) -> records.Document | None:
-        return records.find(reading, NOUN, name) or next(reversed(records.by_key(reading, NOUN, name)), None)
+    def look(snapshot: Snapshot) -> records.Document | None:
+        return records.find(snapshot, NOUN, name) or next(
+            reversed(records.by_key(snapshot, NOUN, name)), None
+        )
 
-    document = context.store.view(look)
+    document = repo.store.view(look)
     if document is None:
         raise unknown_review(name)
     return review_from(document)
@@ -90,7 +92,7 @@ def opinions_of(review: Review) -> list[Opinion]:
     ]
 
 
-def is_over_in(tx: Reading, entry: Any) -> bool:
+def is_over_in(tx: Snapshot, entry: Any) -> bool:
     """Whether a reviewer's task has ended, so that no verdict will come of it."""
     task = find_task(tx, entry["task"])
     return task is None or task.state in BRANCH_ENDED

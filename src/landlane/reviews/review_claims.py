@@ -12,29 +12,29 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.reviews.model import Review
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
-def living_author(tx: Change, context: Context, session: str) -> Session | None:
+def living_author(tx: Transaction, repo: Repository, session: str) -> Session | None:
     """A session that is not over, and whose processes have not provably ended."""
-    if not session or end_if_gone(tx, session, context.processes):
+    if not session or end_if_gone(tx, session, repo.processes):
         return None
     author = lock_live_session(tx, session)
     return author if author is not None and author.is_alive(tx.now) else None
 
 
-def keep_claims(tx: Change, context: Context, task: Task, review: Review) -> Review:
+def keep_claims(tx: Transaction, repo: Repository, task: Task, review: Review) -> Review:
     """Move what the author holds for a task into a session of the review, remembering how it was."""
     author = lock_live_session(tx, task.session) if task.session else None
     if author is None:
         return review
     holder, kept = keep_task_claims(
         tx,
-        context,
+        repo,
         author,
         task.id,
         name=f"review-{review.id}",
@@ -44,14 +44,14 @@ def keep_claims(tx: Change, context: Context, task: Task, review: Review) -> Rev
     return replace(review, holder=holder, claims=kept) if holder else review
 
 
-def give_claims(tx: Change, context: Context, review: Review, heir: Session) -> None:
+def give_claims(tx: Transaction, repo: Repository, review: Review, heir: Session) -> None:
     """Give what a review holds to whoever goes on with the work; its lease begins anew."""
     end_holder(tx, review, heir.id)
-    holders.give_kept(tx, context, review.claims, heir)
+    holders.give_kept(tx, repo, review.claims, heir)
     tx.frees = True
 
 
-def end_holder(tx: Change, review: Review, heir: str = "") -> None:
+def end_holder(tx: Transaction, review: Review, heir: str = "") -> None:
     """Free what a review holds, and end its session; what it should have heard goes to the heir."""
     holder = lock_live_session(tx, review.holder) if review.holder else None
     if holder is None:

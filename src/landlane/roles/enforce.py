@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
@@ -23,19 +23,19 @@ _MOST_NAMED = 50
 _LAST: list[Any] = []
 
 
-def role_of(context: Context, session: Session, settings: Settings | None = None) -> Role | None:
+def role_of(repo: Repository, session: Session, settings: Settings | None = None) -> Role | None:
     """The role that a session is bound by; nothing without one. `settings`: others than those here."""
-    return bound_by(settings or context.settings, session.role)
+    return bound_by(settings or repo.settings, session.role)
 
 
-def check_known(context: Context, role: str) -> None:
+def check_known(repo: Repository, role: str) -> None:
     """Refuse a role that nobody has defined.
 
     Raises:
         Malformed: there is none of this name.
     """
     if role:
-        find_role(context.settings, role)
+        find_role(repo.settings, role)
 
 
 def _scope_of(role: Role, settings: Settings) -> Scope:
@@ -45,47 +45,47 @@ def _scope_of(role: Role, settings: Settings) -> Scope:
     return _LAST[2]
 
 
-def may_write(context: Context, session: Session, path: str) -> str:
+def may_write(repo: Repository, session: Session, path: str) -> str:
     """Why the role of a session forbids to change a path, seen from the root; empty when it may."""
-    role = role_of(context, session) if session.role else None
-    return _scope_of(role, context.settings).why_not(path) if role is not None else ""
+    role = role_of(repo, session) if session.role else None
+    return _scope_of(role, repo.settings).why_not(path) if role is not None else ""
 
 
-def not_writable(context: Context, session: Session, paths: Sequence[str]) -> dict[str, str]:
+def not_writable(repo: Repository, session: Session, paths: Sequence[str]) -> dict[str, str]:
     """Those of these paths that the role of a session may not change, each with the reason."""
-    role = role_of(context, session) if session.role else None
+    role = role_of(repo, session) if session.role else None
     if role is None:
         return {}
-    scope = _scope_of(role, context.settings)
+    scope = _scope_of(role, repo.settings)
     return {path: reason for path in paths if (reason := scope.why_not(path))}
 
 
 def check_verb(
-    context: Context, session: Session, verb: str, *, guard: str, settings: Settings | None = None
+    repo: Repository, session: Session, verb: str, *, guard: str, settings: Settings | None = None
 ) -> None:
     """Refuse a verb that the role of a session does not have.
 
     Raises:
         NotAllowed: it has not.
     """
-    reason = why_not_verb(role_of(context, session, settings), verb) if session.role else ""
+    reason = why_not_verb(role_of(repo, session, settings), verb) if session.role else ""
     if reason:
-        record_role_violation(context, session, guard=guard, what=reason)
+        record_role_violation(repo, session, guard=guard, what=reason)
         raise forbidden(session.agent, session.role, reason, verb=verb)
 
 
-def check_paths(context: Context, session: Session, paths: Sequence[str], *, guard: str) -> None:
+def check_paths(repo: Repository, session: Session, paths: Sequence[str], *, guard: str) -> None:
     """Refuse what changes paths that the role of a session may not.
 
     Raises:
         NotAllowed: it does; all of these paths are named.
     """
-    found = not_writable(context, session, paths) if session.role else {}
+    found = not_writable(repo, session, paths) if session.role else {}
     if found:
-        refuse_paths(context, session, session.role, found, guard=guard)
+        refuse_paths(repo, session, session.role, found, guard=guard)
 
 
-def refuse_paths(context: Context, session: Session, role: str, found: dict[str, str], *, guard: str) -> None:
+def refuse_paths(repo: Repository, session: Session, role: str, found: dict[str, str], *, guard: str) -> None:
     """Write these paths down as caught, and refuse them.
 
     Raises:
@@ -93,39 +93,39 @@ def refuse_paths(context: Context, session: Session, role: str, found: dict[str,
     """
     first = next(iter(found.values()))
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    record_role_violation(context, session, guard=guard, what=first, paths=tuple(found))
+    record_role_violation(repo, session, guard=guard, what=first, paths=tuple(found))
     named = list(found)[:_MOST_NAMED]
     raise forbidden(session.agent, role, f"{first}{more}", path=named[0], paths=named)
 
 
-def check_claim(context: Context, session: Session, patterns: Sequence[Pattern]) -> None:
+def check_claim(repo: Repository, session: Session, patterns: Sequence[Pattern]) -> None:
     """Refuse a claim that the role of a session cannot use.
 
     Raises:
         NotAllowed: it may not claim, or could write nothing of one of the patterns.
     """
-    role = role_of(context, session)
+    role = role_of(repo, session)
     if role is None:
         return
     reason = why_not_verb(role, "claim")
     if reason:
         record_role_violation(
-            context, session, guard="claim", what=reason, paths=tuple(one.text for one in patterns)
+            repo, session, guard="claim", what=reason, paths=tuple(one.text for one in patterns)
         )
         raise forbidden(session.agent, role.name, reason, verb="claim", pattern=patterns[0].text)
-    scope = _scope_of(role, context.settings)
+    scope = _scope_of(role, repo.settings)
     found = {one.text: reason for one in patterns if (reason := scope.why_not_claimed(one))}
     if found:
-        refuse_paths(context, session, role.name, found, guard="claim")
+        refuse_paths(repo, session, role.name, found, guard="claim")
 
 
 def record_role_violation(
-    context: Context, session: Session | None, *, guard: str, what: str, paths: tuple[str, ...] = ()
+    repo: Repository, session: Session | None, *, guard: str, what: str, paths: tuple[str, ...] = ()
 ) -> None:
     """Write down that somebody stepped out of its role; the refusal matters more than its entry."""
     texts = tuple(path.encode("utf-8", "backslashreplace").decode() for path in paths)
     what = what.encode("utf-8", "backslashreplace").decode()
     try:
-        record_violation(context, session, rule=STAY_IN_ROLE, guard=guard, what=what, paths=texts)
+        record_violation(repo, session, rule=STAY_IN_ROLE, guard=guard, what=what, paths=texts)
     except StoreError:
         return

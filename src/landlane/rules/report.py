@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.store.journal_chain import Entry
 
 _CANARY = "canary-"  # so `doctor` calls those who try its guards
@@ -29,11 +29,11 @@ class Broken:
     last_what: str
 
 
-def count_violations(context: Context, within_ms: int = 0) -> list[Broken]:
+def count_violations(repo: Repository, within_ms: int = 0) -> list[Broken]:
     """Violations, ever or within the last so long; the rule that was broken most comes first."""
-    store = context.store
-    now = store.wall_of(store.view(lambda reading: reading.now))
-    return count_in(read_entries(context), now - within_ms if within_ms else 0)
+    store = repo.store
+    now = store.wall_of(store.view(lambda snapshot: snapshot.now))
+    return count_in(read_entries(repo), now - within_ms if within_ms else 0)
 
 
 def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:

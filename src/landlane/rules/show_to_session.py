@@ -8,7 +8,7 @@ from landlane.rules.versions import HOOK, acknowledge, change_since, find_acknow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.rules.model import Rules, RulesChange
     from landlane.rules.versions import Acknowledgement
     from landlane.sessions.model import Session
@@ -18,7 +18,7 @@ _LONGEST_NEWS = 3000
 _MOST_NAMES = 40
 
 
-def tell_rules(site: Site, session: Session, *, is_reminder: bool = False) -> str:
+def tell_rules(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
     """The rules for the start of a session; what is shown whole counts as read.
 
     With `is_reminder`, a session that has read this very version hears only which it is.
@@ -26,69 +26,69 @@ def tell_rules(site: Site, session: Session, *, is_reminder: bool = False) -> st
     Raises:
         LandlaneError: they cannot be read.
     """
-    file = site.settings.rules.file
-    rules = load_rules(site.here, site.home, file)
+    file = repo.settings.rules.file
+    rules = load_rules(repo.checkout, repo.home, file)
     if rules is None:
         return f"Rules: there is no {file} here."
-    known = find_acknowledgement(site.context, session.id)
+    known = find_acknowledgement(repo, session.id)
     if is_reminder and known is not None and known.version == rules.version:
         return (
             f"Rules ({file}, version {rules.version}): unchanged since you read them: {_names(rules)}. "
             "`landlane rules` shows them again."
         )
-    return _tell_whole(site, session, rules, file)[0]
+    return _tell_whole(repo, session, rules, file)[0]
 
 
-def _tell_whole(site: Site, session: Session, rules: Rules, file: str) -> tuple[str, bool]:
+def _tell_whole(repo: Repository, session: Session, rules: Rules, file: str) -> tuple[str, bool]:
     """The rules, or their names where they are long; and whether nobody else told them just now."""
     if len(rules.text) > _LONGEST_WHOLE:
         told = (
             f"Rules ({file}, version {rules.version}), by name: {_names(rules)}. "
             f"Read {file} before you act, then say so: `landlane rules ack {rules.version}`."
         )
-        return told, note_told(site.context, session, rules, file=file)
+        return told, note_told(repo, session, rules, file=file)
     told = f"Rules ({file}, version {rules.version}). Work by them:\n\n{_text(rules)}"
-    return told, acknowledge(site.context, session, rules, how=HOOK, file=file)
+    return told, acknowledge(repo, session, rules, how=HOOK, file=file)
 
 
-def tell_rules_safely(site: Site, session: Session, *, is_reminder: bool = False) -> str:
+def tell_rules_safely(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
     """As `tell_rules`; rules that cannot be read are one line."""
     try:
-        return tell_rules(site, session, is_reminder=is_reminder)
+        return tell_rules(repo, session, is_reminder=is_reminder)
     except LandlaneError as error:
         return f"Rules: {error.message}. Tell the person you work for: {error.hint}."
 
 
-def tell_change(site: Site, session: Session) -> str:
+def tell_change(repo: Repository, session: Session) -> str:
     """What a running session must hear about the rules as they are now; nothing when it has heard of them.
 
     Raises:
         LandlaneError: they cannot be read.
     """
-    file = site.settings.rules.file
-    rules = load_rules(site.here, site.home, file)
-    known = find_acknowledgement(site.context, session.id)
+    file = repo.settings.rules.file
+    rules = load_rules(repo.checkout, repo.home, file)
+    known = find_acknowledgement(repo, session.id)
     if rules is None or (known is not None and known.told == rules.version):
         return ""
     if known is None or not known.told:
-        told, is_first = _tell_whole(site, session, rules, file)
+        told, is_first = _tell_whole(repo, session, rules, file)
     else:
-        told, is_first = _tell_change(site, session, known, rules, file)
+        told, is_first = _tell_change(repo, session, known, rules, file)
     # Calls of tools may end at the same time: only one of them tells it.
     return told if is_first else ""
 
 
 def _tell_change(
-    site: Site, session: Session, known: Acknowledgement, rules: Rules, file: str
+    repo: Repository, session: Session, known: Acknowledgement, rules: Rules, file: str
 ) -> tuple[str, bool]:
-    change = change_since(site.context, known.told, rules)
+    change = change_since(repo, known.told, rules)
     head = f"{file} has changed: version {rules.version} instead of {known.told}. {_in_words(change)}"
     texts = _changed_texts(rules, change)
     if len(texts) <= _LONGEST_NEWS and known.version == known.told:
         told = "\n\n".join(part for part in (f"{head} It holds for you from now on.", texts) if part)
-        return told, acknowledge(site.context, session, rules, how=HOOK, file=file)
+        return told, acknowledge(repo, session, rules, how=HOOK, file=file)
     told = f"{head} Read {file}, then say so: `landlane rules ack {rules.version}`."
-    return told, note_told(site.context, session, rules, file=file)
+    return told, note_told(repo, session, rules, file=file)
 
 
 def _names(rules: Rules) -> str:

@@ -18,10 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.rules.model import Rules, RulesChange
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 NOUN = "rules"
 HOOK = "hook"  # shown by a client's hook
@@ -57,7 +57,7 @@ class Reader:
     is_current: bool
 
 
-def note_version(tx: Change, context: Context, session: Session | None, rules: Rules, file: str) -> None:
+def note_version(tx: Transaction, repo: Repository, session: Session | None, rules: Rules, file: str) -> None:
     """Write a version down when it is first seen, with who saw it; the others hear that it is new."""
     _note_current(tx, session, rules, file)
     if records.find(tx, NOUN, rules.version) is not None:
@@ -67,7 +67,7 @@ def note_version(tx: Change, context: Context, session: Session | None, rules: R
         "state": _VERSION,
         "about": _VERSION,
         "file": file,
-        "seen_at": context.store.wall_of(tx.now),
+        "seen_at": repo.store.wall_of(tx.now),
         "agent": session.agent if session is not None else "",
         "digests": digests_of(rules),
         "text": rules.text,
@@ -75,7 +75,7 @@ def note_version(tx: Change, context: Context, session: Session | None, rules: R
     records.put(tx, NOUN, document, "seen", session, version=rules.version)
 
 
-def _note_current(tx: Change, session: Session | None, rules: Rules, file: str) -> None:
+def _note_current(tx: Transaction, session: Session | None, rules: Rules, file: str) -> None:
     """This version is the one that stands now: leave word for every session that last heard of another."""
     known = records.find(tx, NOUN, CURRENT)
     if known is not None and known["version"] == rules.version:
@@ -93,54 +93,54 @@ def is_about_change(notice: str) -> bool:
     return _CHANGED in notice
 
 
-def current_in(reading: Reading) -> str:
+def current_in(snapshot: Snapshot) -> str:
     """The version that somebody saw last."""
-    known = records.find(reading, NOUN, CURRENT)
+    known = records.find(snapshot, NOUN, CURRENT)
     return str(known["version"]) if known is not None else ""
 
 
-def see_version(context: Context, session: Session | None, rules: Rules, *, file: str) -> None:
+def see_version(repo: Repository, session: Session | None, rules: Rules, *, file: str) -> None:
     """Write a version down that somebody looks at, if it is new, or not the one that was seen last."""
-    if context.store.view(current_in) != rules.version:
-        context.change(lambda tx: note_version(tx, context, session, rules, file), areas=_ALONE)
+    if repo.store.view(current_in) != rules.version:
+        repo.change(lambda tx: note_version(tx, repo, session, rules, file), areas=_ALONE)
 
 
-def acknowledge(context: Context, session: Session, rules: Rules, *, how: str, file: str) -> bool:
+def acknowledge(repo: Repository, session: Session, rules: Rules, *, how: str, file: str) -> bool:
     """The session has read these rules; tells whether it had not read them, or heard of others since."""
-    found = find_acknowledgement(context, session.id)
+    found = find_acknowledgement(repo, session.id)
     if found is not None and found.version == found.told == rules.version:
         return False
 
-    def work(tx: Change) -> bool:
-        note_version(tx, context, session, rules, file)
+    def work(tx: Transaction) -> bool:
+        note_version(tx, repo, session, rules, file)
         now = _locked(tx, session)
         if now["version"] == now["told"] == rules.version:
             return False
         is_new = now["version"] != rules.version
-        step = {"version": rules.version, "at": context.store.wall_of(tx.now), "how": how}
+        step = {"version": rules.version, "at": repo.store.wall_of(tx.now), "how": how}
         now |= {"version": rules.version, "told": rules.version, "how": how, "at": step["at"]}
         now["history"] = [*now["history"], step][-_MOST_STEPS:] if is_new else now["history"]
         records.put(tx, NOUN, now, "acknowledged", session, version=rules.version, how=how)
         return True
 
-    return context.change(work, areas=_ALONE)
+    return repo.change(work, areas=_ALONE)
 
 
-def note_told(context: Context, session: Session, rules: Rules, *, file: str) -> bool:
+def note_told(repo: Repository, session: Session, rules: Rules, *, file: str) -> bool:
     """The session hears of this version now; tells whether it is the first time."""
 
-    def work(tx: Change) -> bool:
-        note_version(tx, context, session, rules, file)
+    def work(tx: Transaction) -> bool:
+        note_version(tx, repo, session, rules, file)
         now = _locked(tx, session)
         if now["told"] == rules.version:
             return False
         records.put(tx, NOUN, now | {"told": rules.version}, "told", session, version=rules.version)
         return True
 
-    return context.change(work, areas=_ALONE)
+    return repo.change(work, areas=_ALONE)
 
 
-def _locked(tx: Change, session: Session) -> dict[str, Any]:
+def _locked(tx: Transaction, session: Session) -> dict[str, Any]:
     known = records.lock(tx, NOUN, session.id)
     if known is not None:
         return known
@@ -157,9 +157,9 @@ def _locked(tx: Change, session: Session) -> dict[str, Any]:
     }
 
 
-def acknowledgement_in(reading: Reading, session: str) -> Acknowledgement | None:
+def acknowledgement_in(snapshot: Snapshot, session: str) -> Acknowledgement | None:
     """What a session has read, as one look sees it."""
-    found = records.find(reading, NOUN, session)
+    found = records.find(snapshot, NOUN, session)
     if found is None or found["about"] != _SESSION:
         return None
     return Acknowledgement(
@@ -173,43 +173,43 @@ def acknowledgement_in(reading: Reading, session: str) -> Acknowledgement | None
     )
 
 
-def find_acknowledgement(context: Context, session: str) -> Acknowledgement | None:
+def find_acknowledgement(repo: Repository, session: str) -> Acknowledgement | None:
     """What a session has read."""
-    return context.store.view(lambda reading: acknowledgement_in(reading, session))
+    return repo.store.view(lambda snapshot: acknowledgement_in(snapshot, session))
 
 
-def version_at(context: Context, session: str, wall_ms: int) -> str:
+def version_at(repo: Repository, session: str, wall_ms: int) -> str:
     """The version that a session worked under at an instant of the calendar; empty when it had read none."""
-    found = find_acknowledgement(context, session)
+    found = find_acknowledgement(repo, session)
     steps = [step for step in found.history if step["at"] <= wall_ms] if found is not None else []
     return str(steps[-1]["version"]) if steps else ""
 
 
-def known_versions(context: Context) -> list[dict[str, Any]]:
+def known_versions(repo: Repository) -> list[dict[str, Any]]:
     """All versions that were ever seen, the oldest first: version, seen_at, agent, text."""
-    found = context.store.view(lambda reading: records.by_key(reading, NOUN, _VERSION))
+    found = repo.store.view(lambda snapshot: records.by_key(snapshot, NOUN, _VERSION))
     return sorted(found, key=lambda one: (one["seen_at"], one["id"]))
 
 
-def change_since(context: Context, version: str, rules: Rules) -> RulesChange:
+def change_since(repo: Repository, version: str, rules: Rules) -> RulesChange:
     """What is different in these rules from a version that was seen before; all of it from an unknown one."""
-    known = context.store.view(lambda reading: records.find(reading, NOUN, version)) if version else None
+    known = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, version)) if version else None
     return compare(known["digests"] if known is not None and known["about"] == _VERSION else {}, rules)
 
 
-def list_readers(context: Context, version: str) -> list[Reader]:
+def list_readers(repo: Repository, version: str) -> list[Reader]:
     """The live sessions and what each has read; those that have not read this version first."""
-    sweep_if_due(context.store)
+    sweep_if_due(repo.store)
 
-    def look(reading: Reading) -> list[Reader]:
+    def look(snapshot: Snapshot) -> list[Reader]:
         readers: list[Reader] = []
-        for session in list_live_sessions(reading):
+        for session in list_live_sessions(snapshot):
             if session.kind not in HOLDERS:
-                found = acknowledgement_in(reading, session.id)
+                found = acknowledgement_in(snapshot, session.id)
                 has, how = (found.version, found.how) if found is not None else ("", "")
                 readers.append(
                     Reader(session=session, version=has, how=how, is_current=bool(has) and has == version)
                 )
         return sorted(readers, key=lambda one: (one.is_current, one.session.agent))
 
-    return context.store.view(look)
+    return repo.store.view(look)

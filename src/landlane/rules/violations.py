@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 # The rules that guards watch over, by the short names that RULES.md gives them.
@@ -28,7 +28,7 @@ SYNC_CODES = frozenset({"BEHIND", "NOT_LANDED", "DIRTY", "OLDER_THAN_LIVE"})
 
 
 def record_violation(
-    context: Context,
+    repo: Repository,
     session: Session | None,
     *,
     rule: str,
@@ -41,14 +41,14 @@ def record_violation(
     facts: dict[str, object] = {"rule": rule, "guard": guard, "what": what[:200]}
     if paths:
         facts["paths"] = list(paths[:_MOST_PATHS])
-    context.change(lambda tx: tx.record("rule.violated", *who, facts))
+    repo.change(lambda tx: tx.record("rule.violated", *who, facts))
 
 
 @value
 class Watched:
     """Around what may be refused: a refusal with one of these codes is noted under the rule."""
 
-    context: Context
+    repo: Repository
     session: Session | None
     rule: str
     guard: str
@@ -66,7 +66,7 @@ class Watched:
         paths = tuple(_as_text(str(path)) for path in named if path)
         try:
             record_violation(
-                self.context,
+                self.repo,
                 self.session,
                 rule=self.rule,
                 guard=self.guard,

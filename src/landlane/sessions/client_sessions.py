@@ -23,10 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
     from landlane.platform.process_identity import Process
+    from landlane.repository import Repository
     from landlane.sessions.join import Joined
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.store.journal_chain import Entry
     from landlane.values import Row
 
@@ -64,17 +64,17 @@ def _names(base: str, id: str) -> list[str]:
     return [f"{base}{part}" for part in parts]
 
 
-def find_bound(context: Context, name: ClientName) -> Bound | None:
+def find_bound(repo: Repository, name: ClientName) -> Bound | None:
     """The live session that a client's session is, if it was bound before."""
 
-    def look(reading: Reading) -> Bound | None:
-        link = _find_link(reading, name)
-        session = find_live_session(reading, link.session) if link is not None else None
+    def look(snapshot: Snapshot) -> Bound | None:
+        link = _find_link(snapshot, name)
+        session = find_live_session(snapshot, link.session) if link is not None else None
         if link is None or session is None:
             return None
         return Bound(session=session, parent=link.parent, is_new=False)
 
-    return context.store.view(look)
+    return repo.store.view(look)
 
 
 @value
@@ -99,47 +99,47 @@ class ClientLink:
         )
 
 
-def _find_link(reading: Reading, name: ClientName) -> ClientLink | None:
-    row = reading.one(
+def _find_link(snapshot: Snapshot, name: ClientName) -> ClientLink | None:
+    row = snapshot.one(
         "client_session_get", client=name.client, client_session=name.session, client_agent=name.agent
     )
     return ClientLink.from_row(row) if row is not None else None
 
 
-def links_of(reading: Reading, session: str) -> list[ClientLink]:
+def links_of(snapshot: Snapshot, session: str) -> list[ClientLink]:
     """Return the sessions and subagents of clients that a session of ours is bound to."""
-    return [ClientLink.from_row(row) for row in reading.all("client_session_of", session=session)]
+    return [ClientLink.from_row(row) for row in snapshot.all("client_session_of", session=session)]
 
 
-def live_links(reading: Reading) -> list[ClientLink]:
+def live_links(snapshot: Snapshot) -> list[ClientLink]:
     """Return the sessions and subagents of clients whose session of ours has not ended."""
-    return [ClientLink.from_row(row) for row in reading.all("client_sessions_live")]
+    return [ClientLink.from_row(row) for row in snapshot.all("client_sessions_live")]
 
 
-def is_client_session(reading: Reading, session: str) -> bool:
+def is_client_session(snapshot: Snapshot, session: str) -> bool:
     """Whether a coding client, one of its subagents or a worker is bound to the session."""
-    return bool(links_of(reading, session))
+    return bool(links_of(snapshot, session))
 
 
-def bind(context: Context, name: ClientName, joined: Joined, parent: str = "") -> Bound:
+def bind(repo: Repository, name: ClientName, joined: Joined, parent: str = "") -> Bound:
     """From now on the client's session is this one of ours."""
-    bound = _bind(context, name, joined, parent, lambda _: True)
+    bound = _bind(repo, name, joined, parent, lambda _: True)
     assert bound is not None
     return bound
 
 
 def _bind(
-    context: Context,
+    repo: Repository,
     name: ClientName,
     joined: Joined,
     parent: str,
-    may: Callable[[Change], bool],
+    may: Callable[[Transaction], bool],
     process: Process | None = None,
 ) -> Bound | None:
     """Bind, if the session may still be had for it: looked at and bound in one step."""
     session = joined.session
 
-    def work(tx: Change) -> bool | None:
+    def work(tx: Transaction) -> bool | None:
         tx.one("session_lock", session=session.id)  # two that began at once must not both have it
         known = _find_link(tx, name)
         if known is not None and (known.session, known.parent) == (session.id, parent):
@@ -159,17 +159,17 @@ def _bind(
         _register(tx, session.id, process)
         return True
 
-    is_new = context.change(work)
+    is_new = repo.change(work)
     return None if is_new is None else Bound(session=session, parent=parent, is_new=is_new)
 
 
-def follow_binding(tx: Change, entry: Entry) -> None:
+def follow_binding(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     tx.run("client_bind", session=entry.session, **entry.facts())
 
 
 def begin(
-    context: Context,
+    repo: Repository,
     name: ClientName,
     *,
     chosen: str = "",
@@ -185,17 +185,17 @@ def begin(
     names = _names(f"{name.client}-", name.session)
     if chosen:
         names = [chosen, *_names(f"{chosen[:_LONGEST_PARENT]}-", name.session)]
-    return _begin(context, name, names, chosen=chosen, role=role, parent=parent, process=process)
+    return _begin(repo, name, names, chosen=chosen, role=role, parent=parent, process=process)
 
 
-def begin_child(context: Context, name: ClientName, parent: Session) -> Bound:
+def begin_child(repo: Repository, name: ClientName, parent: Session) -> Bound:
     """Begin the session of a subagent. It has no process of its own: it ends when it says so, or lapses."""
     names = _names(f"{parent.agent[:_LONGEST_PARENT]}.", name.agent)
-    return _begin(context, name, names, parent=parent.id, role=parent.role)
+    return _begin(repo, name, names, parent=parent.id, role=parent.role)
 
 
 def _begin(
-    context: Context,
+    repo: Repository,
     name: ClientName,
     names: list[str],
     *,
@@ -206,51 +206,51 @@ def _begin(
 ) -> Bound:
     """Begin a session under the first of these names that no other session of a client goes by."""
 
-    def is_free(reading: Reading, session: Session | None) -> bool:
+    def is_free(snapshot: Snapshot, session: Session | None) -> bool:
         if session is None or session.has_ended:
             return True
-        if all(link.is_for(name) for link in links_of(reading, session.id)):
+        if all(link.is_for(name) for link in links_of(snapshot, session.id)):
             return True
         # A chosen name is taken up again after a crash, with all that it holds.
-        return session.agent == chosen and is_dead(reading, session.id, context.processes)
+        return session.agent == chosen and is_dead(snapshot, session.id, repo.processes)
 
     def try_name(called: str) -> Bound | None:
-        if not context.store.view(lambda reading: is_free(reading, find_latest_session(reading, called))):
+        if not repo.store.view(lambda snapshot: is_free(snapshot, find_latest_session(snapshot, called))):
             return None
-        joined = join(context, called, role=role, keeps_role=called == chosen)
+        joined = join(repo, called, role=role, keeps_role=called == chosen)
         id = joined.session.id
-        return _bind(context, name, joined, parent, lambda tx: is_free(tx, find_session(tx, id)), process)
+        return _bind(repo, name, joined, parent, lambda tx: is_free(tx, find_session(tx, id)), process)
 
     found = next((bound for called in names if (bound := try_name(called)) is not None), None)
-    return found or bind(context, name, join(context, names[-1], role=role, process=process), parent)
+    return found or bind(repo, name, join(repo, names[-1], role=role, process=process), parent)
 
 
-def register(context: Context, session: str, process: Process | None) -> None:
+def register(repo: Repository, session: str, process: Process | None) -> None:
     """From now on this process stands for the session: what it starts acts for it."""
-    if process is None or process in context.store.view(lambda reading: list_processes(reading, session)):
+    if process is None or process in repo.store.view(lambda snapshot: list_processes(snapshot, session)):
         return
-    context.store.change(lambda tx: _register(tx, session, process))
+    repo.store.change(lambda tx: _register(tx, session, process))
 
 
-def _register(tx: Change, session: str, process: Process | None) -> None:
+def _register(tx: Transaction, session: str, process: Process | None) -> None:
     if process is not None:
         facts = {"boot_id": process.boot_id, "namespace": process.namespace}
         tx.run("process_add", session=session, pid=process.pid, started=process.started, **facts)
 
 
-def children_of(reading: Reading, session: str) -> list[Session]:
+def children_of(snapshot: Snapshot, session: str) -> list[Session]:
     """The subagents of a session that are still there."""
-    return [Session.from_row(row) for row in reading.all("children_of", session=session)]
+    return [Session.from_row(row) for row in snapshot.all("children_of", session=session)]
 
 
-def end_child(context: Context, child: Session, parent_id: str) -> list[str]:
+def end_child(repo: Repository, child: Session, parent_id: str) -> list[str]:
     """End a subagent; what it holds passes to its parent, whose work it is part of. Tells what did.
 
     Raises:
         Stale: it was over already.
     """
 
-    def work(tx: Change) -> list[str]:
+    def work(tx: Transaction) -> list[str]:
         for one in (child.id, parent_id):  # what has run out is not passed on, nor renewed by it
             lapse(tx, one)
         live_child = lock_live_session(tx, child.id)
@@ -261,14 +261,14 @@ def end_child(context: Context, child: Session, parent_id: str) -> list[str]:
         end_session(tx, live_child, "session.left", {"parent": parent_id})
         return passed
 
-    passed = context.change(work)
-    context.store.change(
-        lambda _: context.secrets.drop(child.agent, child.id), areas={f"//agent:{child.agent}": True}
+    passed = repo.change(work)
+    repo.store.change(
+        lambda _: repo.secrets.drop(child.agent, child.id), areas={f"//agent:{child.agent}": True}
     )
     return passed
 
 
-def _hand_up(tx: Change, child: Session, parent: Session) -> list[str]:
+def _hand_up(tx: Transaction, child: Session, parent: Session) -> list[str]:
     """Give a child's claims to its parent under the tokens they have: nobody else gets in between."""
     claims = Claim.from_rows(tx.all("claims_of", session=child.id))
     shortest = min([parent.shortest_ms, *(claim.ttl_ms for claim in claims)])

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from landlane.context import Context
-    from landlane.store.interface import Change, Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot, Transaction
 
 _NOUN = "trail"
 _MOST = 40
@@ -26,20 +26,20 @@ _SECRETS = (
 )
 
 
-def note_command(context: Context, session: str, command: str, exit_code: int | None) -> None:
+def note_command(repo: Repository, session: str, command: str, exit_code: int | None) -> None:
     """A session has run a command; without an exit code nobody knows how it ended."""
     shown = show_command(command)
     if not shown:
         return
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         known = records.lock(tx, _NOUN, session)
         before: list[dict[str, Any]] = known["commands"] if known is not None else []
-        ran = {"command": shown, "exit": exit_code, "at": context.store.wall_of(tx.now)}
+        ran = {"command": shown, "exit": exit_code, "at": repo.store.wall_of(tx.now)}
         document = {"id": session, "state": "kept", "session": session, "commands": [*before, ran][-_MOST:]}
         records.put_quietly(tx, _NOUN, document)
 
-    context.store.change(work, areas={f"//trail:{session}": True}, is_durable=False)
+    repo.store.change(work, areas={f"//trail:{session}": True}, is_durable=False)
 
 
 def show_command(command: str) -> str:
@@ -52,10 +52,10 @@ def show_command(command: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 
 
-def commands_in(reading: Reading, sessions: Iterable[str]) -> list[dict[str, Any]]:
+def commands_in(snapshot: Snapshot, sessions: Iterable[str]) -> list[dict[str, Any]]:
     """What these sessions ran last, in order."""
     found: list[dict[str, Any]] = []
     for session in dict.fromkeys(sessions):
-        known = records.find(reading, _NOUN, session)
+        known = records.find(snapshot, _NOUN, session)
         found += known["commands"] if known is not None else []
     return sorted(found, key=lambda ran: ran["at"])[-_MOST:]

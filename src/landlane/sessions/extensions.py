@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 else:  # `typing` takes longer to load than a claim takes
     Protocol = object
 
@@ -29,11 +29,11 @@ class SessionExtensions(Protocol):
         """
         ...
 
-    def keeps_lease(self, tx: Change, session_id: str) -> bool:
+    def keeps_lease(self, tx: Transaction, session_id: str) -> bool:
         """Whether a silent session keeps its lease, as one whose only task waits for a person does."""
         ...
 
-    def on_end(self, tx: Change, session: Session, *, is_own_will: bool) -> None:
+    def on_end(self, tx: Transaction, session: Session, *, is_own_will: bool) -> None:
         """Return what the session was working on, in the transaction that ends it."""
         ...
 
@@ -48,5 +48,5 @@ def install(load: Callable[[], SessionExtensions]) -> None:
 
 def installed() -> SessionExtensions:
     """Return the extensions that `app/wiring.py` has installed."""
-    assert _installed, "no extensions: make the context with landlane.app.wiring.make_context"
+    assert _installed, "no extensions: make the context with landlane.app.wiring.assemble_repository"
     return _installed[0]()

@@ -12,7 +12,7 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
 
 
 @value
@@ -25,14 +25,14 @@ class Caller:
     person: str = ""
 
 
-def prove(context: Context, credentials: Credentials) -> Session:
+def prove(repo: Repository, credentials: Credentials) -> Session:
     """The live session that these credentials belong to.
 
     Raises:
         NotAllowed: there is no such session, or the secret is another's.
         Stale: the session is over.
     """
-    session = context.store.view(lambda reading: find_session(reading, credentials.session))
+    session = repo.store.view(lambda snapshot: find_session(snapshot, credentials.session))
     if session is None or session.secret_hash != digest(credentials.secret):
         raise NotAllowed(
             f"the secret shown is not that of session {credentials.session[:40]}",
@@ -41,45 +41,45 @@ def prove(context: Context, credentials: Credentials) -> Session:
         )
     if session.has_ended:
         raise session_over(session.agent)
-    touch(context.store, session)
+    touch(repo.store, session)
     return session
 
 
-def identify(context: Context, caller: Caller, *, role: str = "") -> Joined:
+def identify(repo: Repository, caller: Caller, *, role: str = "") -> Joined:
     """Who acts: the nearest registered ancestor, the session shown, the name given, or the person.
 
     Raises:
         NotAllowed: the caller says it is somebody else than it provably is.
     """
-    found = known_session(context, caller)
+    found = known_session(repo, caller)
     if found is not None and role in ("", found.session.role):
         return found
     name = found.session.agent if found else caller.name or caller.agent_variable
     if name:
-        return join(context, name, role=role, shown=caller.session_text, keeps_role=True)
-    return join(context, caller.person, role=role, kind=PERSON)
+        return join(repo, name, role=role, shown=caller.session_text, keeps_role=True)
+    return join(repo, caller.person, role=role, kind=PERSON)
 
 
-def known_session(context: Context, caller: Caller) -> Joined | None:
+def known_session(repo: Repository, caller: Caller) -> Joined | None:
     """The session this caller already belongs to; nothing is begun."""
-    registered = registered_ancestor(context)
+    registered = registered_ancestor(repo)
     if registered is not None:
         if registered.is_over:
             raise session_over(registered.agent)
-        known = context.secrets.load(registered.agent)
+        known = repo.secrets.load(registered.agent)
         if known is None or known.session != registered.session:
             raise NotAllowed(
                 f"this process belongs to a session of {registered.agent} whose secret this user cannot read",
                 code="NOT_YOUR_SESSION",
                 hint="start the command outside that agent",
             )
-        return _as_claimed(Joined(session=prove(context, known), secret=known.secret, is_new=False), caller)
+        return _as_claimed(Joined(session=prove(repo, known), secret=known.secret, is_new=False), caller)
     if caller.session_text:
         credentials = parse_credentials(caller.session_text)
-        session = prove(context, credentials)
+        session = prove(repo, credentials)
         return _as_claimed(Joined(session=session, secret=credentials.secret, is_new=False), caller)
-    known = context.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
-    return attach(context, known) if known is not None else None
+    known = repo.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
+    return attach(repo, known) if known is not None else None
 
 
 def _as_claimed(joined: Joined, caller: Caller) -> Joined:

@@ -30,9 +30,9 @@ from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
     from landlane.platform.process_identity import Process
-    from landlane.store.interface import Change, Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot, Transaction
 
 
 @value
@@ -45,7 +45,7 @@ class Joined:
 
 
 def join(
-    context: Context,
+    repo: Repository,
     name: str,
     *,
     role: str = "",
@@ -70,37 +70,37 @@ def join(
     check_agent_name(name)
     if role:
         check_label(role, "role")
-        installed().check_role(context.settings, role)
-    kept = "" if may_choose_role or kind != AGENT else _kept_role(context, name, role, shown)
+        installed().check_role(repo.settings, role)
+    kept = "" if may_choose_role or kind != AGENT else _kept_role(repo, name, role, shown)
     secret = new_secret()
 
-    def work(tx: Change) -> Joined | None:
+    def work(tx: Transaction) -> Joined | None:
         wanted = kept or role
         if keeps_role and not may_choose_role and kind == AGENT:
             wanted = _last_role(tx, name, wanted)
-        return _begin(tx, context, name, role=wanted, kind=kind, secret=secret, process=process)
+        return _begin(tx, repo, name, role=wanted, kind=kind, secret=secret, process=process)
 
     while True:
-        known = context.secrets.load(name)
-        attached = attach(context, known, role, process, may_choose_role, kept) if known else None
+        known = repo.secrets.load(name)
+        attached = attach(repo, known, role, process, may_choose_role, kept) if known else None
         if attached is not None:
             return attached
-        joined = context.store.change(work, areas={f"//agent:{name}": True})
+        joined = repo.store.change(work, areas={f"//agent:{name}": True})
         if joined is not None:
             return joined
 
 
-def _kept_role(context: Context, name: str, role: str, shown: str) -> str:
+def _kept_role(repo: Repository, name: str, role: str, shown: str) -> str:
     """The role that whoever is below an agent with a role must have: the same. Empty where nobody has one.
 
     Raises:
         NotAllowed: it asks for another.
     """
-    registered = registered_ancestor(context)
+    registered = registered_ancestor(repo)
     session_id = registered.session if registered is not None else ""
     if not session_id and shown:
         session_id = parse_credentials(shown).session
-    own = context.store.view(lambda reading: find_session(reading, session_id)) if session_id else None
+    own = repo.store.view(lambda snapshot: find_session(snapshot, session_id)) if session_id else None
     if own is None or not own.role or own.kind != AGENT:
         return ""
     if role and role != own.role:
@@ -108,7 +108,7 @@ def _kept_role(context: Context, name: str, role: str, shown: str) -> str:
     return own.role
 
 
-def _last_role(tx: Reading, name: str, wanted: str) -> str:
+def _last_role(tx: Snapshot, name: str, wanted: str) -> str:
     """The role of an agent that comes back: the one it had. Leaving does not shake it off.
 
     Raises:
@@ -134,7 +134,7 @@ def _other_role(agent: str, has: str, wants: str, name: str) -> NotAllowed:
 
 
 def attach(
-    context: Context,
+    repo: Repository,
     known: Credentials,
     role: str = "",
     process: Process | None = None,
@@ -143,19 +143,19 @@ def attach(
 ) -> Joined | None:
     """The session that a secret on this machine belongs to, if it still lives."""
 
-    def look(reading: Reading) -> tuple[Session | None, int]:
-        return find_live_session(reading, known.session), reading.now
+    def look(snapshot: Snapshot) -> tuple[Session | None, int]:
+        return find_live_session(snapshot, known.session), snapshot.now
 
-    session, now = context.store.view(look)
+    session, now = repo.store.view(look)
     if session is None or session.secret_hash != digest(known.secret):
         return None
     if session.lapses_at <= now:  # perhaps over: only a change can tell for sure
 
-        def settle(tx: Change) -> Session | None:
+        def settle(tx: Transaction) -> Session | None:
             lapse(tx, known.session)
             return find_live_session(tx, known.session)
 
-        session = context.change(settle)
+        session = repo.change(settle)
         if session is None:
             return None
     if kept and session.role != kept:  # in the place of somebody who may do more, or other things
@@ -164,20 +164,27 @@ def attach(
         raise _other_role(session.agent, session.role, role, session.agent)
     if process is not None or (role and role != session.role):
 
-        def amend(tx: Change, session: Session = session) -> None:
+        def amend(tx: Transaction, session: Session = session) -> None:
             _register(tx, session.id, process)
             if role and role != session.role:
                 tx.run("session_set_role", session=session.id, role=role)
                 tx.record("session.role", session.agent, session.id, {"role": role, "before": session.role})
 
-        context.change(amend)
+        repo.change(amend)
         session = replace(session, role=role or session.role)
-    touch(context.store, session)
+    touch(repo.store, session)
     return Joined(session=session, secret=known.secret, is_new=False)
 
 
 def _begin(
-    tx: Change, context: Context, name: str, *, role: str, kind: str, secret: str, process: Process | None
+    tx: Transaction,
+    repo: Repository,
+    name: str,
+    *,
+    role: str,
+    kind: str,
+    secret: str,
+    process: Process | None,
 ) -> Joined | None:
     """Begin a session; nothing when this user began one a moment ago, whose secret can be read by now."""
     last = find_latest_session(tx, name)
@@ -187,19 +194,19 @@ def _begin(
     if last is not None and not last.has_ended:
         if last.secret_hash == digest(secret):
             return Joined(session=last, secret=secret, is_new=True)  # this very call, run again
-        if not end_if_gone(tx, last.id, context.processes):
-            known = context.secrets.load(name)
+        if not end_if_gone(tx, last.id, repo.processes):
+            known = repo.secrets.load(name)
             if known is not None and known.session == last.id and last.secret_hash == digest(known.secret):
                 return None
-            raise _in_use(context, name, last)
+            raise _in_use(repo, name, last)
     session_id = short_id("s")
     generation = (last.generation if last is not None else 0) + 1
-    lease_ms = context.settings.sessions.lease_ms
+    lease_ms = repo.settings.sessions.lease_ms
     facts = {
         "generation": generation,
         "kind": kind,
         "role": role,
-        "machine": context.processes.machine,
+        "machine": repo.processes.machine,
         "secret_hash": digest(secret),
         "lease_ms": lease_ms,
     }
@@ -214,11 +221,11 @@ def _begin(
     assert session is not None
     # Before the commit and under the name's lock: whoever finds the session finds its secret, and a crash
     # leaves at worst the secret of a session that never began.
-    context.secrets.save(Credentials(session=session_id, secret=secret, agent=name, generation=generation))
+    repo.secrets.save(Credentials(session=session_id, secret=secret, agent=name, generation=generation))
     return Joined(session=session, secret=secret, is_new=True)
 
 
-def _register(tx: Change, session_id: str, process: Process | None) -> None:
+def _register(tx: Transaction, session_id: str, process: Process | None) -> None:
     if process is not None:
         tx.run(
             "process_add",
@@ -230,8 +237,8 @@ def _register(tx: Change, session_id: str, process: Process | None) -> None:
         )
 
 
-def _in_use(context: Context, name: str, session: Session) -> Held:
-    here = session.machine == context.processes.machine
+def _in_use(repo: Repository, name: str, session: Session) -> Held:
+    here = session.machine == repo.processes.machine
     where = "on this machine, in another clone or for another user" if here else f"on {session.machine}"
     return Held(
         f"{name} is already at work {where}",
@@ -242,9 +249,9 @@ def _in_use(context: Context, name: str, session: Session) -> Held:
     )
 
 
-def forsaken_ancestor(context: Context, name: str) -> Process | None:
+def forsaken_ancestor(repo: Repository, name: str) -> Process | None:
     """The ancestor whose session of this name ran out: once its child joins anew, it stands for that."""
-    registered = registered_ancestor(context)
+    registered = registered_ancestor(repo)
     if registered is None or not registered.is_over or registered.agent != name:
         return None
     return registered.process
@@ -260,13 +267,13 @@ class RegisteredProcess:
     is_over: bool
 
 
-def registered_ancestor(context: Context) -> RegisteredProcess | None:
+def registered_ancestor(repo: Repository) -> RegisteredProcess | None:
     """Return the nearest parent process that is registered for a session."""
-    chain = context.processes.ancestry()
+    chain = repo.processes.ancestry()
     if not chain:
         return None
-    rows = context.store.view(
-        lambda reading: reading.all(
+    rows = repo.store.view(
+        lambda snapshot: snapshot.all(
             "processes_among",
             boot_id=chain[0].boot_id,
             namespace=chain[0].namespace,
@@ -286,28 +293,28 @@ def registered_ancestor(context: Context) -> RegisteredProcess | None:
     return None
 
 
-def leave(context: Context, session: Session) -> tuple[str, ...]:
+def leave(repo: Repository, session: Session) -> tuple[str, ...]:
     """End a session; tells what became free.
 
     Raises:
         Stale: it was over already.
     """
 
-    def work(tx: Change) -> tuple[str, ...]:
+    def work(tx: Transaction) -> tuple[str, ...]:
         live = lock_live_session(tx, session.id)
         if live is None:
             raise session_over(session.agent)
         return tuple(end_session(tx, live, "session.left", {}))
 
-    freed = context.change(work)
+    freed = repo.change(work)
     # Under the name's lock: looking and removing must not meet the secret of a successor that begins now.
-    context.store.change(
-        lambda _: context.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
+    repo.store.change(
+        lambda _: repo.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
     )
     return tuple(dict.fromkeys(freed))
 
 
-def live_sessions(context: Context) -> list[Session]:
+def live_sessions(repo: Repository) -> list[Session]:
     """All sessions that have not ended."""
-    sweep_if_due(context.store)
-    return context.store.view(list_live_sessions)
+    sweep_if_due(repo.store)
+    return repo.store.view(list_live_sessions)

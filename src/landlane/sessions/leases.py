@@ -9,8 +9,8 @@ from landlane.sessions.read import find_live_session, find_parent, list_processe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context, Processes
-    from landlane.store.interface import Change, Reading, Store
+    from landlane.repository import Processes, Repository
+    from landlane.store.interface import Snapshot, Store, Transaction
 
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
@@ -39,8 +39,8 @@ def touch(store: Store, session: Session) -> None:
         Stale: the session is over.
     """
 
-    def look(reading: object) -> bool:
-        return is_touch_due(session, reading.now)  # type: ignore[attr-defined]
+    def look(snapshot: object) -> bool:
+        return is_touch_due(session, snapshot.now)  # type: ignore[attr-defined]
 
     if not store.view(look):
         return
@@ -57,10 +57,10 @@ def renew_session(store: Store, session: Session, *, wait_ms: int | None = None)
         Stale: the session is over.
     """
 
-    def quick(tx: Change) -> int:
+    def quick(tx: Transaction) -> int:
         return tx.now if tx.run("session_touch", session=session.id) else 0
 
-    def thorough(tx: Change) -> int:
+    def thorough(tx: Transaction) -> int:
         lapse(tx, session.id)
         live = find_live_session(tx, session.id)
         if live is None:
@@ -84,7 +84,7 @@ def renew_session(store: Store, session: Session, *, wait_ms: int | None = None)
 
 def sweep_if_due(store: Store) -> None:
     """End what has lapsed, when somebody only looks; a store that cannot be written is looked at as it is."""
-    if store.view(lambda reading: reading.one("lapse_due")) is None:
+    if store.view(lambda snapshot: snapshot.one("lapse_due")) is None:
         return
     try:
         store.change(sweep, wait_ms=_LOOK_MS)
@@ -92,7 +92,7 @@ def sweep_if_due(store: Store) -> None:
         return
 
 
-def sweep(tx: Change) -> int:
+def sweep(tx: Transaction) -> int:
     """End every lease that has run out; tells how many sessions were looked at."""
     rows = tx.all("sessions_lapsing")
     for row in rows:
@@ -102,7 +102,7 @@ def sweep(tx: Change) -> int:
     return len(rows)
 
 
-def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
+def lapse(tx: Transaction, session_id: str, *, is_certain: bool = False) -> None:
     """End what has run out of one session: some of its claims, or all of it.
 
     `is_certain`: something has, whatever the session says of itself.
@@ -132,7 +132,7 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
         end_session(tx, session, "session.lapsed", {})
 
 
-def _record_lapse(tx: Change, session: Session, claim: Claim, ended_at: int) -> None:
+def _record_lapse(tx: Transaction, session: Session, claim: Claim, ended_at: int) -> None:
     tx.run(
         "lapsed_add",
         agent=session.agent,
@@ -147,7 +147,7 @@ def _record_lapse(tx: Change, session: Session, claim: Claim, ended_at: int) -> 
     tx.frees = True
 
 
-def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object]) -> list[str]:
+def end_session(tx: Transaction, session: Session, kind: str, facts: dict[str, object]) -> list[str]:
     """End a session and all it holds; tells the patterns that became free."""
     freed: list[str] = []
     for claim in Claim.from_rows(tx.all("claims_of", session=session.id)):
@@ -174,7 +174,7 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
     return freed
 
 
-def free_slot(tx: Change, session: Session, slot: HeldSlot, reason: str) -> None:
+def free_slot(tx: Transaction, session: Session, slot: HeldSlot, reason: str) -> None:
     """Free a slot; one that is taken for a fixed time is used up until then."""
     is_timed = slot.expires_at is not None
     if tx.run("slot_give_up" if is_timed else "slot_drop", token=slot.token):
@@ -184,7 +184,7 @@ def free_slot(tx: Change, session: Session, slot: HeldSlot, reason: str) -> None
     tx.frees = True
 
 
-def drop_waiter(tx: Change, ticket: int, outcome: str = "gone") -> None:
+def drop_waiter(tx: Transaction, ticket: int, outcome: str = "gone") -> None:
     """Take a waiter out of the line; how long it stood there for claims is written down."""
     for waiter in Waiter.from_rows(tx.all("waiter_get", ticket=ticket)):
         if not waiter.is_for_slot:
@@ -197,7 +197,7 @@ def drop_waiter(tx: Change, ticket: int, outcome: str = "gone") -> None:
     tx.frees = True
 
 
-def end_if_gone(tx: Change, session_id: str, processes: Processes) -> bool:
+def end_if_gone(tx: Transaction, session_id: str, processes: Processes) -> bool:
     """End a session whose processes have all provably died, so that nobody waits for a corpse."""
     if not is_dead(tx, session_id, processes):
         return False
@@ -208,23 +208,23 @@ def end_if_gone(tx: Change, session_id: str, processes: Processes) -> bool:
     return True
 
 
-def is_dead(reading: Reading, session_id: str, processes: Processes) -> bool:
+def is_dead(snapshot: Snapshot, session_id: str, processes: Processes) -> bool:
     """Whether a session has registered processes and all of them have provably ended.
 
     A subagent has none of its own: it lives in those of its parent.
     """
-    known = list_processes(reading, session_id)
-    if not known and (parent := find_parent(reading, session_id)):
-        return is_dead(reading, parent, processes)
+    known = list_processes(snapshot, session_id)
+    if not known and (parent := find_parent(snapshot, session_id)):
+        return is_dead(snapshot, parent, processes)
     return bool(known) and all(processes.is_gone(process) for process in known)
 
 
-def stay_alive(context: Context, session: Session) -> None:
+def stay_alive(repo: Repository, session: Session) -> None:
     """Running and waiting count as signs of life; a session that is over does not end the command."""
-    live = context.store.view(lambda reading: find_live_session(reading, session.id))
+    live = repo.store.view(lambda snapshot: find_live_session(snapshot, session.id))
     if live is None:
         return
     try:
-        touch(context.store, live)
+        touch(repo.store, live)
     except Stale:
         return

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
-    from landlane.store.interface import Change, Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot, Transaction
 
 _NOUN = "notice"
 _MOST = 20
@@ -22,7 +22,7 @@ _TOLD = "told"
 _MOST_TOLD = 1000
 
 
-def add_notice(tx: Change, session: str, text: str) -> None:
+def add_notice(tx: Transaction, session: str, text: str) -> None:
     """Leave word for a session; for the newest one of its agent, if it is over."""
     known = find_session(tx, session)
     if known is not None and known.has_ended:
@@ -32,12 +32,12 @@ def add_notice(tx: Change, session: str, text: str) -> None:
     records.put(tx, _NOUN, document, "left")
 
 
-def has_notices(reading: Reading, session: str) -> list[records.Document]:
+def has_notices(snapshot: Snapshot, session: str) -> list[records.Document]:
     """What a session has not been told yet."""
-    return records.by_key(reading, _NOUN, session, "new")
+    return records.by_key(snapshot, _NOUN, session, "new")
 
 
-def inherit_in(tx: Change, before: str, session: str) -> None:
+def inherit_in(tx: Transaction, before: str, session: str) -> None:
     """An agent is back: what its last session was not told any more is for this one."""
     for one in has_notices(tx, before):
         locked = records.lock(tx, _NOUN, one["id"])
@@ -45,13 +45,13 @@ def inherit_in(tx: Change, before: str, session: str) -> None:
             records.put(tx, _NOUN, {**locked, "session": session}, "passed")
 
 
-def take_notices(context: Context, session: str) -> list[str]:
+def take_notices(repo: Repository, session: str) -> list[str]:
     """What a session must hear of now; it is told once."""
-    waiting = context.store.view(lambda reading: has_notices(reading, session))
+    waiting = repo.store.view(lambda snapshot: has_notices(snapshot, session))
     if not waiting:
         return []
 
-    def work(tx: Change) -> list[str]:
+    def work(tx: Transaction) -> list[str]:
         told: list[str] = []
         for one in has_notices(tx, session)[:_MOST]:
             locked = records.lock(tx, _NOUN, one["id"])
@@ -60,22 +60,22 @@ def take_notices(context: Context, session: str) -> list[str]:
                 told.append(str(locked["text"]))
         return told
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def told_in(reading: Reading, subject: str) -> set[str]:
+def told_in(snapshot: Snapshot, subject: str) -> set[str]:
     """Return the items that were delivered about a subject before."""
-    found = records.find(reading, _TOLD, subject)
+    found = records.find(snapshot, _TOLD, subject)
     return set(found["items"]) if found is not None else set()
 
 
-def take_untold(context: Context, session: str, subject: str, items: Sequence[str]) -> list[str]:
+def take_untold(repo: Repository, session: str, subject: str, items: Sequence[str]) -> list[str]:
     """Return the items never delivered about this subject, and record them as delivered."""
-    told = context.store.view(lambda reading: told_in(reading, subject))
+    told = repo.store.view(lambda snapshot: told_in(snapshot, subject))
     if told.issuperset(items):
         return []
 
-    def work(tx: Change) -> list[str]:
+    def work(tx: Transaction) -> list[str]:
         known = records.lock(tx, _TOLD, subject)
         before: list[str] = known["items"] if known is not None else []
         new = [item for item in dict.fromkeys(items) if item not in set(before)]
@@ -88,4 +88,4 @@ def take_untold(context: Context, session: str, subject: str, items: Sequence[st
         records.put_quietly(tx, _TOLD, document)
         return new
 
-    return context.store.change(work, areas={f"//told:{subject}": True}, is_durable=False)
+    return repo.store.change(work, areas={f"//told:{subject}": True}, is_durable=False)

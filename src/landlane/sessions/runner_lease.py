@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 _LOOK_SECONDS = 1.0  # a process that died wakes nobody: whoever waits looks so often
@@ -49,18 +49,18 @@ class RunnerBusy:
     until: int
 
 
-def take_runner(context: Context, who: Session | str, name: str, lease_ms: int) -> RunnerLease | RunnerBusy:
+def take_runner(repo: Repository, who: Session | str, name: str, lease_ms: int) -> RunnerLease | RunnerBusy:
     """Become the one process that runs this, or say who does; `who` is a session or an agent's name."""
-    me = _this_process(context)
+    me = _this_process(repo)
     agent, session = (who, "") if isinstance(who, str) else (who.agent, who.id)
 
-    def work(tx: Change) -> RunnerLease | RunnerBusy:
+    def work(tx: Transaction) -> RunnerLease | RunnerBusy:
         last = _lock_runner(tx, name)
-        if last is not None and not _is_over(context, last, tx.now):
+        if last is not None and not _is_over(repo, last, tx.now):
             return RunnerBusy(name=name, agent=last.agent, token=last.token, until=last.until)
         (number,) = tx.next_numbers(1)
         token, until = token_of(tx.epoch, number), tx.now + lease_ms
-        facts = {"name": name, "token": token, "pid": me.pid, "machine": context.processes.machine}
+        facts = {"name": name, "token": token, "pid": me.pid, "machine": repo.processes.machine}
         facts |= {"from": last.agent} if last is not None else {}
         tx.run(
             "runner_put",
@@ -80,11 +80,11 @@ def take_runner(context: Context, who: Session | str, name: str, lease_ms: int) 
             name=name, agent=agent, token=token, lease_ms=lease_ms, until=until, was_left=was_left
         )
 
-    return context.change(work, areas=_areas(name))
+    return repo.change(work, areas=_areas(name))
 
 
 def wait_for_runner(
-    context: Context,
+    repo: Repository,
     who: Session | str,
     name: str,
     lease_ms: int,
@@ -97,15 +97,15 @@ def wait_for_runner(
 
     `on_wait` hears once who is in the way; `on_tick` is called about every second meanwhile.
     """
-    outcome = take_runner(context, who, name, lease_ms)
+    outcome = take_runner(repo, who, name, lease_ms)
     if isinstance(outcome, RunnerLease) or wait_ms <= 0:
         return outcome
-    listener = context.store.listen()  # before looking again, so that an end in between is not missed
+    listener = repo.store.listen()  # before looking again, so that an end in between is not missed
     try:
-        deadline = _now(context) + wait_ms
+        deadline = _now(repo) + wait_ms
         on_wait(outcome)
-        while isinstance(outcome := take_runner(context, who, name, lease_ms), RunnerBusy):
-            now = _now(context)
+        while isinstance(outcome := take_runner(repo, who, name, lease_ms), RunnerBusy):
+            now = _now(repo)
             if now >= deadline:
                 return outcome
             ends = [end for end in (outcome.until, deadline) if end > now]
@@ -116,26 +116,26 @@ def wait_for_runner(
         listener.close()
 
 
-def renew_runner(context: Context, lease: RunnerLease) -> RunnerLease:
+def renew_runner(repo: Repository, lease: RunnerLease) -> RunnerLease:
     """Say that we are still at it, when it is time to; tells the lease as it is then.
 
     Raises:
         Stale: somebody took it over.
     """
-    if lease.until - _now(context) > lease.lease_ms * 2 // 3:
+    if lease.until - _now(repo) > lease.lease_ms * 2 // 3:
         return lease
 
-    def work(tx: Change) -> int:
+    def work(tx: Transaction) -> int:
         until = tx.now + lease.lease_ms
         return until if tx.run("runner_renew", name=lease.name, token=lease.token, until=until) else 0
 
-    until = context.store.change(work, is_durable=False)
+    until = repo.store.change(work, is_durable=False)
     if not until:
         raise _overtaken(lease, "")
     return replace(lease, until=until)
 
 
-def check_runner(tx: Change, lease: RunnerLease) -> None:
+def check_runner(tx: Transaction, lease: RunnerLease) -> None:
     """Make sure, until the transaction ends, that nobody took it over.
 
     Raises:
@@ -146,12 +146,12 @@ def check_runner(tx: Change, lease: RunnerLease) -> None:
         raise _overtaken(lease, runner.agent if runner is not None else "")
 
 
-def end_runner(context: Context, lease: RunnerLease) -> bool:
+def end_runner(repo: Repository, lease: RunnerLease) -> bool:
     """Let the next one run it; tells whether it was ours to end."""
-    return context.change(lambda tx: end_runner_in(tx, lease), areas=_areas(lease.name))
+    return repo.change(lambda tx: end_runner_in(tx, lease), areas=_areas(lease.name))
 
 
-def end_runner_in(tx: Change, lease: RunnerLease) -> bool:
+def end_runner_in(tx: Transaction, lease: RunnerLease) -> bool:
     """The same inside a transaction that ends other things with it."""
     runner = _lock_runner(tx, lease.name)
     if runner is None or runner.token != lease.token:
@@ -172,7 +172,7 @@ class _Runner:
     process: Process
 
 
-def _lock_runner(tx: Change, name: str) -> _Runner | None:
+def _lock_runner(tx: Transaction, name: str) -> _Runner | None:
     """Return who runs this, or started to run it and never ended; it stays so until the transaction ends."""
     row = tx.one("runner_lock", name=name)
     if row is None or not row["holder"]:
@@ -183,8 +183,8 @@ def _lock_runner(tx: Change, name: str) -> _Runner | None:
     return _Runner(agent=row["agent"], token=row["token"], until=row["until"], process=process)
 
 
-def _is_over(context: Context, runner: _Runner, now: int) -> bool:
-    return runner.until <= now or (runner.process.pid != 0 and context.processes.is_gone(runner.process))
+def _is_over(repo: Repository, runner: _Runner, now: int) -> bool:
+    return runner.until <= now or (runner.process.pid != 0 and repo.processes.is_gone(runner.process))
 
 
 def _areas(name: str) -> dict[str, bool]:
@@ -192,13 +192,13 @@ def _areas(name: str) -> dict[str, bool]:
     return {"": False, f"//runner:{name}": True}
 
 
-def _now(context: Context) -> int:
-    return context.store.view(lambda reading: reading.now)
+def _now(repo: Repository) -> int:
+    return repo.store.view(lambda snapshot: snapshot.now)
 
 
-def _this_process(context: Context) -> Process:
+def _this_process(repo: Repository) -> Process:
     try:
-        return context.processes.current()
+        return repo.processes.current()
     except Malformed:  # a system that tells nothing of its processes: then only the lease counts
         return Process(boot_id="", namespace="", pid=0, started=0)
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 RUNNING = "running"
 ENDED = "ended"
@@ -64,32 +64,32 @@ def tree_facts(tree: ProcessTree) -> dict[str, Any]:
     return {"id": tree.id, "root": as_dict(tree.root), "is_wrapped": tree.is_wrapped}
 
 
-def begin_run(context: Context, session: Session, tree: ProcessTree, **facts: object) -> Run:
+def begin_run(repo: Repository, session: Session, tree: ProcessTree, **facts: object) -> Run:
     """Enter a run that is about to be started, with the mark that all of it will bear."""
 
-    def work(tx: Change) -> Run:
+    def work(tx: Transaction) -> Run:
         run = Run(
             id=records.next_id(tx, _NOUN),
             session=session.id,
             agent=session.agent,
             role=session.role,
-            machine=context.processes.machine,
-            starter=as_dict(context.processes.current()),
+            machine=repo.processes.machine,
+            starter=as_dict(repo.processes.current()),
             tree=tree_facts(tree),
             **facts,  # type: ignore[arg-type]
         )
         records.put(tx, _NOUN, as_dict(run), "begun", session)
         return run
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def change_run(
-    context: Context, run: Run, verb: str, session: Session | None = None, **changes: object
+    repo: Repository, run: Run, verb: str, session: Session | None = None, **changes: object
 ) -> Run:
     """Write down what became of a run; one that is over stays as it is."""
 
-    def work(tx: Change) -> Run:
+    def work(tx: Transaction) -> Run:
         found = records.lock(tx, _NOUN, run.id)
         now = Run(**found) if found else run
         if now.state == ENDED:
@@ -98,31 +98,31 @@ def change_run(
         records.put(tx, _NOUN, as_dict(now), verb, session)
         return now
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def list_running(context: Context) -> list[Run]:
+def list_running(repo: Repository) -> list[Run]:
     """The runs that are not over, or of which nobody has said so."""
-    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, [RUNNING]))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, [RUNNING]))
     return [Run(**document) for document in found]
 
 
-def list_ended(context: Context) -> list[Run]:
+def list_ended(repo: Repository) -> list[Run]:
     """The runs that are over."""
-    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, [ENDED]))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, [ENDED]))
     return [Run(**document) for document in found]
 
 
-def is_at_hand(context: Context, run: Run, home: str, user: int) -> bool:
+def is_at_hand(repo: Repository, run: Run, home: str, user: int) -> bool:
     """Whether a run was one of this machine and repository, and this user may clear up after it."""
-    return run.machine == context.processes.machine and run.home == home and user in (run.user, 0)
+    return run.machine == repo.processes.machine and run.home == home and user in (run.user, 0)
 
 
-def is_forsaken(context: Context, run: Run, home: str, user: int) -> bool:
+def is_forsaken(repo: Repository, run: Run, home: str, user: int) -> bool:
     """Whether the starter of a run is provably gone, and this user of this machine can clear up after it."""
-    if not is_at_hand(context, run, home, user):
+    if not is_at_hand(repo, run, home, user):
         return False
-    starter, here = starter_of(run), context.processes.current()
+    starter, here = starter_of(run), repo.processes.current()
     if starter.boot_id != here.boot_id:
         return True  # the machine was started anew, and nothing goes on from before
-    return context.processes.is_gone(starter)
+    return repo.processes.is_gone(starter)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Listener, Reading
+    from landlane.store.interface import Listener, Snapshot, Transaction
 
 BEAT_MS = 1000
 ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
@@ -36,7 +36,7 @@ class Place(ABC):
 
     def __init__(
         self,
-        context: Context,
+        repo: Repository,
         session: Session,
         listener: Listener,
         wait_ms: int,
@@ -45,7 +45,7 @@ class Place(ABC):
         beat_ms: int = BEAT_MS,
         alive_ms: int = ALIVE_MS,
     ) -> None:
-        self.context = context
+        self.repo = repo
         self.session = session
         self.ticket: int | None = None
         self._listener = listener
@@ -57,7 +57,7 @@ class Place(ABC):
         self._away_since = 0.0
 
     @abstractmethod
-    def judge(self, tx: Change) -> Any:
+    def judge(self, tx: Transaction) -> Any:
         """Take it if it can be had, and tell the outcome either way."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Place(ABC):
         """The instants at which something in the way ends by itself."""
 
     @abstractmethod
-    def blockers(self, reading: Reading) -> set[str]:
+    def blockers(self, snapshot: Snapshot) -> set[str]:
         """The sessions that are in the way, by a cheap look."""
 
     def may_ask_twice(self) -> bool:
@@ -125,7 +125,7 @@ class Place(ABC):
     def _attempt(self) -> Any:
         """Judge again, and take or (first time) stand in line, all in one transaction."""
 
-        def work(tx: Change) -> tuple[Any, int | None, int]:
+        def work(tx: Transaction) -> tuple[Any, int | None, int]:
             self._forget_silent(tx)
             outcome = self.judge(tx)
             ticket = self.ticket
@@ -139,10 +139,10 @@ class Place(ABC):
                 ticket = self._stand_in_line(tx)
             return outcome, ticket, tx.now
 
-        outcome, self.ticket, self._now = self.context.change(work, areas=self.areas())
+        outcome, self.ticket, self._now = self.repo.change(work, areas=self.areas())
         return outcome
 
-    def _stand_in_line(self, tx: Change) -> int:
+    def _stand_in_line(self, tx: Transaction) -> int:
         row = tx.one("waiter_next_ticket")
         assert row is not None
         # Never a ticket that was used before: who was forgotten must not find another in its place.
@@ -163,7 +163,7 @@ class Place(ABC):
             tx.run("waiter_path_add", key=key, ticket=ticket, branch=index, rest=rest, pattern=text)
         return ticket
 
-    def _forget_silent(self, tx: Change) -> None:
+    def _forget_silent(self, tx: Transaction) -> None:
         if tx.has_waiters:
             for row in tx.all("waiters_silent", before=tx.now - _FORGET_MS):
                 drop_waiter(tx, row["ticket"])
@@ -180,17 +180,17 @@ class Place(ABC):
             heard = self._listener.wait(wait_until) if wait_until else ""
 
     def _look_at_clock(self) -> int:
-        return self.context.store.view(lambda reading: reading.now)
+        return self.repo.store.view(lambda snapshot: snapshot.now)
 
     def _looks_free(self) -> bool:
         """A cheap look without a lock; only when it says yes is a transaction worth its price."""
 
-        def look(reading: Reading) -> tuple[bool, int]:
-            blockers = self.blockers(reading)
-            is_free = all(is_dead(reading, blocker, self.context.processes) for blocker in blockers)
-            return is_free, reading.now
+        def look(snapshot: Snapshot) -> tuple[bool, int]:
+            blockers = self.blockers(snapshot)
+            is_free = all(is_dead(snapshot, blocker, self.repo.processes) for blocker in blockers)
+            return is_free, snapshot.now
 
-        is_free, self._now = self.context.store.view(look)
+        is_free, self._now = self.repo.store.view(look)
         return is_free
 
     def _stay(self, outcome: Any) -> Any:
@@ -199,17 +199,17 @@ class Place(ABC):
         A ring that closed meanwhile is found by the next full attempt.
         """
 
-        def beat(tx: Change) -> bool:
+        def beat(tx: Transaction) -> bool:
             session = find_session(tx, self.session.id)
             if session is not None and is_touch_due(session, tx.now):
                 tx.run("session_touch", session=self.session.id)
             return bool(tx.run("waiter_beat", ticket=self.ticket, alive_until=tx.now + self._alive_ms))
 
-        if self.context.store.change(beat, is_durable=False):
+        if self.repo.store.change(beat, is_durable=False):
             return outcome
         return self._attempt()  # we were forgotten while we slept: judge anew
 
     def _leave_line(self) -> None:
         ticket, self.ticket = self.ticket, None
         if ticket is not None:
-            self.context.store.change(lambda tx: drop_waiter(tx, ticket, "left"))
+            self.repo.store.change(lambda tx: drop_waiter(tx, ticket, "left"))

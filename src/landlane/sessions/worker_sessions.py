@@ -14,29 +14,29 @@ from landlane.sessions.join import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Snapshot
 
 _LINK = "worker"  # stands where the name of a coding client would, and is none
 
 
-def join_hands(context: Context, keeper: Session, role: str) -> Joined:
+def join_hands(repo: Repository, keeper: Session, role: str) -> Joined:
     """Begin the session that the worker of a keeper acts as. One that is there already is somebody else."""
     name = f"{keeper.agent}.w"
-    while not (joined := join(context, name, role=role, may_choose_role=True)).is_new:
+    while not (joined := join(repo, name, role=role, may_choose_role=True)).is_new:
         name = f"{keeper.agent}.{short_id('w')[2:7]}"
-    bind(context, ClientName(client=_LINK, session=joined.session.id), joined, parent=keeper.id)
+    bind(repo, ClientName(client=_LINK, session=joined.session.id), joined, parent=keeper.id)
     return joined
 
 
-def keeper_of(reading: Reading, session: str) -> str:
+def keeper_of(snapshot: Snapshot, session: str) -> str:
     """The session whose hands this one is, or a subagent of such hands; empty for everybody else."""
     seen: set[str] = set()
     while session and session not in seen:
         seen.add(session)
-        links = links_of(reading, session)
+        links = links_of(snapshot, session)
         keeper = next((link.parent for link in links if link.client == _LINK), "")
         if keeper:
             return keeper
@@ -44,6 +44,6 @@ def keeper_of(reading: Reading, session: str) -> str:
     return ""
 
 
-def hands_of(reading: Reading, keeper: str) -> list[Session]:
+def hands_of(snapshot: Snapshot, keeper: str) -> list[Session]:
     """The hands of a keeper that are still there."""
-    return [child for child in children_of(reading, keeper) if keeper_of(reading, child.id) == keeper]
+    return [child for child in children_of(snapshot, keeper) if keeper_of(snapshot, child.id) == keeper]

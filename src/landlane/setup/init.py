@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import ANSWERED, open_house
+from landlane.app.open import ANSWERED, open_repository
 from landlane.clients.hook_command import placeholder_command, sdk_release
 from landlane.clients.model import CLIENTS
 from landlane.clients.registry import setup_of
@@ -252,11 +252,11 @@ def carry_out(plan: Plan, on_step: Callable[[str], None] = lambda _: None) -> Do
 def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
     # What was shown may be outdated by now: another init may have been faster.
     now = plan_init(plan.root, plan.chosen)
-    house = open_house(plan.root)
+    repo = open_repository(plan.root)
     try:
-        steps = tuple(_with_id(step, house.store.repository) for step in now.changes.steps)
+        steps = tuple(_with_id(step, repo.store.repository) for step in now.changes.steps)
     finally:
-        house.close()
+        repo.close()
     changes = replace(now.changes, steps=steps)
     installing.carry_out(plan.folder, load_record(plan.folder), changes, now.clients, on_step)
     changed = [*([plan.folder] if plan.is_new else []), *(step.path for step in steps)]
@@ -281,19 +281,15 @@ def _with_id(step: FileChange, repository_id: str) -> FileChange:
 
 def _equip_workspaces(root: str) -> None:
     """Workspaces that are open already get the same hooks."""
-    house = open_house(root)
+    repo = open_repository(root)
     try:
-        if house.checkout.common_dir:
-            site = house.site()
-            for one in list_workspaces(site.context):
-                if (
-                    one.state == OPEN
-                    and is_here(site.context, one, site.common_dir)
-                    and os.path.isdir(one.path)
-                ):
-                    equip(site, one.path)
+        if repo.checkout.common_dir:
+            repo = repo.require_git()
+            for one in list_workspaces(repo):
+                if one.state == OPEN and is_here(repo, one, repo.common_dir) and os.path.isdir(one.path):
+                    equip(repo, one.path)
     finally:
-        house.close()
+        repo.close()
 
 
 def _clones(root: str) -> list[str]:
@@ -310,13 +306,13 @@ def _limits_to_drop(home: Checkout) -> tuple[str, ...]:
 
 def _open_workspaces(root: str) -> list[str]:
     try:
-        house = open_house(root)
+        repo = open_repository(root)
     except StoreError:
         return []
     try:
-        return [one.path for one in list_workspaces(house.context) if one.state == OPEN]
+        return [one.path for one in list_workspaces(repo) if one.state == OPEN]
     finally:
-        house.close()
+        repo.close()
 
 
 def _forget_answers(checkout: Checkout) -> None:

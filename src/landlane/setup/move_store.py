@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 from landlane.app.mirror_owner import note_followed
-from landlane.app.open import House
 from landlane.app.store_location import POINTER, STORE_NAME, open_store, sqlite_path
 from landlane.errors import Malformed, StoreError
 from landlane.files import write_whole
+from landlane.repository import Repository
 from landlane.setup.rebuild_store import set_database_aside
 from landlane.store.journal_chain import check_chain
 from landlane.store.postgres.errors import without_password
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.app.open import AnyStore
-    from landlane.store.interface import Change, Row
+    from landlane.store.interface import Row, Store, Transaction
 
 
 _TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
@@ -55,7 +55,7 @@ class Moved:
     epoch: int
 
 
-def move_store(house: House, place: str) -> Moved:
+def move_store(repo: Repository, place: str) -> Moved:
     """Carry everything to the store at `place`, and use that from now on.
 
     Raises:
@@ -69,33 +69,33 @@ def move_store(house: House, place: str) -> Moved:
         )
     if "://" not in place:
         place = sqlite_path(place)
-        _make_room(place, house)
-    target = open_store(place, house.folder, house.store.repository, house.settings, is_fresh=True)
+        _make_room(place, repo)
+    target = open_store(place, repo.state_folder, repo.store.repository, repo.settings, is_fresh=True)
     try:
-        if _store_id(house.store) == _store_id(target):
+        if _store_id(repo.store) == _store_id(target):
             raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
-        moved = _carry(house, target, place)
-        note_followed(house.folder, _store_id(target))  # the journal goes on there
+        moved = _carry(repo, target, place)
+        note_followed(repo.state_folder, _store_id(target))  # the journal goes on there
     finally:
         target.close()
-    if place == os.path.join(house.folder, STORE_NAME) and not house.settings.store.url:
-        _point_nowhere(house.folder)
+    if place == os.path.join(repo.state_folder, STORE_NAME) and not repo.settings.store.url:
+        _point_nowhere(repo.state_folder)
     else:
-        _point_to(house.folder, place)
+        _point_to(repo.state_folder, place)
     return moved
 
 
-def _make_room(path: str, house: House) -> None:
+def _make_room(path: str, repo: Repository) -> None:
     """Set aside what an earlier move left behind at the place to which the state now comes back."""
     if not os.path.exists(path):
         return
-    repository = house.store.repository
-    store = open_store(path, house.folder, repository, house.settings)
+    repository = repo.store.repository
+    store = open_store(path, repo.state_folder, repository, repo.settings)
     try:
         known, moved = store.view(
-            lambda reading: (
-                reading.all("repository_ids"),
-                reading.one("meta_get", key=f"moved_to/{repository}"),
+            lambda snapshot: (
+                snapshot.all("repository_ids"),
+                snapshot.one("meta_get", key=f"moved_to/{repository}"),
             )
         )
     finally:
@@ -104,16 +104,16 @@ def _make_room(path: str, house: House) -> None:
         set_database_aside(path)
 
 
-def _store_id(store: AnyStore) -> str:
-    row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
+def _store_id(store: Store) -> str:
+    row = store.view(lambda snapshot: snapshot.one("meta_get", key="store_id"))
     return str(row["value"]) if row else ""
 
 
-def _carry(house: House, target: AnyStore, place: str) -> Moved:
+def _carry(repo: Repository, target: AnyStore, place: str) -> Moved:
     """One transaction here that keeps writers out, and one there that writes everything."""
-    source = house.store
+    source = repo.store
 
-    def send(tx: Change) -> Moved:
+    def send(tx: Transaction) -> Moved:
         source.stop_writers(tx)
         tables = {table: tx.all(f"export_{table}") for table in _CARRIED}
         entries = tx.all("export_journal")
@@ -132,13 +132,13 @@ def _carry(house: House, target: AnyStore, place: str) -> Moved:
     return source.change(send, areas={"": True, "//seal": True})
 
 
-def _shift(source: AnyStore, target: AnyStore, now: int) -> int:
+def _shift(source: Store, target: Store, now: int) -> int:
     """What to add to an instant of one store to get the same instant of the other."""
-    return target.view(lambda reading: reading.now) - now
+    return target.view(lambda snapshot: snapshot.now) - now
 
 
 def _receive(
-    tx: Change, tables: dict[str, list[Row]], entries: Sequence[Row], epoch: int, shift: int, place: str
+    tx: Transaction, tables: dict[str, list[Row]], entries: Sequence[Row], epoch: int, shift: int, place: str
 ) -> Moved:
     if tx.one("repository_get") is not None:
         raise StoreError(

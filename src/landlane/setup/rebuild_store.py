@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
 
     Told = dict[str, Any]
@@ -263,7 +263,7 @@ class _Account:
             self.lapsed[entry.agent, facts["pattern"]] = taken
 
 
-def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
+def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
     """Enter all entries as they were, then what they say is live."""
     account = _Account(ignore_case=ignore_case)
     for entry in entries:
@@ -303,7 +303,7 @@ def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str,
     return {"entries": len(entries), "claims": len(account.claims), "sessions": len(alive), "epoch": epoch}
 
 
-def _restore_claim(tx: Change, entry: Entry, facts: Told, *, ignore_case: bool) -> None:
+def _restore_claim(tx: Transaction, entry: Entry, facts: Told, *, ignore_case: bool) -> None:
     pattern = parse(facts["pattern"], literal=facts["kind"] == "literal", ignore_case=ignore_case)
     for index, branch in enumerate(pattern.alternatives):
         tx.run(
@@ -323,7 +323,7 @@ def _restore_claim(tx: Change, entry: Entry, facts: Told, *, ignore_case: bool) 
         )
 
 
-def _restore_lease(tx: Change, session: str) -> None:
+def _restore_lease(tx: Transaction, session: str) -> None:
     known = find_session(tx, session)
     assert known is not None
     shortest = min([known.lease_ms, *(claim.ttl_ms for claim in claims_of(tx, session))])

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
 
     T = TypeVar("T")
@@ -36,29 +36,29 @@ _ABOVE_KEYS = "\x7f"  # comes after every character of a key
 _LOOK_SECONDS = 2.0  # a lost wake-up costs no more than this
 
 
-def get_state(context: Context, key: str) -> State | None:
+def get_state(repo: Repository, key: str) -> State | None:
     """The current version of a key; nothing when there is none."""
     check_key(key)
-    row = context.store.view(lambda reading: reading.one("state_get", key=key))
+    row = repo.store.view(lambda snapshot: snapshot.one("state_get", key=key))
     return State.from_row(row) if row else None
 
 
-def list_state(context: Context, prefix: str = "") -> list[State]:
+def list_state(repo: Repository, prefix: str = "") -> list[State]:
     """All keys that begin so, in order, each at its current version."""
     low = check_prefix(prefix)
-    rows = context.store.view(lambda reading: reading.all("state_list", low=low, high=low + _ABOVE_KEYS))
+    rows = repo.store.view(lambda snapshot: snapshot.all("state_list", low=low, high=low + _ABOVE_KEYS))
     return [State.from_row(row) for row in rows]
 
 
-def state_history(context: Context, key: str) -> list[State]:
+def state_history(repo: Repository, key: str) -> list[State]:
     """The versions of a key that are kept, the oldest first; the journal has them all."""
     check_key(key)
-    rows = context.store.view(lambda reading: reading.all("state_versions_of", key=key))
+    rows = repo.store.view(lambda snapshot: snapshot.all("state_versions_of", key=key))
     return [State.from_row(row) for row in rows]
 
 
 def set_state(
-    context: Context,
+    repo: Repository,
     session: Session,
     key: str,
     content: Any,
@@ -82,21 +82,21 @@ def set_state(
             hint="name the version you saw, or overwrite whatever stands there",
         )
     check_key(key)
-    reducer = rule_for(key, context.settings.state.reducers)
+    reducer = rule_for(key, repo.settings.state.reducers)
     if reducer is not None:
         check_shape(key, reducer, content)
-    encode_value(content, context.settings.state.max_bytes)
+    encode_value(content, repo.settings.state.max_bytes)
 
-    def work(tx: Change, before: State | None) -> State | StateStale:
+    def work(tx: Transaction, before: State | None) -> State | StateStale:
         version = before.version if before else 0
         if not is_any and version != (expect or 0):
             return _stale(key, expect, before)
-        return _write(tx, context, session, key, content, before, "")
+        return _write(tx, repo, session, key, content, before, "")
 
-    return _change_key(context, session, key, work)
+    return _change_key(repo, session, key, work)
 
 
-def append_state(context: Context, session: Session, key: str, content: Any, *, reducer: str = "") -> State:
+def append_state(repo: Repository, session: Session, key: str, content: Any, *, reducer: str = "") -> State:
     """Combine a value with whatever stands there, in one step: no update is lost, and nobody is refused.
 
     Without `reducer`, the settings say which, or the value is appended to a list.
@@ -107,44 +107,46 @@ def append_state(context: Context, session: Session, key: str, content: Any, *, 
         Stale: the session is over.
     """
     check_key(key)
-    settled = rule_for(key, context.settings.state.reducers)
+    settled = rule_for(key, repo.settings.state.reducers)
     chosen = check_reducer(reducer or settled or "append")
     if settled is not None:
         check_same_reducer(key, settled, chosen)
-    encode_value(content, context.settings.state.max_bytes)
+    encode_value(content, repo.settings.state.max_bytes)
 
-    def work(tx: Change, before: State | None) -> State:
+    def work(tx: Transaction, before: State | None) -> State:
         combined = reduce(chosen, before.value if before else None, content)
-        return _write(tx, context, session, key, combined, before, chosen)
+        return _write(tx, repo, session, key, combined, before, chosen)
 
-    return _change_key(context, session, key, work)
+    return _change_key(repo, session, key, work)
 
 
-def _change_key(context: Context, session: Session, key: str, work: Callable[[Change, State | None], T]) -> T:
+def _change_key(
+    repo: Repository, session: Session, key: str, work: Callable[[Transaction, State | None], T]
+) -> T:
     """Judge and write one key alone, for a session that lives."""
 
-    def alone(tx: Change) -> T:
+    def alone(tx: Transaction) -> T:
         me = living(tx, session)
-        owner = rule_for(key, context.settings.state.owned)
+        owner = rule_for(key, repo.settings.state.owned)
         if owner is not None:
             check_owner(key, owner, me.agent, me.role)
         row = tx.one("state_get", key=key)
         return work(tx, State.from_row(row) if row else None)
 
     # The root is locked shared, as for claims: who moves the whole store away takes it alone.
-    return context.change(alone, areas={"": False, f"//state:{key}": True})
+    return repo.change(alone, areas={"": False, f"//state:{key}": True})
 
 
 def _write(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session,
     key: str,
     content: Any,
     before: State | None,
     reducer: str,
 ) -> State:
-    order = rule_for(key, context.settings.state.monotonic)
+    order = rule_for(key, repo.settings.state.monotonic)
     if order is not None:
         check_order(key, order, before.value if before else None, content)
     state = State(
@@ -153,16 +155,16 @@ def _write(
         version=before.version + 1 if before else 1,
         agent=session.agent,
         session=session.id,
-        at=context.store.wall_of(tx.now),
+        at=repo.store.wall_of(tx.now),
         reducer=reducer,
     )
-    _store(tx, state, encode_value(content, context.settings.state.max_bytes))
+    _store(tx, state, encode_value(content, repo.settings.state.max_bytes))
     facts = {"key": key, "version": state.version, "value": content, "reducer": reducer}
     tx.record("state.set", session.agent, session.id, facts)
     return state
 
 
-def _store(tx: Change, state: State, text: str) -> None:
+def _store(tx: Transaction, state: State, text: str) -> None:
     columns = {
         "key": state.key,
         "version": state.version,
@@ -197,7 +199,7 @@ def _stale(key: str, expect: int | None, before: State | None) -> StateStale:
 
 
 def watch_state(
-    context: Context,
+    repo: Repository,
     key: str,
     *,
     since: int | None = None,
@@ -205,9 +207,9 @@ def watch_state(
 ) -> State | None:
     """The key once it has a version above `since` (without it: the current one); None after the time."""
     check_key(key)
-    listener = context.store.listen()  # before looking, so that no change in between is missed
+    listener = repo.store.listen()  # before looking, so that no change in between is missed
     try:
-        state, now = _look(context, key)
+        state, now = _look(repo, key)
         seen = since if since is not None else (state.version if state else 0)
         deadline = None if timeout_ms is None else now + timeout_ms
         while state is None or state.version <= seen:
@@ -215,18 +217,18 @@ def watch_state(
                 return None
             left = _LOOK_SECONDS if deadline is None else (deadline - now) / 1000
             listener.wait(min(left, _LOOK_SECONDS))
-            state, now = _look(context, key)
+            state, now = _look(repo, key)
         return state
     finally:
         listener.close()
 
 
-def _look(context: Context, key: str) -> tuple[State | None, int]:
-    row, now = context.store.view(lambda reading: (reading.one("state_get", key=key), reading.now))
+def _look(repo: Repository, key: str) -> tuple[State | None, int]:
+    row, now = repo.store.view(lambda snapshot: (snapshot.one("state_get", key=key), snapshot.now))
     return (State.from_row(row) if row else None), now
 
 
-def follow_state(tx: Change, entry: Entry) -> None:
+def follow_state(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     facts = entry.facts()
     state = State(

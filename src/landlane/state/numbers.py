@@ -18,9 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
 
 LONGEST_PURPOSE = 200
@@ -88,18 +88,18 @@ def state_of(number: int, kind: NumberKind, found: NumbersFound, *, is_over: boo
     return ABANDONED if is_over and number not in found.in_trees else PENDING
 
 
-def give_number(context: Context, session: Session, kind: str, *, purpose: str = "") -> Number:
+def give_number(repo: Repository, session: Session, kind: str, *, purpose: str = "") -> Number:
     """The next number of a kind, for this session alone.
 
     Raises:
         Malformed: the kind or the purpose cannot be used.
         Stale: the session is over.
     """
-    known = number_kind(context.settings.numbers, kind)
+    known = number_kind(repo.settings.numbers, kind)
     check_text(purpose, "purpose", LONGEST_PURPOSE)
-    floor = _found(context, known).highest
+    floor = _found(repo, known).highest
 
-    def work(tx: Change) -> Number:
+    def work(tx: Transaction) -> Number:
         me = living(tx, session)
         last = tx.one("number_last", kind=kind)
         number = max((last["number"] if last else None) or 0, floor) + 1
@@ -111,7 +111,7 @@ def give_number(context: Context, session: Session, kind: str, *, purpose: str =
             agent=me.agent,
             session=me.id,
             purpose=purpose,
-            at=context.store.wall_of(tx.now),
+            at=repo.store.wall_of(tx.now),
             state=PENDING if known.path else GIVEN,
         )
         _store(tx, given)
@@ -120,15 +120,15 @@ def give_number(context: Context, session: Session, kind: str, *, purpose: str =
         return given
 
     # The root is locked shared, as for claims: who moves the whole store away takes it alone.
-    return context.change(work, areas={"": False, f"//number:{kind}": True})
+    return repo.change(work, areas={"": False, f"//number:{kind}": True})
 
 
-def list_numbers(context: Context, kind: str) -> list[Number]:
+def list_numbers(repo: Repository, kind: str) -> list[Number]:
     """Every number of a kind that was given out, and whether it is used, may still come, or was abandoned."""
-    known = number_kind(context.settings.numbers, kind)
-    sweep_if_due(context.store)
-    rows = context.store.view(lambda reading: reading.all("numbers_of", kind=kind))
-    found = _found(context, known) if rows else NumbersFound()
+    known = number_kind(repo.settings.numbers, kind)
+    sweep_if_due(repo.store)
+    rows = repo.store.view(lambda snapshot: snapshot.all("numbers_of", kind=kind))
+    found = _found(repo, known) if rows else NumbersFound()
     return [
         Number(
             kind=kind,
@@ -145,11 +145,11 @@ def list_numbers(context: Context, kind: str) -> list[Number]:
     ]
 
 
-def _found(context: Context, kind: NumberKind) -> NumbersFound:
-    return context.repository.numbers_in(kind.path) if kind.path else NumbersFound()
+def _found(repo: Repository, kind: NumberKind) -> NumbersFound:
+    return repo.git.numbers_in(kind.path) if kind.path else NumbersFound()
 
 
-def _store(tx: Change, number: Number) -> None:
+def _store(tx: Transaction, number: Number) -> None:
     tx.run(
         "number_add",
         kind=number.kind,
@@ -161,7 +161,7 @@ def _store(tx: Change, number: Number) -> None:
     )
 
 
-def follow_number(tx: Change, entry: Entry) -> None:
+def follow_number(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     facts = entry.facts()
     tx.run(

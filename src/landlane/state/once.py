@@ -21,10 +21,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.processes.passthrough import CommandResult, RunCommand
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.store.journal_chain import Entry
     from landlane.values import Row
 
@@ -95,7 +95,7 @@ def exit_status(code: int) -> int:
 
 
 def run_once(
-    context: Context,
+    repo: Repository,
     session: Session,
     key: str,
     command: Sequence[str],
@@ -116,28 +116,28 @@ def run_once(
     check_key(key)
     # What is no text shows as question marks: every store can hold those.
     shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
-    found = _begin(context, session, key, shown, is_again=is_again)
+    found = _begin(repo, session, key, shown, is_again=is_again)
     if isinstance(found, StillRunning):
         if on_wait is not None and wait_ms != 0:
             on_wait(found.run)
-        found = _wait(context, session, key, shown, is_again=is_again, wait_ms=wait_ms)
-    return _carry_out(context, session, found, runner) if isinstance(found, Run) else found
+        found = _wait(repo, session, key, shown, is_again=is_again, wait_ms=wait_ms)
+    return _carry_out(repo, session, found, runner) if isinstance(found, Run) else found
 
 
 def _wait(
-    context: Context, session: Session, key: str, shown: str, *, is_again: bool, wait_ms: int | None
+    repo: Repository, session: Session, key: str, shown: str, *, is_again: bool, wait_ms: int | None
 ) -> Found:
-    listener = context.store.listen()  # before looking, so that an end in between is not missed
+    listener = repo.store.listen()  # before looking, so that an end in between is not missed
     try:
-        begun_at = context.store.view(lambda reading: reading.now)
+        begun_at = repo.store.view(lambda snapshot: snapshot.now)
         while True:
-            found = _begin(context, session, key, shown, is_again=is_again)
+            found = _begin(repo, session, key, shown, is_again=is_again)
             if not isinstance(found, StillRunning):
                 return found
-            _stay_alive(context, session)
+            _stay_alive(repo, session)
             left = _LOOK_SECONDS
             if wait_ms is not None:
-                now = context.store.view(lambda reading: reading.now)
+                now = repo.store.view(lambda snapshot: snapshot.now)
                 left = min((begun_at + wait_ms - now) / 1000, left)
                 if left <= 0:
                     return found
@@ -146,15 +146,15 @@ def _wait(
         listener.close()
 
 
-def _begin(context: Context, session: Session, key: str, shown: str, *, is_again: bool) -> Found:
+def _begin(repo: Repository, session: Session, key: str, shown: str, *, is_again: bool) -> Found:
     """The run that this caller is to carry out, or what is known of the one before; in one transaction."""
-    before = context.store.view(lambda reading: _judge(context, reading, key))
+    before = repo.store.view(lambda snapshot: _judge(repo, snapshot, key))
     if before is not None and (isinstance(before, StillRunning) or not is_again):
         return before  # settled by a look; only who may run it needs the lock
-    me = _this_process(context)
+    me = _this_process(repo)
 
-    def work(tx: Change) -> Found:
-        found = _judge(context, tx, key)
+    def work(tx: Transaction) -> Found:
+        found = _judge(repo, tx, key)
         if found is not None and (isinstance(found, StillRunning) or not is_again):
             return found
         living(tx, session)
@@ -164,7 +164,7 @@ def _begin(context: Context, session: Session, key: str, shown: str, *, is_again
             agent=session.agent,
             session=session.id,
             command=shown,
-            begun_at=context.store.wall_of(tx.now),
+            begun_at=repo.store.wall_of(tx.now),
             done_at=None,
             exit_code=None,
             output="",
@@ -172,7 +172,7 @@ def _begin(context: Context, session: Session, key: str, shown: str, *, is_again
         facts = {
             "key": key,
             "run": run.run,
-            "machine": context.processes.machine,
+            "machine": repo.processes.machine,
             "boot_id": me.boot_id,
             "namespace": me.namespace,
             "pid": me.pid,
@@ -189,7 +189,7 @@ def _begin(context: Context, session: Session, key: str, shown: str, *, is_again
         tx.record("once.started", session.agent, session.id, facts)
         return run
 
-    return context.change(work, areas=_areas(key))
+    return repo.change(work, areas=_areas(key))
 
 
 def _areas(key: str) -> dict[str, bool]:
@@ -197,9 +197,9 @@ def _areas(key: str) -> dict[str, bool]:
     return {"": False, f"//once:{key}": True}
 
 
-def _judge(context: Context, reading: Reading, key: str) -> Ran | RunCrashed | StillRunning | None:
+def _judge(repo: Repository, snapshot: Snapshot, key: str) -> Ran | RunCrashed | StillRunning | None:
     """What became of the newest run of a key; nothing when there was none."""
-    row = reading.one("once_get", key=key)
+    row = snapshot.one("once_get", key=key)
     if row is None:
         return None
     run = Run.from_row(row)
@@ -211,42 +211,42 @@ def _judge(context: Context, reading: Reading, key: str) -> Ran | RunCrashed | S
     child = None
     if row["child_pid"]:
         child = replace(process, pid=row["child_pid"], started=row["child_started"])
-    has_crashed = _has_crashed(context, reading, run.session, row["machine"], process, child)
+    has_crashed = _has_crashed(repo, snapshot, run.session, row["machine"], process, child)
     return RunCrashed(run=run) if has_crashed else StillRunning(run=run)
 
 
 def _has_crashed(
-    context: Context, reading: Reading, session: str, machine: str, process: Process, child: Process | None
+    repo: Repository, snapshot: Snapshot, session: str, machine: str, process: Process, child: Process | None
 ) -> bool:
     """Whether the process of a run without an end is gone: provably, or as far as its session can tell."""
-    is_gone = context.processes.is_gone
+    is_gone = repo.processes.is_gone
     if is_gone(process):
         # The command may live on without the process that was to record its end.
         return child is None or is_gone(child)
-    here = _this_process(context)
+    here = _this_process(repo)
     if (process.boot_id, process.namespace) == (here.boot_id, here.namespace):
         return False
-    if machine == context.processes.machine and process.boot_id != here.boot_id:
+    if machine == repo.processes.machine and process.boot_id != here.boot_id:
         return True  # the machine was restarted since
-    return find_live_session(reading, session) is None
+    return find_live_session(snapshot, session) is None
 
 
-def _this_process(context: Context) -> Process:
+def _this_process(repo: Repository) -> Process:
     try:
-        return context.processes.current()
+        return repo.processes.current()
     except Malformed:  # a system that tells nothing of its processes: then only the session counts
         return Process(boot_id="", namespace="", pid=0, started=0)
 
 
-def _carry_out(context: Context, session: Session, run: Run, runner: RunCommand) -> Ran:
+def _carry_out(repo: Repository, session: Session, run: Run, runner: RunCommand) -> Ran:
     """Run it, and record how it ended whatever happens to us, unless we are killed."""
 
     def on_start(pid: int) -> None:
         try:
-            child = context.processes.identify(pid)
+            child = repo.processes.identify(pid)
         except Malformed:
             return  # it has ended already
-        context.store.change(
+        repo.store.change(
             lambda tx: tx.run(
                 "once_child", key=run.key, run=run.run, child_pid=child.pid, child_started=child.started
             ),
@@ -254,42 +254,42 @@ def _carry_out(context: Context, session: Session, run: Run, runner: RunCommand)
         )
 
     try:
-        ending = runner(on_start, lambda: _stay_alive(context, session))
+        ending = runner(on_start, lambda: _stay_alive(repo, session))
     except OSError as error:
-        return _end(context, run, _CANNOT_START, f"it could not be started: {error}")
+        return _end(repo, run, _CANNOT_START, f"it could not be started: {error}")
     except BaseException:
-        _end(context, run, _INTERRUPTED, "")
+        _end(repo, run, _INTERRUPTED, "")
         raise
-    return _end_as(context, run, ending)
+    return _end_as(repo, run, ending)
 
 
-def _end_as(context: Context, run: Run, ending: CommandResult) -> Ran:
-    return _end(context, run, exit_status(ending.exit_code), ending.stdout.replace("\0", "\ufffd"))
+def _end_as(repo: Repository, run: Run, ending: CommandResult) -> Ran:
+    return _end(repo, run, exit_status(ending.exit_code), ending.stdout.replace("\0", "\ufffd"))
 
 
-def _end(context: Context, run: Run, exit_code: int, output: str) -> Ran:
-    def work(tx: Change) -> Run:
-        done_at = context.store.wall_of(tx.now)
+def _end(repo: Repository, run: Run, exit_code: int, output: str) -> Ran:
+    def work(tx: Transaction) -> Run:
+        done_at = repo.store.wall_of(tx.now)
         columns = {"key": run.key, "run": run.run, "exit_code": exit_code, "output": output}
         if tx.run("once_end", done_at=done_at, **columns):
             facts = {"key": run.key, "run": run.run, "exit": exit_code}
             tx.record("once.ended", run.agent, run.session, facts)
         return replace(run, done_at=done_at, exit_code=exit_code, output=output)
 
-    return Ran(run=context.change(work, areas=_areas(run.key)), is_now=True)
+    return Ran(run=repo.change(work, areas=_areas(run.key)), is_now=True)
 
 
-def _stay_alive(context: Context, session: Session) -> None:
+def _stay_alive(repo: Repository, session: Session) -> None:
     """Running and waiting count as signs of life; a session that is over does not end the command."""
     try:
-        live = context.store.view(lambda reading: find_live_session(reading, session.id))
+        live = repo.store.view(lambda snapshot: find_live_session(snapshot, session.id))
         if live is not None:
-            touch(context.store, live)
+            touch(repo.store, live)
     except Stale:
         return
 
 
-def follow_once(tx: Change, entry: Entry) -> None:
+def follow_once(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells; the command and its output are not in it."""
     facts = entry.facts()
     if entry.kind == "once.started":

@@ -31,26 +31,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.state.slot_kinds import Wish
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.store.journal_chain import Entry
 
 
-def wish_for(context: Context, kind: str, *, name: str = "", amount: int = 1) -> Wish:
+def wish_for(repo: Repository, kind: str, *, name: str = "", amount: int = 1) -> Wish:
     """What a caller in this checkout asks for.
 
     Raises:
         Malformed: there is no such kind or name, or there will never be so much of it.
     """
-    workspace = workspace_id(context.processes.machine, context.repository.root)
-    kinds = known_kinds(context.settings.slots)
+    workspace = workspace_id(repo.processes.machine, repo.git.root)
+    kinds = known_kinds(repo.settings.slots)
     return make_wish(kinds, kind, name=name, amount=amount, workspace=workspace)
 
 
 def take_slot(
-    context: Context,
+    repo: Repository,
     session: Session,
     wish: Wish,
     wait_ms: int = 0,
@@ -62,10 +62,10 @@ def take_slot(
         Stale: the session is over.
     """
     if wait_ms <= 0:
-        return context.change(lambda tx: _take_in(tx, context, session, wish, None), areas=_areas(wish))
-    listener = context.store.listen()  # before looking, so that nothing freed in between is missed
+        return repo.change(lambda tx: _take_in(tx, repo, session, wish, None), areas=_areas(wish))
+    listener = repo.store.listen()  # before looking, so that nothing freed in between is missed
     try:
-        return _SlotPlace(context, session, listener, wait_ms, on_wait).waiting_for(wish).stand()
+        return _SlotPlace(repo, session, listener, wait_ms, on_wait).waiting_for(wish).stand()
     finally:
         listener.close()
 
@@ -89,8 +89,8 @@ class _SlotPlace(Place):
         self._wish = wish
         return self
 
-    def judge(self, tx: Change) -> SlotTaken | SlotRefused:
-        return _take_in(tx, self.context, self.session, self._wish, self.ticket)
+    def judge(self, tx: Transaction) -> SlotTaken | SlotRefused:
+        return _take_in(tx, self.repo, self.session, self._wish, self.ticket)
 
     def has_ended(self, outcome: Any) -> bool:
         return isinstance(outcome, SlotTaken)
@@ -111,13 +111,13 @@ class _SlotPlace(Place):
     def ends(self, outcome: Any) -> list[int]:
         return [slot.until for slot in outcome.holders]
 
-    def blockers(self, reading: Reading) -> set[str]:
+    def blockers(self, snapshot: Snapshot) -> set[str]:
         """Who is in the way of the head of the line; whoever stands behind another waits for that one."""
         wish = self._wish
-        ahead = [waiter for waiter in _ahead(reading, wish, self.ticket) if not _is_beside(waiter, wish)]
+        ahead = [waiter for waiter in _ahead(snapshot, wish, self.ticket) if not _is_beside(waiter, wish)]
         if ahead:
             return {waiter.session for waiter in ahead}
-        slots = [slot for slot in _slots_in(reading, wish.kind.name) if not slot.is_free(reading.now)]
+        slots = [slot for slot in _slots_in(snapshot, wish.kind.name) if not slot.is_free(snapshot.now)]
         if wish.kind.has_places:
             is_full = len(slots) >= wish.kind.size or wish.place in {slot.place for slot in slots}
         else:
@@ -126,7 +126,7 @@ class _SlotPlace(Place):
 
 
 def _take_in(
-    tx: Change, context: Context, session: Session, wish: Wish, ticket: int | None
+    tx: Transaction, repo: Repository, session: Session, wish: Wish, ticket: int | None
 ) -> SlotTaken | SlotRefused:
     """Judge and take inside a transaction; `ticket` is the caller's place in line, if it has one."""
     me = living(tx, session)
@@ -136,7 +136,7 @@ def _take_in(
         if own is not None:
             return SlotTaken(slot=Slot.of(own), is_new=False)
         ahead = _ahead(tx, wish, ticket)
-        place, fits = _find(tx, context, wish, slots, ahead)
+        place, fits = _find(tx, repo, wish, slots, ahead)
         if fits:
             return SlotTaken(slot=_take(tx, me, wish, place))
         holders = [slot for slot in slots if not wish.place or slot.place == wish.place]
@@ -145,17 +145,17 @@ def _take_in(
             for slot in holders
             if slot.session != me.id
             and slot.freed_at is None
-            and end_if_gone(tx, slot.session, context.processes)
+            and end_if_gone(tx, slot.session, repo.processes)
         ]
         if not gone:
             return _refusal(wish, holders, slots, ahead, tx.now)
 
 
-def _slots_in(reading: Reading, kind: str) -> list[HeldSlot]:
-    return [HeldSlot.from_row(row) for row in reading.all("slots_in", kind=kind)]
+def _slots_in(snapshot: Snapshot, kind: str) -> list[HeldSlot]:
+    return [HeldSlot.from_row(row) for row in snapshot.all("slots_in", kind=kind)]
 
 
-def _used_slots(tx: Change, kind: str) -> list[HeldSlot]:
+def _used_slots(tx: Transaction, kind: str) -> list[HeldSlot]:
     """Return the slots of a kind that are in use; the others are removed."""
     slots = _slots_in(tx, kind)
     for slot in slots:
@@ -175,9 +175,9 @@ def _own(slots: Sequence[HeldSlot], session: str, wish: Wish) -> HeldSlot | None
     return None
 
 
-def _ahead(reading: Reading, wish: Wish, ticket: int | None) -> list[SlotWaiter]:
+def _ahead(snapshot: Snapshot, wish: Wish, ticket: int | None) -> list[SlotWaiter]:
     """Who has waited longer for this kind."""
-    waiters = [SlotWaiter.from_row(row) for row in reading.all("slot_waiters", key=_line(wish.kind.name))]
+    waiters = [SlotWaiter.from_row(row) for row in snapshot.all("slot_waiters", key=_line(wish.kind.name))]
     return [waiter for waiter in waiters if ticket is None or waiter.ticket < ticket]
 
 
@@ -187,7 +187,7 @@ def _is_beside(waiter: SlotWaiter, wish: Wish) -> bool:
 
 
 def _find(
-    tx: Change, context: Context, wish: Wish, slots: Sequence[HeldSlot], ahead: Sequence[SlotWaiter]
+    tx: Transaction, repo: Repository, wish: Wish, slots: Sequence[HeldSlot], ahead: Sequence[SlotWaiter]
 ) -> tuple[str, bool]:
     """The place to take, and whether the wish can be granted at all."""
     if any(not _is_beside(waiter, wish) for waiter in ahead):
@@ -201,7 +201,7 @@ def _find(
     before = remembered["place"] if remembered else ""
 
     def is_usable(place: str) -> bool:
-        return wish.kind.ports is None or context.processes.is_port_free(int(place))
+        return wish.kind.ports is None or repo.processes.is_port_free(int(place))
 
     place = choose_place(wish, taken, before, others, is_usable)
     if place and not wish.place and not is_place(wish.kind, before):
@@ -209,7 +209,7 @@ def _find(
     return place, bool(place)
 
 
-def _take(tx: Change, me: Session, wish: Wish, place: str) -> Slot:
+def _take(tx: Transaction, me: Session, wish: Wish, place: str) -> Slot:
     (number,) = tx.next_numbers(1)
     token = token_of(tx.epoch, number)
     kind = wish.kind
@@ -240,7 +240,7 @@ def _take(tx: Change, me: Session, wish: Wish, place: str) -> Slot:
     return slot
 
 
-def _store(tx: Change, facts: dict[str, Any], session: str) -> None:
+def _store(tx: Transaction, facts: dict[str, Any], session: str) -> None:
     columns = {name: facts[name] for name in ("token", "kind", "place", "name", "workspace", "amount")}
     until = tx.now + facts["per_ms"] if facts["per_ms"] else None
     tx.run("slot_add", id=facts["slot"], session=session, taken_at=tx.now, until=until, **columns)
@@ -274,48 +274,48 @@ def _refusal(
     )
 
 
-def list_slots(context: Context, kind: str = "") -> list[Slot]:
+def list_slots(repo: Repository, kind: str = "") -> list[Slot]:
     """All slots that are held, in the order of their grants."""
-    sweep_if_due(context.store)
+    sweep_if_due(repo.store)
 
-    def look(reading: Reading) -> list[Slot]:
-        slots = _slots_in(reading, kind) if kind else all_slots(reading)
-        return [Slot.of(slot) for slot in slots if slot.is_used(reading.now) and slot.freed_at is None]
+    def look(snapshot: Snapshot) -> list[Slot]:
+        slots = _slots_in(snapshot, kind) if kind else all_slots(snapshot)
+        return [Slot.of(slot) for slot in slots if slot.is_used(snapshot.now) and slot.freed_at is None]
 
-    return context.store.view(look)
+    return repo.store.view(look)
 
 
-def all_slots(reading: Reading) -> list[HeldSlot]:
+def all_slots(snapshot: Snapshot) -> list[HeldSlot]:
     """Return all slots, also freed ones that are used up until their time is over."""
-    return [HeldSlot.from_row(row) for row in reading.all("slots_all")]
+    return [HeldSlot.from_row(row) for row in snapshot.all("slots_all")]
 
 
-def in_use(context: Context) -> dict[str, int]:
+def in_use(repo: Repository) -> dict[str, int]:
     """How much of each kind is not to be had now; what counts by time counts on when its user is gone.
 
     What the dead hold is passed over: whoever asks for it next takes it from them.
     """
 
-    def look(reading: Reading) -> dict[str, int]:
+    def look(snapshot: Snapshot) -> dict[str, int]:
         used: dict[str, int] = {}
-        for slot in all_slots(reading):
-            is_left = slot.expires_at is None and is_dead(reading, slot.session, context.processes)
-            if slot.is_used(reading.now) and not is_left:
+        for slot in all_slots(snapshot):
+            is_left = slot.expires_at is None and is_dead(snapshot, slot.session, repo.processes)
+            if slot.is_used(snapshot.now) and not is_left:
                 used[slot.kind] = used.get(slot.kind, 0) + slot.amount
         return used
 
-    sweep_if_due(context.store)
-    return context.store.view(look)
+    sweep_if_due(repo.store)
+    return repo.store.view(look)
 
 
-def put_back(context: Context, session: Session, slots: Sequence[Slot]) -> None:
+def put_back(repo: Repository, session: Session, slots: Sequence[Slot]) -> None:
     """Put back what was taken and not used: also of what counts by time, nothing was used up.
 
     Raises:
         Stale: the session is over.
     """
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         me = living(tx, session)
         for slot in slots:
             if tx.run("slot_drop", token=slot.token):
@@ -324,10 +324,10 @@ def put_back(context: Context, session: Session, slots: Sequence[Slot]) -> None:
                 tx.record("slot.freed", me.agent, me.id, facts)
                 tx.frees = True
 
-    context.change(work, areas={"": False})
+    repo.change(work, areas={"": False})
 
 
-def free(context: Context, session: Session, slot_id: str) -> Slot:
+def free(repo: Repository, session: Session, slot_id: str) -> Slot:
     """Give a slot back.
 
     Raises:
@@ -336,7 +336,7 @@ def free(context: Context, session: Session, slot_id: str) -> Slot:
         Stale: the session is over.
     """
 
-    def work(tx: Change) -> Slot:
+    def work(tx: Transaction) -> Slot:
         me = living(tx, session)
         slots = [
             slot
@@ -362,10 +362,10 @@ def free(context: Context, session: Session, slot_id: str) -> Slot:
             hint="`landlane slot list` shows the ids of what is held",
         )
 
-    return context.change(work, areas={"": False})
+    return repo.change(work, areas={"": False})
 
 
-def follow_slot(tx: Change, entry: Entry) -> None:
+def follow_slot(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     facts = entry.facts()
     if entry.kind == "slot.freed":

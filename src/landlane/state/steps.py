@@ -14,9 +14,9 @@ from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 NOUN = "step"
 LONGEST_MEMO = 256 * 1024
@@ -36,20 +36,20 @@ class Step:
     is_settled: bool = True
 
 
-def step_in(reading: Reading, key: str) -> Step | None:
+def step_in(snapshot: Snapshot, key: str) -> Step | None:
     """What was done under a key, if anything was."""
-    document = records.find(reading, NOUN, key)
+    document = records.find(snapshot, NOUN, key)
     return Step(**document) if document is not None else None
 
 
-def find_step(context: Context, key: str) -> Step | None:
+def find_step(repo: Repository, key: str) -> Step | None:
     """What was done under a key, if anything was."""
-    return context.store.view(lambda reading: step_in(reading, key))
+    return repo.store.view(lambda snapshot: step_in(snapshot, key))
 
 
 def put_step_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session,
     key: str,
     *,
@@ -69,15 +69,13 @@ def put_step_in(
             code="TEXT_TOO_LONG",
             hint="keep large things in files of the repository, and name those",
         )
-    step = Step(
-        id=key, task=task, about=about, memo=memo, agent=session.agent, at=context.store.wall_of(tx.now)
-    )
+    step = Step(id=key, task=task, about=about, memo=memo, agent=session.agent, at=repo.store.wall_of(tx.now))
     records.put(tx, NOUN, as_dict(step), "done", session)
     return step
 
 
 def keep_step(
-    context: Context, session: Session, key: str, *, task: str = "", about: str = "", memo: str = ""
+    repo: Repository, session: Session, key: str, *, task: str = "", about: str = "", memo: str = ""
 ) -> Step:
     """Write down by itself that something was done; the first one counts.
 
@@ -86,9 +84,9 @@ def keep_step(
         Stale: the session is over.
     """
 
-    def work(tx: Change) -> Step:
+    def work(tx: Transaction) -> Step:
         me = living(tx, session)
         there = step_in(tx, key)
-        return there or put_step_in(tx, context, me, key, task=task, about=about, memo=memo)
+        return there or put_step_in(tx, repo, me, key, task=task, about=about, memo=memo)
 
-    return context.change(work)
+    return repo.change(work)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from landlane.context import Context
-    from landlane.store.interface import Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot
     from landlane.store.journal_chain import Entry
     from landlane.usage.model import Total, UsageEntry
     from landlane.usage.period import Period
@@ -259,25 +259,25 @@ def _by_day(days: Sequence[str], found: Iterable[tuple[int, int]]) -> tuple[int,
     return tuple(sums.values())
 
 
-def stats(context: Context, period: Period) -> Stats:
+def stats(repo: Repository, period: Period) -> Stats:
     """All numbers of a period."""
-    store = context.store
-    entries = read_entries(context)
+    store = repo.store
+    entries = read_entries(repo)
 
-    def look(reading: Reading) -> tuple[list[UsageEntry], list[int], int]:
+    def look(snapshot: Snapshot) -> tuple[list[UsageEntry], list[int], int]:
         # Whoever has not been heard of for a while stands there no more; what it waited is told with its end.
-        since = [waiter.since for waiter in list_waiters(reading) if not waiter.is_for_slot]
-        return entries_in(reading, period), [store.wall_of(at) for at in since], store.wall_of(reading.now)
+        since = [waiter.since for waiter in list_waiters(snapshot) if not waiter.is_for_slot]
+        return entries_in(snapshot, period), [store.wall_of(at) for at in since], store.wall_of(snapshot.now)
 
     booked, waiting_since, now = store.view(look)
     return measure(period, entries, booked, waiting_since, now)
 
 
-def period_of(context: Context, since: str = "", until: str = "", default: str = "7d") -> Period:
+def period_of(repo: Repository, since: str = "", until: str = "", default: str = "7d") -> Period:
     """A period as people write it, seen from now.
 
     Raises:
         Malformed: it cannot be read.
     """
-    store = context.store
-    return read_period(since, until, store.wall_of(store.view(lambda reading: reading.now)), default)
+    store = repo.store
+    return read_period(since, until, store.wall_of(store.view(lambda snapshot: snapshot.now)), default)

@@ -15,18 +15,18 @@ from landlane.tasks.worker_pool import pool_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 _HOLDERS = ("landing", "gate", "review", "handoff")  # sessions that only hold what rests, and are nobody
 
 
-def stand(context: Context, me: Session | None = None) -> Standpoint:
+def stand(repo: Repository, me: Session | None = None) -> Standpoint:
     """How everything stands, as the caller sees it."""
-    tasks = list_tasks(context)
-    queues = [queue for queue in _records(context, "queue") if queue["state"] == "paused"]
-    landings = _records(context, "landing", UNDER_WAY)
+    tasks = list_tasks(repo)
+    queues = [queue for queue in _records(repo, "queue") if queue["state"] == "paused"]
+    landings = _records(repo, "landing", UNDER_WAY)
     reasons = [
         str(one["reason"]) for one in (*queues, *landings) if one["code"] == "TARGET_RED" and one["reason"]
     ]
@@ -37,16 +37,16 @@ def stand(context: Context, me: Session | None = None) -> Standpoint:
         mine=tuple(mine),
         ready=tuple(task.id for task in tasks if task.state == READY),
         dead=tuple(task.id for task in tasks if task.state == DEAD),
-        gates=tuple(gate.task or gate.id for gate in list_gates(context)),
-        sessions=sum(session.kind not in _HOLDERS for session in live_sessions(context)),
-        claims=len({claim.pattern for claim in list_claims(context)}),
-        attempts=len(running_attempts(context)),
+        gates=tuple(gate.task or gate.id for gate in list_gates(repo)),
+        sessions=sum(session.kind not in _HOLDERS for session in live_sessions(repo)),
+        claims=len({claim.pattern for claim in list_claims(repo)}),
+        attempts=len(running_attempts(repo)),
         landings=len(landings),
-        pool_paused=pool_of(context).paused,
+        pool_paused=pool_of(repo).paused,
         queue_paused=next((str(queue["reason"]) for queue in queues if queue["code"] != "TARGET_RED"), ""),
         red=reasons[0] if reasons else "",
     )
 
 
-def _records(context: Context, noun: str, states: tuple[str, ...] = ()) -> list[records.Document]:
-    return context.store.view(lambda reading: records.all_of(reading, noun, states))
+def _records(repo: Repository, noun: str, states: tuple[str, ...] = ()) -> list[records.Document]:
+    return repo.store.view(lambda snapshot: records.all_of(snapshot, noun, states))

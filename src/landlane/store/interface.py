@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from landlane.clock import Clock
     from landlane.patterns.pattern import Alternative, Pattern
     from landlane.store.journal_chain import Entry
     from landlane.values import Row
@@ -63,7 +64,7 @@ class ClaimRequest(Protocol):
         ...
 
 
-class Reading(Protocol):
+class Snapshot(Protocol):
     """One consistent look at the store, through named statements."""
 
     @property
@@ -84,7 +85,7 @@ class Reading(Protocol):
         ...
 
 
-class Change(Reading, Protocol):
+class Transaction(Snapshot, Protocol):
     """One transaction. What it runs and records happens together, or not at all."""
 
     epoch: int
@@ -154,9 +155,19 @@ class Uncontested(Protocol):
 class Store(Protocol):
     """Where the state lives."""
 
+    @property
+    def repository(self) -> str:
+        """The id of the repository whose state this is."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of this machine."""
+        ...
+
     def change(
         self,
-        work: Callable[[Change], T],
+        work: Callable[[Transaction], T],
         *,
         areas: Mapping[str, bool] | None = None,
         is_durable: bool = True,
@@ -170,7 +181,7 @@ class Store(Protocol):
         """
         ...
 
-    def view(self, look: Callable[[Reading], T]) -> T:
+    def view(self, look: Callable[[Snapshot], T]) -> T:
         """Run `look` on one consistent state."""
         ...
 
@@ -194,6 +205,18 @@ class Store(Protocol):
         """The calendar's instant for an instant of the store."""
         ...
 
+    def stop_writers(self, tx: Transaction) -> None:
+        """Keep all others from writing until the transaction ends."""
+        ...
+
+    def find_damage(self) -> str:
+        """Read everything and return what is damaged; empty if nothing is."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return what people want to know about the store: its kind, place and size."""
+        ...
+
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         ...

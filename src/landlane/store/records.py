@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.store.interface import Actor, Change, Reading
+    from landlane.store.interface import Actor, Snapshot, Transaction
     from landlane.store.journal_chain import Entry
 
     Document = dict[str, Any]
@@ -59,45 +59,45 @@ LETTERS = {
 }
 
 
-def next_id(tx: Change, noun: str) -> str:
+def next_id(tx: Transaction, noun: str) -> str:
     """An id that was never given out: W1, L2, D3."""
     row = tx.one("record_next", noun=noun)
     assert row is not None
     return f"{LETTERS[noun]}{row['last']}"
 
 
-def find(reading: Reading, noun: str, id: str) -> Document | None:
+def find(snapshot: Snapshot, noun: str, id: str) -> Document | None:
     """One record, if there is such a one."""
-    row = reading.one("record_get", noun=noun, id=id)
+    row = snapshot.one("record_get", noun=noun, id=id)
     return json.loads(row["data"]) if row else None
 
 
-def lock(tx: Change, noun: str, id: str) -> Document | None:
+def lock(tx: Transaction, noun: str, id: str) -> Document | None:
     """One record, held still until the transaction ends."""
     row = tx.one("record_lock", noun=noun, id=id)
     return json.loads(row["data"]) if row else None
 
 
-def all_of(reading: Reading, noun: str, states: Sequence[str] = ()) -> list[Document]:
+def all_of(snapshot: Snapshot, noun: str, states: Sequence[str] = ()) -> list[Document]:
     """All records of a noun in the order of their ids, or those in these states."""
     if states:
-        rows = reading.all("records_in", noun=noun, states=list(states))
+        rows = snapshot.all("records_in", noun=noun, states=list(states))
     else:
-        rows = reading.all("records_all", noun=noun)
+        rows = snapshot.all("records_all", noun=noun)
     return [json.loads(row["data"]) for row in rows]
 
 
-def by_key(reading: Reading, noun: str, key: str, state: str = "") -> list[Document]:
+def by_key(snapshot: Snapshot, noun: str, key: str, state: str = "") -> list[Document]:
     """The records of a noun that are found by a key: a task, a target; or those of them in this state."""
     if state:
-        rows = reading.all("records_of_in", noun=noun, key=key, state=state)
+        rows = snapshot.all("records_of_in", noun=noun, key=key, state=state)
     else:
-        rows = reading.all("records_of", noun=noun, key=key)
+        rows = snapshot.all("records_of", noun=noun, key=key)
     return [json.loads(row["data"]) for row in rows]
 
 
 def put(
-    tx: Change,
+    tx: Transaction,
     noun: str,
     document: Mapping[str, Any],
     verb: str,
@@ -110,12 +110,12 @@ def put(
     tx.record(f"{noun}.{verb}", *who, {noun: dict(document), **more})
 
 
-def put_quietly(tx: Change, noun: str, document: Mapping[str, Any]) -> None:
+def put_quietly(tx: Transaction, noun: str, document: Mapping[str, Any]) -> None:
     """Write a record whose change tells nobody anything."""
     _write(tx, noun, document)
 
 
-def _write(tx: Change, noun: str, document: Mapping[str, Any]) -> None:
+def _write(tx: Transaction, noun: str, document: Mapping[str, Any]) -> None:
     tx.run(
         "record_put",
         noun=noun,
@@ -133,7 +133,7 @@ def _shelf(document: Mapping[str, Any]) -> str:
     return INTEGRATED if document.get("is_integrated") else SETTLED
 
 
-def follow_record(tx: Change, entry: Entry) -> None:
+def follow_record(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     noun = entry.kind.partition(".")[0]
     document: Document | None = entry.facts().get(noun)

@@ -27,10 +27,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Task
 
@@ -57,7 +57,7 @@ class LooksAlike:
 
 
 def add_task(
-    context: Context, author: Session | None, new: NewTask, *, force: bool = False
+    repo: Repository, author: Session | None, new: NewTask, *, force: bool = False
 ) -> Added | LooksAlike:
     """Add a task, or find it under its key, or say which tasks look like the same work.
 
@@ -65,28 +65,28 @@ def add_task(
         Malformed: a field cannot be used, or a dependency is unknown.
     """
     wanted = check_new(new)
-    check_known(context, wanted.role)
-    patterns = patterns_of(context, wanted)
+    check_known(repo, wanted.role)
+    patterns = patterns_of(repo, wanted)
 
-    def work(tx: Change) -> Added | LooksAlike:
-        outcome = add_in(tx, context, author, wanted, patterns, force=force)
+    def work(tx: Transaction) -> Added | LooksAlike:
+        outcome = add_in(tx, repo, author, wanted, patterns, force=force)
         if isinstance(outcome, LooksAlike):  # nothing is added, but how often that happens is worth knowing
             alike = [one.task for one in outcome.similar]
             tx.record("duplicate.refused", *who(author), {"title": wanted.title, "similar": alike})
         return outcome
 
-    return context.change(work, areas=ADDING)
+    return repo.change(work, areas=ADDING)
 
 
-def patterns_of(context: Context, new: NewTask) -> tuple[Pattern, ...]:
+def patterns_of(repo: Repository, new: NewTask) -> tuple[Pattern, ...]:
     """What the declared paths of a new task mean here; two spellings of one thing are one."""
-    found = [context.repository.pattern(text) for text in new.paths]
+    found = [repo.git.pattern(text) for text in new.paths]
     return tuple({one.alternatives: one for one in found}.values())
 
 
 def add_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     author: Session | None,
     new: NewTask,
     patterns: Sequence[Pattern],
@@ -105,14 +105,14 @@ def add_in(
         SettingsError: nobody has said what a task of this kind must show.
     """
     if new.kind:
-        needed(new.kind, context.settings.tasks.evidence)
+        needed(new.kind, repo.settings.tasks.evidence)
     known = find_task_by_key(tx, new.key) if new.key else None
     if known is not None:
         return Added(task=whole(tx, known), similar=(), is_new=False)
-    lineage = _lineage_below(tx, context, new.parent, may_be_stopped=may_be_stopped) if new.parent else ""
+    lineage = _lineage_below(tx, repo, new.parent, may_be_stopped=may_be_stopped) if new.parent else ""
     open_before = _open_before(tx, new.after)
     signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.alternatives))
-    similar = _find_alike(tx, context, new, patterns, signs, lineage)
+    similar = _find_alike(tx, repo, new, patterns, signs, lineage)
     if similar and not force:
         return LooksAlike(similar=similar)
     task_id = _insert(tx, new, patterns, lineage, len(open_before), place)
@@ -128,7 +128,7 @@ def add_in(
 
 
 def declare_paths(
-    context: Context,
+    repo: Repository,
     author: Session | None,
     task_id: str,
     patterns: Sequence[Pattern],
@@ -142,7 +142,7 @@ def declare_paths(
         NotAllowed: somebody is at work on it already, or it is over.
     """
 
-    def work(tx: Change) -> Added | LooksAlike:
+    def work(tx: Transaction) -> Added | LooksAlike:
         task = get_in(tx, task_id)
         if task.state not in (READY, BLOCKED):
             raise NotAllowed(
@@ -154,23 +154,23 @@ def declare_paths(
             task.title, task.body, (branch.key for one in patterns for branch in one.alternatives)
         )
         planned = NewTask(title=task.title, body=task.body)
-        found = _find_alike(tx, context, planned, patterns, signs, task.lineage)
+        found = _find_alike(tx, repo, planned, patterns, signs, task.lineage)
         similar = tuple(one for one in found if one.task != task_id)
         if similar and not force:
             return LooksAlike(similar=similar)
         stored = [[one.text, one.kind] for one in patterns]
         tx.run("task_set_paths", task=task_id, paths=json.dumps(stored, ensure_ascii=False))
-        forget_signs(tx, context, task)
+        forget_signs(tx, repo, task)
         tx.run("task_signs_add", task=task_id, signs=json.dumps(signs))
         for one in similar:
             tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
         tx.record("task.planned", *who(author), {"task": task_id, "paths": stored})
         return Added(task=whole(tx, get_in(tx, task_id)), similar=similar, is_new=False)
 
-    return context.change(work, areas=ADDING)
+    return repo.change(work, areas=ADDING)
 
 
-def _open_before(tx: Change, after: Sequence[str]) -> list[str]:
+def _open_before(tx: Transaction, after: Sequence[str]) -> list[str]:
     """Those dependencies that are not done, held still: one that ends just now must not be waited for."""
     found: list[str] = []
     for before in sorted(after, key=id_order):
@@ -186,19 +186,19 @@ def _open_before(tx: Change, after: Sequence[str]) -> list[str]:
     return found
 
 
-def _lineage_below(tx: Change, context: Context, parent_id: str, *, may_be_stopped: bool) -> str:
+def _lineage_below(tx: Transaction, repo: Repository, parent_id: str, *, may_be_stopped: bool) -> str:
     """The lineage of a child: its parent's, which must have room for it."""
     parent = get_in(tx, parent_id)
     if not may_be_stopped:
         from landlane.tasks.lineage import check_room  # noqa: PLC0415 - few tasks have parents
 
-        check_room(tx, context, parent)
+        check_room(tx, repo, parent)
     return parent.lineage
 
 
 def _find_alike(
-    tx: Reading,
-    context: Context,
+    tx: Snapshot,
+    repo: Repository,
     new: NewTask,
     patterns: Sequence[Pattern],
     signs: Sequence[str],
@@ -211,7 +211,7 @@ def _find_alike(
             title=task.title,
             body=task.body,
             state=task.state,
-            shares_path=_shares_path(context, patterns, task.stored_paths),
+            shares_path=_shares_path(repo, patterns, task.stored_paths),
             is_family=bool(lineage) and task.lineage == lineage,
         )
         one = likeness(new.title, new.body, other)
@@ -220,7 +220,7 @@ def _find_alike(
     return best_first(found)
 
 
-def _candidates(tx: Reading, signs: Sequence[str]) -> list[Task]:
+def _candidates(tx: Snapshot, signs: Sequence[str]) -> list[Task]:
     """Tasks that are not over and share a sign; words that very many share are passed over."""
     names: dict[str, None] = {}
     for sign, sharing in _sharing(tx, signs).items():
@@ -230,7 +230,7 @@ def _candidates(tx: Reading, signs: Sequence[str]) -> list[Task]:
     return [task for task in tasks if task is not None and task.state not in OVER]
 
 
-def _sharing(tx: Reading, signs: Sequence[str]) -> dict[str, list[str]]:
+def _sharing(tx: Snapshot, signs: Sequence[str]) -> dict[str, list[str]]:
     """Each sign and the tasks that have it, the newest of very many."""
     limit = _MOST_ALIKE * len(signs)
     rows = tx.all("tasks_with_signs", signs=list(signs), limit=limit)
@@ -243,8 +243,8 @@ def _sharing(tx: Reading, signs: Sequence[str]) -> dict[str, list[str]]:
     return sharing
 
 
-def _shares_path(context: Context, patterns: Sequence[Pattern], stored: str) -> bool:
-    others = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(stored)]
+def _shares_path(repo: Repository, patterns: Sequence[Pattern], stored: str) -> bool:
+    others = [repo.git.pattern_of(text, kind) for text, kind in pattern_pairs(stored)]
     return any(
         alternatives_overlap(mine, theirs)
         for one in patterns
@@ -255,7 +255,7 @@ def _shares_path(context: Context, patterns: Sequence[Pattern], stored: str) -> 
 
 
 def _insert(
-    tx: Change, new: NewTask, patterns: Sequence[Pattern], lineage: str, waits_for: int, place: int
+    tx: Transaction, new: NewTask, patterns: Sequence[Pattern], lineage: str, waits_for: int, place: int
 ) -> str:
     row = tx.one("task_next_id")
     assert row is not None
@@ -310,8 +310,8 @@ def _facts(
     }
 
 
-def forget_signs(tx: Change, context: Context, task: Task) -> None:
+def forget_signs(tx: Transaction, repo: Repository, task: Task) -> None:
     """A task is over: nothing that is added later is its duplicate."""
-    patterns = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    patterns = [repo.git.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
     signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.alternatives))
     tx.run("task_signs_drop", task=task.id, signs=list(signs))

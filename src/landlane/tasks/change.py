@@ -23,14 +23,14 @@ from landlane.tasks.rows import dependencies_of, get_in, move_task, who, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
 def fail_task(
-    context: Context, session: Session, task_id: str, why: str, *, is_final: bool = False, change: str = ""
+    repo: Repository, session: Session, task_id: str, why: str, *, is_final: bool = False, change: str = ""
 ) -> Task:
     """The owner gives up: back into the queue with what was learned, or to a person when that would not help.
 
@@ -45,7 +45,7 @@ def fail_task(
 
     check_reason(why)
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
         end = AttemptEnd(
@@ -57,13 +57,13 @@ def fail_task(
             may_retry=not is_final,
         )
         # Who gives up says why: another may try at once. From the second time on there is a pause.
-        return end_attempt_in(tx, context, session, task, end, grace=1, abort_state=abort_state).task
+        return end_attempt_in(tx, repo, session, task, end, grace=1, abort_state=abort_state).task
 
     abort_state = FAILED if is_final else DEAD
-    return context.change(work)
+    return repo.change(work)
 
 
-def block_task(context: Context, session: Session | None, task_id: str, why: str) -> Task:
+def block_task(repo: Repository, session: Session | None, task_id: str, why: str) -> Task:
     """Keep a task from being offered; whoever is at work on it loses it.
 
     Raises:
@@ -72,16 +72,16 @@ def block_task(context: Context, session: Session | None, task_id: str, why: str
     """
     check_reason(why)
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         task = get_in(tx, task_id)
         if task.state == WAITING:  # unblocked again, it would be on its way without an answer
             raise not_for_that(task, "waits for a person's answer")
-        return _move_by_hand(tx, context, session, task, "task.blocked", BLOCKED, why)
+        return _move_by_hand(tx, repo, session, task, "task.blocked", BLOCKED, why)
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def unblock_task(context: Context, session: Session | None, task_id: str) -> Task:
+def unblock_task(repo: Repository, session: Session | None, task_id: str) -> Task:
     """Take a block away. Dependencies that were dropped are forgotten with it; open ones are waited for.
 
     Raises:
@@ -89,7 +89,7 @@ def unblock_task(context: Context, session: Session | None, task_id: str) -> Tas
         NotAllowed: it is not blocked, or by nothing but open dependencies.
     """
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         task = get_in(tx, task_id)
         if task.state != BLOCKED:
             raise not_for_that(task, "is not blocked")
@@ -109,10 +109,10 @@ def unblock_task(context: Context, session: Session | None, task_id: str) -> Tas
         tx.frees = True
         return whole(tx, get_in(tx, task_id))
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def retry_task(context: Context, session: Session | None, task_id: str, why: str = "") -> Task:
+def retry_task(repo: Repository, session: Session | None, task_id: str, why: str = "") -> Task:
     """Give a task that failed, died or was stopped another round of attempts; its history stays.
 
     A person gives its lineage a fresh budget with it, and only a person answers for what was stopped.
@@ -123,35 +123,35 @@ def retry_task(context: Context, session: Session | None, task_id: str, why: str
     """
     from landlane.tasks.lineage import allow_again  # noqa: PLC0415 - few calls need it
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         task = get_in(tx, task_id)
         allow_again(tx, task, session)
         if task.state == READY:  # it was held back, and need not wait any longer
             return whole(tx, task)
-        return _move_by_hand(tx, context, session, task, "task.retried", READY, why)
+        return _move_by_hand(tx, repo, session, task, "task.retried", READY, why)
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def drop_task(context: Context, session: Session | None, task_id: str, why: str) -> Task:
+def drop_task(repo: Repository, session: Session | None, task_id: str, why: str) -> Task:
     """Give a task up for good.
 
     Raises:
         Malformed: there is no such task, or no reason.
         NotAllowed: it is over already.
     """
-    return _change(context, session, task_id, "task.dropped", DROPPED, check_reason(why))
+    return _change(repo, session, task_id, "task.dropped", DROPPED, check_reason(why))
 
 
-def _change(context: Context, session: Session | None, task_id: str, kind: str, then: str, why: str) -> Task:
-    def work(tx: Change) -> Task:
-        return _move_by_hand(tx, context, session, get_in(tx, task_id), kind, then, why)
+def _change(repo: Repository, session: Session | None, task_id: str, kind: str, then: str, why: str) -> Task:
+    def work(tx: Transaction) -> Task:
+        return _move_by_hand(tx, repo, session, get_in(tx, task_id), kind, then, why)
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def _move_by_hand(
-    tx: Change, context: Context, session: Session | None, task: Task, kind: str, then: str, why: str
+    tx: Transaction, repo: Repository, session: Session | None, task: Task, kind: str, then: str, why: str
 ) -> Task:
     from landlane.tasks.add import forget_signs  # noqa: PLC0415 - few calls need it
 
@@ -161,7 +161,7 @@ def _move_by_hand(
     if then in OVER:
         from landlane.tasks.lineage import forget_in  # noqa: PLC0415 - few calls need it
 
-        forget_signs(tx, context, task)
+        forget_signs(tx, repo, task)
         forget_in(tx, task)
         installed().follow_ups.drop(tx, task, f"{task.id} was dropped")
     tx.record(kind, *who(session), {"task": task.id, "why": why, "before": task.state})

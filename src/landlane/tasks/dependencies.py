@@ -15,13 +15,13 @@ from landlane.tasks.rows import all_dependencies, dependencies_of, get_in, move_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
-def add_dependency(context: Context, author: Session | None, task_id: str, after: str) -> Task:
+def add_dependency(repo: Repository, author: Session | None, task_id: str, after: str) -> Task:
     """Let a task wait for another.
 
     Raises:
@@ -29,7 +29,7 @@ def add_dependency(context: Context, author: Session | None, task_id: str, after
         NotAllowed: the task is already under way, or the other was dropped.
     """
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         before = get_in(tx, after)  # first: whoever ends it locks it before those behind it, too
         task = get_in(tx, task_id)
         if task.state not in (READY, BLOCKED):
@@ -46,28 +46,28 @@ def add_dependency(context: Context, author: Session | None, task_id: str, after
         tx.record("task.waits", *who(author), {"task": task_id, "after": after})
         return whole(tx, get_in(tx, task_id))
 
-    return context.change(work, areas={"//task-graph": True})
+    return repo.change(work, areas={"//task-graph": True})
 
 
 def _too_late(message: str, state: str) -> NotAllowed:
     return NotAllowed(message, code="TASK_WRONG_STATE", hint="let a new task wait instead", state=state)
 
 
-def _graph_with(tx: Reading, task_id: str, after: str) -> dict[str, tuple[str, ...]]:
+def _graph_with(tx: Snapshot, task_id: str, after: str) -> dict[str, tuple[str, ...]]:
     graph: dict[str, tuple[str, ...]] = {task_id: (after,)}
     for task, before in all_dependencies(tx):
         graph[task] = (*graph.get(task, ()), before)
     return graph
 
 
-def count_waits(tx: Change, task_id: str) -> int:
+def count_waits(tx: Transaction, task_id: str) -> int:
     """Count anew how many dependencies of a task are not done, and write it down."""
     waits = sum(state != DONE for _, state in dependencies_of(tx, task_id))
     tx.run("task_set_waits", task=task_id, waits_for=waits)
     return waits
 
 
-def unblock_dependents(tx: Change, task_id: str) -> None:
+def unblock_dependents(tx: Transaction, task_id: str) -> None:
     """Unblock the tasks that waited for a task that is done."""
     for row in tx.all("tasks_behind", task=task_id):
         task = get_in(tx, row["task"])

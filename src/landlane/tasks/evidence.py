@@ -25,10 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
 
@@ -49,7 +49,7 @@ class Concluded:
 class Sight:
     """What is looked at: a task, its newest commit, and where the target stood when the attempt began."""
 
-    context: Context
+    repo: Repository
     witness: Witness
     session: Session | None
     task: Task
@@ -58,7 +58,7 @@ class Sight:
 
 
 def conclude(
-    context: Context,
+    repo: Repository,
     witness: Witness,
     session: Session | None,
     task_id: str,
@@ -73,22 +73,22 @@ def conclude(
         NotAllowed: it is in no state that could be done.
         SettingsError: nobody has said what a task of this kind must show.
     """
-    task = get_task(context, task_id)
-    wanted = _wanted(context, witness, task)
+    task = get_task(repo, task_id)
+    wanted = _wanted(repo, witness, task)
     if task.state == REVIEW:
         if not _has_moved(witness, task, wanted):
             return Concluded(task=task, proofs=())  # its reviewers have not all spoken yet
-        task = _leave_review(context, session, task)
+        task = _leave_review(repo, session, task)
     if task.state not in (REPORTED, LANDING, DONE):
         if session is None:
             raise _not_reported(task)
         is_on_word = not any(name != CHECK or task.check for name in wanted)
-        if is_on_word and installed().reviews.step_for(context, task, _kind(witness, task)) is None:
-            return Concluded(task=finish_on_word(context, session, task_id, result), proofs=())
-        task = report_done(context, session, task_id, result)
+        if is_on_word and installed().reviews.step_for(repo, task, _kind(witness, task)) is None:
+            return Concluded(task=finish_on_word(repo, session, task_id, result), proofs=())
+        task = report_done(repo, session, task_id, result)
     if task.state == DONE:
         return Concluded(task=task, proofs=())
-    sight = _see(context, witness, session, task, wanted)
+    sight = _see(repo, witness, session, task, wanted)
     proofs = look_for_evidence(sight, wanted, on_step)
     if all(proof.is_seen for proof in proofs):
         proofs = (*proofs, *_rejected(sight))
@@ -99,8 +99,8 @@ def _kind(witness: Witness, task: Task) -> str:
     return kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
 
 
-def _wanted(context: Context, witness: Witness, task: Task) -> tuple[str, ...]:
-    return needed(_kind(witness, task), context.settings.tasks.evidence)
+def _wanted(repo: Repository, witness: Witness, task: Task) -> tuple[str, ...]:
+    return needed(_kind(witness, task), repo.settings.tasks.evidence)
 
 
 def _has_moved(witness: Witness, task: Task, wanted: Sequence[str]) -> bool:
@@ -109,11 +109,11 @@ def _has_moved(witness: Witness, task: Task, wanted: Sequence[str]) -> bool:
     return bool(tip) and tip != task.head
 
 
-def _leave_review(context: Context, session: Session | None, task: Task) -> Task:
+def _leave_review(repo: Repository, session: Session | None, task: Task) -> Task:
 
     if session is None:
         raise _not_reported(task)
-    return installed().reviews.take_back(context, session, task.id)
+    return installed().reviews.take_back(repo, session, task.id)
 
 
 def _not_reported(task: Task) -> NotAllowed:
@@ -125,18 +125,18 @@ def _not_reported(task: Task) -> NotAllowed:
 
 
 def _see(
-    context: Context, witness: Witness, session: Session | None, task: Task, wanted: Sequence[str]
+    repo: Repository, witness: Witness, session: Session | None, task: Task, wanted: Sequence[str]
 ) -> Sight:
     head = witness.tip(task.branch) if COMMIT in wanted or PATHS in wanted else ""
     if not head and task.state == LANDING:
         head = task.head  # its branch may be gone once it has landed
-    start = context.store.view(lambda reading: _start_of(reading, task)) if head else ""
-    return Sight(context=context, witness=witness, session=session, task=task, head=head, start=start)
+    start = repo.store.view(lambda snapshot: _start_of(snapshot, task)) if head else ""
+    return Sight(repo=repo, witness=witness, session=session, task=task, head=head, start=start)
 
 
-def _start_of(reading: Reading, task: Task) -> str:
+def _start_of(snapshot: Snapshot, task: Task) -> str:
     """Where the target branch stood when this attempt was taken up, as the journal has it."""
-    taken = [entry.facts() for entry in history_in(reading, task.id) if entry.kind == "task.taken"]
+    taken = [entry.facts() for entry in history_in(snapshot, task.id) if entry.kind == "task.taken"]
     return next((str(facts.get("base", "")) for facts in taken if facts["attempt"] == task.attempt), "")
 
 
@@ -175,7 +175,7 @@ def _see_paths(sight: Sight) -> Proof | None:
         return _missing(PATHS, f"there is no branch {sight.task.branch}", "commit the work there")
     changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
     allowed, is_bound = _allowed(sight)
-    outside = [path for path in changed if not _is_inside(sight.context, path, allowed)] if is_bound else []
+    outside = [path for path in changed if not _is_inside(sight.repo, path, allowed)] if is_bound else []
     if outside:
         more = f" and {len(outside) - _MOST_NAMED} more" if len(outside) > _MOST_NAMED else ""
         return _missing(
@@ -189,16 +189,16 @@ def _see_paths(sight: Sight) -> Proof | None:
 
 def _allowed(sight: Sight) -> tuple[list[Pattern], bool]:
     """What the task may change; and whether it declared or claimed anything that it could be bound to."""
-    task, pattern_of = sight.task, sight.context.repository.pattern_of
-    held = sight.context.store.view(lambda reading: claims_of(reading, task.session))
+    task, pattern_of = sight.task, sight.repo.git.pattern_of
+    held = sight.repo.store.view(lambda snapshot: claims_of(snapshot, task.session))
     own = [claim for claim in held if claim.task in ("", task.id)]
     declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
     is_bound = bool(declared) or any(claim.task == task.id for claim in own)
     return declared + [pattern_of(claim.pattern, claim.kind) for claim in own], is_bound
 
 
-def _is_inside(context: Context, path: str, allowed: Sequence[Pattern]) -> bool:
-    (changed,) = context.repository.pattern_of(path, "literal").alternatives
+def _is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
+    (changed,) = repo.git.pattern_of(path, "literal").alternatives
     return any(covers_alternative(branch, changed) for pattern in allowed for branch in pattern.alternatives)
 
 
@@ -206,7 +206,7 @@ def _see_check(sight: Sight) -> Proof | None:
     check = sight.task.check
     if not check:
         return None
-    limit_ms = sight.context.settings.tasks.check_limit_ms
+    limit_ms = sight.repo.settings.tasks.check_limit_ms
     checked = sight.witness.run_check(check, sight.head, limit_ms / 1000, lambda: _stay_alive(sight))
     where = f" on {sight.head[:12]}" if sight.head else ""
     if checked.is_late:
@@ -223,19 +223,19 @@ def _stay_alive(sight: Sight) -> None:
     """A check that runs is a sign of life of whoever asked for it."""
     if sight.session is not None:
         try:
-            touch(sight.context.store, sight.session)
+            touch(sight.repo.store, sight.session)
         except LandlaneError:
             return
 
 
-def change_of(context: Context, witness: Witness, task_id: str) -> str:
+def change_of(repo: Repository, witness: Witness, task_id: str) -> str:
     """By what the change on a task's branch is known again; empty when there is none, or none to be seen."""
-    task = get_task(context, task_id)
+    task = get_task(repo, task_id)
     try:
         tip = witness.tip(task.branch) if witness.is_in_git else ""
         if not tip:
             return ""
-        start = context.store.view(lambda reading: _start_of(reading, task))
+        start = repo.store.view(lambda snapshot: _start_of(snapshot, task))
         return witness.change(witness.base(tip, start), tip)
     except LandlaneError:
         return ""
@@ -254,7 +254,7 @@ def _see_output(sight: Sight) -> Proof | None:
 
 def _see_verdict(sight: Sight) -> Proof | None:
     """Giving the verdict ends the task of a reviewer: whoever comes here has not given one."""
-    review = installed().reviews.review_of(sight.context, sight.task)
+    review = installed().reviews.review_of(sight.repo, sight.task)
     hint = f"landlane review give {review} --verdict approve|reject --summary 'why'"
     return _missing(VERDICT, f"there is no verdict on {review}", hint)
 
@@ -279,7 +279,7 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
         # First: who reviews or lands it may be on another machine, and is told of it by what follows.
         sight.witness.share(head, lambda: _stay_alive(sight))
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         now = get_in(tx, task.id)
         if (now.state, now.attempt, now.session) != (task.state, task.attempt, task.session):
             return  # somebody else was quicker, or it was taken away meanwhile
@@ -288,23 +288,23 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
         elif step is not None and not installed().reviews.is_approved(tx, now, head):
             _begin_review(tx, sight, now, step)
         elif is_landed:
-            finish(tx, sight.context, now, session, head=head, evidence=seen)
+            finish(tx, sight.repo, now, session, head=head, evidence=seen)
         elif now.state == REPORTED or now.head != head:
             _prove(tx, now, session, head, seen)
 
-    sight.context.change(work)
-    return get_task(sight.context, task.id)
+    sight.repo.change(work)
+    return get_task(sight.repo, task.id)
 
 
 def _rejected(sight: Sight) -> Sequence[Proof]:
     """What is missing when reviewers rejected exactly this commit: others would only be asked the same."""
     reviews = installed().reviews
 
-    def look(reading: Reading) -> str:
-        is_known = not sight.head or reviews.is_approved(reading, sight.task, sight.head)
-        return "" if is_known else reviews.rejection_of(reading, sight.task, sight.head)
+    def look(snapshot: Snapshot) -> str:
+        is_known = not sight.head or reviews.is_approved(snapshot, sight.task, sight.head)
+        return "" if is_known else reviews.rejection_of(snapshot, sight.task, sight.head)
 
-    rejected = sight.context.store.view(look)
+    rejected = sight.repo.store.view(look)
     if not rejected or _review_step(sight) is None:
         return ()
     hint = f"read what was said (landlane review show {rejected}), change it, commit, and say done again"
@@ -314,25 +314,23 @@ def _rejected(sight: Sight) -> Sequence[Proof]:
 def _review_step(sight: Sight) -> object:
     """The review that the task needs, judged also by what it really changed."""
     changed: Sequence[str] = ()
-    if sight.head and sight.context.settings.review.paths:
+    if sight.head and sight.repo.settings.review.paths:
         changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
-    return installed().reviews.step_for(sight.context, sight.task, _kind(sight.witness, sight.task), changed)
+    return installed().reviews.step_for(sight.repo, sight.task, _kind(sight.witness, sight.task), changed)
 
 
-def _begin_review(tx: Change, sight: Sight, task: Task, step: object) -> None:
+def _begin_review(tx: Transaction, sight: Sight, task: Task, step: object) -> None:
     """All is seen on this commit: now others judge exactly that."""
     if task.state == LANDING:  # approved once, and then somebody committed again
         move_task(tx, task, REPORTED, keep_owner=True, head="")
         task = get_in(tx, task.id)
     base = sight.witness.base(sight.head, sight.start) if sight.head else ""
     change = sight.witness.change(base, sight.head)
-    installed().reviews.begin(
-        tx, sight.context, sight.session, task, sight.head, step, base=base, change=change
-    )
+    installed().reviews.begin(tx, sight.repo, sight.session, task, sight.head, step, base=base, change=change)
 
 
 def _doubt(
-    tx: Change, task: Task, session: Session | None, missing: Proof, seen: list[dict[str, object]]
+    tx: Transaction, task: Task, session: Session | None, missing: Proof, seen: list[dict[str, object]]
 ) -> None:
     """Something is missing: say what, once. A task on its way to the target comes back from there."""
     if task.state == LANDING:
@@ -345,7 +343,9 @@ def _doubt(
         tx.record("rule.violated", *who(session), violation)
 
 
-def _prove(tx: Change, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]) -> None:
+def _prove(
+    tx: Transaction, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]
+) -> None:
     """All is seen but the landing."""
     action = f"land {task.branch}, then: landlane done {task.id}"
     if task.state == REPORTED:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from landlane.claims.model import Claim
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
 else:  # `typing` takes longer to load than a claim takes
@@ -24,26 +24,26 @@ else:  # `typing` takes longer to load than a claim takes
 class FollowUps(Protocol):
     """What follows when a task changes."""
 
-    def settle(self, tx: Change, context: Context, label: str) -> None:
+    def settle(self, tx: Transaction, repo: Repository, label: str) -> None:
         """Settle what waits for a task with this label: a split task, or a review."""
         ...
 
-    def settle_due(self, context: Context, nouns: Collection[str]) -> None:
+    def settle_due(self, repo: Repository, nouns: Collection[str]) -> None:
         """Settle open records of these nouns that a deadline or a crash has left."""
         ...
 
-    def leave_waiting(self, tx: Change, task: Task) -> None:
+    def leave_waiting(self, tx: Transaction, task: Task) -> None:
         """Withdraw the question that the task has waited for."""
         ...
 
-    def drop(self, tx: Change, task: Task, why: str) -> None:
+    def drop(self, tx: Transaction, task: Task, why: str) -> None:
         """Withdraw what was handed over with a task that is dropped."""
         ...
 
     def ask_person(
         self,
-        tx: Change,
-        context: Context,
+        tx: Transaction,
+        repo: Repository,
         task: Task,
         why: str,
         *,
@@ -57,24 +57,24 @@ class FollowUps(Protocol):
 class Offers(Protocol):
     """Who may be offered a task."""
 
-    def reserved(self, tx: Change, context: Context, session: Session) -> tuple[set[str], set[str]]:
+    def reserved(self, tx: Transaction, repo: Repository, session: Session) -> tuple[set[str], set[str]]:
         """Return the tasks that are for others, and the sessions that hold claims for this one."""
         ...
 
-    def addressed_to(self, tx: Change, context: Context, session: Session) -> list[str]:
+    def addressed_to(self, tx: Transaction, repo: Repository, session: Session) -> list[str]:
         """Return the tasks that were handed to exactly this session."""
         ...
 
-    def may_review(self, tx: Change, session: Session, task: Task) -> bool:
+    def may_review(self, tx: Transaction, session: Session, task: Task) -> bool:
         """Whether a reviewer's task is for this session."""
         ...
 
-    def is_handed_over(self, tx: Change, task_id: str) -> bool:
+    def is_handed_over(self, tx: Transaction, task_id: str) -> bool:
         """Whether a task waits to be accepted."""
         ...
 
     def accept(
-        self, tx: Change, context: Context, session: Session, task: Task
+        self, tx: Transaction, repo: Repository, session: Session, task: Task
     ) -> tuple[Task, tuple[Claim, ...]] | None:
         """Accept a task that was handed over, with its claims; None when this session may not."""
         ...
@@ -88,15 +88,15 @@ class Budgets(Protocol):
         """What a transaction locks before it books an attempt."""
         ...
 
-    def book(self, tx: Change, context: Context, attempt: Attempt) -> None:
+    def book(self, tx: Transaction, repo: Repository, attempt: Attempt) -> None:
         """Book an attempt that has ended."""
         ...
 
-    def why_over(self, reading: Reading, context: Context, task: Task) -> str:
+    def why_over(self, snapshot: Snapshot, repo: Repository, task: Task) -> str:
         """Say which budget of a task is used up; empty when none is."""
         ...
 
-    def is_task_spent(self, reading: Reading, context: Context, task: Task) -> bool:
+    def is_task_spent(self, snapshot: Snapshot, repo: Repository, task: Task) -> bool:
         """Whether the task's own budget is used up, not only that of a run or a day."""
         ...
 
@@ -104,14 +104,14 @@ class Budgets(Protocol):
 class Reviews(Protocol):
     """The review that a task may need before it lands."""
 
-    def step_for(self, context: Context, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
+    def step_for(self, repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
         """Return the review that a task needs, or None."""
         ...
 
     def begin(
         self,
-        tx: Change,
-        context: Context,
+        tx: Transaction,
+        repo: Repository,
         session: Session | None,
         task: Task,
         head: str,
@@ -123,19 +123,19 @@ class Reviews(Protocol):
         """Open a review of exactly this commit."""
         ...
 
-    def is_approved(self, reading: Reading, task: Task, head: str) -> bool:
+    def is_approved(self, snapshot: Snapshot, task: Task, head: str) -> bool:
         """Whether reviewers approved exactly this commit."""
         ...
 
-    def rejection_of(self, reading: Reading, task: Task, head: str) -> str:
+    def rejection_of(self, snapshot: Snapshot, task: Task, head: str) -> str:
         """Return the review that rejected exactly this commit; empty when none did."""
         ...
 
-    def take_back(self, context: Context, session: Session, task_id: str) -> Task:
+    def take_back(self, repo: Repository, session: Session, task_id: str) -> Task:
         """Take a task out of review again."""
         ...
 
-    def review_of(self, context: Context, task: Task) -> str:
+    def review_of(self, repo: Repository, task: Task) -> str:
         """Return the review that a reviewer's task belongs to."""
         ...
 
@@ -174,5 +174,5 @@ def install(extensions: TaskExtensions) -> None:
 
 def installed() -> TaskExtensions:
     """Return the extensions that `app/wiring.py` has installed."""
-    assert _installed, "no extensions: make the context with landlane.app.wiring.make_context"
+    assert _installed, "no extensions: make the context with landlane.app.wiring.assemble_repository"
     return _installed[0]

@@ -26,13 +26,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
-def report_done(context: Context, session: Session, task_id: str, result: str = "") -> Task:
+def report_done(repo: Repository, session: Session, task_id: str, result: str = "") -> Task:
     """The owner says it is done. Whether it is, evidence tells; until then it is `reported`.
 
     Raises:
@@ -40,7 +40,7 @@ def report_done(context: Context, session: Session, task_id: str, result: str = 
     """
     check_text(result, "result", LONGEST_BODY)
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
         if task.state == ACTIVE:
@@ -48,12 +48,12 @@ def report_done(context: Context, session: Session, task_id: str, result: str = 
             tx.record("task.reported", *who(session), {"task": task_id, "result": result})
         return whole(tx, get_in(tx, task_id))
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def finish(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     task: Task,
     session: Session | None,
     *,
@@ -65,21 +65,21 @@ def finish(
 
     move_task(tx, task, DONE, keep_owner=True, head=head, next_action="")
     release_claims(tx, task, head)
-    forget_signs(tx, context, task)
+    forget_signs(tx, repo, task)
     facts = {"task": task.id, "head": head, "result": task.result, "evidence": list(evidence)}
     tx.record("task.done", *who(session), facts)
     unblock_dependents(tx, task.id)
     tx.frees = True
 
 
-def release_claims(tx: Change, task: Task, commit: str) -> None:
+def release_claims(tx: Transaction, task: Task, commit: str) -> None:
     """Give back what is held for a task."""
     claims = [claim for claim in claims_of(tx, task.session) if claim.task == task.id]
     drop_claims(tx, claims, commit)
     tx.frees = tx.frees or bool(claims)
 
 
-def finish_on_word(context: Context, session: Session, task_id: str, result: str) -> Task:
+def finish_on_word(repo: Repository, session: Session, task_id: str, result: str) -> Task:
     """End a task of a kind that has nothing to show: its owner's word is all there is.
 
     Raises:
@@ -87,11 +87,11 @@ def finish_on_word(context: Context, session: Session, task_id: str, result: str
     """
     check_text(result, "result", LONGEST_BODY)
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
         ended = replace(task, result=result or task.result)
-        finish(tx, context, ended, session, head="", evidence=())
+        finish(tx, repo, ended, session, head="", evidence=())
         return whole(tx, replace(ended, state=DONE, head="", why="", next_action=""))
 
-    return context.change(work)
+    return repo.change(work)

@@ -8,19 +8,19 @@ import tempfile
 
 from landlane.errors import RepositoryError
 from landlane.git.ancestry import is_ancestor, merge_base
-from landlane.git.run import run_git
-from landlane.ids import digest
+from landlane.git.run import LOCATION_VARIABLES, run_git
+from landlane.ids import digest, short_id
+from landlane.processes.child import Child
+from landlane.processes.orphans import CHECK_MARK, kill_marked
+from landlane.tasks.evidence_model import Checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.git.discovery import Checkout
-    from landlane.settings.model import Settings
-    from landlane.tasks.evidence_model import Checked
+    from landlane.repository import Repository
 
     Tick = Callable[[], None]
-    Run = Callable[[str, str, float, Tick], Checked]
 
 
 _USUAL = ("main", "master", "trunk")
@@ -28,23 +28,13 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class GitWitness:
-    """A witness in one checkout; `run` starts a shell command in a folder with a limit in seconds.
+    """Finds the evidence of tasks in the main checkout of a repository."""
 
-    `is_shared` tells whether other clones may work on the same tasks.
-    """
-
-    def __init__(
-        self,
-        checkout: Checkout,
-        run: Run,
-        settings: Settings,
-        is_shared: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._settings = settings
-        self._is_shared = is_shared
-        self._checkout = checkout
-        self._root = checkout.root
-        self._run = run
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
+        self._settings = repo.settings
+        self._checkout = repo.home
+        self._root = repo.home.root
 
     @property
     def is_in_git(self) -> bool:
@@ -138,7 +128,7 @@ class GitWitness:
 
         try:
             target = find_target(self._checkout, self._settings)
-            if target.remote and self._is_shared():
+            if target.remote and self._repo.is_store_shared:
                 share_verified(self._checkout, target, commit, on_tick)
         except RepositoryError:
             return
@@ -165,7 +155,7 @@ class GitWitness:
     def run_check(self, command: str, commit: str, limit_seconds: float, on_tick: Tick) -> Checked:
         """Run a command in a fresh clone of exactly this commit (or here, without one)."""
         if not commit:
-            return self._run(command, self._root, limit_seconds, on_tick)
+            return _run_check(command, self._root, limit_seconds, on_tick)
         folder = tempfile.mkdtemp(prefix="landlane-check-")
         on_tick()
         try:
@@ -189,7 +179,7 @@ class GitWitness:
             if made.exit_code:
                 raise _failed(f"{commit[:12]} cannot be checked out: {made.stderr[:200]}")
             on_tick()
-            return self._run(command, clone, limit_seconds, on_tick)
+            return _run_check(command, clone, limit_seconds, on_tick)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -213,3 +203,16 @@ def _first_line(path: str) -> str:
 
 def _failed(message: str) -> RepositoryError:
     return RepositoryError(message, code="GIT_FAILED", hint="run git fsck")
+
+
+def _run_check(command: str, folder: str, limit_seconds: float, on_tick: Callable[[], None]) -> Checked:
+    # A check acts for no session, and on no repository but the one it runs in.
+    without = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
+    mark = {CHECK_MARK: short_id("check")}
+    child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
+    try:
+        ended = child.wait(limit_seconds, on_tick)
+    finally:
+        kill_marked(CHECK_MARK, mark[CHECK_MARK])  # also what left the process group
+    output = ended.stdout + ended.stderr
+    return Checked(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)

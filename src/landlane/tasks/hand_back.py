@@ -10,13 +10,13 @@ from landlane.tasks.retry_rules import HANDED, AttemptEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
-def hand_back(context: Context, session: Session, task_id: str, why: str) -> Task:
+def hand_back(repo: Repository, session: Session, task_id: str, why: str) -> Task:
     """The owner lets another go on: back into the queue with what was found out, and no attempt is charged.
 
     Raises:
@@ -25,10 +25,10 @@ def hand_back(context: Context, session: Session, task_id: str, why: str) -> Tas
     """
     check_reason(why)
 
-    def work(tx: Change) -> Task:
+    def work(tx: Transaction) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
         end = AttemptEnd(task=task_id, attempt=task.attempt, code=HANDED, feedback=why)
-        return end_attempt_in(tx, context, session, task, end).task
+        return end_attempt_in(tx, repo, session, task, end).task
 
-    return context.change(work)
+    return repo.change(work)

@@ -14,10 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.checklist import Item
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Task
@@ -43,21 +43,21 @@ class Step:
     patterns: tuple[Pattern, ...]
 
 
-def import_checklist(context: Context, author: Session | None, text: str, *, force: bool = False) -> Imported:
+def import_checklist(repo: Repository, author: Session | None, text: str, *, force: bool = False) -> Imported:
     """Add the open items of a checklist that are not there yet: all of them, or none.
 
     Raises:
         Malformed: an item cannot be understood, names what is not there, or waits in a ring.
     """
-    plan = plan_import(context, text)
+    plan = plan_import(repo, text)
 
-    def work(tx: Change) -> Imported:
-        return _Import(tx, context, author, force=force).run(plan)
+    def work(tx: Transaction) -> Imported:
+        return _Import(tx, repo, author, force=force).run(plan)
 
-    return context.change(work, areas=ADDING)
+    return repo.change(work, areas=ADDING)
 
 
-def plan_import(context: Context, text: str) -> list[Step]:
+def plan_import(repo: Repository, text: str) -> list[Step]:
     """The items in the order in which they can be added; nothing is changed.
 
     Raises:
@@ -75,11 +75,11 @@ def plan_import(context: Context, text: str) -> list[Step]:
     for item in items:
         after = tuple(dict.fromkeys(names.get(_plain(before), before) for before in item.task.after))
         task = check_new(replace(item.task, after=after))
-        check_known(context, task.role)
+        check_known(repo, task.role)
         name = names[_plain(item.task_id or item.task.title)]
         # The same thing twice in one list is one.
         steps.setdefault(
-            name, Step(name=name, item=replace(item, task=task), patterns=patterns_of(context, task))
+            name, Step(name=name, item=replace(item, task=task), patterns=patterns_of(repo, task))
         )
     return [steps[name] for name in in_order({name: step.item.task.after for name, step in steps.items()})]
 
@@ -101,9 +101,9 @@ def _plain(text: str) -> str:
 class _Import:
     """One import, inside its transaction."""
 
-    def __init__(self, tx: Change, context: Context, author: Session | None, *, force: bool) -> None:
+    def __init__(self, tx: Transaction, repo: Repository, author: Session | None, *, force: bool) -> None:
         self._tx = tx
-        self._context = context
+        self._repo = repo
         self._author = author
         self._force = force
         self._ids: dict[str, str] = {}  # name in the list → id here
@@ -126,7 +126,7 @@ class _Import:
         after = tuple(one for one in (self._id_of(before, step) for before in task.after) if one)
         outcome = add_in(
             self._tx,
-            self._context,
+            self._repo,
             self._author,
             replace(task, after=after),
             step.patterns,
@@ -159,19 +159,19 @@ class _Import:
         )
 
 
-def _known_as(reading: Reading, step: Step) -> str:
+def _known_as(snapshot: Snapshot, step: Step) -> str:
     """The id of the task that an item is already; empty when it is new.
 
     Raises:
         Malformed: its id is another task's here.
     """
     item = step.item
-    task = find_task(reading, item.task_id) if item.task_id else None
+    task = find_task(snapshot, item.task_id) if item.task_id else None
     if task is not None:
         if task.title != item.task.title:
             raise _another(item, task)
         return task.id
-    known = find_task_by_key(reading, item.task.key)
+    known = find_task_by_key(snapshot, item.task.key)
     return known.id if known is not None else ""
 
 

@@ -11,16 +11,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
 _KEPT = ("pattern", "kind", "mode", "task", "note", "ttl_ms")  # how a claim was, before a holder had it
 
 
 def keep_claims(
-    tx: Change, context: Context, owner: Session, task_id: str, *, name: str, kind: str, note: str
+    tx: Transaction, repo: Repository, owner: Session, task_id: str, *, name: str, kind: str, note: str
 ) -> tuple[str, list[dict[str, Any]]]:
     """Move what somebody holds for a task into a holder; tells the holder's session, and how each claim was.
 
@@ -37,6 +37,6 @@ def keep_claims(
     holder = begin_holder(tx, owner, name, kind)
     drop_claims(tx, claims)
     for claim in claims:
-        pattern = context.repository.pattern_of(claim.pattern, claim.kind)
+        pattern = repo.git.pattern_of(claim.pattern, claim.kind)
         give_claim(tx, holder, pattern, claim.mode, FOR_EVER_MS, task=claim.task, note=note)
     return holder.id, [{name: getattr(claim, name) for name in _KEPT} for claim in claims]

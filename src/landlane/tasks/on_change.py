@@ -10,21 +10,21 @@ from landlane.tasks.extensions import installed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
-    from landlane.store.interface import Change
+    from landlane.repository import Repository
+    from landlane.store.interface import Transaction
 
 
-def settle_touched(tx: Change, context: Context) -> None:
+def settle_touched(tx: Transaction, repo: Repository) -> None:
     """Settle what depends on the tasks that this transaction moved, and on what that moves in turn."""
     follow_ups = installed().follow_ups
     while tx.touched:
         label = next(iter(tx.touched))
         del tx.touched[label]
-        follow_ups.settle(tx, context, label)
+        follow_ups.settle(tx, repo, label)
 
 
-def settle_due(context: Context) -> None:
+def settle_due(repo: Repository) -> None:
     """Settle what no move of a task brings about: deadlines, and what a crash has left."""
-    nouns = {row["noun"] for row in context.store.view(lambda reading: reading.all("records_unsettled"))}
+    nouns = {row["noun"] for row in repo.store.view(lambda snapshot: snapshot.all("records_unsettled"))}
     if nouns:
-        installed().follow_ups.settle_due(context, nouns)
+        installed().follow_ups.settle_due(repo, nouns)

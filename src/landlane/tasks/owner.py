@@ -19,11 +19,11 @@ from landlane.tasks.rows import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
-def owned(tx: Change, session: Session, task_id: str, *, by_hands: bool = False) -> Task:
+def owned(tx: Transaction, session: Session, task_id: str, *, by_hands: bool = False) -> Task:
     """A task that this session is at work on, or one whose subagent it is.
 
     `by_hands`: the session of the worker may do it, too (see sessions/worker_sessions.py), except for what

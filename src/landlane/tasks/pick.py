@@ -39,10 +39,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Lesson, Task
 
 
@@ -71,7 +71,7 @@ class NothingReady:
 
 
 def next_task(
-    context: Context, session: Session, role: str = "", base: Callable[[], str] = lambda: ""
+    repo: Repository, session: Session, role: str = "", base: Callable[[], str] = lambda: ""
 ) -> Picked | NothingReady:
     """Take the best ready task whose paths are free, and its paths with it.
 
@@ -80,17 +80,17 @@ def next_task(
     Raises:
         Stale: the session is over.
     """
-    settle_due(context)
-    outcome = try_to_pick(context, session, role, base)
-    return outcome if isinstance(outcome, Picked) else nothing_ready(context, session, outcome)
+    settle_due(repo)
+    outcome = try_to_pick(repo, session, role, base)
+    return outcome if isinstance(outcome, Picked) else nothing_ready(repo, session, outcome)
 
 
-def nothing_ready(context: Context, session: Session, held_up: list[str]) -> NothingReady:
+def nothing_ready(repo: Repository, session: Session, held_up: list[str]) -> NothingReady:
     """Say why there is no task to take."""
-    counts = count_tasks(context)
-    in_hand = context.store.view(lambda reading: [task.id for task in _in_hand(reading, session)])
-    waiting = context.store.view(lambda reading: backing_off(reading, context))
-    over = context.store.view(lambda reading: _over_budget(reading, context, held_up))
+    counts = count_tasks(repo)
+    in_hand = repo.store.view(lambda snapshot: [task.id for task in _in_hand(snapshot, session)])
+    waiting = repo.store.view(lambda snapshot: backing_off(snapshot, repo))
+    over = repo.store.view(lambda snapshot: _over_budget(snapshot, repo, held_up))
     return NothingReady(
         counts=counts,
         held_up=tuple([name for name in held_up if name not in over][:_MOST_NAMED]),
@@ -100,36 +100,36 @@ def nothing_ready(context: Context, session: Session, held_up: list[str]) -> Not
     )
 
 
-def _over_budget(reading: Reading, context: Context, task_ids: Iterable[str]) -> dict[str, str]:
+def _over_budget(snapshot: Snapshot, repo: Repository, task_ids: Iterable[str]) -> dict[str, str]:
     """Those of these tasks whose money is used up, each with the reason."""
-    tasks = [find_task(reading, task_id) for task_id in dict.fromkeys(task_ids)]
+    tasks = [find_task(snapshot, task_id) for task_id in dict.fromkeys(task_ids)]
     found = (
-        (task.id, installed().budgets.why_over(reading, context, task)) for task in tasks if task is not None
+        (task.id, installed().budgets.why_over(snapshot, repo, task)) for task in tasks if task is not None
     )
     return {task_id: why for task_id, why in found if why}
 
 
-def backing_off(reading: Reading, context: Context) -> dict[str, int]:
+def backing_off(snapshot: Snapshot, repo: Repository) -> dict[str, int]:
     """The tasks whose time has not come after a failure, each with the instant at which it does."""
-    held = held_in(reading)
-    now = context.store.wall_of(reading.now) if held else 0
+    held = held_in(snapshot)
+    now = repo.store.wall_of(snapshot.now) if held else 0
     return {task_id: until for task_id, until in held.items() if until > now}
 
 
-def _in_hand(reading: Reading, session: Session) -> list[Task]:
+def _in_hand(snapshot: Snapshot, session: Session) -> list[Task]:
     """What a session is at work on, the longest in hand first."""
-    tasks = (task for task in tasks_of(reading, session.id) if task.state == ACTIVE)
+    tasks = (task for task in tasks_of(snapshot, session.id) if task.state == ACTIVE)
     return sorted(tasks, key=lambda task: task.taken_at)
 
 
-def resume_task(context: Context, session: Session) -> Picked | None:
+def resume_task(repo: Repository, session: Session) -> Picked | None:
     """What this session took and has not ended: an agent that was started anew goes on with it.
 
     Raises:
         Stale: the session is over.
     """
 
-    def work(tx: Change) -> Picked | None:
+    def work(tx: Transaction) -> Picked | None:
         me = living(tx, session)
         for task in _in_hand(tx, me):
             claims = claims_of_task(tx, me.id, task.id)
@@ -137,23 +137,23 @@ def resume_task(context: Context, session: Session) -> Picked | None:
             return Picked(task=whole(tx, task), claims=tuple(claims), lessons=lessons, is_resumed=True)
         return None
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def try_to_pick(context: Context, session: Session, role: str, base: Callable[[], str]) -> Picked | list[str]:
+def try_to_pick(repo: Repository, session: Session, role: str, base: Callable[[], str]) -> Picked | list[str]:
     """Take a task, or tell which would be ready but for their paths."""
     start = base()
 
-    def work(tx: Change) -> Picked | list[str]:
+    def work(tx: Transaction) -> Picked | list[str]:
         me = living(tx, session)
         _check_wanted(me, role)
-        walk = _Walk(tx, context, me, start)
+        walk = _Walk(tx, repo, me, start)
         picked = walk.find(role or me.role)
-        if picked is None and _bury_the_dead(tx, context, me):
-            picked = _Walk(tx, context, me, start).find(role or me.role)
+        if picked is None and _bury_the_dead(tx, repo, me):
+            picked = _Walk(tx, repo, me, start).find(role or me.role)
         return picked if picked is not None else walk.held_up
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def _check_wanted(me: Session, role: str) -> None:
@@ -163,11 +163,11 @@ def _check_wanted(me: Session, role: str) -> None:
 
 
 def take_task(
-    context: Context,
+    repo: Repository,
     session: Session,
     task_id: str,
     base: str,
-    also: Callable[[Change, Task], None] | None = None,
+    also: Callable[[Transaction, Task], None] | None = None,
 ) -> Picked | None:
     """Take one certain task if it is ready, and its paths with it; nothing if it is not, or they are held.
 
@@ -178,33 +178,33 @@ def take_task(
         Malformed: there is no such task.
     """
 
-    def work(tx: Change) -> Picked | None:
+    def work(tx: Transaction) -> Picked | None:
         me = living(tx, session)
         task = task_in(tx, task_id)
         _check_wanted(me, task.role)
         if task.state != READY:
             return None
-        picked = _Walk(tx, context, me, base).take_one(task_id, task.stored_paths)
+        picked = _Walk(tx, repo, me, base).take_one(task_id, task.stored_paths)
         if picked is not None and also is not None:
             also(tx, picked.task)
         return picked
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def _bury_the_dead(tx: Change, context: Context, me: Session) -> bool:
+def _bury_the_dead(tx: Transaction, repo: Repository, me: Session) -> bool:
     """End sessions with tasks whose processes have provably ended; tells whether there were any."""
     owners = [row["session"] for row in tx.all("tasks_owners") if row["session"] != me.id]
-    ended = [owner for owner in owners if end_if_gone(tx, owner, context.processes)]
+    ended = [owner for owner in owners if end_if_gone(tx, owner, repo.processes)]
     return bool(ended)
 
 
 class _Walk:
     """One walk along the ready tasks."""
 
-    def __init__(self, tx: Change, context: Context, me: Session, start: str) -> None:
+    def __init__(self, tx: Transaction, repo: Repository, me: Session, start: str) -> None:
         self._tx = tx
-        self._context = context
+        self._repo = repo
         self._me = me
         self._start = start
         self._in_the_way: dict[str, set[Alternative]] = {}
@@ -212,12 +212,12 @@ class _Walk:
         self._is_crowded = False
         self._dead: dict[str, bool] = {}
         self._held = held_in(tx)
-        self._not_yet = backing_off(tx, context) if self._held else {}
+        self._not_yet = backing_off(tx, repo) if self._held else {}
         self._offers = installed().offers
         self._keepers: set[str] = set()  # what they hold for the caller is not in its way
         self._others: set[str] | None = None
-        role = bound_by(context.settings, me.role)
-        self._scope = Scope(role, context.settings) if role is not None else None
+        role = bound_by(repo.settings, me.role)
+        self._scope = Scope(role, repo.settings) if role is not None else None
         self.held_up: list[str] = []
         for task in tasks_of(tx, me.id):
             # One session may be at work on several tasks, but not on one path for two of them.
@@ -241,7 +241,7 @@ class _Walk:
 
     def _handed(self, role: str) -> dict[str, str]:
         """The ready tasks that wait for exactly this caller: id → declared paths."""
-        addressed = self._offers.addressed_to(self._tx, self._context, self._me)
+        addressed = self._offers.addressed_to(self._tx, self._repo, self._me)
         tasks = [find_task(self._tx, task_id) for task_id in addressed]
         return {
             task.id: task.stored_paths
@@ -285,7 +285,7 @@ class _Walk:
     def _for_others(self) -> set[str]:
         """The tasks that were handed to somebody else, or that the caller has declined."""
         if self._others is None:
-            self._others, self._keepers = self._offers.reserved(self._tx, self._context, self._me)
+            self._others, self._keepers = self._offers.reserved(self._tx, self._repo, self._me)
         return self._others
 
     def _is_in_role(self, stored: str) -> bool:
@@ -309,11 +309,11 @@ class _Walk:
     def _is_dead(self, session: str) -> bool:
         """Whether judging would end this session: then what it holds is in nobody's way."""
         if session not in self._dead:
-            self._dead[session] = is_dead(self._tx, session, self._context.processes)
+            self._dead[session] = is_dead(self._tx, session, self._repo.processes)
         return self._dead[session]
 
     def _patterns(self, stored: str) -> tuple[Pattern, ...]:
-        pattern_of = self._context.repository.pattern_of
+        pattern_of = self._repo.git.pattern_of
         return tuple(pattern_of(text, kind) for text, kind in pattern_pairs(stored))
 
     def _remember(self, branches: Iterable[Alternative]) -> None:
@@ -341,7 +341,7 @@ class _Walk:
     def _take(self, task: Task) -> Picked | None:
         if task.kind == REVIEW_KIND and not self._offers.may_review(self._tx, self._me, task):
             return None
-        if installed().budgets.why_over(self._tx, self._context, task):
+        if installed().budgets.why_over(self._tx, self._repo, task):
             return None
         if self._offers.is_handed_over(self._tx, task.id):  # again: the task is locked only now
             return self._accept(task)
@@ -369,7 +369,7 @@ class _Walk:
 
     def _accept(self, task: Task) -> Picked | None:
         """Go on with what was handed over: its content is part of the answer, and so is acknowledged."""
-        accepted = self._offers.accept(self._tx, self._context, self._me, task)
+        accepted = self._offers.accept(self._tx, self._repo, self._me, task)
         if accepted is None:
             return None
         taken, claims = accepted
@@ -382,5 +382,5 @@ class _Walk:
             return ()
         self._tx.lock_areas(areas_of(patterns))
         request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
-        outcome = take_in(self._tx, self._context, self._me, request)
+        outcome = take_in(self._tx, self._repo, self._me, request)
         return None if isinstance(outcome, Refused) else outcome.granted

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
 
 
@@ -96,7 +96,7 @@ class TaskAccount:
         if task["state"] in _FREE or is_back:
             task |= {"owner": "", "session": ""}
 
-    def write(self, tx: Change, *, ignore_case: bool) -> int:
+    def write(self, tx: Transaction, *, ignore_case: bool) -> int:
         """Enter all tasks into a new store; tells how many."""
         done = {name for name, task in self.tasks.items() if task["state"] == DONE}
         waits: dict[str, list[str]] = {}
@@ -113,7 +113,7 @@ class TaskAccount:
         return len(self.tasks)
 
     def _write_one(
-        self, tx: Change, name: str, task: dict[str, Any], waits: list[str], *, ignore_case: bool
+        self, tx: Transaction, name: str, task: dict[str, Any], waits: list[str], *, ignore_case: bool
     ) -> None:
         if waits and task["state"] == READY:
             task |= {"state": BLOCKED, "why": ""}

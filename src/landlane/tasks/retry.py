@@ -45,9 +45,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
@@ -57,7 +57,7 @@ _MOST_HISTORY = 12_000  # characters of what a person is shown of a lineage's hi
 
 
 def end_attempt(
-    context: Context,
+    repo: Repository,
     session: Session,
     task_id: str,
     end: AttemptEnd,
@@ -65,7 +65,7 @@ def end_attempt(
     chance: float | None = None,
     back_to_owner: bool = False,
     grace: int = 0,
-    also: Callable[[Change, Decision], object] = lambda _tx, _decision: None,
+    also: Callable[[Transaction, Decision], object] = lambda _tx, _decision: None,
 ) -> Decision:
     """An attempt is over and the task is not: book it, decide, move the task and release its claims.
 
@@ -76,7 +76,7 @@ def end_attempt(
         Stale: the task is not this session's any more.
     """
 
-    def work(tx: Change) -> Decision:
+    def work(tx: Transaction) -> Decision:
         living(tx, session)
         task = get_in(tx, task_id)
         if task.state != REVIEW:
@@ -84,7 +84,7 @@ def end_attempt(
         keeps = back_to_owner and _lives(tx, task)
         decision = end_attempt_in(
             tx,
-            context,
+            repo,
             session,
             task,
             end,
@@ -96,16 +96,16 @@ def end_attempt(
         also(tx, decision)
         return decision
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def _lives(tx: Change, task: Task) -> bool:
+def _lives(tx: Transaction, task: Task) -> bool:
     return bool(task.session) and find_live_session(tx, task.session) is not None
 
 
 def end_attempt_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     session: Session | None,
     task: Task,
     end: AttemptEnd,
@@ -117,7 +117,7 @@ def end_attempt_in(
     keep_owner: bool = False,
 ) -> Decision:
     """The same inside a transaction; `retry_state` and `keep_owner` say where a retry begins."""
-    verdict = judge_in(tx, context, task, end, chance=chance, grace=grace)
+    verdict = judge_in(tx, repo, task, end, chance=chance, grace=grace)
     then = state_after(verdict, retry_state, abort_state)
     keeps = keep_owner and then == retry_state
     move_task(
@@ -131,15 +131,15 @@ def end_attempt_in(
     )
     if not keeps:
         release_claims(tx, task, "")
-    tell_end(tx, context, who(session), task, end, verdict, then)
+    tell_end(tx, repo, who(session), task, end, verdict, then)
     tx.frees = True
     after = whole(tx, get_in(tx, task.id))
     return Decision(outcome=verdict.outcome, task=after, why=verdict.why, not_before=verdict.not_before)
 
 
 def judge_in(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     task: Task,
     end: AttemptEnd,
     *,
@@ -147,19 +147,19 @@ def judge_in(
     grace: int = 0,
 ) -> Verdict:
     """Book an end to its lineage, and say what is to follow."""
-    now = context.store.wall_of(tx.now)
+    now = repo.store.wall_of(tx.now)
     end = _storable(end)
     is_excused = False
     if end.is_infrastructure:
         from landlane.tasks.worker_pool import note_infrastructure_in  # noqa: PLC0415 - few calls need it
 
         said = end.feedback or end.code
-        is_excused = bool(note_infrastructure_in(tx, context, task.id, said, end.kind).paused)
+        is_excused = bool(note_infrastructure_in(tx, repo, task.id, said, end.kind).paused)
     lineage = lineage_in(tx, task.lineage)
     share = int.from_bytes(os.urandom(4)) / 2**32 if chance is None else chance
-    limits = limits_of(context.settings)
+    limits = limits_of(repo.settings)
     if end.code not in (STOPPED, RATE_LIMITED, HANDED, *LOST) and installed().budgets.is_task_spent(
-        tx, context, task
+        tx, repo, task
     ):
         end = replace(end, code=TASK_OVER_BUDGET)  # it may have spent the last of it unseen
     verdict = judge(lineage, task, end, limits, now=now, chance=share, grace=grace, is_excused=is_excused)
@@ -179,8 +179,8 @@ def state_after(verdict: Verdict, retry_state: str = READY, abort_state: str = D
 
 
 def tell_end(
-    tx: Change,
-    context: Context,
+    tx: Transaction,
+    repo: Repository,
     by: tuple[str, str],
     task: Task,
     end: AttemptEnd,
@@ -202,10 +202,10 @@ def tell_end(
         facts |= {"lapses": task.lapses + verdict.is_lapse, "handed": not verdict.is_lapse}
         tx.record("task.returned", *by, facts | more)
     if verdict.outcome == ESCALATE:
-        ask_person_in(tx, context, task, verdict)
+        ask_person_in(tx, repo, task, verdict)
 
 
-def ask_person_in(tx: Change, context: Context, task: Task, verdict: Verdict) -> None:
+def ask_person_in(tx: Transaction, repo: Repository, task: Task, verdict: Verdict) -> None:
     """Open a gate for a task that gets no further attempt: a person sees the history, and decides."""
     lineage = verdict.lineage
     about = {
@@ -221,7 +221,7 @@ def ask_person_in(tx: Change, context: Context, task: Task, verdict: Verdict) ->
     why = f"{task.id} stopped after attempt {task.attempt}: {verdict.why}"
     installed().follow_ups.ask_person(
         tx,
-        context,
+        repo,
         get_in(tx, task.id),
         f"Try it again? {why}"[:1500],
         about=about,
@@ -229,7 +229,7 @@ def ask_person_in(tx: Change, context: Context, task: Task, verdict: Verdict) ->
     )
 
 
-def park_in(tx: Change, context: Context, task: Task, why: str) -> None:
+def park_in(tx: Transaction, repo: Repository, task: Task, why: str) -> None:
     """A task that is new, in a lineage that gets nothing more: it is there, and waits for a person."""
     lineage = lineage_in(tx, task.lineage)
     lineage = replace(lineage, parked={**lineage.parked, task.id: why[:400]})
@@ -238,4 +238,4 @@ def park_in(tx: Change, context: Context, task: Task, why: str) -> None:
     facts = {"task": task.id, "why": why[:LONGEST_LINE], "attempt": task.attempt, "state": WAITING}
     tx.record("task.failed", "", "", facts)
     verdict = Verdict(outcome=ESCALATE, lineage=lineage, why=why)
-    ask_person_in(tx, context, task, verdict)
+    ask_person_in(tx, repo, task, verdict)

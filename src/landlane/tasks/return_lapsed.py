@@ -7,10 +7,10 @@ from landlane.tasks.model import AT_WORK, DEAD, READY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 
-def waits_for_person(tx: Change, session_id: str) -> bool:
+def waits_for_person(tx: Transaction, session_id: str) -> bool:
     """Whether a session is silent because its only work rests at a gate."""
     from landlane.store import records  # noqa: PLC0415 - few sessions lapse
     from landlane.tasks.rows import tasks_of  # noqa: PLC0415 - as before
@@ -21,7 +21,7 @@ def waits_for_person(tx: Change, session_id: str) -> bool:
     return waits and not any(task.state in AT_WORK for task in tasks_of(tx, session_id))
 
 
-def return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
+def return_tasks(tx: Transaction, session: Session, *, is_own_will: bool) -> None:
     """Put what the session was at work on back into the queue; what kills owner after owner is dead."""
     rows = tx.all("tasks_of_session", session=session.id)
     if not rows:

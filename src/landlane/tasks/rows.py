@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 
 # Labels of a branch of a split task, and of a task in which somebody reviews: others wait for these.
@@ -24,31 +24,31 @@ REVIEW_LABEL = "reviews:"
 FOLLOWED = (FAN_LABEL, REVIEW_LABEL)
 
 
-def find_task(reading: Reading, task_id: str) -> Task | None:
+def find_task(snapshot: Snapshot, task_id: str) -> Task | None:
     """Return a task, if there is one of this id; its dependencies are read separately."""
-    row = reading.one("task_get", task=task_id)
+    row = snapshot.one("task_get", task=task_id)
     return Task.from_row(row) if row is not None else None
 
 
-def find_task_by_key(reading: Reading, key: str) -> Task | None:
+def find_task_by_key(snapshot: Snapshot, key: str) -> Task | None:
     """Return the task that was added under a key of the caller's."""
-    row = reading.one("task_by_key", key=key)
+    row = snapshot.one("task_by_key", key=key)
     return Task.from_row(row) if row is not None else None
 
 
-def tasks_of(reading: Reading, session_id: str) -> list[Task]:
+def tasks_of(snapshot: Snapshot, session_id: str) -> list[Task]:
     """Return the tasks that a session owns or has queued to land."""
-    return [Task.from_row(row) for row in reading.all("tasks_of_session", session=session_id)]
+    return [Task.from_row(row) for row in snapshot.all("tasks_of_session", session=session_id)]
 
 
-def dependencies_of(reading: Reading, task_id: str) -> list[tuple[str, str]]:
+def dependencies_of(snapshot: Snapshot, task_id: str) -> list[tuple[str, str]]:
     """Return the tasks that a task depends on, each with its state."""
-    return [(row["after"], row["state"]) for row in reading.all("task_after_of", task=task_id)]
+    return [(row["after"], row["state"]) for row in snapshot.all("task_after_of", task=task_id)]
 
 
-def all_dependencies(reading: Reading) -> list[tuple[str, str]]:
+def all_dependencies(snapshot: Snapshot) -> list[tuple[str, str]]:
     """Return every dependency as (task, the task before it)."""
-    return [(row["task"], row["after"]) for row in reading.all("task_after_all")]
+    return [(row["task"], row["after"]) for row in snapshot.all("task_after_all")]
 
 
 def pattern_pairs(stored: str) -> list[tuple[str, str]]:
@@ -68,7 +68,7 @@ def unknown_task(task_id: str) -> Malformed:
     )
 
 
-def get_in(tx: Change, task_id: str) -> Task:
+def get_in(tx: Transaction, task_id: str) -> Task:
     """A task as it stands, held still until the transaction ends; what it waits for is asked separately.
 
     Raises:
@@ -80,9 +80,9 @@ def get_in(tx: Change, task_id: str) -> Task:
     return Task.from_row(row)
 
 
-def whole(reading: Reading, task: Task) -> Task:
+def whole(snapshot: Snapshot, task: Task) -> Task:
     """The task with those it waits for, and with that as its reason if it is blocked for nothing else."""
-    return with_after(task, dependencies_of(reading, task.id))
+    return with_after(task, dependencies_of(snapshot, task.id))
 
 
 def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
@@ -106,7 +106,7 @@ def who(session: Session | None) -> tuple[str, str]:
 
 
 def move_task(
-    tx: Change,
+    tx: Transaction,
     task: Task,
     then: str,
     *,
@@ -150,13 +150,13 @@ def move_task(
     )
 
 
-def task_in(reading: Reading, task_id: str) -> Task:
+def task_in(snapshot: Snapshot, task_id: str) -> Task:
     """A task as it stands.
 
     Raises:
         Malformed: there is no such task.
     """
-    task = find_task(reading, task_id)
+    task = find_task(snapshot, task_id)
     if task is None:
         raise unknown_task(task_id)
     return task

@@ -11,9 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Listener, Reading
+    from landlane.store.interface import Listener, Snapshot
     from landlane.tasks.pick import NothingReady
 
 
@@ -21,7 +21,7 @@ _LOOK_MS = 1000  # a lease that runs out wakes nobody
 
 
 def wait_for_task(
-    context: Context, session: Session, role: str, wait_ms: int, base: Callable[[], str] = lambda: ""
+    repo: Repository, session: Session, role: str, wait_ms: int, base: Callable[[], str] = lambda: ""
 ) -> Picked | NothingReady:
     """Take the best task, waiting for one at most so long.
 
@@ -29,54 +29,54 @@ def wait_for_task(
         Stale: the session is over.
     """
     if wait_ms <= 0:
-        return next_task(context, session, role, base)
-    listener = context.store.listen()  # before looking, so that nothing added in between is missed
+        return next_task(repo, session, role, base)
+    listener = repo.store.listen()  # before looking, so that nothing added in between is missed
     try:
-        return _wait(context, session, role, wait_ms, base, listener)
+        return _wait(repo, session, role, wait_ms, base, listener)
     finally:
         listener.close()
 
 
 def _wait(
-    context: Context,
+    repo: Repository,
     session: Session,
     role: str,
     wait_ms: int,
     base: Callable[[], str],
     listener: Listener,
 ) -> Picked | NothingReady:
-    settle_due(context)
-    outcome = try_to_pick(context, session, role, base)
-    now = _clock(context)
+    settle_due(repo)
+    outcome = try_to_pick(repo, session, role, base)
+    now = _clock(repo)
     deadline = now + wait_ms
     while not isinstance(outcome, Picked):
         if now >= deadline:
-            return nothing_ready(context, session, outcome)
-        now = _sleep(context, listener, min(now + _LOOK_MS, deadline))
-        touch(context.store, session)  # who waits is alive
-        settle_due(context)  # a deadline wakes nobody
-        if context.store.view(lambda reading: _is_worth_trying(reading, context, role or session.role)):
-            outcome = try_to_pick(context, session, role, base)
+            return nothing_ready(repo, session, outcome)
+        now = _sleep(repo, listener, min(now + _LOOK_MS, deadline))
+        touch(repo.store, session)  # who waits is alive
+        settle_due(repo)  # a deadline wakes nobody
+        if repo.store.view(lambda snapshot: _is_worth_trying(snapshot, repo, role or session.role)):
+            outcome = try_to_pick(repo, session, role, base)
     return outcome
 
 
-def _sleep(context: Context, listener: Listener, until: int) -> int:
+def _sleep(repo: Repository, listener: Listener, until: int) -> int:
     """Until something was freed or the time is up; tells the time then."""
-    now = _clock(context)
+    now = _clock(repo)
     while now < until and listener.wait((until - now) / 1000) == "entry":  # nothing was freed by that
-        now = _clock(context)
-    return _clock(context)
+        now = _clock(repo)
+    return _clock(repo)
 
 
-def _clock(context: Context) -> int:
-    return context.store.view(lambda reading: reading.now)
+def _clock(repo: Repository) -> int:
+    return repo.store.view(lambda snapshot: snapshot.now)
 
 
-def _is_worth_trying(reading: Reading, context: Context, role: str) -> bool:
+def _is_worth_trying(snapshot: Snapshot, repo: Repository, role: str) -> bool:
     """A cheap look without a lock: something is ready, or a lease is over, or an owner is dead."""
-    not_yet = backing_off(reading, context)
+    not_yet = backing_off(snapshot, repo)
     return (
-        any(task_id not in not_yet for task_id, _ in ready_in_order(reading, role))
-        or reading.one("lapse_due") is not None
-        or any(is_dead(reading, row["session"], context.processes) for row in reading.all("tasks_owners"))
+        any(task_id not in not_yet for task_id, _ in ready_in_order(snapshot, role))
+        or snapshot.one("lapse_due") is not None
+        or any(is_dead(snapshot, row["session"], repo.processes) for row in snapshot.all("tasks_owners"))
     )

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
 
 POOL = "pool"
 OPEN = "open"
@@ -111,37 +111,39 @@ def quickened(pool: Pool, kind: str, now: int) -> Pool:
     return replace(pool, admission={**pool.admission, kind: {**known, "limit": limit}})
 
 
-def pool_in(reading: Reading) -> Pool:
+def pool_in(snapshot: Snapshot) -> Pool:
     """The pool as one transaction sees it."""
-    document = records.find(reading, POOL, POOL)
+    document = records.find(snapshot, POOL, POOL)
     return Pool(**document) if document else Pool()
 
 
-def pool_of(context: Context) -> Pool:
+def pool_of(repo: Repository) -> Pool:
     """The pool as it stands."""
-    return context.store.view(pool_in)
+    return repo.store.view(pool_in)
 
 
-def note_infrastructure(context: Context, task_id: str, text: str, kind: str = "") -> Pool:
+def note_infrastructure(repo: Repository, task_id: str, text: str, kind: str = "") -> Pool:
     """Work on a task could not begin, for no fault of its own.
 
     The same on three tasks pauses the pool, unless an agent of the same kind got through between them.
     """
-    return context.change(lambda tx: note_infrastructure_in(tx, context, task_id, text, kind))
+    return repo.change(lambda tx: note_infrastructure_in(tx, repo, task_id, text, kind))
 
 
-def note_infrastructure_in(tx: Change, context: Context, task_id: str, text: str, kind: str = "") -> Pool:
+def note_infrastructure_in(
+    tx: Transaction, repo: Repository, task_id: str, text: str, kind: str = ""
+) -> Pool:
     """The same inside a transaction; what was counted against tasks that share the failure is forgotten."""
     tx.lock_areas(_AREA)
     before = _locked(tx)
-    pool, alike = with_failure(before, task_id, text, context.store.wall_of(tx.now), kind)
+    pool, alike = with_failure(before, task_id, text, repo.store.wall_of(tx.now), kind)
     is_new = bool(pool.paused and not before.paused)
     records.put(tx, POOL, as_dict(pool), "paused" if is_new else "failed")
     _excuse(tx, alike)
     return pool
 
 
-def _excuse(tx: Change, tasks: Sequence[str]) -> None:
+def _excuse(tx: Transaction, tasks: Sequence[str]) -> None:
     """It was the environment: none of these tasks is nearer to being put aside for it."""
     from landlane.tasks.lineage import find_lineage, lineage_in, put_lineage  # noqa: PLC0415 - a circle
     from landlane.tasks.rows import find_task  # noqa: PLC0415 - as before
@@ -160,7 +162,7 @@ def _excuse(tx: Change, tasks: Sequence[str]) -> None:
             _take_up(tx, task_id)
 
 
-def _take_up(tx: Change, task_id: str) -> None:
+def _take_up(tx: Transaction, task_id: str) -> None:
     """A person was asked about a task that could not begin: it was not the task, so it is ready again."""
     from landlane.tasks.rows import get_in, move_task  # noqa: PLC0415 - few environments break
 
@@ -173,22 +175,22 @@ def _take_up(tx: Change, task_id: str) -> None:
     tx.record("task.returned", "", "", facts | {"handed": True})
 
 
-def note_rate_limit(context: Context, kind: str, running: int, retry_after_ms: int) -> Pool:
+def note_rate_limit(repo: Repository, kind: str, running: int, retry_after_ms: int) -> Pool:
     """A provider wants fewer requests: half as many agents of this kind, and none before it said so."""
     return _change(
-        context, "slowed", lambda pool, now: slowed(pool, kind[:64], max(running, 1), retry_after_ms, now)
+        repo, "slowed", lambda pool, now: slowed(pool, kind[:64], max(running, 1), retry_after_ms, now)
     )
 
 
-def note_success(context: Context, kind: str) -> Pool:
+def note_success(repo: Repository, kind: str) -> Pool:
     """An agent of this kind got through: one more may run, until all may, and its environment is sound."""
-    pool = pool_of(context)
+    pool = pool_of(repo)
     if kind not in pool.admission and proved_sound(pool, kind) == pool:  # mostly there is nothing to say
         return pool
-    return _change(context, "quickened", lambda pool, now: proved_sound(quickened(pool, kind, now), kind))
+    return _change(repo, "quickened", lambda pool, now: proved_sound(quickened(pool, kind, now), kind))
 
 
-def pause_pool(context: Context, session: Session, why: str) -> Pool:
+def pause_pool(repo: Repository, session: Session, why: str) -> Pool:
     """Start no further work until somebody resumes it; what runs goes on.
 
     Raises:
@@ -196,29 +198,29 @@ def pause_pool(context: Context, session: Session, why: str) -> Pool:
     """
     reason = check_reason(why)
     return _change(
-        context, "paused", lambda pool, now: paused(pool, reason, now, session.agent), session=session
+        repo, "paused", lambda pool, now: paused(pool, reason, now, session.agent), session=session
     )
 
 
-def resume_pool(context: Context, session: Session) -> Pool:
+def resume_pool(repo: Repository, session: Session) -> Pool:
     """Start work again; what the environment did before is forgotten."""
-    return _change(context, "resumed", lambda pool, _: resumed(pool), session=session)
+    return _change(repo, "resumed", lambda pool, _: resumed(pool), session=session)
 
 
 def _change(
-    context: Context, verb: str, step: Callable[[Pool, int], Pool], session: Session | None = None
+    repo: Repository, verb: str, step: Callable[[Pool, int], Pool], session: Session | None = None
 ) -> Pool:
-    def work(tx: Change) -> Pool:
+    def work(tx: Transaction) -> Pool:
         before = _locked(tx)
-        pool = step(before, context.store.wall_of(tx.now))
+        pool = step(before, repo.store.wall_of(tx.now))
         if pool != before:
             records.put(tx, POOL, as_dict(pool), verb, session)
             tx.frees = True
         return pool
 
-    return context.change(work, areas=_AREA)
+    return repo.change(work, areas=_AREA)
 
 
-def _locked(tx: Change) -> Pool:
+def _locked(tx: Transaction) -> Pool:
     document = records.lock(tx, POOL, POOL)
     return Pool(**document) if document else Pool()

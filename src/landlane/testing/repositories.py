@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from landlane.app.repository_id import repository_id_of
 from landlane.app.repository_record import begin_repository
 from landlane.app.store_location import POINTER, STORE_NAME, open_store
-from landlane.app.wiring import make_context
+from landlane.app.wiring import assemble_repository
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
 from landlane.platform.process_identity import MachineProcesses
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from landlane.clock import Clock
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
 
 
@@ -87,7 +87,7 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def open_context(
+def open_test_repository(
     repository: Path,
     place: str = "",
     *,
@@ -96,11 +96,11 @@ def open_context(
     ignore_case: bool = False,
     repository_id: str = "",
     secrets: Path | None = None,
-) -> Context:
-    """A context for operations on the store at a path or PostgreSQL URL; `context.store.close()` ends it.
+) -> Repository:
+    """Open a repository with its store at a path or a PostgreSQL URL; `repo.store.close()` closes it.
 
-    `secrets` is the folder of another user's secrets: who opens with it cannot prove to be anyone of here.
-    Without `repository_id`, the repository keeps the id that it has or gets.
+    `secrets` is the folder of another user's secrets, without which no session of this user can be proved.
+    Without `repository_id` the repository keeps the id that it has, or gets one.
     """
     checkout = find_checkout(str(repository))
     state = checkout.state_folder
@@ -117,10 +117,10 @@ def open_context(
     except BaseException:
         store.close()
         raise
-    return make_context(
-        store=store,
+    return assemble_repository(
         settings=settings,
-        repository=GitRepository(checkout, checkout.root, ignore_case=ignore_case),
+        store=store,
+        git=GitRepository(checkout, checkout.root, ignore_case=ignore_case),
         processes=MachineProcesses(),
         secrets=SecretFiles(str(secrets) if secrets is not None else state),
     )

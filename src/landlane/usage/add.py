@@ -41,10 +41,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.protocol.worker.messages import Usage
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.attempt_model import Attempt
 
 
@@ -86,7 +86,7 @@ class Booked:
 
 
 def book(
-    context: Context,
+    repo: Repository,
     *,
     key: str,
     task: str = "",
@@ -111,7 +111,7 @@ def book(
         Malformed: there is no such task, or the key cannot be used.
     """
     return book_exactly(
-        context,
+        repo,
         key=key,
         task=task,
         lineage=lineage,
@@ -131,7 +131,7 @@ def book(
 
 
 def book_exactly(
-    context: Context,
+    repo: Repository,
     *,
     key: str,
     task: str = "",
@@ -173,16 +173,16 @@ def book_exactly(
         is_final=is_final,
         by=session.agent if session else "",
     )
-    booked = context.change(lambda tx: book_in(tx, context, wish, session), areas=BOOKING)
+    booked = repo.change(lambda tx: book_in(tx, repo, wish, session), areas=BOOKING)
     if booked.is_new and task:
-        park_spent(context, task)
+        park_spent(repo, task)
     return booked
 
 
-def note_so_far(context: Context, attempt: Attempt, usage: Usage, *, model: str = "") -> Booked:
+def note_so_far(repo: Repository, attempt: Attempt, usage: Usage, *, model: str = "") -> Booked:
     """Write down what an attempt has used so far; it counts against every budget at once."""
     return book(
-        context,
+        repo,
         key=attempt_key(attempt.id),
         task=attempt.task,
         attempt=attempt.attempt,
@@ -195,7 +195,7 @@ def note_so_far(context: Context, attempt: Attempt, usage: Usage, *, model: str 
     )
 
 
-def settle_in(tx: Change, context: Context, attempt: Attempt) -> None:
+def settle_in(tx: Transaction, repo: Repository, attempt: Attempt) -> None:
     """Book an attempt that is over without a word of what it used, as when its keeper was killed.
 
     Its cost is unknown, or at least what was noted of it. Where nothing was started, nothing was used.
@@ -215,7 +215,7 @@ def settle_in(tx: Change, context: Context, attempt: Attempt) -> None:
         cost_micros=0 if is_idle else None,
         how=IDLE if is_idle else "",
     )
-    book_in(tx, context, wish)
+    book_in(tx, repo, wish)
 
 
 def check_key(key: str) -> str:
@@ -239,25 +239,25 @@ def _tokens(count: object) -> int | None:
     return count if is_count else None  # pyright: ignore[reportReturnType]
 
 
-def book_in(tx: Change, context: Context, wish: UsageEntry, session: Session | None = None) -> Booked:
+def book_in(tx: Transaction, repo: Repository, wish: UsageEntry, session: Session | None = None) -> Booked:
     """The same within a transaction that holds `BOOKING`; the wish has neither its day nor its price yet."""
     found = records.lock(tx, NOUN, wish.id)
     old = UsageEntry(**found) if found is not None else None
     if old is None:
-        entry = _priced(context, _placed(tx, context, wish))
+        entry = _priced(repo, _placed(tx, repo, wish))
     elif old.is_final and not (_is_wordless(old) and _is_word(wish)):
         return Booked(entry=old, is_new=False, differs=_differs(old, wish))
     else:
-        entry = _raised(context, old, wish)
+        entry = _raised(repo, old, wish)
         if entry == old:
             return Booked(entry=old, is_new=False)
     records.put(tx, NOUN, as_dict(entry), "booked" if entry.is_final else "noted", session)
     return Booked(entry=entry, is_new=old is None)
 
 
-def _placed(tx: Change, context: Context, wish: UsageEntry) -> UsageEntry:
+def _placed(tx: Transaction, repo: Repository, wish: UsageEntry) -> UsageEntry:
     """A new booking with its day, its lineage and its run."""
-    at = wish.at or context.store.wall_of(tx.now)
+    at = wish.at or repo.store.wall_of(tx.now)
     lineage, run = wish.lineage, wish.run
     if wish.task:
         lineage = task_in(tx, wish.task).lineage  # the task's own, whatever the caller says
@@ -267,16 +267,16 @@ def _placed(tx: Change, context: Context, wish: UsageEntry) -> UsageEntry:
     return replace(wish, at=at, state=day_of(at), lineage=lineage, run=run)
 
 
-def _priced(context: Context, entry: UsageEntry) -> UsageEntry:
+def _priced(repo: Repository, entry: UsageEntry) -> UsageEntry:
     """The client's own word counts; without one, its tokens and the price of its model."""
     if entry.cost_micros is not None:
         return replace(entry, how=entry.how or REPORTED)
-    prices = context.settings.prices
+    prices = repo.settings.prices
     cost = price_of(prices, entry.model, entry.input_tokens, entry.output_tokens)
     return replace(entry, cost_micros=cost, how=PRICED if cost is not None else "")
 
 
-def _raised(context: Context, old: UsageEntry, wish: UsageEntry) -> UsageEntry:
+def _raised(repo: Repository, old: UsageEntry, wish: UsageEntry) -> UsageEntry:
     """What was noted of an attempt, with what is said of it now: silence takes nothing away."""
     told = replace(
         old,
@@ -289,7 +289,7 @@ def _raised(context: Context, old: UsageEntry, wish: UsageEntry) -> UsageEntry:
         is_final=wish.is_final,
         is_least=False,
     )
-    now = _priced(context, told)
+    now = _priced(repo, told)
     if _is_word(wish) and now.cost_micros is not None:
         return now
     before = old.cost_micros

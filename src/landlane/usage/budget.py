@@ -21,10 +21,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from landlane.context import Context
     from landlane.protocol.worker.messages import Usage
+    from landlane.repository import Repository
     from landlane.settings.model import Settings
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
     from landlane.usage.model import UsageEntry
 
@@ -47,49 +47,49 @@ class Budget:
         return f"{self.words}: {money_words(self.spent)} spent of {money_words(self.limit)}"
 
 
-def why_over_budget(context: Context, task: Task, *, run: str = "", so_far: Usage | None = None) -> str:
+def why_over_budget(repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None) -> str:
     """Which budget of a task is used up, in words; empty when none is."""
-    used_up = over_budget(context, task, run=run, so_far=so_far)
+    used_up = over_budget(repo, task, run=run, so_far=so_far)
     return used_up.why if used_up is not None else ""
 
 
-def over_budget(context: Context, task: Task, *, run: str = "", so_far: Usage | None = None) -> Budget | None:
+def over_budget(repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None) -> Budget | None:
     """Which budget of a task is used up, if one is.
 
     Asked before an attempt begins, and while it is at work, with what it used `so_far` if that was not noted.
     `run` names the orchestrator that asks, as its attempts do.
     """
-    if not has_budget(context, task):
+    if not has_budget(repo, task):
         return None
-    return context.store.view(lambda reading: over_in(reading, context, task, run=run, so_far=so_far))
+    return repo.store.view(lambda snapshot: over_in(snapshot, repo, task, run=run, so_far=so_far))
 
 
-def park_spent(context: Context, task_id: str) -> None:
+def park_spent(repo: Repository, task_id: str) -> None:
     """Put a task that nobody has begun before a person, if what it may cost is used up."""
-    task = get_task(context, task_id)
-    over = over_budget(context, task) if task.state == READY else None
+    task = get_task(repo, task_id)
+    over = over_budget(repo, task) if task.state == READY else None
     if over is None or over.kind != TASK:
         return
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         now = get_in(tx, task_id)
         if now.state == READY:
-            park_in(tx, context, now, f"its budget is used up: {over.why}")
+            park_in(tx, repo, now, f"its budget is used up: {over.why}")
 
-    context.change(work)
+    repo.change(work)
 
 
 def over_in(
-    reading: Reading, context: Context, task: Task, *, run: str = "", so_far: Usage | None = None
+    snapshot: Snapshot, repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None
 ) -> Budget | None:
     """The same, as one transaction sees it."""
-    found = _budgets_in(reading, context, task, run, so_far)
+    found = _budgets_in(snapshot, repo, task, run, so_far)
     return next((one for one in found if one.spent >= one.limit), None)
 
 
-def has_budget(context: Context, task: Task) -> bool:
+def has_budget(repo: Repository, task: Task) -> bool:
     """Whether anything limits what a task may cost."""
-    settings = context.settings
+    settings = repo.settings
     limits = (
         settings.budgets.task_micros,
         settings.budgets.run_micros,
@@ -99,27 +99,27 @@ def has_budget(context: Context, task: Task) -> bool:
     return any(limit is not None for limit in limits)
 
 
-def left_for(context: Context, task: Task, *, run: str = "") -> int | None:
+def left_for(repo: Repository, task: Task, *, run: str = "") -> int | None:
     """What an attempt at a task may cost now, in millionths of a US dollar; nothing without a limit."""
-    found = context.store.view(lambda reading: _budgets_in(reading, context, task, run, None))
+    found = repo.store.view(lambda snapshot: _budgets_in(snapshot, repo, task, run, None))
     left = [max(0, one.limit - one.spent) for one in found]
     own = own_budget(task)
     return min([*left, *([own] if own is not None else [])], default=None)
 
 
 def _budgets_in(
-    reading: Reading, context: Context, task: Task, run: str, so_far: Usage | None
+    snapshot: Snapshot, repo: Repository, task: Task, run: str, so_far: Usage | None
 ) -> list[Budget]:
-    if not has_budget(context, task):
+    if not has_budget(repo, task):
         return []
-    settings = context.settings
-    family = of_lineage(reading, task.lineage)
+    settings = repo.settings
+    family = of_lineage(snapshot, task.lineage)
 
     def is_running(one: UsageEntry) -> bool:
         return not one.is_final and (one.task, one.attempt) == (task.id, task.attempt)
 
     noted = next((one for one in family if is_running(one)), None)
-    more = _cost_so_far(context, noted, so_far)
+    more = _cost_so_far(repo, noted, so_far)
 
     def budget(kind: str, limit: int, entries: Iterable[UsageEntry], words: str) -> Budget:
         # What the caller says of the running attempt is newer than what was noted of it.
@@ -127,7 +127,7 @@ def _budgets_in(
         return Budget(kind=kind, limit=limit, spent=counted(kept, settings) + more, words=words)
 
     found: list[Budget] = []
-    rounds = _rounds(reading, task.lineage)
+    rounds = _rounds(snapshot, task.lineage)
     own = own_budget(task)
     if own is not None:
         mine = [one for one in family if one.task == task.id]
@@ -139,28 +139,28 @@ def _budgets_in(
         found.append(budget(TASK, settings.budgets.task_micros * rounds, family, words))
     if settings.budgets.run_micros is not None and run:
         found.append(
-            budget(RUN, settings.budgets.run_micros, of_run(reading, run), "this run ([budgets] run)")
+            budget(RUN, settings.budgets.run_micros, of_run(snapshot, run), "this run ([budgets] run)")
         )
     if settings.budgets.day_micros is not None:
-        today = of_day(reading, day_of(context.store.wall_of(reading.now)))
+        today = of_day(snapshot, day_of(repo.store.wall_of(snapshot.now)))
         found.append(budget(TODAY, settings.budgets.day_micros, today, "today, by UTC ([budgets] day)"))
     return found
 
 
-def _rounds(reading: Reading, lineage: str) -> int:
+def _rounds(snapshot: Snapshot, lineage: str) -> int:
     """How many budgets a lineage has: one, and another each time that a person lets it go on."""
-    found = records.find(reading, "lineage", lineage)
+    found = records.find(snapshot, "lineage", lineage)
     return 1 + int(found.get("rounds", 0)) if found is not None else 1
 
 
-def _cost_so_far(context: Context, noted: UsageEntry | None, so_far: Usage | None) -> int:
+def _cost_so_far(repo: Repository, noted: UsageEntry | None, so_far: Usage | None) -> int:
     """What the running attempt has cost by the caller's word, or what was noted if that is more."""
     if so_far is None:
         return 0
     cost = micros_from(so_far.cost_usd)
     if cost is None:
         model = noted.model if noted is not None else ""
-        cost = price_of(context.settings.prices, model, so_far.input_tokens, so_far.output_tokens)
+        cost = price_of(repo.settings.prices, model, so_far.input_tokens, so_far.output_tokens)
     return max(cost or 0, (noted.cost_micros or 0) if noted is not None else 0)
 
 

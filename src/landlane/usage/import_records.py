@@ -17,9 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.usage.model import Foreign
 
 _AT_ONCE = 500  # so many in one transaction; whoever is cut off begins again, and books nothing twice
@@ -38,7 +38,7 @@ class Imported:
     total: Total  # of those that were booked now
 
 
-def import_usage(context: Context, session: Session | None, text: str) -> Imported:
+def import_usage(repo: Repository, session: Session | None, text: str) -> Imported:
     """Book records written as JSON lines. Nothing is booked when one of them cannot be read.
 
     Raises:
@@ -50,17 +50,17 @@ def import_usage(context: Context, session: Session | None, text: str) -> Import
     for start in range(0, len(found), _AT_ONCE):
         some = found[start : start + _AT_ONCE]
 
-        def work(tx: Change, some: Sequence[Foreign] = some) -> tuple[list[Booked], list[str]]:
+        def work(tx: Transaction, some: Sequence[Foreign] = some) -> tuple[list[Booked], list[str]]:
             unknown: list[str] = []
-            booked = [_book_one(tx, context, session, one, unknown) for one in some]
+            booked = [_book_one(tx, repo, session, one, unknown) for one in some]
             return booked, unknown
 
-        booked, unknown = context.change(work, areas=BOOKING)
+        booked, unknown = repo.change(work, areas=BOOKING)
         done += booked
         strange.update(dict.fromkeys(unknown))
     new = [one.entry for one in done if one.is_new]
     for task in dict.fromkeys(one.task for one in new if one.task):
-        park_spent(context, task)
+        park_spent(repo, task)
     return Imported(
         booked=len(new),
         known=len(done) - len(new),
@@ -127,7 +127,7 @@ def _no_json(why: str) -> Malformed:
 
 
 def _book_one(
-    tx: Change, context: Context, session: Session | None, one: Foreign, unknown: list[str]
+    tx: Transaction, repo: Repository, session: Session | None, one: Foreign, unknown: list[str]
 ) -> Booked:
     task, links, strange = _place(tx, one.tasks)
     unknown += strange
@@ -148,10 +148,10 @@ def _book_one(
         links=[*links, *strange],
         by=session.agent if session else "",
     )
-    return book_in(tx, context, wish, session)
+    return book_in(tx, repo, wish, session)
 
 
-def _place(tx: Change, names: Sequence[str]) -> tuple[str, list[str], list[str]]:
+def _place(tx: Transaction, names: Sequence[str]) -> tuple[str, list[str], list[str]]:
     """The task that a record is booked to, the others that it refers to, and those that nobody knows here.
 
     A task goes by its id or its key. The first that is known is the record's own.

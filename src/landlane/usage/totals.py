@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from landlane.context import Context
-    from landlane.store.interface import Reading
+    from landlane.repository import Repository
+    from landlane.store.interface import Snapshot
     from landlane.usage.model import UsageEntry
     from landlane.usage.period import Period
 
@@ -41,38 +41,38 @@ class Totals:
     lineages: Mapping[str, Total]
 
 
-def entries_in(reading: Reading, period: Period | None = None) -> list[UsageEntry]:
+def entries_in(snapshot: Snapshot, period: Period | None = None) -> list[UsageEntry]:
     """All bookings, or those of a period, in the order of their instants."""
     days: list[str] = []
     if period is not None and period.until - period.since < _MOST_DAYS * 86_400_000:
         days = days_between(period.since, period.until)
-    found = (UsageEntry(**document) for document in records.all_of(reading, NOUN, days))
+    found = (UsageEntry(**document) for document in records.all_of(snapshot, NOUN, days))
     kept = [one for one in found if period is None or period.has(one.at)]
     return sorted(kept, key=lambda one: (one.at, one.id))
 
 
-def list_usage(context: Context, period: Period | None = None, task: str = "") -> list[UsageEntry]:
+def list_usage(repo: Repository, period: Period | None = None, task: str = "") -> list[UsageEntry]:
     """Bookings in order; those of one task, and those elsewhere that refer to it.
 
     Raises:
         Malformed: there is no such task.
     """
 
-    def look(reading: Reading) -> list[UsageEntry]:
+    def look(snapshot: Snapshot) -> list[UsageEntry]:
         if task:
-            task_in(reading, task)
-        found = entries_in(reading, period)
+            task_in(snapshot, task)
+        found = entries_in(snapshot, period)
         return [one for one in found if task in (one.task, *one.links)] if task else found
 
-    return context.store.view(look)
+    return repo.store.view(look)
 
 
-def totals(context: Context, since: int = 0, until: int | None = None) -> Totals:
+def totals(repo: Repository, since: int = 0, until: int | None = None) -> Totals:
     """What was spent from one instant of the calendar on, and before another."""
     from landlane.usage.period import Period  # noqa: PLC0415 - dates are dear to import
 
     period = Period(since=since, until=until) if until is not None else None
-    found = context.store.view(lambda reading: entries_in(reading, period))
+    found = repo.store.view(lambda snapshot: entries_in(snapshot, period))
     return totals_of(one for one in found if one.at >= since)
 
 
@@ -88,41 +88,41 @@ def totals_of(entries: Iterable[UsageEntry]) -> Totals:
     )
 
 
-def spent(reading: Reading, *, lineage: str = "", run: str = "", day: str = "") -> Total:
+def spent(snapshot: Snapshot, *, lineage: str = "", run: str = "", day: str = "") -> Total:
     """What was spent by one lineage, by what one orchestrator started, or on one day."""
     if lineage:
-        return add_up(of_lineage(reading, lineage))
+        return add_up(of_lineage(snapshot, lineage))
     if run:
-        return add_up(of_run(reading, run))
-    return add_up(of_day(reading, day))
+        return add_up(of_run(snapshot, run))
+    return add_up(of_day(snapshot, day))
 
 
-def cost_of_attempt(context: Context, attempt_id: str) -> int | None:
+def cost_of_attempt(repo: Repository, attempt_id: str) -> int | None:
     """What an attempt has cost, in millionths of a US dollar; nothing when nobody knows."""
     booking = usage_id(attempt_key(attempt_id))
-    found = context.store.view(lambda reading: records.find(reading, NOUN, booking))
+    found = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, booking))
     return UsageEntry(**found).cost_micros if found is not None else None
 
 
-def spent_today(context: Context) -> Total:
+def spent_today(repo: Repository) -> Total:
     """What was spent since midnight UTC."""
 
-    def look(reading: Reading) -> Total:
-        return add_up(of_day(reading, day_of(context.store.wall_of(reading.now))))
+    def look(snapshot: Snapshot) -> Total:
+        return add_up(of_day(snapshot, day_of(repo.store.wall_of(snapshot.now))))
 
-    return context.store.view(look)
+    return repo.store.view(look)
 
 
-def of_lineage(reading: Reading, lineage: str) -> list[UsageEntry]:
+def of_lineage(snapshot: Snapshot, lineage: str) -> list[UsageEntry]:
     """Return the usage of a lineage."""
-    return [UsageEntry(**document) for document in records.by_key(reading, NOUN, lineage)]
+    return [UsageEntry(**document) for document in records.by_key(snapshot, NOUN, lineage)]
 
 
-def of_run(reading: Reading, run: str) -> list[UsageEntry]:
+def of_run(snapshot: Snapshot, run: str) -> list[UsageEntry]:
     """Return the usage of a run."""
-    return [one for one in entries_in(reading) if one.run == run]
+    return [one for one in entries_in(snapshot) if one.run == run]
 
 
-def of_day(reading: Reading, day: str) -> list[UsageEntry]:
+def of_day(snapshot: Snapshot, day: str) -> list[UsageEntry]:
     """Return the usage of a day."""
-    return [UsageEntry(**document) for document in records.all_of(reading, NOUN, [day])]
+    return [UsageEntry(**document) for document in records.all_of(snapshot, NOUN, [day])]

@@ -32,8 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.patterns.pattern import Alternative
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
@@ -59,18 +59,18 @@ class Admission:
     """One look around, and many tasks judged by it."""
 
     def __init__(
-        self, context: Context, default: str, running: Sequence[tuple[Task, str]], run: str = ""
+        self, repo: Repository, default: str, running: Sequence[tuple[Task, str]], run: str = ""
     ) -> None:
-        self._context = context
+        self._repo = repo
         self._run = run  # the orchestrator, whose attempts have a budget together
         self._default = default
-        self._pool = pool_of(context)
-        self._used = in_use(context)
+        self._pool = pool_of(repo)
+        self._used = in_use(repo)
         self._kinds: dict[str, int] = {}
         self._held: list[tuple[str, Alternative]] = []
         self._landing: dict[tuple[str, str], Refusal | None] = {}
-        self._now = context.store.wall_of(context.store.view(lambda reading: reading.now))
-        self._machine = _why_full(context)
+        self._now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
+        self._machine = _why_full(repo)
         for task, kind in running:
             self._kinds[kind] = self._kinds.get(kind, 0) + 1
             self._hold(task)
@@ -90,7 +90,7 @@ class Admission:
             Malformed: nobody is named, or nobody of that name is known.
         """
         handed = self._handed_to(task)
-        settings = self._context.settings
+        settings = self._repo.settings
         return (
             find_agent(settings, handed)
             if isinstance(handed, str) and handed
@@ -99,21 +99,21 @@ class Admission:
 
     def _handed_to(self, task: Task) -> str | Refusal:
         """The kind of agent that a task was handed to; or why nobody may begin it, if it is none of ours."""
-        handoff = self._context.store.view(lambda reading: open_handoff(reading, task.id))
+        handoff = self._repo.store.view(lambda snapshot: open_handoff(snapshot, task.id))
         if handoff is None or handoff.to == ANYBODY or handoff.to.startswith("role:"):
             return ""
         until = handoff.until
         if until <= self._now:
             return ""
         try:
-            return find_agent(self._context.settings, handoff.to).name
+            return find_agent(self._repo.settings, handoff.to).name
         except LandlaneError:
             why = f"it is handed to {handoff.to} for {duration_text(until - self._now)} more"
             return Refusal(why=why, is_for_good=False)
 
     def why_not(self, task: Task) -> Refusal | None:
         """Why a task may not begin now; nothing when it may."""
-        settings = self._context.settings
+        settings = self._repo.settings
         try:
             handed = self._handed_to(task)
             if isinstance(handed, Refusal):
@@ -138,13 +138,13 @@ class Admission:
         """Why nobody in this role could be given the task, however long it waits: it may not write there."""
         if not may_commit(role):
             return ""  # it hands its change back, and that is judged then
-        scope, pattern_of = Scope(role, self._context.settings), self._context.repository.pattern_of
+        scope, pattern_of = Scope(role, self._repo.settings), self._repo.git.pattern_of
         patterns = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
         found = next((why for one in patterns if (why := scope.why_not_claimed(one))), "")
         return f"{found}. give it to another role: `landlane role list`" if found else ""
 
     def _why_not_needs(self, task: Task, agent: Agent) -> Refusal | None:
-        kinds = known_kinds(self._context.settings.slots)
+        kinds = known_kinds(self._repo.settings.slots)
         for name, amount in needs_of(task, agent).items():
             kind = kinds.get(name)
             if kind is None:
@@ -159,10 +159,10 @@ class Admission:
         return None
 
     def _why_not_yet(self, task: Task) -> Refusal | None:
-        until = self._context.store.view(lambda reading: held_back(reading, [task.id])).get(task.id, 0)
+        until = self._repo.store.view(lambda snapshot: held_back(snapshot, [task.id])).get(task.id, 0)
         if until > self._now:
             return Refusal(why=f"tried again in {duration_text(until - self._now)}", is_for_good=False)
-        over = why_over_budget(self._context, task, run=self._run)
+        over = why_over_budget(self._repo, task, run=self._run)
         if over:
             return Refusal(why=over, is_for_good=True)
         return self._machine
@@ -182,7 +182,7 @@ class Admission:
         return None
 
     def _hold(self, task: Task) -> None:
-        pattern_of = self._context.repository.pattern_of
+        pattern_of = self._repo.git.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
             self._held += [(task.id, branch) for branch in pattern_of(text, kind).alternatives]
 
@@ -191,7 +191,7 @@ class Admission:
 
         What else is held is found when it is taken: a claim of the dead stands in nobody's way for long.
         """
-        pattern_of = self._context.repository.pattern_of
+        pattern_of = self._repo.git.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
             for branch in pattern_of(text, kind).alternatives:
                 for other, held in self._held:
@@ -206,16 +206,16 @@ class Admission:
 
     def _about_to_land(self, text: str, kind: str) -> Refusal | None:
         """That an entry of the landing queue holds a path, and whether that will end by itself."""
-        context = self._context
-        held = list_claims(context, [context.repository.pattern_of(text, kind)])
+        repo = self._repo
+        held = list_claims(repo, [repo.git.pattern_of(text, kind)])
         entry = next((entry for one in held if one.mode == EXCLUSIVE and (entry := entry_of(one.agent))), "")
         if not entry:
             return None
-        landing = get_landing(context, entry)
+        landing = get_landing(repo, entry)
         if landing.state == HELD:
             why = f"{entry} waits for a person, and holds {text}: `landlane gate list`"
             return Refusal(why=why, is_for_good=True, is_for_person=True)
-        if get_queue(context, landing.target).state == "paused":
+        if get_queue(repo, landing.target).state == "paused":
             why = f"{entry} holds {text}, and the landing queue is paused: `landlane queue list`"
             return Refusal(why=why, is_for_good=True)
         return Refusal(why=f"{entry} is about to land there: {text}", is_for_good=False)
@@ -241,9 +241,9 @@ def _why_no_command(agent: Agent) -> str:
     return f"[agents.{agent.name}] command: there is no program {program[:200]}"
 
 
-def _why_full(context: Context) -> Refusal | None:
+def _why_full(repo: Repository) -> Refusal | None:
     """Why this machine should not start anything more; where there will never be so much, for good."""
-    settings = context.settings
+    settings = repo.settings
     floor = settings.run.memory_floor_bytes
     memory = _memory() if floor else {}
     free = memory.get("MemAvailable", floor)
@@ -252,7 +252,7 @@ def _why_full(context: Context) -> Refusal | None:
         return Refusal(why=why, is_for_good=memory.get("MemTotal", floor) < floor)
     floor = settings.run.disk_floor_bytes
     if floor:
-        for folder in (context.repository.root or os.getcwd(), tempfile.gettempdir()):
+        for folder in (repo.git.root or os.getcwd(), tempfile.gettempdir()):
             disk = shutil.disk_usage(folder)
             if disk.free < floor:
                 why = f"{disk.free // _MB} MB are free in {folder}; [run] disk_floor keeps {floor // _MB}"

@@ -15,30 +15,30 @@ from landlane.workers.agents import COMMAND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
 
 
-def start_of(site: Site, agent: Agent, role: Role, scratch: str, folder: str) -> Start:
+def start_of(repo: Repository, agent: Agent, role: Role, scratch: str, folder: str) -> Start:
     """How a worker is started: its own command, or a coding client behind a translator."""
     if agent.client == COMMAND:
         first = agent.command[0]
-        ours = os.path.join(site.home.root, first)
+        ours = os.path.join(repo.home.root, first)
         is_ours = os.sep in first and not os.path.isabs(first) and os.path.isfile(ours)
         return Start(command=(ours if is_ours else first, *agent.command[1:]))
     words = worker_command(agent.client, model=agent.model, extra=agent.words)
-    return prepare_start(words, role, site.settings, scratch, folder, is_throwaway=not may_commit(role))
+    return prepare_start(words, role, repo.settings, scratch, folder, is_throwaway=not may_commit(role))
 
 
 def assignment_for(
-    site: Site, task: Task, agent: Agent, role: Role, *, folder: str, scratch: str, base: str
+    repo: Repository, task: Task, agent: Agent, role: Role, *, folder: str, scratch: str, base: str
 ) -> WorkAssignment:
     """What a worker is told of its task, with all that earlier attempts left."""
     is_committing = may_commit(role)
-    budget = left_for(site.context, task)
-    left = context_for(site, task)
+    budget = left_for(repo, task)
+    left = context_for(repo, task)
     return WorkAssignment(
         assignment=f"{task.id}-{task.attempt}",
         task=task.id,

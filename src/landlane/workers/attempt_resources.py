@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.context import Site
     from landlane.exec.clone import Ground
     from landlane.protocol.worker.messages import Ending, Usage
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
@@ -59,12 +59,12 @@ class Attendance:
         self, place: Workplace, order: WorkOrder, tell: Callable[[dict[str, Any]], None], halt: Halt
     ) -> None:
         self._place = place
-        self._site = place.site
-        self._context = place.site.context
+        self._repo = place.repo
+        self._repo = place.repo
         self._order = order
         self._tell = tell
         self._halt = halt
-        self._role: Role = find_role(self._context.settings, order.role)
+        self._role: Role = find_role(self._repo.settings, order.role)
         self._is_committing = may_commit(self._role)
         self._scratch = os.path.join(
             os.path.realpath(tempfile.gettempdir()), SCRATCH_PREFIX + short_id("x")[2:]
@@ -79,7 +79,7 @@ class Attendance:
         self._log: AttemptLog | None = None
         self._lost = ""
         self._last_word: Ending | None = None
-        self._patience = Patience(place.site.tell, lambda: bool(halt.why))
+        self._patience = Patience(place.repo.report, lambda: bool(halt.why))
         self._resting_since: int = 0  # when a person was asked; 0 while nobody is
         self._rested_ms: int = 0
         self._look_at = 0.0
@@ -102,25 +102,25 @@ class Attendance:
 
     def _clear(self, outcome: Outcome) -> None:
         """Clear everything away; each step whatever becomes of the others."""
-        site = self._site
+        repo = self._repo
         if self._task is None and self._slots:  # what counts by time was not used, either
-            self._try(lambda: put_back(self._context, self._session, self._slots))
+            self._try(lambda: put_back(self._repo, self._session, self._slots))
         if self._attempt is not None:
             facts: dict[str, Any] = {"state": ENDED, "code": outcome.code, "reason": outcome.why[:2000]}
             facts |= {"outcome": outcome.kind, "head": outcome.head, "usage": outcome.usage}
             attempt = self._attempt
-            self._try_on(lambda: change_attempt(self._context, attempt, "ended", **facts))
+            self._try_on(lambda: change_attempt(self._repo, attempt, "ended", **facts))
         for joined in (self._hands, self._owner):
             if joined is not None:
-                self._try_on(lambda one=joined: _end(site, one.session))
+                self._try_on(lambda one=joined: _end(repo, one.session))
         if self._ground is not None and self._ground.workspace is not None and not outcome.keeps_workspace:
             self._try(self._close_workspace)
         if self._owner is not None:
-            self._try(lambda: unpin(site, self._session.id))
+            self._try(lambda: unpin(repo, self._session.id))
         self._try(lambda: remove_scratch(self._scratch))
         if self._run is not None:
             run = self._run
-            self._try_on(lambda: change_run(self._context, run, "ended", state=RUN_ENDED, why=outcome.kind))
+            self._try_on(lambda: change_run(self._repo, run, "ended", state=RUN_ENDED, why=outcome.kind))
 
     def _give_back(self, why: str) -> Outcome:
         """Put the task back; where that cannot be done, whoever comes next does it."""
@@ -131,7 +131,7 @@ class Attendance:
                 lambda: give_back(self._place, self._session, task, agent, code="not_started", why=why)
             )
         except (Stale, StoreError) as error:  # proved and in nobody's hands, or the store is still away
-            self._site.tell(f"{task.id} is not put back: {error.message}")
+            self._repo.report(f"{task.id} is not put back: {error.message}")
             return Outcome(kind="lost", why=why, code=error.code, keeps_workspace=True)
 
     def _save_returned(self) -> str:
@@ -139,21 +139,21 @@ class Attendance:
         task, said = self._task, self._last_word
         if task is None or not isinstance(said, WorkComplete):
             return ""
-        if commit_at(self._site.home, f"refs/heads/{task.branch}") not in ("", self._base):
+        if commit_at(self._repo.home, f"refs/heads/{task.branch}") not in ("", self._base):
             return ""  # it was handed in
         try:
             folder = save_returned(self._place.state, task, said, self._scratch)
         except (LandlaneError, OSError) as error:
-            self._site.tell(f"what was returned for {task.id} cannot be saved: {error}")
+            self._repo.report(f"what was returned for {task.id} cannot be saved: {error}")
             return ""
         return f"; what was returned is kept in {folder}" if folder else ""
 
     def _close_workspace(self) -> None:
         assert self._ground is not None
         assert self._ground.workspace is not None
-        closed = close_workspace(self._site, None, self._ground.workspace, force=True)
+        closed = close_workspace(self._repo, None, self._ground.workspace, force=True)
         if closed.rescue:
-            self._site.tell(f"what was not committed is saved: `landlane rescue restore {closed.rescue}`")
+            self._repo.report(f"what was not committed is saved: `landlane rescue restore {closed.rescue}`")
 
     def _try_on(self, step: Callable[[], object]) -> None:
         """The same for what is written down: a store that is away for a moment is waited for."""
@@ -163,12 +163,12 @@ class Attendance:
         try:
             step()
         except Exception as error:  # noqa: BLE001 - the steps that follow must be done, whatever is broken
-            self._site.tell(str(error) or type(error).__name__)
+            self._repo.report(str(error) or type(error).__name__)
 
 
-def _end(site: Site, session: Session) -> None:
+def _end(repo: Repository, session: Session) -> None:
     try:
-        leave(site.context, session)
+        leave(repo, session)
     except StoreError:
         raise
     except LandlaneError:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from landlane.context import Site
     from landlane.exec.clone import Ground
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.tasks.attempt_model import Attempt
@@ -74,15 +74,15 @@ class _Case:
     patience: Patience
 
     @property
-    def site(self) -> Site:
-        return self.place.site
+    def repo(self) -> Repository:
+        return self.place.repo
 
     def outlast(self, step: Callable[[], T]) -> T:
         """Do a step that may be done twice, again while the store is away; the session stays alive."""
-        return self.patience.outlast(step, lambda: touch(self.site.context.store, self.session))
+        return self.patience.outlast(step, lambda: touch(self.repo.store, self.session))
 
     def see_task(self) -> Task:
-        return self.outlast(lambda: get_task(self.site.context, self.task.id))
+        return self.outlast(lambda: get_task(self.repo, self.task.id))
 
 
 def follow_up(
@@ -123,7 +123,7 @@ def follow_up(
     )
     case.outlast(lambda: _book(case))
     if ground.workspace is not None:
-        fetch_clone_branch(case.site.home, ground.path, ground.workspace.branch)
+        fetch_clone_branch(case.repo.home, ground.path, ground.workspace.branch)
     now = case.see_task()
     if now.state == WAITING:
         head, told = _keep(case, is_ours=True)
@@ -149,7 +149,7 @@ def _keep(case: _Case, *, is_ours: bool) -> tuple[str, str]:
     # Where others may be at work, or the worker's own commits are, it does not get in between.
     is_free = is_ours and case.ground.workspace is None
     branch = task.branch if is_free else returned_branch_of(task.id, task.attempt)
-    what = (case.site, case.session, task, case.role, case.base, said, case.scratch)
+    what = (case.repo, case.session, task, case.role, case.base, said, case.scratch)
     try:
         head = case.outlast(lambda: keep_returned(*what, branch=branch))
     except StoreError:
@@ -163,7 +163,7 @@ def _book(case: _Case) -> None:
     """Book what was used, once, whatever became of the work."""
     task = case.task
     book(
-        case.site.context,
+        case.repo,
         key=attempt_key(case.attempt.id),
         lineage=task.lineage,
         task=task.id,
@@ -172,7 +172,7 @@ def _book(case: _Case) -> None:
         client=case.agent.client,
         model=case.agent.model,
         usage=case.end.outcome.usage,
-        at=case.site.wall_ms(),
+        at=case.repo.wall_ms(),
     )
 
 
@@ -186,7 +186,7 @@ def _save_unfinished(case: _Case) -> str:
     if ground.workspace is not None or not is_folder(ground.path):
         return ""
     try:
-        rescue = case.outlast(lambda: save_unfinished(case.site, case.session, task, ground.path, case.base))
+        rescue = case.outlast(lambda: save_unfinished(case.repo, case.session, task, ground.path, case.base))
     except StoreError:
         raise
     except (LandlaneError, OSError) as error:
@@ -208,12 +208,12 @@ def _failed(case: _Case, said: WorkFailed) -> Outcome:
     trouble = case.end.trouble.strip()
     reason = said.reason + (f"\n{trouble[-1500:]}" if trouble and said.code != "stopped" else "")
     notes = f"\nnotes: {said.notes}" if said.notes else ""
-    context, kind = case.site.context, case.agent.name
+    repo, kind = case.repo, case.agent.name
     if said.code == "rate_limited":
-        others = case.outlast(lambda: running_attempts(context))
+        others = case.outlast(lambda: running_attempts(repo))
         running = sum(one.agent.startswith(f"{kind[:40]}-{one.task}-") for one in others)
         pause_ms = round((said.retry_after_seconds or 0) * 1000)
-        case.outlast(lambda: note_rate_limit(context, kind, running, pause_ms))
+        case.outlast(lambda: note_rate_limit(repo, kind, running, pause_ms))
     if said.code == "died" and case.end.exit_code in _KILLED:
         return _end(case, "killed", reason + notes, said=said)
     # One that ends without a word and well has been started, and does not speak the protocol.
@@ -229,7 +229,7 @@ def give_back(
     place: Workplace, session: Session, task: Task, agent: Agent, *, code: str, why: str
 ) -> Outcome:
     """What could not even begin goes back; the same on several tasks pauses the pool, and charges nobody."""
-    note_infrastructure(place.site.context, task.id, why, agent.name)
+    note_infrastructure(place.repo, task.id, why, agent.name)
     end = AttemptEnd(
         task=task.id,
         attempt=task.attempt,
@@ -238,7 +238,7 @@ def give_back(
         is_infrastructure=True,
         kind=agent.name,
     )
-    decision = end_attempt(place.site.context, session, task.id, end)
+    decision = end_attempt(place.repo, session, task.id, end)
     return Outcome(kind=decision.outcome, why=decision.why or why, code=code)
 
 
@@ -259,27 +259,27 @@ def _end(
         feedback=feedback[:_MOST_FEEDBACK],
         change=_change(case, head),
         is_progress=bool(head),
-        took_ms=max(case.site.wall_ms() - case.attempt.started_at, 0),
-        cost_micros=case.outlast(lambda: cost_of_attempt(case.site.context, case.attempt.id)),
+        took_ms=max(case.repo.wall_ms() - case.attempt.started_at, 0),
+        cost_micros=case.outlast(lambda: cost_of_attempt(case.repo, case.attempt.id)),
         is_infrastructure=False,
         may_retry=may_retry,
         retry_after_ms=round((said.retry_after_seconds or 0) * 1000) if said else 0,
     )
-    context = case.site.context
+    repo = case.repo
     # Done twice, either finds the task gone on, and says that it is not ours any more.
     if case.see_task().state == LANDING:  # it was proved, and is the queue's rather than ours
-        decision = case.outlast(lambda: send_back(context, case.session, end))
+        decision = case.outlast(lambda: send_back(repo, case.session, end))
     else:
-        decision = case.outlast(lambda: end_attempt(context, case.session, case.task.id, end))
+        decision = case.outlast(lambda: end_attempt(repo, case.session, case.task.id, end))
     return _outcome(case, decision.outcome, why=decision.why or feedback, code=code, head=head)
 
 
 def _change(case: _Case, head: str) -> str:
     """What tells this change from another, whenever it was made."""
-    tip = head or resolve_revision(case.site.home, f"refs/heads/{case.task.branch}^{{commit}}")
+    tip = head or resolve_revision(case.repo.home, f"refs/heads/{case.task.branch}^{{commit}}")
     if not tip or tip == case.base:
         return ""
-    return digest(try_git_output(case.site.home, "diff-tree", "-r", case.base, tip))
+    return digest(try_git_output(case.repo.home, "diff-tree", "-r", case.base, tip))
 
 
 def _completed(case: _Case, said: WorkComplete) -> Outcome:
@@ -293,7 +293,7 @@ def _completed(case: _Case, said: WorkComplete) -> Outcome:
         return _end(case, "unfit", f"{error.code}: {error.message}. {error.hint}")
     if head and case.ground.workspace is None:
         # By this it is known as what was handed back, should we be killed before it is submitted.
-        case.outlast(lambda: change_attempt(case.site.context, case.attempt, "handed", head=head))
+        case.outlast(lambda: change_attempt(case.repo, case.attempt, "handed", head=head))
     if wants_commit and not head:
         how = (
             "commit the change"
@@ -308,10 +308,10 @@ def _completed(case: _Case, said: WorkComplete) -> Outcome:
 
 def _prove(case: _Case, said: WorkComplete, head: str) -> Outcome:
     """Look for the evidence, and go on to wherever it leads."""
-    context = case.site.context
+    repo = case.repo
     result = said.summary if not said.notes else f"{said.summary}\n\n{said.notes}"
     concluded = case.outlast(
-        lambda: conclude(context, case.place.witness, case.session, case.task.id, result=result)
+        lambda: conclude(repo, case.place.witness, case.session, case.task.id, result=result)
     )
     task = concluded.task
     if task.state in (DONE, REVIEW):
@@ -331,16 +331,16 @@ def _take_in(case: _Case, said: WorkComplete, *, wants_commit: bool) -> str:
     """Take in what it returned: a change, whose head is told, or the output of its task."""
     if wants_commit:
         case.tell({"event": "stage", "stage": "handing in"})
-        return hand_in(case.site, case.session, case.task, case.role, case.base, said, case.scratch)
+        return hand_in(case.repo, case.session, case.task, case.role, case.base, said, case.scratch)
     if said.files and case.task.output:
-        bring_output(case.site, case.session, case.task, case.role, said.files, case.scratch)
+        bring_output(case.repo, case.session, case.task, case.role, said.files, case.scratch)
     return ""
 
 
 def _wants_commit(case: _Case) -> bool:
     witness, task = case.place.witness, case.task
     kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    wanted = needed(kind, case.site.context.settings.tasks.evidence)
+    wanted = needed(kind, case.repo.settings.tasks.evidence)
     return COMMIT in wanted or PATHS in wanted
 
 
@@ -348,8 +348,8 @@ def _judged(case: _Case, said: WorkComplete) -> Outcome:
     """A reviewer's answer, which is no work of its own; one that is no verdict is tried again."""
 
     def judge() -> None:
-        if get_task(case.site.context, case.task.id).state != DONE:  # by a verdict of which we were not told
-            take_verdict(case.site.context, case.session, case.task, said)
+        if get_task(case.repo, case.task.id).state != DONE:  # by a verdict of which we were not told
+            take_verdict(case.repo, case.session, case.task, said)
 
     try:
         case.outlast(judge)
@@ -363,14 +363,14 @@ def _judged(case: _Case, said: WorkComplete) -> Outcome:
 
 def _submit(case: _Case, head: str) -> Outcome:
     case.tell({"event": "stage", "stage": "submitting"})
-    site, task = case.site, case.task
+    repo, task = case.repo, case.task
 
     def submit() -> None:
         # What stands there has taken the claims with it: its evidence is not to be looked for once more.
-        queued = any((one.task, one.head) == (task.id, head) for one in list_landings(site.context))
-        if not queued and get_task(site.context, task.id).state != DONE:
+        queued = any((one.task, one.head) == (task.id, head) for one in list_landings(repo))
+        if not queued and get_task(repo, task.id).state != DONE:
             witness = case.place.witness
-            submit_branch(site, case.session, witness, task.branch, task.id, is_shared=site.is_store_shared)
+            submit_branch(repo, case.session, witness, task.branch, task.id, is_shared=repo.is_store_shared)
 
     try:
         case.outlast(submit)
@@ -385,6 +385,6 @@ def _submit(case: _Case, head: str) -> Outcome:
 def _note_success(case: _Case) -> None:
     """Tell the pool. The work is done, whatever becomes of this."""
     try:
-        case.outlast(lambda: note_success(case.site.context, case.agent.name))
+        case.outlast(lambda: note_success(case.repo, case.agent.name))
     except StoreError as error:
-        case.site.tell(str(error))
+        case.repo.report(str(error))

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.context import Site
     from landlane.processes.fork_server import ForkServer
+    from landlane.repository import Repository
     from landlane.reviews.model import Review
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
@@ -64,22 +64,21 @@ class Orchestrator(Crew):
 
     def __init__(
         self,
-        site: Site,
+        repo: Repository,
         wish: RunWish,
         fork_server: ForkServer,
         on_event: Callable[[str, dict[str, Any]], None],
     ) -> None:
         super().__init__(wish, on_event)
         self._over_before: set[str] = set()  # tasks that were over when the run began
-        self._site = site
-        self._context = site.context
+        self._repo = repo
         self._fork_server = fork_server
         self._lander_at = 0.0
         self._idle_landers = 0
         self._seen_waiting: set[str] = set()
         self._tasks: list[Task] = []
-        here = self._context.processes.current()
-        self.name = f"{self._context.processes.machine}:{here.pid}:{here.started}"
+        here = self._repo.processes.current()
+        self.name = f"{self._repo.processes.machine}:{here.pid}:{here.started}"
         self._away_since = 0.0  # since when the store is not to be had
         self._told = ""
 
@@ -91,7 +90,7 @@ class Orchestrator(Crew):
         """
         if not self._wish.tasks:
             over = (DONE, DROPPED, DEAD, FAILED)
-            self._over_before = {task.id for task in list_tasks(self._context, over)}
+            self._over_before = {task.id for task in list_tasks(self._repo, over)}
         try:
             while True:
                 self._reap()
@@ -161,22 +160,22 @@ class Orchestrator(Crew):
         self._try(self._land)
 
     def _clear_up(self) -> None:
-        def tell(step: Callable[[Site], list[str]]) -> None:
-            for line in step(self._site):
-                self._site.tell(line)
+        def tell(step: Callable[[Repository], list[str]]) -> None:
+            for line in step(self._repo):
+                self._repo.report(line)
 
         for step in (end_orphaned, clear_forsaken, close_left):
             self._try(lambda one=step: tell(one))
-        self._try(lambda: settle_fans(self._context))
-        self._try(lambda: settle_here(self._site))
+        self._try(lambda: settle_fans(self._repo))
+        self._try(lambda: settle_here(self._repo))
         if self._broken_starts < MOST_BROKEN:
-            self._paused = pool_of(self._context).paused
+            self._paused = pool_of(self._repo).paused
 
     def _land(self) -> None:
         """Have the queue run while something stands in it: by a child, since testing takes long."""
         if self._lander is not None or time.monotonic() < self._lander_at:
             return
-        waiting = {one.id for one in list_landings(self._context, (QUEUED, TESTING))}
+        waiting = {one.id for one in list_landings(self._repo, (QUEUED, TESTING))}
         waiting |= {one.id for one in self._left_over()}
         if not waiting:
             return
@@ -189,7 +188,7 @@ class Orchestrator(Crew):
 
     def _left_over(self) -> list[Review | Task]:
         """What was approved or proved, and whose author was gone before it could be submitted."""
-        return [*approved_waiting(self._context), *proved_waiting(self._context)]
+        return [*approved_waiting(self._repo), *proved_waiting(self._repo)]
 
     def _try(self, step: Callable[[], object]) -> None:
         try:
@@ -202,14 +201,14 @@ class Orchestrator(Crew):
     def _tell_once(self, text: str) -> None:
         """Say what hinders us, and not again and again."""
         if text != self._told:
-            self._site.tell(text)
+            self._repo.report(text)
         self._told = text
 
     # ---------------------------------------------------------------------------------------- admission
 
     def _in_scope(self) -> list[Task]:
         """The tasks that this run is about, with their children and follow-ups."""
-        tasks = list_tasks(self._context)
+        tasks = list_tasks(self._repo)
         wanted = self._wish.tasks
         if not wanted:
             return tasks
@@ -227,7 +226,7 @@ class Orchestrator(Crew):
         if not ready:
             return
         running = [(one.task, one.kind) for one in self._kept]
-        admission = Admission(self._context, self._wish.agent, running, self.name)
+        admission = Admission(self._repo, self._wish.agent, running, self.name)
         self._refusals = {
             task_id: refusal
             for task_id, refusal in self._refusals.items()
@@ -252,10 +251,10 @@ class Orchestrator(Crew):
 
         The keepers of an orchestrator that is gone go on; after one of ours that was killed we clear up soon.
         """
-        machine = self._context.processes.machine
+        machine = self._repo.processes.machine
         in_hand = {one.task.id for one in self._kept}
         count = 0
-        for one in running_attempts(self._context):
+        for one in running_attempts(self._repo):
             if one.machine != machine:
                 continue
             is_ours = one.orchestrator == self.name
@@ -264,16 +263,16 @@ class Orchestrator(Crew):
         return count
 
     def _lives(self, orchestrator: str) -> bool:
-        here = self._context.processes.current()
+        here = self._repo.processes.current()
         _, _, rest = orchestrator.partition(":")
         pid, _, started = rest.partition(":")
         if not pid.isdigit() or not started.isdigit():
             return False
         process = Process(boot_id=here.boot_id, namespace=here.namespace, pid=int(pid), started=int(started))
-        return not self._context.processes.is_gone(process)
+        return not self._repo.processes.is_gone(process)
 
     def _start(self, task: Task, agent: Agent) -> None:
-        settings = self._context.settings
+        settings = self._repo.settings
         role = role_for(settings, task, agent)
         order = {
             "kind": "keep",
@@ -305,7 +304,7 @@ class Orchestrator(Crew):
             return False
         if self._wish.is_standing:
             return self._wish.until_empty and not self._is_anything_open()
-        if list_landings(self._context, (QUEUED, TESTING)) and not self._is_stuck():
+        if list_landings(self._repo, (QUEUED, TESTING)) and not self._is_stuck():
             return False
         if self._paused:
             return True
@@ -316,8 +315,8 @@ class Orchestrator(Crew):
 
     def _is_stuck(self) -> bool:
         """Whether the landing queue stands still: it was paused, or has been run in vain again and again."""
-        branch = find_target(self._site.home, self._site.settings).branch
-        return self._idle_landers >= _MOST_IDLE or get_queue(self._context, branch).state == "paused"
+        branch = find_target(self._repo.home, self._repo.settings).branch
+        return self._idle_landers >= _MOST_IDLE or get_queue(self._repo, branch).state == "paused"
 
     def _is_anything_open(self) -> bool:
         return any(task.state not in (DONE, DROPPED, DEAD, FAILED) for task in self._tasks)
@@ -370,7 +369,7 @@ class Orchestrator(Crew):
     def _summary(self) -> RunSummary:
         # What was over before is no news, unless somebody asks for a plan as a whole.
         tasks = [task for task in self._in_scope() if task.id not in self._over_before]
-        landings = list_landings(self._context)
+        landings = list_landings(self._repo)
         queued = {one.task: one.reason for one in landings}
         held = {one.task for one in landings if one.state == HELD}
         persons = [(task.id, task.why) for task in tasks if task.state == WAITING]

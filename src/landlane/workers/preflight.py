@@ -12,13 +12,13 @@ from landlane.workers.agents import agent_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.target import TargetBranch
+    from landlane.repository import Repository
     from landlane.tasks.model import Task
     from landlane.workers.model import RunWish
 
 
-def check_ready(site: Site, tasks: list[Task], wish: RunWish) -> None:
+def check_ready(repo: Repository, tasks: list[Task], wish: RunWish) -> None:
     """Refuse to begin when nobody could do anything, or nothing could land: better now than after an hour.
 
     Raises:
@@ -30,7 +30,7 @@ def check_ready(site: Site, tasks: list[Task], wish: RunWish) -> None:
     first: Malformed | None = None
     for task in open_tasks:
         try:
-            agent_for(site.settings, task, wish.agent)
+            agent_for(repo.settings, task, wish.agent)
         except Malformed as error:
             first = first or error
         else:
@@ -39,21 +39,21 @@ def check_ready(site: Site, tasks: list[Task], wish: RunWish) -> None:
     if first is not None:
         raise first
     if any(kind_of(task.kind, has_output=bool(task.output), is_in_git=True) == "code" for task in open_tasks):
-        target = find_target(site.home, site.settings)
+        target = find_target(repo.home, repo.settings)
         if not wish.is_standing:  # a standing worker waits until it can be reached
-            find_base(site.home, target, is_offline=wish.is_offline)
-        _check_pushed(site, target)
-        tip = target_tip(site.home, target)
+            find_base(repo.home, target, is_offline=wish.is_offline)
+        _check_pushed(repo, target)
+        tip = target_tip(repo.home, target)
         if tip:
-            settings_at(site, target, tip)
-        _check_identity(site)
+            settings_at(repo, target, tip)
+        _check_identity(repo)
 
 
-def _check_pushed(site: Site, target: TargetBranch) -> None:
+def _check_pushed(repo: Repository, target: TargetBranch) -> None:
     """Refuse to begin from commits that the remote lacks: every change would seem to bring them, too."""
     if not target.remote_ref:
         return
-    ahead = run_in(site.home, "rev-list", "--count", f"{target.remote_ref}..{target.ref}")
+    ahead = run_in(repo.home, "rev-list", "--count", f"{target.remote_ref}..{target.ref}")
     count = ahead.stdout.strip()
     if not ahead.exit_code and count != "0":
         raise RepositoryError(
@@ -64,9 +64,9 @@ def _check_pushed(site: Site, target: TargetBranch) -> None:
         )
 
 
-def _check_identity(site: Site) -> None:
+def _check_identity(repo: Repository) -> None:
     """Refuse to begin where no commit could be made in the end."""
-    if run_in(site.home, "var", "GIT_COMMITTER_IDENT").exit_code:
+    if run_in(repo.home, "var", "GIT_COMMITTER_IDENT").exit_code:
         raise RepositoryError(
             "git does not know who commits here",
             code="NO_IDENTITY",

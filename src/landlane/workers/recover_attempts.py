@@ -19,7 +19,7 @@ from landlane.workspaces.records import is_held, is_here, list_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context, Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.tasks.attempt_model import Attempt
 
@@ -29,63 +29,60 @@ _KEEPING = frozenset({"landing", "review", "waiting"})
 _WHY = "the process that looked after it was killed"
 
 
-def end_orphaned(site: Site) -> list[str]:
+def end_orphaned(repo: Repository) -> list[str]:
     """Put back what the keepers of this machine left that were killed; tells what was done.
 
     Those of other machines are found by their lease, which nobody renews.
     """
     done: list[str] = []
-    for one in running_attempts(site.context):
-        if is_orphaned(site.context, one):
-            _put_back(site, one)
+    for one in running_attempts(repo):
+        if is_orphaned(repo, one):
+            _put_back(repo, one)
             done.append(f"attempt {one.attempt} at {one.task} was left by its keeper, which was killed")
-        elif one.machine != site.context.processes.machine and _is_over(site.context, one):
-            change_attempt(
-                site.context, one, "ended", state=ENDED, outcome="lost", reason="its lease ran out"
-            )
+        elif one.machine != repo.processes.machine and _is_over(repo, one):
+            change_attempt(repo, one, "ended", state=ENDED, outcome="lost", reason="its lease ran out")
     return done
 
 
-def close_left(site: Site) -> list[str]:
+def close_left(repo: Repository) -> list[str]:
     """Close workspaces that keepers of this clone left, with everything in them saved; tells what was done.
 
     What was submitted keeps its workspace until it has landed, and what waits for a person until then.
     """
     done: list[str] = []
-    for one in list_workspaces(site.context):
-        if one.state != OPEN or not is_here(site.context, one, site.common_dir) or is_held(site.context, one):
+    for one in list_workspaces(repo):
+        if one.state != OPEN or not is_here(repo, one, repo.common_dir) or is_held(repo, one):
             continue
-        tries = [each for each in attempts_of(site.context, one.task) if each.session == one.session]
+        tries = [each for each in attempts_of(repo, one.task) if each.session == one.session]
         if not tries or tries[-1].state != ENDED or tries[-1].outcome in _KEEPING:
             continue
-        closed = close_workspace(site, None, one, force=True)
+        closed = close_workspace(repo, None, one, force=True)
         saved = f", what was not committed is saved as {closed.rescue}" if closed.rescue else ""
         done.append(f"{one.id} of {one.task} is closed{saved}")
     return done
 
 
-def is_orphaned(context: Context, attempt: Attempt) -> bool:
+def is_orphaned(repo: Repository, attempt: Attempt) -> bool:
     """Whether the keeper of an attempt was one of this machine, and is provably gone."""
-    if attempt.machine != context.processes.machine:
+    if attempt.machine != repo.processes.machine:
         return False
-    keeper, here = Process(**attempt.keeper), context.processes.current()
+    keeper, here = Process(**attempt.keeper), repo.processes.current()
     if keeper.boot_id == here.boot_id:
-        return context.processes.is_gone(keeper)
+        return repo.processes.is_gone(keeper)
     # This machine was started anew; or it is another one of the same image and name, which is at work now.
-    now = context.store.wall_of(context.store.view(lambda reading: reading.now))
-    return abs(now - attempt.seen_at) > _SILENT_MS or _is_over(context, attempt)
+    now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
+    return abs(now - attempt.seen_at) > _SILENT_MS or _is_over(repo, attempt)
 
 
-def _is_over(context: Context, attempt: Attempt) -> bool:
-    session = _session_of(context, attempt)
+def _is_over(repo: Repository, attempt: Attempt) -> bool:
+    session = _session_of(repo, attempt)
     return session is None or session.has_ended
 
 
-def _put_back(site: Site, attempt: Attempt) -> None:
-    context = site.context
-    session = _session_of(context, attempt)
+def _put_back(repo: Repository, attempt: Attempt) -> None:
+    session = _session_of(repo, attempt)
     outcome = "lost"
-    task = get_task(context, attempt.task)
+    task = get_task(repo, attempt.task)
     is_theirs = task.session == attempt.session and task.state in AT_WORK
     if session is not None and not session.has_ended and is_theirs:
         end = AttemptEnd(
@@ -93,23 +90,23 @@ def _put_back(site: Site, attempt: Attempt) -> None:
             attempt=attempt.attempt,
             code="killed",
             feedback=_WHY,
-            took_ms=max(site.wall_ms() - attempt.started_at, 0),
+            took_ms=max(repo.wall_ms() - attempt.started_at, 0),
         )
         try:
-            outcome = end_attempt(context, session, task.id, end).outcome
+            outcome = end_attempt(repo, session, task.id, end).outcome
         except LandlaneError as error:
-            site.tell(str(error))
-    _end_hands(context, attempt)
-    change_attempt(context, attempt, "ended", state=ENDED, outcome=outcome, code="killed", reason=_WHY)
+            repo.report(str(error))
+    _end_hands(repo, attempt)
+    change_attempt(repo, attempt, "ended", state=ENDED, outcome=outcome, code="killed", reason=_WHY)
 
 
-def _end_hands(context: Context, attempt: Attempt) -> None:
-    for one in context.store.view(lambda reading: hands_of(reading, attempt.session)):
+def _end_hands(repo: Repository, attempt: Attempt) -> None:
+    for one in repo.store.view(lambda snapshot: hands_of(snapshot, attempt.session)):
         try:
-            leave(context, one)
+            leave(repo, one)
         except LandlaneError:
             continue  # it lapsed meanwhile
 
 
-def _session_of(context: Context, attempt: Attempt) -> Session | None:
-    return context.store.view(lambda reading: find_session(reading, attempt.session))
+def _session_of(repo: Repository, attempt: Attempt) -> Session | None:
+    return repo.store.view(lambda snapshot: find_session(snapshot, attempt.session))

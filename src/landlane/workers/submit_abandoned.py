@@ -24,7 +24,7 @@ from landlane.tasks.rows import pattern_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context, Site
+    from landlane.repository import Repository
     from landlane.reviews.model import Review
     from landlane.sessions.model import Session
     from landlane.tasks.evidence_model import Witness
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOST_FEEDBACK = 3500
 
 
-def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]:
+def land_approved(repo: Repository, witness: Witness, *, is_shared: bool) -> list[str]:
     """Submit everything that was approved and that nobody goes on with; tells what was done.
 
     Any number of processes may call it: one of them gets each of these.
@@ -42,41 +42,38 @@ def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
     Raises:
         StoreError: the store is not to be had.
     """
-    return [
-        _land_review(site, witness, review, is_shared=is_shared) for review in approved_waiting(site.context)
-    ]
+    return [_land_review(repo, witness, review, is_shared=is_shared) for review in approved_waiting(repo)]
 
 
-def _land_review(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> str:
-    context = site.context
-    if why := why_out_of_reach(site, review.head):
+def _land_review(repo: Repository, witness: Witness, review: Review, *, is_shared: bool) -> str:
+    if why := why_out_of_reach(repo, review.head):
         return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
-    task = get_task(context, review.task)
-    here = context.processes.current()
+    task = get_task(repo, review.task)
+    here = repo.processes.current()
     joined = join(
-        context,
+        repo,
         f"lands-{review.id}",
-        role=lander_role(site.settings, task),
+        role=lander_role(repo.settings, task),
         process=here,
         may_choose_role=True,
     )
     session = joined.session
     try:
-        task = adopt(context, session, review.id)
-        return _submit_review(site, session, witness, review, task.branch, is_shared=is_shared)
+        task = adopt(repo, session, review.id)
+        return _submit_review(repo, session, witness, review, task.branch, is_shared=is_shared)
     except StoreError:
         raise
     except LandlaneError as error:
         return f"{review.id}: {error.message}"  # somebody was quicker, or it went another way
     finally:
-        leave(context, session)
+        leave(repo, session)
 
 
 def _submit_review(
-    site: Site, session: Session, witness: Witness, review: Review, branch: str, *, is_shared: bool
+    repo: Repository, session: Session, witness: Witness, review: Review, branch: str, *, is_shared: bool
 ) -> str:
     try:
-        landing = submit_branch(site, session, witness, branch, review.task, is_shared=is_shared).landing
+        landing = submit_branch(repo, session, witness, branch, review.task, is_shared=is_shared).landing
     except StoreError:
         raise
     except LandlaneError as error:
@@ -89,61 +86,60 @@ def _submit_review(
             change=review.change or review.head,
             is_progress=True,
         )
-        end_attempt(site.context, session, review.task, end)
+        end_attempt(repo, session, review.task, end)
         return f"{review.task} was approved, and cannot land: {told}"
     return f"{review.task} was approved at {review.head[:12]}, and lands as {landing.id}"
 
 
-def proved_waiting(context: Context) -> list[Task]:
+def proved_waiting(repo: Repository) -> list[Task]:
     """Tasks whose work a worker has proved, and that nobody goes on with: they stand in no queue."""
-    tasks = list_tasks(context, (LANDING,))
+    tasks = list_tasks(repo, (LANDING,))
     if not tasks:
         return []
-    queued = {one.task for one in list_landings(context, OPEN)}
-    return [task for task in tasks if task.id not in queued and _is_abandoned(context, task)]
+    queued = {one.task for one in list_landings(repo, OPEN)}
+    return [task for task in tasks if task.id not in queued and _is_abandoned(repo, task)]
 
 
-def _is_abandoned(context: Context, task: Task) -> bool:
+def _is_abandoned(repo: Repository, task: Task) -> bool:
     """Whether it was a keeper's, and that keeper's session is over: others land their work themselves."""
-    if not any(one.session == task.session for one in attempts_of(context, task.id)):
+    if not any(one.session == task.session for one in attempts_of(repo, task.id)):
         return False
-    return context.store.view(lambda reading: find_live_session(reading, task.session)) is None
+    return repo.store.view(lambda snapshot: find_live_session(snapshot, task.session)) is None
 
 
-def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]:
+def submit_proved(repo: Repository, witness: Witness, *, is_shared: bool) -> list[str]:
     """Submit all of these, as they were proved; tells what was done. Who comes second finds nothing to do.
 
     Raises:
         StoreError: the store is not to be had.
     """
-    return [_submit_task(site, witness, task, is_shared=is_shared) for task in proved_waiting(site.context)]
+    return [_submit_task(repo, witness, task, is_shared=is_shared) for task in proved_waiting(repo)]
 
 
-def _submit_task(site: Site, witness: Witness, task: Task, *, is_shared: bool) -> str:
-    context = site.context
-    if task.head and (why := why_out_of_reach(site, task.head)):
+def _submit_task(repo: Repository, witness: Witness, task: Task, *, is_shared: bool) -> str:
+    if task.head and (why := why_out_of_reach(repo, task.head)):
         return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
-    here = context.processes.current()
+    here = repo.processes.current()
     joined = join(
-        context, f"lands-{task.id}", role=lander_role(site.settings, task), process=here, may_choose_role=True
+        repo, f"lands-{task.id}", role=lander_role(repo.settings, task), process=here, may_choose_role=True
     )
     session = joined.session
     try:
-        if not _claim(context, session, task):
+        if not _claim(repo, session, task):
             return f"{task.id} is proved, and others hold what it changes"
-        landing = submit_branch(site, session, witness, task.branch, task.id, is_shared=is_shared).landing
+        landing = submit_branch(repo, session, witness, task.branch, task.id, is_shared=is_shared).landing
     except StoreError:
         raise
     except Stale as error:
         return f"{task.id}: {error.message}"  # somebody was quicker
     except LandlaneError as error:
-        return _give_up(context, session, task, error)
+        return _give_up(repo, session, task, error)
     finally:
-        leave(context, session)
+        leave(repo, session)
     return f"{task.id} was proved at {task.head[:12]}, and lands as {landing.id}"
 
 
-def _give_up(context: Context, session: Session, task: Task, error: LandlaneError) -> str:
+def _give_up(repo: Repository, session: Session, task: Task, error: LandlaneError) -> str:
     """It will not be taken by asking again: the attempt has failed, and the next one is told why."""
     told = f"{error.code}: {error.message}. {error.hint}"
     end = AttemptEnd(
@@ -155,16 +151,16 @@ def _give_up(context: Context, session: Session, task: Task, error: LandlaneErro
         is_progress=True,
     )
     try:
-        send_back(context, session, end)
+        send_back(repo, session, end)
     except Stale as stale:
         return f"{task.id}: {stale.message}"
     return f"{task.id} was proved, and cannot be submitted: {told}"
 
 
-def _claim(context: Context, session: Session, task: Task) -> bool:
-    pattern_of = context.repository.pattern_of
+def _claim(repo: Repository, session: Session, task: Task) -> bool:
+    pattern_of = repo.git.pattern_of
     patterns = tuple(pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths))
     if not patterns:
         return True
     wish = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
-    return not isinstance(take(context, session, wish), Refused)
+    return not isinstance(take(repo, session, wish), Refused)

@@ -57,7 +57,7 @@ from landlane.workspaces.open import open_workspace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.sandbox.start import SandboxedChild
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
     from landlane.usage.budget import Budget
@@ -93,36 +93,36 @@ class Keeper(Attendance):
 
     def _take(self) -> Outcome | None:
         """Have a session, the resources and the task; an outcome tells why not."""
-        context, order = self._context, self._order
+        repo, order = self._repo, self._order
         name = f"{order.agent.name[:40]}-{order.task}-{short_id('x')[2:7]}"
         own_role = self._role.name if self._is_committing else ""
-        here = context.processes.current()
-        self._owner = join(context, name, role=own_role, process=here, may_choose_role=True)
-        task = get_task(context, order.task)
+        here = repo.processes.current()
+        self._owner = join(repo, name, role=own_role, process=here, may_choose_role=True)
+        task = get_task(repo, order.task)
         needs = needs_of(task, order.agent)
         self._slots = []
         for kind, amount in needs.items():
-            slot = take_slot(context, self._session, wish_for(context, kind, amount=amount))
+            slot = take_slot(repo, self._session, wish_for(repo, kind, amount=amount))
             if isinstance(slot, SlotRefused):
                 why = f"needs {amount} of {kind}; {slot.left} of {slot.size} are free"
                 return Outcome(kind=_WAITS, why=why)
             self._slots.append(slot.slot)
         base = find_base(
-            self._site.home,
-            find_target(self._site.home, self._site.settings),
+            self._repo.home,
+            find_target(self._repo.home, self._repo.settings),
             is_offline=order.is_offline,
         )
-        reviewed = commit_under_review(context, task)
-        if reviewed and not is_within_reach(self._site, reviewed, is_offline=order.is_offline):
+        reviewed = commit_under_review(repo, task)
+        if reviewed and not is_within_reach(self._repo, reviewed, is_offline=order.is_offline):
             why = f"{reviewed[:12]} is not here: it can be reviewed where it was made, or once it is shared"
             return Outcome(kind=_WAITS, why=why, code="head_not_here")
         self._base = reviewed or base.commit  # reviewers read that, and nothing else
         begun: list[Attempt] = []  # the last one counts: a transaction may be run again
 
-        def begin(tx: Change, task: Task) -> None:
+        def begin(tx: Transaction, task: Task) -> None:
             begun.append(self._begin_attempt(tx, task))
 
-        picked = take_task(context, self._session, order.task, self._base, also=begin)
+        picked = take_task(repo, self._session, order.task, self._base, also=begin)
         if picked is None:
             return Outcome(kind=_NOT_TAKEN, why=self._why_not_taken())
         self._task, self._attempt = picked.task, begun[-1]
@@ -142,11 +142,11 @@ class Keeper(Attendance):
         )
         return None
 
-    def _begin_attempt(self, tx: Change, task: Task) -> Attempt:
+    def _begin_attempt(self, tx: Transaction, task: Task) -> Attempt:
         """With the task itself: of one killed between the two, nobody would know before its lease ends."""
         return begin_in(
             tx,
-            self._context,
+            self._repo,
             self._session,
             task,
             role=self._role.name,
@@ -157,13 +157,13 @@ class Keeper(Attendance):
 
     def _why_not_taken(self) -> str:
         """Who was quicker, or holds what the task changes, as far as that can be told afterwards."""
-        context = self._context
-        task = get_task(context, self._order.task)
+        repo = self._repo
+        task = get_task(repo, self._order.task)
         if task.state != READY:
             return f"it is {task.state}" + (f", by {task.owner}" if task.owner else "")
-        pattern_of = context.repository.pattern_of
+        pattern_of = repo.git.pattern_of
         patterns = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-        held = list_claims(context, patterns) if patterns else []
+        held = list_claims(repo, patterns) if patterns else []
         if not held:
             return "somebody else has it, or what it changes"
         return f"{held[0].agent} holds {held[0].pattern}"
@@ -175,16 +175,16 @@ class Keeper(Attendance):
         backend = choose_backend()
         require_guarantees(
             list_guarantees(backend, requested_sandbox(self._role)),
-            self._site.settings.sandbox.required,
+            self._repo.settings.sandbox.required,
             backend,
         )
-        state = os.path.join(self._site.common_dir, "landlane")
+        state = os.path.join(self._repo.common_dir, "landlane")
         with Door(state) as door:
             self._make_ready(is_wrapped=bool(backend.bwrap))
             assert self._ground is not None
-            start = start_of(self._site, self._order.agent, self._role, self._scratch, self._ground.path)
+            start = start_of(self._repo, self._order.agent, self._role, self._scratch, self._ground.path)
             assignment = assignment_for(
-                self._site,
+                self._repo,
                 self._task,
                 self._order.agent,
                 self._role,
@@ -195,7 +195,7 @@ class Keeper(Attendance):
             hands = self._hands or self._owner
             assert hands is not None
             sandbox = make_sandbox(
-                self._site, self._role, self._ground, self._scratch, door.path, hands, start
+                self._repo, self._role, self._ground, self._scratch, door.path, hands, start
             )
 
             def begin(streams: tuple[int, int, int]) -> SandboxedChild:
@@ -206,7 +206,7 @@ class Keeper(Attendance):
                     sandbox,
                     cwd=self._ground.path,
                     backend=backend,
-                    required=self._site.settings.sandbox.required,
+                    required=self._repo.settings.sandbox.required,
                     streams=streams,
                     tree_id=self._run.tree["id"],
                 )
@@ -228,40 +228,40 @@ class Keeper(Attendance):
 
     def _make_ready(self, *, is_wrapped: bool) -> None:
         """The record of what will run, the scratch, and the checkout."""
-        context, site, task = self._context, self._site, self._task
+        repo, task = self._repo, self._task
         assert task is not None
-        here = context.processes.current()
+        here = repo.processes.current()
         unknown = Process(boot_id=here.boot_id, namespace=here.namespace, pid=0, started=0)
         if not self._is_committing:
-            self._hands = join_hands(context, self._session, self._role.name)
+            self._hands = join_hands(repo, self._session, self._role.name)
             if self._log is not None:
                 self._log.hide(self._hands.secret)
         self._run = begin_run(
-            context,
+            repo,
             self._session,
             ProcessTree(id=new_tree_id(), root=unknown, is_wrapped=is_wrapped),
             program=self._order.agent.name[:80],
-            home=site.common_dir,
+            home=repo.common_dir,
             user=os.geteuid(),
             scratch=self._scratch,
             task=task.id,
             worker=self._hands.session.id if self._hands else "",
         )
         assert self._attempt is not None
-        self._attempt = change_attempt(context, self._attempt, "placed", run=self._run.id)
+        self._attempt = change_attempt(repo, self._attempt, "placed", run=self._run.id)
         os.mkdir(self._scratch, 0o700)
         if self._is_committing:
             opened = open_workspace(
-                site, self._session, task.id, kind=CLONE, is_offline=self._order.is_offline
+                repo, self._session, task.id, kind=CLONE, is_offline=self._order.is_offline
             )
             self._ground = Ground(path=opened.workspace.path, task=task.id, workspace=opened.workspace)
             self._base = opened.workspace.base
         else:
-            path = throw_away_clone(site, self._session, self._scratch, self._base)
-            equip(site, path)  # its hooks, by which it hears of what happens meanwhile
+            path = throw_away_clone(repo, self._session, self._scratch, self._base)
+            equip(repo, path)  # its hooks, by which it hears of what happens meanwhile
             self._ground = Ground(path=path, task=task.id)
         furnish(self._scratch, self._ground.path, search_path())
-        write_git_settings(site.home, os.path.join(self._scratch, "home"))
+        write_git_settings(repo.home, os.path.join(self._scratch, "home"))
         if self._is_committing:
             sign_commits(self._ground.path, self._session, task.id)
 
@@ -270,7 +270,7 @@ class Keeper(Attendance):
         workspace = self._ground.workspace.id if self._ground and self._ground.workspace else ""
         try:
             self._run = change_run(
-                self._context,
+                self._repo,
                 self._run,
                 "started",
                 self._session,
@@ -278,7 +278,7 @@ class Keeper(Attendance):
                 workspace=workspace,
             )
         except StoreError as error:
-            self._site.tell(f"its processes are not written down: {error}")
+            self._repo.report(f"its processes are not written down: {error}")
 
     def _heard(self, message: Says) -> None:
         assert self._log is not None
@@ -289,7 +289,7 @@ class Keeper(Attendance):
             self._sign_at = now + _SIGN_SECONDS
             doing = getattr(message, "doing", None) or getattr(message, "text", None) or ""
             try:
-                note_sign(self._context, self._attempt, str(doing))
+                note_sign(self._repo, self._attempt, str(doing))
             except StoreError:
                 return  # the next one will do
 
@@ -312,15 +312,15 @@ class Keeper(Attendance):
         """A few times a second: why the worker has to end now; empty while it may go on."""
         if self._halt.why:
             return self._halt.why
-        door.tick(self._context.store, self._session)
+        door.tick(self._repo.store, self._session)
         now = time.monotonic()
         if now < self._look_at:
             return ""
         self._look_at = now + _LOOK_SECONDS
         try:
-            touch(self._context.store, self._session)
+            touch(self._repo.store, self._session)
             if self._hands is not None:
-                touch(self._context.store, self._hands.session)
+                touch(self._repo.store, self._hands.session)
             self._lost = self._lost or self._look()
             self._over = self._over or self._over_budget()
         except Stale as error:
@@ -333,14 +333,14 @@ class Keeper(Attendance):
         """Note what was used so far, and look whether it is too much."""
         assert self._task is not None
         if self._used is not None and self._used != self._noted and self._attempt is not None:
-            note_so_far(self._context, self._attempt, self._used, model=self._order.agent.model)
+            note_so_far(self._repo, self._attempt, self._used, model=self._order.agent.model)
             self._noted = self._used
-        return over_budget(self._context, self._task, run=self._order.orchestrator)
+        return over_budget(self._repo, self._task, run=self._order.orchestrator)
 
     def _look(self) -> str:
         """Why the task is not ours any more; while it waits for a person, the worker's time stands still."""
         assert self._task is not None
-        found = get_task(self._context, self._task.id)
+        found = get_task(self._repo, self._task.id)
         is_ours = found.session == self._session.id and found.attempt == self._task.attempt
         if not is_ours or found.state not in (*AT_WORK, WAITING):
             return f"{found.id} was taken away: it is {found.state}{f' ({found.why})' if found.why else ''}"
@@ -396,7 +396,9 @@ class Keeper(Attendance):
         """Something of ours failed, not the worker: nobody is charged for it."""
         code = getattr(error, "code", "SYSTEM_REFUSED" if isinstance(error, OSError) else "UNEXPECTED")
         if not isinstance(error, (LandlaneError, OSError)):
-            self._site.tell(traceback.format_exc())  # a mistake of ours: whoever mends it needs to see where
+            self._repo.report(
+                traceback.format_exc()
+            )  # a mistake of ours: whoever mends it needs to see where
         if self._task is None:
             hint = f". {error.hint}" if isinstance(error, LandlaneError) and error.hint else ""
             return Outcome(kind=_WAITS, why=f"{error}{hint}", code=code)

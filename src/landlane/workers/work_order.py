@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.tasks.evidence_model import Witness
     from landlane.workers.agents import Agent
 
@@ -30,7 +30,7 @@ class WorkOrder:
 class Workplace:
     """What a keeper works with, opened in its own process."""
 
-    site: Site
+    repo: Repository
     witness: Witness
     state: str  # the folder of the state
 

@@ -36,8 +36,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.workspaces.recent_changes import Instant
 
@@ -55,7 +55,7 @@ class Closed:
 
 
 def close_workspace(
-    site: Site,
+    repo: Repository,
     session: Session | None,
     workspace: Workspace,
     *,
@@ -69,15 +69,13 @@ def close_workspace(
         RepositoryError: something in it can be neither saved nor removed.
     """
     if not force:
-        _check_alone(site, session, workspace)
+        _check_alone(repo, session, workspace)
     check_no_mounts(workspace.path)
     if workspace.state == OPEN:
-        process = as_dict(site.context.processes.current())
-        going = operations.change_state(
-            site.context, workspace, "closing", session, state=CLOSING, process=process
-        )
-        return finish_or_leave(site, session, going, on_step, "closing")
-    taken = operations.take_over(site.context, workspace, workspace.state)
+        process = as_dict(repo.processes.current())
+        going = operations.change_state(repo, workspace, "closing", session, state=CLOSING, process=process)
+        return finish_or_leave(repo, session, going, on_step, "closing")
+    taken = operations.take_over(repo, workspace, workspace.state)
     if taken is None:
         raise NotAllowed(
             f"{workspace.id} is {workspace.state} by another process",
@@ -85,14 +83,14 @@ def close_workspace(
             hint="try again in a moment",
         )
     if taken.state == CLOSING:
-        return finish_or_leave(site, session, taken, on_step)
-    given_up = give_up(site, session, taken, process_ended())
+        return finish_or_leave(repo, session, taken, on_step)
+    given_up = give_up(repo, session, taken, process_ended())
     return Closed(workspace=given_up or taken, rescue="", is_merged=False)
 
 
-def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> None:
+def _check_alone(repo: Repository, session: Session | None, workspace: Workspace) -> None:
     is_own = session is not None and workspace.session == session.id
-    if not is_own and operations.is_held(site.context, workspace):
+    if not is_own and operations.is_held(repo, workspace):
         raise operations.held_by(workspace)
     inside = inhabitants(workspace)
     if inside:
@@ -107,15 +105,15 @@ def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> N
 
 
 def finish_or_leave(
-    site: Site, session: Session | None, going: Workspace, on_step: Step, done: str = ""
+    repo: Repository, session: Session | None, going: Workspace, on_step: Step, done: str = ""
 ) -> Closed:
     """Go to the end; or say that nobody is at it any more, for this process may live on for long."""
     try:
         if done:
             on_step(done)
-        return _finish(site, session, going, on_step)
+        return _finish(repo, session, going, on_step)
     except BaseException:
-        _leave(site, going)
+        _leave(repo, going)
         raise
 
 
@@ -124,56 +122,56 @@ def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
     return [*processes_in(workspace.path), *processes_in(removal_path(workspace.path, workspace.id))]
 
 
-def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
+def _finish(repo: Repository, session: Session | None, going: Workspace, on_step: Step) -> Closed:
     """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
     is_renamed = is_folder(removal_path(going.path, going.id))
     began: Instant | None = None
     others: list[str] = []
     try:
         if not is_renamed:
-            _rebuild_if_gone(site.home, going)
-            began = instant(os.path.dirname(going.path), os.path.join(site.common_dir, "landlane"))
-            going, others = _save(site, session, going, on_step)
+            _rebuild_if_gone(repo.home, going)
+            began = instant(os.path.dirname(going.path), os.path.join(repo.common_dir, "landlane"))
+            going, others = _save(repo, session, going, on_step)
     except BaseException as error:
         # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
         why = error.message if isinstance(error, LandlaneError) else str(error)
-        operations.change_state(site.context, going, "kept", session, state=OPEN, process={}, why=why[:1000])
+        operations.change_state(repo, going, "kept", session, state=OPEN, process={}, why=why[:1000])
         raise
-    head = commit_at(site.home, f"refs/heads/{going.branch}")
-    merged = _is_merged(site, head)
+    head = commit_at(repo.home, f"refs/heads/{going.branch}")
+    merged = _is_merged(repo, head)
     late: list[str] = []
 
     def look_again() -> None:
         nonlocal going
-        late.extend(_save_late(site, session, going, began))
+        late.extend(_save_late(repo, session, going, began))
         if late and not going.rescue:
-            going = operations.change_state(site.context, going, "rescued", session, rescue=late[0])
+            going = operations.change_state(repo, going, "rescued", session, rescue=late[0])
 
     def after(step: str) -> None:
         if step == "renamed":
-            _mend_git_dir(site.home, going, removal_path(going.path, going.id))
+            _mend_git_dir(repo.home, going, removal_path(going.path, going.id))
             look_again()
         on_step(step)
 
     if is_renamed:  # whoever renamed it may have been cut off before the second look
         look_again()
-    remove_checkout(site.home, going.path, mark=going.id, on_step=after)
+    remove_checkout(repo.home, going.path, mark=going.id, on_step=after)
     on_step("removed")
     notes = [f"what was written meanwhile is {one}" for one in late]
     notes += [f"what the repository knew of its worktree is {one}" for one in others]
-    notes += _settle_branch(site.home, going, head, is_merged=merged)
-    checkouts.unpin_workspace(site.home, going.id, branch=going.branch)
+    notes += _settle_branch(repo.home, going, head, is_merged=merged)
+    checkouts.unpin_workspace(repo.home, going.id, branch=going.branch)
     on_step("unpinned")
-    free_slots(site, going)
+    free_slots(repo, going)
     on_step("freed")
     closed = operations.change_state(
-        site.context,
+        repo,
         going,
         "closed",
         session,
         state=CLOSED,
         is_merged=merged,
-        closed_at=site.wall_ms(),
+        closed_at=repo.wall_ms(),
         process={},
         slots={},
         why="",
@@ -183,31 +181,31 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
 
 
 def _save(
-    site: Site, session: Session | None, going: Workspace, on_step: Step
+    repo: Repository, session: Session | None, going: Workspace, on_step: Step
 ) -> tuple[Workspace, list[str]]:
     """Bring home what exists only in the workspace; tells also the rescues that it does not name."""
     from landlane.rescue.save import drop_same_rescues, save_checkout, save_located  # noqa: PLC0415 - lists load this module, too
 
     if not is_folder(going.path):
         return going, []
-    _mend_git_dir(site.home, going, going.path)
+    _mend_git_dir(repo.home, going, going.path)
     if going.kind == CLONE:
-        checkouts.fetch_clone_branch(site.home, going.path, going.branch)
+        checkouts.fetch_clone_branch(repo.home, going.path, going.branch)
         on_step("brought")
     reason = f"closing {going.id}"
-    saved = [save_checkout(site, session, going.path, reason, workspace=going)]
+    saved = [save_checkout(repo, session, going.path, reason, workspace=going)]
     # A repository that somebody made in a worktree hides what git had of the worktree itself.
     saved += [
-        save_located(site, session, place, reason, workspace=going)
-        for place in _places(site.home, going, going.path)[1:]
+        save_located(repo, session, place, reason, workspace=going)
+        for place in _places(repo.home, going, going.path)[1:]
     ]
     on_step("saved")
     rescues = [one for one in saved if one]
     if not rescues:
         return going, []
     for one in rescues:
-        drop_same_rescues(site, one, going)
-    now = operations.change_state(site.context, going, "rescued", session, rescue=rescues[0])
+        drop_same_rescues(repo, one, going)
+    now = operations.change_state(repo, going, "rescued", session, rescue=rescues[0])
     on_step("rescued")
     return now, rescues[1:]
 
@@ -257,7 +255,9 @@ def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
     run_git("checkout-index", "--all", "--quiet", cwd=going.path, limit_seconds=1800)
 
 
-def _save_late(site: Site, session: Session | None, going: Workspace, since: Instant | None) -> list[str]:
+def _save_late(
+    repo: Repository, session: Session | None, going: Workspace, since: Instant | None
+) -> list[str]:
     """Save what was written after the first look, now that nobody new finds the folder.
 
     That this is done shows in the folder itself: git does not know it any more, before the first file goes.
@@ -266,15 +266,15 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since: Ins
     from landlane.rescue.save import drop_if_same, save_located  # noqa: PLC0415 - as above
 
     root = removal_path(going.path, going.id)
-    known = _places(site.home, going, root)
+    known = _places(repo.home, going, root)
     found: list[str] = []
     for place in known:
         if not os.path.lexists(os.path.join(place.git_dir, "HEAD")):
             continue
         if since is None or has_newer(place.root, place.git_dir, since):
             reason = f"written while {going.id} was closed"
-            saved = save_located(site, session, place, reason, workspace=going)
-            if saved and not drop_if_same(site, saved, going):
+            saved = save_located(repo, session, place, reason, workspace=going)
+            if saved and not drop_if_same(repo, saved, going):
                 found.append(saved)
     # A worktree is forgotten by the repository, as the next step of its removal.
     if known and known[0].git_dir == os.path.join(root, ".git"):
@@ -309,56 +309,58 @@ def is_checked_out(home: Checkout, branch: str) -> bool:
     return False
 
 
-def _is_merged(site: Site, head: str) -> bool:
+def _is_merged(repo: Repository, head: str) -> bool:
     if not head:
         return False
     try:
-        target = find_target(site.home, site.settings)
+        target = find_target(repo.home, repo.settings)
     except RepositoryError:
         return False
-    return is_merged(site.home, head, target_tip(site.home, target))
+    return is_merged(repo.home, head, target_tip(repo.home, target))
 
 
-def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseException) -> Workspace | None:
+def give_up(
+    repo: Repository, session: Session | None, begun: Workspace, error: BaseException
+) -> Workspace | None:
     """Take back what was made of a workspace that was never handed out: nobody has worked in it yet."""
     why = error.message if isinstance(error, LandlaneError) else f"{type(error).__name__}: {error}"
     try:
-        _take_back(site, begun)
+        _take_back(repo, begun)
         head = begun.base if begun.has_new_branch else ""
-        checkouts.unpin_workspace(site.home, begun.id, branch=begun.branch, head=head)
-        free_slots(site, begun)
+        checkouts.unpin_workspace(repo.home, begun.id, branch=begun.branch, head=head)
+        free_slots(repo, begun)
         return operations.change_state(
-            site.context,
+            repo,
             replace(begun, state=OPENING),
             "failed",
             session,
             state=FAILED,
             why=why[:1000],
-            closed_at=site.wall_ms(),
+            closed_at=repo.wall_ms(),
             process={},
         )
     except (LandlaneError, OSError):
-        _leave(site, replace(begun, state=OPENING))
+        _leave(repo, replace(begun, state=OPENING))
         return None
 
 
-def _leave(site: Site, half_way: Workspace) -> None:
+def _leave(repo: Repository, half_way: Workspace) -> None:
     """Say that nobody is at it any more, so that the next `mend` goes on."""
     try:
-        operations.change_state(site.context, half_way, "left", None, process={})
+        operations.change_state(repo, half_way, "left", None, process={})
     except LandlaneError:
         return  # it is not half way any more
 
 
-def _take_back(site: Site, begun: Workspace) -> None:
+def _take_back(repo: Repository, begun: Workspace) -> None:
     """Remove what was made of a checkout, and nothing that somebody else put at its place."""
     path = begun.path
     if (
         not os.path.lexists(path)
         or os.path.lexists(removal_path(path, begun.id))
-        or is_own_checkout(site.home, path)
+        or is_own_checkout(repo.home, path)
     ):
-        remove_checkout(site.home, path, mark=begun.id)
+        remove_checkout(repo.home, path, mark=begun.id)
         return
     try:
         if os.listdir(path) == [".git"]:  # a clone whose maker was cut off at once
@@ -366,7 +368,7 @@ def _take_back(site: Site, begun: Workspace) -> None:
         os.rmdir(path)
     except OSError:
         return  # there is something in it, and none of it is ours
-    remove_checkout(site.home, path, mark=begun.id)  # git may have entered it already
+    remove_checkout(repo.home, path, mark=begun.id)  # git may have entered it already
 
 
 def process_ended() -> LandlaneError:

@@ -38,9 +38,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Context, Site
     from landlane.git.commit_paths import Changed, MadeCommit, PrivateIndex, WorktreeStatus
     from landlane.git.run import GitResult
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -86,7 +86,7 @@ class _Plan:
 
 
 def make_wish(
-    site: Site, paths: Sequence[str], cwd: str, *, message: str, task: str = "", may_undo: bool = False
+    repo: Repository, paths: Sequence[str], cwd: str, *, message: str, task: str = "", may_undo: bool = False
 ) -> Wish:
     """A wish that makes sense, with its paths as typed in a folder.
 
@@ -105,11 +105,11 @@ def make_wish(
         )
     if task:
         check_label(task, "task")
-    inside = tuple(dict.fromkeys(git.resolve_path(text, site.here, cwd) for text in paths))
+    inside = tuple(dict.fromkeys(git.resolve_path(text, repo.checkout, cwd) for text in paths))
     return Wish(paths=inside, message=message, task=task, may_undo=may_undo)
 
 
-def commit(site: Site, session: Session, wish: Wish) -> Made:
+def commit(repo: Repository, session: Session, wish: Wish) -> Made:
     """Commit only these paths, or say why not.
 
     Raises:
@@ -118,18 +118,18 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
         Stale: a lease is over, or the commit would undo what landed meanwhile.
         LandlaneError: there is nothing to commit, or a hook refused it.
     """
-    check_verb(site.context, session, "commit", guard="commit")
-    with git_lock(site.common_dir, f"commit by {session.agent}", on_wait=site.tell):
-        if verb := git.operation_under_way(site.here):
+    check_verb(repo, session, "commit", guard="commit")
+    with git_lock(repo.common_dir, f"commit by {session.agent}", on_wait=repo.report):
+        if verb := git.operation_under_way(repo.checkout):
             raise RepositoryError(
                 f"a {verb} is under way in this checkout, which no commit of single paths can go into",
                 code="OPERATION_IN_PROGRESS",
                 hint=f"finish it with `git {verb} --continue`, or end it with `git {verb} --abort`",
             )
-        wait_for_locks(site.here)
-        git.finish_killed_commits(site.here)
+        wait_for_locks(repo.checkout)
+        git.finish_killed_commits(repo.checkout)
         for _ in range(_ATTEMPTS):
-            made = _try_once(site, session, wish)
+            made = _try_once(repo, session, wish)
             if made is not None:
                 break
         else:
@@ -138,25 +138,25 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
                 code="HEAD_MOVED",
                 hint="others commit here without landlane; try again",
             )
-    tell_journal(site, session, made)
-    _bring_home(site, made)
+    tell_journal(repo, session, made)
+    _bring_home(repo, made)
     return made
 
 
-def _try_once(site: Site, session: Session, wish: Wish) -> Made | None:
+def _try_once(repo: Repository, session: Session, wish: Wish) -> Made | None:
     """One attempt; nothing when HEAD moved in the middle of it."""
-    with git.PrivateIndex(site.here) as index:  # until the real one has followed: it tells where we were
-        plan = _plan(site, session, wish, index)
-        hooks = git.list_commit_hooks(site.here)
-        before = git.stamp_changed_files(site.here) if hooks else {}
-        renew_session(site.context.store, session)  # hooks may take long, and nobody can speak meanwhile
+    with git.PrivateIndex(repo.checkout) as index:  # until the real one has followed: it tells where we were
+        plan = _plan(repo, session, wish, index)
+        hooks = git.list_commit_hooks(repo.checkout)
+        before = git.stamp_changed_files(repo.checkout) if hooks else {}
+        renew_session(repo.store, session)  # hooks may take long, and nobody can speak meanwhile
         message = with_trailers(wish.message, plan.trailers)
-        said = git.make_commit(site.here, index, message, lock_environment(site.common_dir))
-        made = None if said.exit_code else git.find_made_commit(site.here, session.id, plan.sight.head)
-        committed = _accept(site, session, wish, plan, made) if made is not None else None
-    _show_life_after(site, session)
-    touched = _touched(site, before, plan) if hooks else []
-    if said.exit_code and git.read_head(site.here) == plan.sight.head:
+        said = git.make_commit(repo.checkout, index, message, lock_environment(repo.common_dir))
+        made = None if said.exit_code else git.find_made_commit(repo.checkout, session.id, plan.sight.head)
+        committed = _accept(repo, session, wish, plan, made) if made is not None else None
+    _show_life_after(repo, session)
+    touched = _touched(repo, before, plan) if hooks else []
+    if said.exit_code and git.read_head(repo.checkout) == plan.sight.head:
         raise _refused(said, hooks, touched)
     if made is None or committed is None:
         return None
@@ -172,19 +172,17 @@ def _try_once(site: Site, session: Session, wish: Wish) -> Made | None:
     )
 
 
-def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Plan:
+def _plan(repo: Repository, session: Session, wish: Wish, index: PrivateIndex) -> _Plan:
     """Judge what would be committed.
 
     Raises:
         LandlaneError: it may not be, as `commit` says.
     """
-    sight = git.read_status(site.here, wish.paths)
-    _check_named(site, wish, sight)
-    if load_installed_hooks(site.common_dir) is not None:  # our own git is not judged by our hooks
-        with Watched(
-            context=site.context, session=session, rule=LAND_FIRST, guard="commit", codes=GUARD_CODES
-        ):
-            check_branch(site, sight.branch)
+    sight = git.read_status(repo.checkout, wish.paths)
+    _check_named(repo, wish, sight)
+    if load_installed_hooks(repo.common_dir) is not None:  # our own git is not judged by our hooks
+        with Watched(repo=repo, session=session, rule=LAND_FIRST, guard="commit", codes=GUARD_CODES):
+            check_branch(repo, sight.branch)
     changes, others = index.fill(sight)
     if not changes:
         raise LandlaneError(
@@ -192,13 +190,13 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
             code="NOTHING_TO_COMMIT",
             hint="`git status` shows what has; what was committed already needs no second commit",
         )
-    check_paths(site.context, session, [change.path for change in changes], guard="commit")
-    refuse_breached(site, session, [change.path for change in changes], site.here.root)
-    with Watched(context=site.context, session=session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES):
-        claims = cover(site.context, session, [change.path for change in changes])
+    check_paths(repo, session, [change.path for change in changes], guard="commit")
+    refuse_breached(repo, session, [change.path for change in changes], repo.checkout.root)
+    with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES):
+        claims = cover(repo, session, [change.path for change in changes])
     if not wish.may_undo:
-        _refuse_undoing(site, session, sight, changes)
-    _warn_of_stale(site, session, sight, others)
+        _refuse_undoing(repo, session, sight, changes)
+    _warn_of_stale(repo, session, sight, others)
     work = _WORK_BRANCH.fullmatch(sight.branch)
     task = wish.task or (work[1] if work else "") or next((one.task for one in claims if one.task), "")
     tokens = tuple(sorted({claim.token for claim in claims}))
@@ -206,16 +204,16 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
     return _Plan(sight=sight, changes=tuple(changes), left_alone=len(others), trailers=trailers)
 
 
-def _check_named(site: Site, wish: Wish, sight: WorktreeStatus) -> None:
+def _check_named(repo: Repository, wish: Wish, sight: WorktreeStatus) -> None:
     """Refuse a path that is not there and never was, and one that git ignores."""
     quiet = [path for path in wish.paths if path != "." and not _at_or_below(sight.paths, path)]
     if not quiet:
         return
-    tracked = tuple(git.list_tracked(site.here, quiet))
+    tracked = tuple(git.list_tracked(repo.checkout, quiet))
     for path in quiet:
         if _at_or_below(tracked, path):
             continue
-        full = os.path.join(site.here.root, path)
+        full = os.path.join(repo.checkout.root, path)
         if not os.path.lexists(full):
             raise Malformed(
                 f"there is no {path}, and git knows of none",
@@ -234,8 +232,10 @@ def _at_or_below(paths: Sequence[str], folder: str) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for path in paths)
 
 
-def _refuse_undoing(site: Site, session: Session, sight: WorktreeStatus, changes: Sequence[Changed]) -> None:
-    undone = find_undone(site.here, sight.head, changes, session.id)
+def _refuse_undoing(
+    repo: Repository, session: Session, sight: WorktreeStatus, changes: Sequence[Changed]
+) -> None:
+    undone = find_undone(repo.checkout, sight.head, changes, session.id)
     if not undone:
         return
     first = undone[0]
@@ -255,73 +255,77 @@ def _refuse_undoing(site: Site, session: Session, sight: WorktreeStatus, changes
     )
 
 
-def _warn_of_stale(site: Site, session: Session, sight: WorktreeStatus, others: Sequence[Changed]) -> None:
+def _warn_of_stale(
+    repo: Repository, session: Session, sight: WorktreeStatus, others: Sequence[Changed]
+) -> None:
     """Tell what is staged beside these paths and would undo what landed, should anybody commit it."""
-    undone = find_undone(site.here, sight.head, others, session.id) if others else []
+    undone = find_undone(repo.checkout, sight.head, others, session.id) if others else []
     if undone:
         names = _some([one.path for one in undone])
-        site.tell(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
+        repo.report(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
 
 
-def _accept(site: Site, session: Session, wish: Wish, plan: _Plan, made: MadeCommit) -> list[Changed] | None:
+def _accept(
+    repo: Repository, session: Session, wish: Wish, plan: _Plan, made: MadeCommit
+) -> list[Changed] | None:
     """Look at what git made of it, and let the index follow; take it back if it is more than was judged."""
     if made.parent != plan.sight.head:
         # Somebody committed between our look and git's: this tree knows nothing of that commit.
-        if git.undo_commit(site.here, made):
+        if git.undo_commit(repo.checkout, made):
             return None
         raise _stuck(made)
     if made.trailers != plan.trailers:
-        raise _trailers_gone() if git.undo_commit(site.here, made) else _stuck(made)
-    committed = git.changes_between(site.here, made.parent, made.id)
+        raise _trailers_gone() if git.undo_commit(repo.checkout, made) else _stuck(made)
+    committed = git.changes_between(repo.checkout, made.parent, made.id)
     judged = {change.path for change in plan.changes}
     added = [one.path for one in committed if one.path not in judged]
-    foreign = [path for path in added if not _is_wanted(site.context, session, wish, path)]
+    foreign = [path for path in added if not _is_wanted(repo, session, wish, path)]
     if foreign:
-        raise _added(foreign) if git.undo_commit(site.here, made) else _stuck(made)
-    _bring_index_up(site, committed)
+        raise _added(foreign) if git.undo_commit(repo.checkout, made) else _stuck(made)
+    _bring_index_up(repo, committed)
     return committed
 
 
-def _is_wanted(context: Context, session: Session, wish: Wish, path: str) -> bool:
+def _is_wanted(repo: Repository, session: Session, wish: Wish, path: str) -> bool:
     """Whether a hook may have added this path: it was named, if only by its folder, and is covered."""
     if not any(folder == "." or _at_or_below((path,), folder) for folder in wish.paths):
         return False
     try:
-        check_paths(context, session, [path], guard="commit")
-        cover(context, session, [path])
+        check_paths(repo, session, [path], guard="commit")
+        cover(repo, session, [path])
     except LandlaneError:
         return False
     return True
 
 
-def _bring_index_up(site: Site, committed: Sequence[Changed]) -> None:
+def _bring_index_up(repo: Repository, committed: Sequence[Changed]) -> None:
     """Let the real index follow. The commit stands whatever happens here, so trouble is only told."""
     trouble = ""
     for _ in range(_INDEX_ATTEMPTS):
         try:
-            wait_for_index(site.here)
+            wait_for_index(repo.checkout)
         except RepositoryError as error:
             trouble = error.message
             break
-        trouble = git.update_index(site.here, committed)
+        trouble = git.update_index(repo.checkout, committed)
         if not trouble:
             return
-    site.tell(f"committed, but the index did not follow ({trouble}); mend it: git reset --quiet -- PATH…")
+    repo.report(f"committed, but the index did not follow ({trouble}); mend it: git reset --quiet -- PATH…")
 
 
-def _touched(site: Site, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
+def _touched(repo: Repository, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
     """What changed on disk or in the index while the hooks ran, beyond what was to be committed."""
-    after = git.stamp_changed_files(site.here)
+    after = git.stamp_changed_files(repo.checkout)
     judged = {change.path for change in plan.changes}
     paths = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     return sorted(paths - judged)
 
 
-def _show_life_after(site: Site, session: Session) -> None:
+def _show_life_after(repo: Repository, session: Session) -> None:
     try:
-        renew_session(site.context.store, session)
+        renew_session(repo.store, session)
     except (Stale, StoreError) as error:
-        site.tell(f"after the hooks: {error.message}")
+        repo.report(f"after the hooks: {error.message}")
 
 
 def _refused(said: GitResult, hooks: list[str], touched: list[str]) -> LandlaneError:
@@ -379,17 +383,17 @@ def _as_text(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def _bring_home(site: Site, made: Made) -> None:
+def _bring_home(repo: Repository, made: Made) -> None:
     """Let the repository have what a clone committed on a branch of ours, so that it outlives the clone."""
-    if not site.here.home or not _WORK_BRANCH.fullmatch(made.branch):
+    if not repo.checkout.home or not _WORK_BRANCH.fullmatch(made.branch):
         return
     try:
-        fetch_clone_branch(site.home, site.here.root, made.branch)
+        fetch_clone_branch(repo.home, repo.checkout.root, made.branch)
     except LandlaneError as error:
-        site.tell(f"committed here, but not yet in the repository this is a clone of: {error.message}")
+        repo.report(f"committed here, but not yet in the repository this is a clone of: {error.message}")
 
 
-def tell_journal(site: Site, session: Session, made: Made) -> None:
+def tell_journal(repo: Repository, session: Session, made: Made) -> None:
     """Write the entry. The commit is made and bears its trailers: a store that fails now is only told of."""
     facts = {
         "commit": made.commit,
@@ -400,6 +404,6 @@ def tell_journal(site: Site, session: Session, made: Made) -> None:
         "tokens": list(made.trailers.tokens),
     }
     try:
-        site.context.change(lambda tx: tx.record("commit.made", session.agent, session.id, facts))
+        repo.change(lambda tx: tx.record("commit.made", session.agent, session.id, facts))
     except StoreError as error:
-        site.tell(f"committed, but not in the journal: {error.message}")
+        repo.report(f"committed, but not in the journal: {error.message}")

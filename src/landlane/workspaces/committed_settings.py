@@ -12,16 +12,16 @@ from landlane.settings.readers import parse_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
 
 
-def read_at(site: Site, tip: str) -> Settings:
+def read_at(repo: Repository, tip: str) -> Settings:
     """The settings as the target has them, for those who only look; unusable ones do not stop them."""
     try:
-        return read_commit(site.home, tip) or of_main_checkout(site)
+        return read_commit(repo.home, tip) or of_main_checkout(repo)
     except SettingsError:
-        return site.settings
+        return repo.settings
 
 
 def committed_at(home: Checkout, commit: str) -> Settings | None:
@@ -32,11 +32,11 @@ def committed_at(home: Checkout, commit: str) -> Settings | None:
         return None
 
 
-def of_main_checkout(site: Site) -> Settings:
+def of_main_checkout(repo: Repository) -> Settings:
     """The settings that lie in the main checkout: what an author writes into a workspace opens no door."""
-    if site.here.root == site.home.root:
-        return site.settings
-    return read_settings(site.home.root)
+    if repo.checkout.root == repo.home.root:
+        return repo.settings
+    return read_settings(repo.home.root)
 
 
 def read_commit(home: Checkout, commit: str) -> Settings | None:

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.context import Site
+    from landlane.repository import Repository
 
 
 def size_of(path: str) -> int:
@@ -42,17 +42,17 @@ def free_bytes(folder: str) -> int:
     return shutil.disk_usage(folder).free
 
 
-def evict_caches(site: Site) -> list[tuple[str, int]]:
+def evict_caches(repo: Repository) -> list[tuple[str, int]]:
     """While less than the floor is free, remove declared caches, least recently used first; tells which.
 
     Only what the settings call a cache goes, and only from workspaces whose session has ended and that no
     process lives in.
     """
-    floor = site.settings.workspace.disk_floor_bytes
-    if not floor or not site.settings.workspace.caches:
+    floor = repo.settings.workspace.disk_floor_bytes
+    if not floor or not repo.settings.workspace.caches:
         return []
     evicted: list[tuple[str, int]] = []
-    for _, path in sorted(_caches(site)):
+    for _, path in sorted(_caches(repo)):
         if shutil.disk_usage(os.path.dirname(path)).free >= floor:
             break
         size = size_of(path)
@@ -61,13 +61,13 @@ def evict_caches(site: Site) -> list[tuple[str, int]]:
     return evicted
 
 
-def _caches(site: Site) -> Iterator[tuple[int, str]]:
+def _caches(repo: Repository) -> Iterator[tuple[int, str]]:
     """The caches that may go, each with the instant when it was last used."""
-    for one in operations.list_workspaces(site.context):
-        is_here = one.state == OPEN and operations.is_here(site.context, one, site.common_dir)
-        if not is_here or operations.is_held(site.context, one) or processes_in(one.path):
+    for one in operations.list_workspaces(repo):
+        is_here = one.state == OPEN and operations.is_here(repo, one, repo.common_dir)
+        if not is_here or operations.is_held(repo, one) or processes_in(one.path):
             continue
-        for name in site.settings.workspace.caches:
+        for name in repo.settings.workspace.caches:
             path = os.path.normpath(os.path.join(one.path, name))
             if not _is_inside(one.path, path) or not os.path.isdir(path):
                 continue

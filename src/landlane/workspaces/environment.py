@@ -16,37 +16,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
     Step = Callable[[str], None]
     from landlane.workspaces.model import Workspace
 
 
-def renew_slots(site: Site, session: Session, workspace: Workspace) -> Workspace:
+def renew_slots(repo: Repository, session: Session, workspace: Workspace) -> Workspace:
     """Lease anew what ended with the session that had the workspace before."""
     if not workspace.slots:
         return workspace
-    leased, environment = lease_slots(site, session, workspace)
+    leased, environment = lease_slots(repo, session, workspace)
     if (leased, environment) == (workspace.slots, workspace.environment):
         return workspace
-    return operations.change_state(
-        site.context, workspace, "adopted", session, slots=leased, environment=environment
-    )
+    return operations.change_state(repo, workspace, "adopted", session, slots=leased, environment=environment)
 
 
-def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[str, str], dict[str, str]]:
+def lease_slots(
+    repo: Repository, session: Session, begun: Workspace
+) -> tuple[dict[str, str], dict[str, str]]:
     """Lease what the workspace needs beside files; the variables that tell of it."""
-    context = site.context
     leased: dict[str, str] = {}
     environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
-    if not site.settings.workspace.slots:
+    if not repo.settings.workspace.slots:
         return leased, environment
-    place = workspace_id(context.processes.machine, begun.path)
-    for variable, kind in site.settings.workspace.slots.items():
-        wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
+    place = workspace_id(repo.processes.machine, begun.path)
+    for variable, kind in repo.settings.workspace.slots.items():
+        wish = make_wish(known_kinds(repo.settings.slots), kind, name="", amount=1, workspace=place)
         # Remembered under the variable: whoever opens the same workspace again gets the same place.
-        outcome = take_slot(context, session, replace(wish, name=variable))
+        outcome = take_slot(repo, session, replace(wish, name=variable))
         if isinstance(outcome, SlotRefused):
             holder = outcome.holders[0].agent if outcome.holders else ""
             raise Held(
@@ -60,19 +59,19 @@ def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[st
     return leased, environment
 
 
-def free_slots(site: Site, workspace: Workspace) -> None:
+def free_slots(repo: Repository, workspace: Workspace) -> None:
     """Give back what was leased with a workspace, also what was leased just before a crash."""
-    named = set(site.settings.workspace.slots) | set(workspace.slots)
+    named = set(repo.settings.workspace.slots) | set(workspace.slots)
     if not named:
         return
-    place = workspace_id(site.context.processes.machine, workspace.path)
-    for slot in site.context.store.view(all_slots):
+    place = workspace_id(repo.processes.machine, workspace.path)
+    for slot in repo.store.view(all_slots):
         if slot.workspace != place or slot.name not in named:
             continue
-        holder = site.context.store.view(lambda reading, id=slot.session: find_session(reading, id))
+        holder = repo.store.view(lambda snapshot, id=slot.session: find_session(snapshot, id))
         try:
             if holder is not None:
-                free(site.context, holder, slot.id)
+                free(repo, holder, slot.id)
         except LandlaneError:
             continue  # its session has ended, and it with that
 

@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
     from landlane.workspaces.unauthorized_writes import Breach
@@ -52,23 +52,23 @@ class Mended:
     workspace: Workspace | None = None
 
 
-def undo_breach(site: Site, session: Session | None, breach_id: str) -> Mended:
+def undo_breach(repo: Repository, session: Session | None, breach_id: str) -> Mended:
     """Put back what was there before a stray write, byte for byte; all paths or none.
 
     Raises:
         LandlaneError: there is no such one, or it was put right already.
         NotAllowed: somebody has changed a path since.
     """
-    with git_lock(site.common_dir, "undo a stray write"):
-        breach = _open(site, breach_id)
-        before, after = read_kept(site.common_dir, breach.commit)
-        paths = _put_back(site, breach, before, after)
-    ended = end_breach(site.context, session, breach_id, UNDONE)
-    _drop_old(site)
+    with git_lock(repo.common_dir, "undo a stray write"):
+        breach = _open(repo, breach_id)
+        before, after = read_kept(repo.common_dir, breach.commit)
+        paths = _put_back(repo, breach, before, after)
+    ended = end_breach(repo, session, breach_id, UNDONE)
+    _drop_old(repo)
     return Mended(breach=ended, paths=tuple(paths))
 
 
-def move_breach(site: Site, session: Session | None, breach_id: str, to: str = "") -> Mended:
+def move_breach(repo: Repository, session: Session | None, breach_id: str, to: str = "") -> Mended:
     """Bring a stray write into a workspace, the writer's own if none is named, and put back what was there.
 
     Raises:
@@ -76,17 +76,17 @@ def move_breach(site: Site, session: Session | None, breach_id: str, to: str = "
         Malformed: there is no telling which workspace is meant.
         NotAllowed: the workspace has changed the same lines, or somebody changed a path since.
     """
-    with git_lock(site.common_dir, "move a stray write"):
-        breach = _open(site, breach_id)
-        workspace = find_workspace(site, to) if to else _own_workspace(site, breach)
+    with git_lock(repo.common_dir, "move a stray write"):
+        breach = _open(repo, breach_id)
+        workspace = find_workspace(repo, to) if to else _own_workspace(repo, breach)
         if workspace.path == breach.root:
             raise Malformed(
                 f"{breach_id} is in that workspace already",
                 code="NOT_A_STRAY",
                 hint=f"landlane stray undo {breach_id}",
             )
-        before, after = read_kept(site.common_dir, breach.commit)
-        _check_untouched(site, breach, before, after)
+        before, after = read_kept(repo.common_dir, breach.commit)
+        _check_untouched(repo, breach, before, after)
         there: dict[str, Content] = {}
         wanted: dict[str, Content] = {}
         for path in sorted(before.keys() | after.keys()):
@@ -99,23 +99,23 @@ def move_breach(site: Site, session: Session | None, breach_id: str, to: str = "
         try:
             for path, content in wanted.items():
                 write_content(workspace.path, path, content)
-            _put_back(site, breach, before, after)
+            _put_back(repo, breach, before, after)
         except BaseException:
             for path, content in there.items():
                 write_content(workspace.path, path, content)
             raise
-    ended = end_breach(site.context, session, breach_id, MOVED)
-    _drop_old(site)
+    ended = end_breach(repo, session, breach_id, MOVED)
+    _drop_old(repo)
     return Mended(breach=ended, paths=tuple(wanted), workspace=workspace)
 
 
-def accept_breach(site: Site, session: Session | None, breach_id: str) -> Mended:
+def accept_breach(repo: Repository, session: Session | None, breach_id: str) -> Mended:
     """Let a stray write stand: said by the holder, or by a person, but not by the writer.
 
     Raises:
         NotAllowed: the writer itself asks.
     """
-    breach = _open(site, breach_id)
+    breach = _open(repo, breach_id)
     if session is not None and session.agent == breach.agent:
         whose = breach.holder or "a person"
         raise NotAllowed(
@@ -123,28 +123,28 @@ def accept_breach(site: Site, session: Session | None, breach_id: str) -> Mended
             code="NOT_YOURS_TO_ACCEPT",
             hint=f"ask {whose}, or take it back: landlane stray undo {breach_id}",
         )
-    return Mended(breach=end_breach(site.context, session, breach_id, ACCEPTED), paths=breach.paths)
+    return Mended(breach=end_breach(repo, session, breach_id, ACCEPTED), paths=breach.paths)
 
 
-def end_moved(site: Site, session: Session | None, moved: Sequence[tuple[str, str]]) -> None:
+def end_moved(repo: Repository, session: Session | None, moved: Sequence[tuple[str, str]]) -> None:
     """End the breaches whose paths were all moved away by other means: (root, path)."""
     places = {(root, path_text(path)) for root, path in moved}
-    for breach in list_breaches(site.context):
+    for breach in list_breaches(repo):
         if all((breach.root, path) in places for path in breach.paths):
-            end_breach(site.context, session, breach.id, MOVED)
+            end_breach(repo, session, breach.id, MOVED)
 
 
-def standing_breaches(site: Site, session: Session | None = None) -> list[Breach]:
+def standing_breaches(repo: Repository, session: Session | None = None) -> list[Breach]:
     """The stray writes that are still to be put right; one whose files are as before is over, and ended."""
     standing: list[Breach] = []
-    for breach in list_breaches(site.context):
+    for breach in list_breaches(repo):
         try:
-            before, after = read_kept(site.common_dir, breach.commit)
+            before, after = read_kept(repo.common_dir, breach.commit)
             is_over = _is_as_before(breach, before, after)
         except RepositoryError:  # what was kept is gone: nobody can tell
             is_over = False
         if is_over:
-            end_breach(site.context, session, breach.id, CLEARED)
+            end_breach(repo, session, breach.id, CLEARED)
         else:
             standing.append(breach)
     return standing
@@ -154,7 +154,7 @@ def _is_as_before(breach: Breach, before: dict[str, KeptFile], after: dict[str, 
     return all(read_file_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys())
 
 
-def refuse_breached(site: Site, session: Session, paths: Sequence[str], root: str = "") -> None:
+def refuse_breached(repo: Repository, session: Session, paths: Sequence[str], root: str = "") -> None:
     """Refuse to commit (in the checkout at `root`) or land paths that the session wrote though not its own.
 
     It is right again once the bytes are as before, or the holder has let go and the writer holds the path.
@@ -163,26 +163,26 @@ def refuse_breached(site: Site, session: Session, paths: Sequence[str], root: st
         NotAllowed: one of them is such a path.
     """
     wanted = {path_text(path) for path in paths}
-    for breach in list_breaches(site.context):
+    for breach in list_breaches(repo):
         is_writer = breach.session == session.id or breach.agent == session.agent
         if not breach.is_blocking or not is_writer:
             continue
         # A stray lies in the wrong checkout only: what is landed was committed where it belongs.
         is_here = breach.root == root if root else breach.kind != STRAY
         hit = sorted(wanted & set(breach.paths)) if is_here else []
-        if hit and not _is_right_again(site, session, breach):
+        if hit and not _is_right_again(repo, session, breach):
             raise _refusal(breach, hit)
 
 
-def _is_right_again(site: Site, session: Session, breach: Breach) -> bool:
-    before, after = read_kept(site.common_dir, breach.commit)
+def _is_right_again(repo: Repository, session: Session, breach: Breach) -> bool:
+    before, after = read_kept(repo.common_dir, breach.commit)
     paths = before.keys() | after.keys()
     is_as_before = _is_as_before(breach, before, after)
     is_handed_over = breach.kind == HELD and all(
-        check(site.context, session, pattern_of(site.context, path)).state == "held" for path in paths
+        check(repo, session, pattern_of(repo, path)).state == "held" for path in paths
     )
     if is_as_before or is_handed_over:
-        end_breach(site.context, session, breach.id, CLEARED)
+        end_breach(repo, session, breach.id, CLEARED)
     return is_as_before or is_handed_over
 
 
@@ -200,8 +200,8 @@ def _refusal(breach: Breach, paths: Sequence[str]) -> NotAllowed:
     )
 
 
-def _open(site: Site, breach_id: str) -> Breach:
-    breach = find_breach(site.context, breach_id)
+def _open(repo: Repository, breach_id: str) -> Breach:
+    breach = find_breach(repo, breach_id)
     if breach.state != OPEN:
         raise LandlaneError(
             f"{breach_id} was {breach.state} already",
@@ -211,10 +211,10 @@ def _open(site: Site, breach_id: str) -> Breach:
     return breach
 
 
-def _own_workspace(site: Site, breach: Breach) -> Workspace:
+def _own_workspace(repo: Repository, breach: Breach) -> Workspace:
     own = [
         one
-        for one in open_workspaces(site)
+        for one in open_workspaces(repo)
         if one["session"] == breach.session or one["agent"] == breach.agent
     ]
     if len(own) != 1:
@@ -224,11 +224,11 @@ def _own_workspace(site: Site, breach: Breach) -> Workspace:
             code="STRAY_UNCLEAR",
             hint=f"name it: landlane stray move {breach.id} --to {names or 'WORKSPACE'}",
         )
-    return find_workspace(site, str(own[0]["id"]))
+    return find_workspace(repo, str(own[0]["id"]))
 
 
 def _check_untouched(
-    site: Site, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
+    repo: Repository, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
 ) -> list[str]:
     """The paths that must be written; refuses when somebody has changed one since."""
     todo: list[str] = []
@@ -239,17 +239,17 @@ def _check_untouched(
         if any(one is not None and not one.is_kept for one in (was, made)):
             raise _cannot(breach, path, "it is too large, or could not be read, so its bytes were not kept")
         if now != made:
-            newer = _newer(site, breach, path)
+            newer = _newer(repo, breach, path)
             why = f"undo the newer write first: landlane stray undo {newer}" if newer else ""
             raise _cannot(breach, path, "it has changed since", why)
         todo.append(path)
     return todo
 
 
-def _newer(site: Site, breach: Breach, path: str) -> str:
+def _newer(repo: Repository, breach: Breach, path: str) -> str:
     found = [
         one.id
-        for one in list_breaches(site.context)
+        for one in list_breaches(repo)
         if one.root == breach.root and path_text(path) in one.paths and int(one.id[1:]) > int(breach.id[1:])
     ]
     return found[-1] if found else ""
@@ -267,9 +267,9 @@ def _cannot(breach: Breach, path: str, why: str, hint: str = "") -> NotAllowed:
 
 
 def _put_back(
-    site: Site, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
+    repo: Repository, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
 ) -> list[str]:
-    todo = _check_untouched(site, breach, before, after)
+    todo = _check_untouched(repo, breach, before, after)
     with TreeWriter(breach.root) as tree:
         for path in todo:  # what gives way first: a file may stand where a folder was
             if path not in before:
@@ -300,12 +300,12 @@ def _content(kept: KeptFile | None) -> Content:
     return Content(data=None) if kept is None else Content(data=kept.data, mode=int(kept.mode, 8))
 
 
-def _drop_old(site: Site) -> None:
+def _drop_old(repo: Repository) -> None:
     """Let go of what was kept for breaches that are long over."""
-    ended = [one for one in list_breaches(site.context, with_ended=True) if one.state != OPEN]
+    ended = [one for one in list_breaches(repo, with_ended=True) if one.state != OPEN]
     ended.sort(key=lambda one: one.at)
     for one in ended[:-_MOST_ENDED]:
-        run_home_git(site.common_dir, "update-ref", "-d", one.ref)
+        run_home_git(repo.common_dir, "update-ref", "-d", one.ref)
 
 
 def _some(paths: Sequence[str]) -> str:

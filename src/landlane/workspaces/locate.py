@@ -10,20 +10,20 @@ from landlane.workspaces import records as operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.workspaces.model import Workspace
 
 
-def workspaces_folder(site: Site) -> str:
+def workspaces_folder(repo: Repository) -> str:
     """Where workspaces lie: beside the repository, so that no tool walks into them.
 
     Raises:
         Malformed: the settings name a folder inside of it.
     """
-    root = main_root(site.home)
-    outer = _outermost(root) if root != site.home.root else root
-    named = site.settings.workspace.folder
+    root = main_root(repo.home)
+    outer = _outermost(root) if root != repo.home.root else root
+    named = repo.settings.workspace.folder
     if not named:
         name = (
             os.path.basename(outer)
@@ -94,18 +94,18 @@ def forbidden(folder: str, trouble: str) -> RepositoryError:
     )
 
 
-def find_workspace(site: Site, text: str, *, with_closed: bool = False) -> Workspace:
+def find_workspace(repo: Repository, text: str, *, with_closed: bool = False) -> Workspace:
     """The workspace that an id, a task or a folder means; without a text, the one we stand in.
 
     Raises:
         Malformed: there is none.
     """
-    known = operations.list_workspaces(site.context, with_closed=with_closed)
-    known = [one for one in known if operations.is_here(site.context, one, site.common_dir)]
-    path = os.path.realpath(text) if text else site.here.root
+    known = operations.list_workspaces(repo, with_closed=with_closed)
+    known = [one for one in known if operations.is_here(repo, one, repo.common_dir)]
+    path = os.path.realpath(text) if text else repo.checkout.root
     meant = [one for one in known if one.id == text] or [one for one in known if one.path == path]
     meant = meant or [one for one in known if one.task == text]
     meant = meant or [one for one in known if path.startswith(one.path + "/")]
     if meant:
         return meant[-1]
-    raise operations.unknown_workspace(text or site.here.root)
+    raise operations.unknown_workspace(text or repo.checkout.root)

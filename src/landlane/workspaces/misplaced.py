@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Claim
-    from landlane.context import Site
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.records import Document
 
@@ -64,17 +64,17 @@ class Stray:
     choices: tuple[str, ...] = ()
 
 
-def changes_in(site: Site, root: str) -> list[Changed]:
+def changes_in(repo: Repository, root: str) -> list[Changed]:
     """What is changed or new in a checkout, and not ignored.
 
     Raises:
         RepositoryError: git cannot tell.
     """
-    if root == site.home.root:
-        listed = git_output(site.home, *_STATUS)
+    if root == repo.home.root:
+        listed = git_output(repo.home, *_STATUS)
     else:
         # Through a git directory of ours: what a worker wrote into its settings is not run.
-        with open_shadow(site.common_dir, locate_checkout(site, root)) as shadow:
+        with open_shadow(repo.common_dir, locate_checkout(repo, root)) as shadow:
             listed = shadow.git_output(*_STATUS)
     found: list[Changed] = []
     for entry in listed.split("\0"):
@@ -84,20 +84,20 @@ def changes_in(site: Site, root: str) -> list[Changed]:
     return found
 
 
-def find_strays(site: Site) -> list[Stray]:
+def find_strays(repo: Repository) -> list[Stray]:
     """The changes in the main checkout and in all workspaces here that another session holds, or nobody.
 
     What is changed in a workspace without a claim is its own session's business. In the main checkout it
     may be anybody's.
     """
-    workspaces = open_workspaces(site)
-    claims = _exclusive(site)
-    sessions = {session.id: session for session in live_sessions(site.context)}
+    workspaces = open_workspaces(repo)
+    claims = _exclusive(repo)
+    sessions = {session.id: session for session in live_sessions(repo)}
     found: list[Stray] = []
-    for root in [site.home.root, *(one["path"] for one in workspaces)]:
-        is_main = root == site.home.root
-        for change in changes_in(site, root):
-            holder = _holder(site, claims, change.path)
+    for root in [repo.home.root, *(one["path"] for one in workspaces)]:
+        is_main = root == repo.home.root
+        for change in changes_in(repo, root):
+            holder = _holder(repo, claims, change.path)
             if holder is None:
                 if is_main and workspaces:
                     found.append(Stray(**as_dict(change), state=UNKNOWN))
@@ -109,16 +109,16 @@ def find_strays(site: Site) -> list[Stray]:
     return found
 
 
-def _exclusive(site: Site) -> list[tuple[Claim, Pattern]]:
+def _exclusive(repo: Repository) -> list[tuple[Claim, Pattern]]:
     """The claims that allow to change something; a shared one does not."""
-    pattern_of = site.context.repository.pattern_of
-    claims = list_claims(site.context)
+    pattern_of = repo.git.pattern_of
+    claims = list_claims(repo)
     return [(claim, pattern_of(claim.pattern, claim.kind)) for claim in claims if claim.mode == EXCLUSIVE]
 
 
-def _holder(site: Site, claims: Sequence[tuple[Claim, Pattern]], path: str) -> Claim | None:
+def _holder(repo: Repository, claims: Sequence[tuple[Claim, Pattern]], path: str) -> Claim | None:
     try:
-        (wanted,) = site.context.repository.pattern_of(path, "literal").alternatives
+        (wanted,) = repo.git.pattern_of(path, "literal").alternatives
     except PatternError:  # a name that is no text cannot be claimed
         return None
     for claim, pattern in claims:

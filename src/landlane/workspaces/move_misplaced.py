@@ -25,10 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.workspaces.model import Workspace
 
 
@@ -68,7 +68,7 @@ class Moved:
 
 
 def move_strays(
-    site: Site, session: Session | None, paths: Sequence[tuple[str, str]] | None, to: str
+    repo: Repository, session: Session | None, paths: Sequence[tuple[str, str]] | None, to: str
 ) -> Moved:
     """Move stray changes, all or those at (root of a checkout, path), to where they belong or are told to.
 
@@ -77,47 +77,49 @@ def move_strays(
         Held: a path is held by another session than the workspace's.
         NotAllowed: the workspace changed the same lines; nothing was moved.
     """
-    chosen = _choose(site, paths, to)
-    with git_lock(site.common_dir, "move stray work"):
-        steps = [_plan(site, stray, workspace) for stray, workspace in chosen]
-        rescues = _rescue(site, session, steps)
-        _carry_out(site, steps)
-    _record(site, session, steps, rescues)
+    chosen = _choose(repo, paths, to)
+    with git_lock(repo.common_dir, "move stray work"):
+        steps = [_plan(repo, stray, workspace) for stray, workspace in chosen]
+        rescues = _rescue(repo, session, steps)
+        _carry_out(repo, steps)
+    _record(repo, session, steps, rescues)
     return Moved(steps=tuple(steps), rescues=tuple(rescues))
 
 
 # ------------------------------------------------------------------------------------------ choosing
 
 
-def locate(site: Site, cwd: str, text: str, to: str) -> tuple[str, str]:
+def locate(repo: Repository, cwd: str, text: str, to: str) -> tuple[str, str]:
     """The checkout and the path in it that a typed path means.
 
     Typed in the workspace that it shall be moved to, it means the same path in the main checkout.
     """
-    pattern = site.context.repository.pattern(text, is_literal=True)
+    pattern = repo.git.pattern(text, is_literal=True)
     full = os.path.realpath(os.path.join(cwd, text))
-    roots = [site.home.root, *(str(one["path"]) for one in open_workspaces(site))]
-    root = max((one for one in roots if full.startswith(one + "/")), key=len, default=site.home.root)
-    is_target = root == (find_workspace(site, to).path if to else site.here.root)
-    return site.home.root if is_target else root, pattern.text.removeprefix("./")
+    roots = [repo.home.root, *(str(one["path"]) for one in open_workspaces(repo))]
+    root = max((one for one in roots if full.startswith(one + "/")), key=len, default=repo.home.root)
+    is_target = root == (find_workspace(repo, to).path if to else repo.checkout.root)
+    return repo.home.root if is_target else root, pattern.text.removeprefix("./")
 
 
-def _choose(site: Site, paths: Sequence[tuple[str, str]] | None, to: str) -> list[tuple[Stray, Workspace]]:
-    known = find_strays(site)
-    target = find_workspace(site, to) if to else None
+def _choose(
+    repo: Repository, paths: Sequence[tuple[str, str]] | None, to: str
+) -> list[tuple[Stray, Workspace]]:
+    known = find_strays(repo)
+    target = find_workspace(repo, to) if to else None
     if paths is None:
         meant = [one for one in known if one.state == STRAY and (target is None or target.id in one.choices)]
     else:
-        meant = [_named(site, known, root, path, target) for root, path in paths]
+        meant = [_named(repo, known, root, path, target) for root, path in paths]
     if not meant:
         raise Malformed("there is no stray work to move", code="NO_STRAYS", hint="landlane stray list")
-    return [(one, target or _home_of(site, one)) for one in meant]
+    return [(one, target or _home_of(repo, one)) for one in meant]
 
 
-def _named(site: Site, known: Sequence[Stray], root: str, path: str, target: Workspace | None) -> Stray:
+def _named(repo: Repository, known: Sequence[Stray], root: str, path: str, target: Workspace | None) -> Stray:
     found = next((one for one in known if (one.root, one.path) == (root, path)), None)
     if found is None:
-        standing = check(site.context, None, site.context.repository.pattern_of(path, "literal"))
+        standing = check(repo, None, repo.git.pattern_of(path, "literal"))
         if standing.claim is not None:
             holder = standing.claim.agent
             raise Held(
@@ -146,10 +148,10 @@ def _named(site: Site, known: Sequence[Stray], root: str, path: str, target: Wor
     return found
 
 
-def _home_of(site: Site, stray: Stray) -> Workspace:
+def _home_of(repo: Repository, stray: Stray) -> Workspace:
     if stray.to:
-        return find_workspace(site, stray.to)
-    names = stray.choices or tuple(str(one["id"]) for one in open_workspaces(site))
+        return find_workspace(repo, stray.to)
+    names = stray.choices or tuple(str(one["id"]) for one in open_workspaces(repo))
     whose = f"{stray.agent} has several workspaces" if stray.choices else "nobody holds it"
     raise Malformed(
         f"there is no telling where {stray.path} belongs: {whose}",
@@ -161,9 +163,9 @@ def _home_of(site: Site, stray: Stray) -> Workspace:
 # ------------------------------------------------------------------------------------------ planning
 
 
-def _plan(site: Site, stray: Stray, workspace: Workspace) -> Step:
+def _plan(repo: Repository, stray: Stray, workspace: Workspace) -> Step:
     here, there = read_content(stray.root, stray.path), read_content(workspace.path, stray.path)
-    base = _committed(site, stray)
+    base = _committed(repo, stray)
     if there in (base, here):
         wanted = here
     elif here == base:
@@ -173,9 +175,9 @@ def _plan(site: Site, stray: Stray, workspace: Workspace) -> Step:
     return Step(stray=stray, workspace=workspace, here=here, there=there, wanted=wanted)
 
 
-def _committed(site: Site, stray: Stray) -> Content:
+def _committed(repo: Repository, stray: Stray) -> Content:
     """The file as the commit of its checkout has it, in the form in which it is checked out."""
-    checkout = _checkout(site, stray.root)
+    checkout = _checkout(repo, stray.root)
     listed = git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){stray.path}").rstrip("\0")
     if not listed:
         return Content(data=None)
@@ -189,8 +191,8 @@ def _committed(site: Site, stray: Stray) -> Content:
     return Content(data=found.stdout.encode("utf-8", "surrogateescape"), mode=int(mode, 8))
 
 
-def _checkout(site: Site, root: str) -> Checkout:
-    found = site.home if root == site.home.root else checkout_at(root)
+def _checkout(repo: Repository, root: str) -> Checkout:
+    found = repo.home if root == repo.home.root else checkout_at(root)
     if found is None:
         raise RepositoryError(f"{root} is no checkout", code="NO_CHECKOUT", hint="landlane workspace list")
     return found
@@ -261,19 +263,19 @@ def read_content(root: str, path: str) -> Content:
 # ---------------------------------------------------------------------------------------- carrying out
 
 
-def _rescue(site: Site, session: Session | None, steps: Sequence[Step]) -> list[tuple[str, str]]:
+def _rescue(repo: Repository, session: Session | None, steps: Sequence[Step]) -> list[tuple[str, str]]:
     """Save every checkout that is about to change."""
     found: list[tuple[str, str]] = []
     workspaces = {step.workspace.path: step.workspace for step in steps}
     for root in dict.fromkeys([*(step.stray.root for step in steps), *workspaces]):
         why = "before stray work was moved"
-        saved = save_checkout(site, session, root, why, workspace=workspaces.get(root))
+        saved = save_checkout(repo, session, root, why, workspace=workspaces.get(root))
         if saved:
             found.append((root, saved))
     return found
 
 
-def _carry_out(site: Site, steps: Sequence[Step]) -> None:
+def _carry_out(repo: Repository, steps: Sequence[Step]) -> None:
     done: list[Step] = []
     is_restoring = False
     try:
@@ -285,7 +287,7 @@ def _carry_out(site: Site, steps: Sequence[Step]) -> None:
             _still(step, is_written=True)
         is_restoring = True
         for root in dict.fromkeys(step.stray.root for step in steps):
-            _restore(site, root, [step.stray for step in steps if step.stray.root == root])
+            _restore(repo, root, [step.stray for step in steps if step.stray.root == root])
     except BaseException:
         for step in done:
             if read_content(step.workspace.path, step.stray.path) == step.wanted:
@@ -309,9 +311,9 @@ def _still(step: Step, *, is_written: bool = False) -> None:
         )
 
 
-def _restore(site: Site, root: str, strays: Sequence[Stray]) -> None:
+def _restore(repo: Repository, root: str, strays: Sequence[Stray]) -> None:
     """Make the old place as it was committed; what was new there is gone."""
-    checkout = _checkout(site, root)
+    checkout = _checkout(repo, root)
     known = [one.path for one in strays if not one.is_new]
     has_it = [
         path for path in known if git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){path}")
@@ -348,7 +350,7 @@ def write_content(root: str, path: str, content: Content) -> None:
 
 
 def _record(
-    site: Site, session: Session | None, steps: Sequence[Step], rescues: Sequence[tuple[str, str]]
+    repo: Repository, session: Session | None, steps: Sequence[Step], rescues: Sequence[tuple[str, str]]
 ) -> None:
     who = (session.agent, session.id) if session else ("", "")
     facts = {
@@ -357,7 +359,7 @@ def _record(
         "rescues": [rescue for _, rescue in rescues],
     }
 
-    def record(tx: Change) -> None:
+    def record(tx: Transaction) -> None:
         tx.record("stray.moved", *who, facts)
 
-    site.context.store.change(record)
+    repo.store.change(record)

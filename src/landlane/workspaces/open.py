@@ -38,8 +38,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Site
     from landlane.git.target import BaseCommit
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
     Step = Callable[[str], None]
@@ -68,10 +68,10 @@ class _Ground:
     base: BaseCommit
     earlier: dict[str, str]
 
-    def facts_for(self, site: Site, branch: str) -> dict[str, object]:
+    def facts_for(self, repo: Repository, branch: str) -> dict[str, object]:
         """What the record says of it; a branch that is there already counts from where it left the target."""
         head = self.earlier.get(branch, "")
-        base = try_git_output(site.home, "merge-base", self.base.commit, head) if head else ""
+        base = try_git_output(repo.home, "merge-base", self.base.commit, head) if head else ""
         return {
             "base": base or self.base.commit,
             "target": self.base.target.branch,
@@ -81,7 +81,7 @@ class _Ground:
 
 
 def open_workspace(
-    site: Site,
+    repo: Repository,
     session: Session,
     task_id: str,
     *,
@@ -98,61 +98,61 @@ def open_workspace(
         Held: another session is at work on the task, or in its workspace.
         LandlaneError: the manifest could not be carried out; nothing is left behind.
     """
-    wanted = kind or site.settings.workspace.kind
+    wanted = kind or repo.settings.workspace.kind
     if wanted not in KINDS:
         raise Malformed(
             f"{wanted[:40]!r} is no kind of workspace", code="UNKNOWN_KIND", hint="worktree or clone"
         )
-    folder = workspaces_folder(site)
-    _mend(site, session)
-    operations.check_free(site.context, session, task_id)
-    target = find_target(site.home, site.settings)
-    base = find_base(site.home, target, is_offline=is_offline)
-    _take_if_ready(site, session, task_id, base.commit)
+    folder = workspaces_folder(repo)
+    _mend(repo, session)
+    operations.check_free(repo, session, task_id)
+    target = find_target(repo.home, repo.settings)
+    base = find_base(repo.home, target, is_offline=is_offline)
+    _take_if_ready(repo, session, task_id, base.commit)
     while True:
-        ground = _Ground(base=base, earlier=_earlier_branches(site, task_id))
+        ground = _Ground(base=base, earlier=_earlier_branches(repo, task_id))
         begun, is_new = operations.begin(
-            site.context,
+            repo,
             session,
             task_id,
-            home=site.common_dir,
+            home=repo.common_dir,
             kind=wanted,
             place=lambda name: free_place(folder, name),
-            facts=lambda branch, ground=ground: ground.facts_for(site, branch),
-            wall_ms=site.wall_ms(),
+            facts=lambda branch, ground=ground: ground.facts_for(repo, branch),
+            wall_ms=repo.wall_ms(),
         )
         if is_new:
-            left = _save_earlier(site, session, begun)
-            opened = _fill(site, session, begun, ground, on_step)
+            left = _save_earlier(repo, session, begun)
+            opened = _fill(repo, session, begun, ground, on_step)
             return replace(opened, rescues=(*opened.rescues, *left))
         if begun.state == OPEN and os.path.isdir(begun.path):
-            saved = _save_left(site, session, begun)
+            saved = _save_left(repo, session, begun)
             if begun.session != session.id:
-                begun = operations.adopt(site.context, begun, session)
+                begun = operations.adopt(repo, begun, session)
             if begun is None:
                 continue  # somebody else was faster
-            renewed = renew_slots(site, session, begun)
-            left = _left_before(site, renewed, ground)
+            renewed = renew_slots(repo, session, begun)
+            left = _left_before(repo, renewed, ground)
             left["rescues"] += saved
             return Opened(workspace=renewed, is_new=False, **left)
         if begun.state == OPEN:
-            _close_missing(site, session, begun)
+            _close_missing(repo, session, begun)
         else:
-            _await_other(site, begun)
+            _await_other(repo, begun)
 
 
-def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> None:
+def _take_if_ready(repo: Repository, session: Session, task_id: str, base: str) -> None:
     """Whoever opens a workspace for a task that nobody has is at work on it: else `next` would give it away.
 
     Raises:
         Held: what it will change is held by another.
     """
-    task = get_task(site.context, task_id)
+    task = get_task(repo, task_id)
     if task.state != READY:
         return
-    if take_task(site.context, session, task_id, base) is not None:
-        site.tell(f"{task_id} is yours now, and its paths with it")
-    elif get_task(site.context, task_id).state == READY:
+    if take_task(repo, session, task_id, base) is not None:
+        repo.report(f"{task_id} is yours now, and its paths with it")
+    elif get_task(repo, task_id).state == READY:
         raise Held(
             f"{task_id} will change paths that another holds",
             code="TASK_PATHS_HELD",
@@ -161,83 +161,83 @@ def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> Non
         )
 
 
-def _save_earlier(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
+def _save_earlier(repo: Repository, session: Session, begun: Workspace) -> tuple[str, ...]:
     """Save what ended sessions left in workspaces of earlier attempts, so that it is in reach of this one."""
     saved: list[str] = []
-    for one in operations.list_workspaces(site.context):
+    for one in operations.list_workspaces(repo):
         is_earlier = one.task == begun.task and one.id != begun.id and one.state == OPEN
-        is_ours = is_earlier and operations.is_here(site.context, one, site.common_dir)
-        if is_ours and os.path.isdir(one.path) and not operations.is_held(site.context, one):
-            saved += _save_left(site, session, one)
+        is_ours = is_earlier and operations.is_here(repo, one, repo.common_dir)
+        if is_ours and os.path.isdir(one.path) and not operations.is_held(repo, one):
+            saved += _save_left(repo, session, one)
     return tuple(saved)
 
 
-def _save_left(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
+def _save_left(repo: Repository, session: Session, begun: Workspace) -> tuple[str, ...]:
     """Save what an ended session left in its workspace, before another one changes anything there."""
     if begun.session == session.id:
         return ()
     saved = save_checkout(
-        site, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
+        repo, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
     )
     if not saved:
         return ()
-    drop_same_rescues(site, saved, begun)
-    site.tell(f"what {begun.agent} left in {begun.id} is saved as {saved}, and still there")
+    drop_same_rescues(repo, saved, begun)
+    repo.report(f"what {begun.agent} left in {begun.id} is saved as {saved}, and still there")
     return (saved,)
 
 
-def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step) -> Opened:
+def _fill(repo: Repository, session: Session, begun: Workspace, ground: _Ground, on_step: Step) -> Opened:
     """Make what was begun, or take everything back."""
     try:
         on_step("begun")
-        _make_room(site, os.path.dirname(begun.path))
-        begun = _take_place(site, session, begun)
-        opened, notes = _make(site, session, begun, ground, on_step)
+        _make_room(repo, os.path.dirname(begun.path))
+        begun = _take_place(repo, session, begun)
+        opened, notes = _make(repo, session, begun, ground, on_step)
     except BaseException as error:
-        give_up(site, session, begun, error)
+        give_up(repo, session, begun, error)
         raise
     base = ground.base
     if not base.is_fresh:
         where = f"{base.target.remote}/{base.target.branch}"
         notes = (f"OFFLINE: begun from {where} as it was fetched last", *notes)
-    return Opened(workspace=opened, is_new=True, notes=notes, **_left_before(site, opened, ground))
+    return Opened(workspace=opened, is_new=True, notes=notes, **_left_before(repo, opened, ground))
 
 
-def _mend(site: Site, session: Session) -> None:
+def _mend(repo: Repository, session: Session) -> None:
     """Take up what was left half way; loading what that needs is worth it only if there is anything."""
-    if operations.list_half_way(site.context):
-        for told in mend(site, session):
-            site.tell(told)
+    if operations.list_half_way(repo):
+        for told in mend(repo, session):
+            repo.report(told)
 
 
-def _close_missing(site: Site, session: Session, begun: Workspace) -> None:
+def _close_missing(repo: Repository, session: Session, begun: Workspace) -> None:
     """Somebody removed the folder by hand: what git still knows of it is saved, then a new one is made."""
-    site.tell(f"{begun.path} is gone: {begun.id} is closed, and opened anew")
-    close_workspace(site, session, begun, force=True)
+    repo.report(f"{begun.path} is gone: {begun.id} is closed, and opened anew")
+    close_workspace(repo, session, begun, force=True)
 
 
-def _await_other(site: Site, begun: Workspace) -> None:
+def _await_other(repo: Repository, begun: Workspace) -> None:
     """Wait while another process opens or closes the same workspace; whoever asks twice gets one answer.
 
     Raises:
         NotAllowed: it takes longer than the settings allow one step to take.
     """
-    site.tell(f"{begun.id} is being {'opened' if begun.state == OPENING else 'closed'} by another process")
-    give_up_at = time.monotonic() + site.settings.workspace.limit_ms / 1000
+    repo.report(f"{begun.id} is being {'opened' if begun.state == OPENING else 'closed'} by another process")
+    give_up_at = time.monotonic() + repo.settings.workspace.limit_ms / 1000
     while time.monotonic() < give_up_at:
-        now = operations.find(site.context, begun.id)
+        now = operations.find(repo, begun.id)
         if now is None or now.state not in operations.HALF_WAY:
             return
-        if operations.is_forsaken(site.context, now) and not operations.is_own(site.context, now):
-            _check_mended(site, now)
+        if operations.is_forsaken(repo, now) and not operations.is_own(repo, now):
+            _check_mended(repo, now)
             return
         time.sleep(_LOOK_AGAIN_SECONDS)
     raise _busy(f"{begun.id} has been {begun.state} for long")
 
 
-def _check_mended(site: Site, left: Workspace) -> None:
+def _check_mended(repo: Repository, left: Workspace) -> None:
     """Take back what another process has just left half way; a child of it may still be in the way."""
-    mend(site)
+    mend(repo)
     inside = processes_in(left.path)
     if inside:
         pid, name = inside[0]
@@ -248,7 +248,7 @@ def _busy(message: str) -> NotAllowed:
     return NotAllowed(message, code="WORKSPACE_BUSY", hint="end that process, or wait for it; then try again")
 
 
-def _take_place(site: Site, session: Session, begun: Workspace) -> Workspace:
+def _take_place(repo: Repository, session: Session, begun: Workspace) -> Workspace:
     """Make the empty folder, which only one can; what appeared there meanwhile is somebody else's."""
     make_folder(os.path.dirname(begun.path))
     while True:
@@ -256,33 +256,33 @@ def _take_place(site: Site, session: Session, begun: Workspace) -> Workspace:
             os.mkdir(begun.path)
         except FileExistsError:
             path = free_place(*os.path.split(begun.path))
-            begun = operations.change_state(site.context, begun, "placed", session, path=path)
+            begun = operations.change_state(repo, begun, "placed", session, path=path)
         except OSError as error:
             raise forbidden(os.path.dirname(begun.path), error.strerror or str(error)) from error
         else:
             return begun
 
 
-def _make_room(site: Site, folder: str) -> None:
+def _make_room(repo: Repository, folder: str) -> None:
     """Remove caches of workspaces that nobody has, if there is less room than the settings want."""
-    settings = site.settings
+    settings = repo.settings
     if not settings.workspace.disk_floor_bytes or not settings.workspace.caches:
         return
     if free_bytes(folder) >= settings.workspace.disk_floor_bytes:
         return
     try:
-        for path, size in evict_caches(site):
-            site.tell(f"evicted {path} ({size:,} bytes)")
+        for path, size in evict_caches(repo):
+            repo.report(f"evicted {path} ({size:,} bytes)")
     except (LandlaneError, OSError) as error:
-        site.tell(f"no cache was evicted: {error}")
+        repo.report(f"no cache was evicted: {error}")
 
 
 def _make(
-    site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step
+    repo: Repository, session: Session, begun: Workspace, ground: _Ground, on_step: Step
 ) -> tuple[Workspace, tuple[str, ...]]:
-    home = site.home
+    home = repo.home
     set_git_limits(home)
-    site.tell(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
+    repo.report(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
     start = ground.earlier.get(begun.branch) or begun.base
     if begun.kind == CLONE:
         refs = {**ground.earlier, begun.target: ground.base.commit}
@@ -297,33 +297,33 @@ def _make(
     on_step("entered")
     checkouts.write_files(begun.path)
     on_step("written")
-    _fill_submodules(site, begun)
-    opened = _make_runnable(site, session, begun, on_step)
+    _fill_submodules(repo, begun)
+    opened = _make_runnable(repo, session, begun, on_step)
     notes = [_pointers_note(begun.path)]
     if not begun.has_new_branch:
         notes.append(f"{begun.branch} was there already: the workspace goes on at {start[:12]}")
     return opened, tuple(note for note in notes if note)
 
 
-def _fill_submodules(site: Site, begun: Workspace) -> None:
+def _fill_submodules(repo: Repository, begun: Workspace) -> None:
     if os.path.exists(os.path.join(begun.path, ".gitmodules")):
-        fill_submodules(site.home, begun.path, is_clone=begun.kind == CLONE)
+        fill_submodules(repo.home, begun.path, is_clone=begun.kind == CLONE)
 
 
-def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step) -> Workspace:
+def _make_runnable(repo: Repository, session: Session, begun: Workspace, on_step: Step) -> Workspace:
     """Lease slots, carry the manifest out, and write down that it is open."""
-    leased, environment = lease_slots(site, session, begun)
+    leased, environment = lease_slots(repo, session, begun)
     on_step("leased")
-    settings = site.settings
+    settings = repo.settings
     steps = (settings.workspace.copy, settings.workspace.link, settings.workspace.install)
     if any(steps) or settings.workspace.generate or settings.workspace.check:
-        tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
-        prepare(settings, main_root(site.home), begun.path, environment, site.tell, tick)
-    if os.path.exists(os.path.join(site.home.state_folder, INIT_RECORD)):
-        equip(site, begun.path)
+        tick = lambda: touch(repo.store, session)  # noqa: E731 - a sign of life, however long it takes
+        prepare(settings, main_root(repo.home), begun.path, environment, repo.report, tick)
+    if os.path.exists(os.path.join(repo.home.state_folder, INIT_RECORD)):
+        equip(repo, begun.path)
     on_step("prepared")
     opened = operations.change_state(
-        site.context,
+        repo,
         begun,
         "opened",
         session,
@@ -349,20 +349,20 @@ def _pointers_note(path: str) -> str:
     return ""
 
 
-def _earlier_branches(site: Site, task_id: str) -> dict[str, str]:
+def _earlier_branches(repo: Repository, task_id: str) -> dict[str, str]:
     """The branches of all attempts at a task, with their heads."""
-    known = refs_below(site.common_dir, f"{_OURS}{task_id}-", "/work")
+    known = refs_below(repo.common_dir, f"{_OURS}{task_id}-", "/work")
     if known is not None:
         return {ref.removeprefix("refs/heads/"): commit for ref, commit in known.items()}
     form = "--format=%(objectname) %(refname)"
-    lines = try_git_output(site.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
+    lines = try_git_output(repo.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
     rows = (line.partition(" ") for line in lines)
     return {ref.removeprefix("refs/heads/"): commit for commit, _, ref in rows}
 
 
-def _left_before(site: Site, workspace: Workspace, ground: _Ground) -> dict[str, tuple[str, ...]]:
+def _left_before(repo: Repository, workspace: Workspace, ground: _Ground) -> dict[str, tuple[str, ...]]:
     """The branches and rescues of earlier attempts at the same task."""
-    tried = operations.earlier(site.context, workspace.task)
+    tried = operations.earlier(repo, workspace.task)
     rescues = tuple(dict.fromkeys(one.rescue for one in tried if one.rescue))
     branches = tuple(branch for branch in ground.earlier if branch != workspace.branch)
     return {"branches": branches, "rescues": rescues}

@@ -16,7 +16,7 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.claims.model import Claim
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -33,14 +33,14 @@ class Other:
         return [claim.pattern for claim in self.claims]
 
 
-def open_workspaces(site: Site) -> list[records.Document]:
+def open_workspaces(repo: Repository) -> list[records.Document]:
     """The workspaces of this repository that are open on this machine."""
-    machine = site.context.processes.machine
-    found = site.context.store.view(lambda reading: records.all_of(reading, "workspace", ("open",)))
+    machine = repo.processes.machine
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, "workspace", ("open",)))
     return [
         one
         for one in found
-        if one["machine"] == machine and one["home"] == site.common_dir and os.path.isdir(one["path"])
+        if one["machine"] == machine and one["home"] == repo.common_dir and os.path.isdir(one["path"])
     ]
 
 
@@ -49,49 +49,49 @@ def is_owner(workspace: records.Document, session: Session) -> bool:
     return workspace["session"] == session.id or workspace["agent"] == session.agent
 
 
-def others_in(site: Site, root: str, caller: Session | None) -> list[Other]:
+def others_in(repo: Repository, root: str, caller: Session | None) -> list[Other]:
     """The sessions besides the caller's that are live in the checkout at `root`.
 
     These are the ones that hold a claim and have no workspace but this one, and those of which a process
     stands in it.
     """
-    workspaces = open_workspaces(site)
+    workspaces = open_workspaces(repo)
     found: list[Other] = []
-    for other in _others(site, caller):
+    for other in _others(repo, caller):
         own = [one["path"] for one in workspaces if is_owner(one, other.session)]
         is_at_home = root in own or (not own and not any(one["path"] == root for one in workspaces))
-        if (other.claims and is_at_home) or _stands_in(site, other.session, root):
+        if (other.claims and is_at_home) or _stands_in(repo, other.session, root):
             found.append(other)
     return found
 
 
-def others_anywhere(site: Site, caller: Session | None) -> list[Other]:
+def others_anywhere(repo: Repository, caller: Session | None) -> list[Other]:
     """The sessions besides the caller's that are at work anywhere in the repository."""
-    workspaces = open_workspaces(site)
+    workspaces = open_workspaces(repo)
     return [
         other
-        for other in _others(site, caller)
+        for other in _others(repo, caller)
         if other.claims or any(is_owner(one, other.session) for one in workspaces)
     ]
 
 
-def _others(site: Site, caller: Session | None) -> list[Other]:
-    machine = site.context.processes.machine
-    claims = list_claims(site.context)
+def _others(repo: Repository, caller: Session | None) -> list[Other]:
+    machine = repo.processes.machine
+    claims = list_claims(repo)
     return [
         Other(session=session, claims=tuple(claim for claim in claims if claim.session == session.id))
-        for session in live_sessions(site.context)
+        for session in live_sessions(repo)
         if session.machine == machine and (caller is None or session.id != caller.id)
     ]
 
 
-def _stands_in(site: Site, session: Session, root: str) -> bool:
+def _stands_in(repo: Repository, session: Session, root: str) -> bool:
     """Whether a registered process of a session has its working folder in the checkout at `root`."""
-    processes = site.context.store.view(lambda reading: list_processes(reading, session.id))
-    here = site.context.processes.current()
+    processes = repo.store.view(lambda snapshot: list_processes(snapshot, session.id))
+    here = repo.processes.current()
     for process in processes:
         is_local = (process.boot_id, process.namespace) == (here.boot_id, here.namespace)
-        if not is_local or site.context.processes.is_gone(process):
+        if not is_local or repo.processes.is_gone(process):
             continue
         if _root_of(working_folder(process.pid)) == root:
             return True

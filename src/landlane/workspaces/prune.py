@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
     Step = Callable[[str], None]
@@ -23,45 +23,45 @@ if TYPE_CHECKING:
 
 
 def prune(
-    site: Site, session: Session, *, is_dry: bool = False
+    repo: Repository, session: Session, *, is_dry: bool = False
 ) -> list[tuple[Workspace, str, Closed | None]]:
     """Close what is finished or forsaken; of each workspace, what became of it or why it stays."""
-    for told in mend(site, session):
-        site.tell(told)
-    _look_at_remote(site)
+    for told in mend(repo, session):
+        repo.report(told)
+    _look_at_remote(repo)
     found: list[tuple[Workspace, str, Closed | None]] = []
-    for one in operations.list_workspaces(site.context):
+    for one in operations.list_workspaces(repo):
         try:
-            reason = _reason_to_stay(site, session, one)
+            reason = _reason_to_stay(repo, session, one)
             if reason or is_dry:
                 found.append((one, reason or "would be closed", None))
                 continue
-            closed = close_workspace(site, session, one)
+            closed = close_workspace(repo, session, one)
             found.append((one, "rescued and closed" if closed.rescue else "closed", closed))
         except (LandlaneError, OSError) as error:
             found.append((one, str(error), None))
     return found
 
 
-def _look_at_remote(site: Site) -> None:
+def _look_at_remote(repo: Repository) -> None:
     """What was merged elsewhere is known only after a fetch; without the remote, branches just stay."""
     try:
-        trouble = fetch_target(site.home, find_target(site.home, site.settings))
+        trouble = fetch_target(repo.home, find_target(repo.home, repo.settings))
     except RepositoryError as error:
         trouble = error.message
     if trouble:
-        site.tell(f"judged by what was fetched last: {trouble}")
+        repo.report(f"judged by what was fetched last: {trouble}")
 
 
-def _reason_to_stay(site: Site, session: Session, one: Workspace) -> str:
-    if not operations.is_here(site.context, one, site.common_dir):
+def _reason_to_stay(repo: Repository, session: Session, one: Workspace) -> str:
+    if not operations.is_here(repo, one, repo.common_dir):
         return "it belongs to another clone or machine"
     if one.state != OPEN:
         return f"it is {one.state}"
-    task = get_task(site.context, one.task)
+    task = get_task(repo, one.task)
     if task.state in OVER:
         return ""
-    if operations.is_held(site.context, one):
+    if operations.is_held(repo, one):
         return "its session lives" if one.session != session.id else "it is yours"
     if task.session and task.session != one.session and task.attempt == one.attempt:
         return f"{task.owner} is at work on {one.task}"

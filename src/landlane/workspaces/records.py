@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
@@ -35,26 +35,26 @@ def workspace_from(document: records.Document) -> Workspace:
     return Workspace(**document)
 
 
-def list_workspaces(context: Context, *, with_closed: bool = False) -> list[Workspace]:
+def list_workspaces(repo: Repository, *, with_closed: bool = False) -> list[Workspace]:
     """All workspaces that are there, or were."""
     states = () if with_closed else THERE
-    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, states))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, states))
     return [workspace_from(document) for document in found]
 
 
-def list_half_way(context: Context) -> list[Workspace]:
+def list_half_way(repo: Repository) -> list[Workspace]:
     """The workspaces that somebody opens or closes just now, or was about to."""
-    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, HALF_WAY))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, HALF_WAY))
     return [workspace_from(document) for document in found]
 
 
-def find(context: Context, workspace_id: str) -> Workspace | None:
+def find(repo: Repository, workspace_id: str) -> Workspace | None:
     """One workspace as it stands, if there is such a one."""
-    document = context.store.view(lambda reading: records.find(reading, _NOUN, workspace_id))
+    document = repo.store.view(lambda snapshot: records.find(snapshot, _NOUN, workspace_id))
     return workspace_from(document) if document else None
 
 
-def check_free(context: Context, session: Session, task_id: str) -> None:
+def check_free(repo: Repository, session: Session, task_id: str) -> None:
     """Make sure that this session may have a workspace for a task, before anything is fetched for it.
 
     Raises:
@@ -62,17 +62,17 @@ def check_free(context: Context, session: Session, task_id: str) -> None:
         NotAllowed: the task is over.
     """
 
-    def look(reading: Reading) -> None:
-        task = task_in(reading, task_id)
+    def look(snapshot: Snapshot) -> None:
+        task = task_in(snapshot, task_id)
         is_others = bool(task.session) and task.session != session.id
-        if task.state in OVER or (is_others and _is_living(reading, context, task.session)):
+        if task.state in OVER or (is_others and _is_living(snapshot, repo, task.session)):
             raise _not_free(task)
 
-    context.store.view(look)
+    repo.store.view(look)
 
 
 def begin(
-    context: Context,
+    repo: Repository,
     session: Session,
     task_id: str,
     *,
@@ -93,15 +93,15 @@ def begin(
         NotAllowed: the task is over.
     """
 
-    def work(tx: Change) -> tuple[Workspace, bool]:
+    def work(tx: Transaction) -> tuple[Workspace, bool]:
         living(tx, session)
         task = get_in(tx, task_id)
-        _check_free(tx, context, session, task)
+        _check_free(tx, repo, session, task)
         attempt = max(task.attempt, 1)
         for known in _of_task(tx, task_id):
-            is_same = known.attempt == attempt and is_here(context, known, home)
+            is_same = known.attempt == attempt and is_here(repo, known, home)
             if known.state in THERE and is_same:
-                _check_left(tx, context, known, session)
+                _check_left(tx, repo, known, session)
                 return known, False
         taken = {workspace_from(one).path.rpartition("/")[2] for one in records.all_of(tx, _NOUN, THERE)}
         name = folder_name(task_id, session.agent, taken)
@@ -111,30 +111,30 @@ def begin(
             attempt=attempt,
             agent=session.agent,
             session=session.id,
-            machine=context.processes.machine,
+            machine=repo.processes.machine,
             home=home,
             kind=kind,
             path=place(name),
             branch=branch_of(task_id, attempt),
             state=OPENING,
             opened_at=wall_ms,
-            process=as_dict(context.processes.current()),
+            process=as_dict(repo.processes.current()),
         )
         made = replace(made, **facts(made.branch))
         records.put(tx, _NOUN, as_dict(made), "begun", session)
         return made, True
 
-    return context.change(work, areas={"//workspaces": True})
+    return repo.change(work, areas={"//workspaces": True})
 
 
-def _check_free(tx: Change, context: Context, session: Session, task: Task) -> None:
+def _check_free(tx: Transaction, repo: Repository, session: Session, task: Task) -> None:
     if task.state in OVER:
         raise _not_free(task)
     if not task.session or task.session == session.id:
         return
     from landlane.sessions.leases import end_if_gone  # noqa: PLC0415 - rarely needed
 
-    if not end_if_gone(tx, task.session, context.processes):
+    if not end_if_gone(tx, task.session, repo.processes):
         raise _not_free(task)
 
 
@@ -155,15 +155,15 @@ def _not_free(task: Task) -> NotAllowed | Held:
     )
 
 
-def _of_task(reading: Reading, task_id: str) -> list[Workspace]:
-    return [workspace_from(document) for document in records.by_key(reading, _NOUN, task_id)]
+def _of_task(snapshot: Snapshot, task_id: str) -> list[Workspace]:
+    return [workspace_from(document) for document in records.by_key(snapshot, _NOUN, task_id)]
 
 
-def _check_left(tx: Change, context: Context, known: Workspace, session: Session) -> None:
+def _check_left(tx: Transaction, repo: Repository, known: Workspace, session: Session) -> None:
     """One that is being closed will be nobody's; any other is its session's for as long as that lives."""
     if known.session == session.id or known.state == CLOSING:
         return
-    if _is_living(tx, context, known.session):
+    if _is_living(tx, repo, known.session):
         raise held_by(known)
 
 
@@ -179,10 +179,10 @@ def held_by(workspace: Workspace) -> Held:
     )
 
 
-def adopt(context: Context, known: Workspace, session: Session) -> Workspace | None:
+def adopt(repo: Repository, known: Workspace, session: Session) -> Workspace | None:
     """Take over the workspace of a session that has ended; nothing if it is another's by now."""
 
-    def work(tx: Change) -> Workspace | None:
+    def work(tx: Transaction) -> Workspace | None:
         living(tx, session)
         document = records.lock(tx, _NOUN, known.id)
         if document is None or (document["state"], document["session"]) != (OPEN, known.session):
@@ -191,23 +191,21 @@ def adopt(context: Context, known: Workspace, session: Session) -> Workspace | N
         records.put(tx, _NOUN, as_dict(now), "adopted", session)
         return now
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def is_here(context: Context, workspace: Workspace, home: str) -> bool:
+def is_here(repo: Repository, workspace: Workspace, home: str) -> bool:
     """Whether a workspace belongs to this very clone on this very machine."""
-    return workspace.machine == context.processes.machine and workspace.home == home
+    return workspace.machine == repo.processes.machine and workspace.home == home
 
 
-def earlier(context: Context, task_id: str) -> list[Workspace]:
+def earlier(repo: Repository, task_id: str) -> list[Workspace]:
     """The workspaces in which this task was tried before, and that are closed."""
-    return [
-        one for one in context.store.view(lambda r: _of_task(r, task_id)) if one.state in (CLOSED, FAILED)
-    ]
+    return [one for one in repo.store.view(lambda r: _of_task(r, task_id)) if one.state in (CLOSED, FAILED)]
 
 
 def change_state(
-    context: Context, workspace: Workspace, verb: str, session: Session | None, **fields: object
+    repo: Repository, workspace: Workspace, verb: str, session: Session | None, **fields: object
 ) -> Workspace:
     """Write the next step of a workspace down.
 
@@ -215,7 +213,7 @@ def change_state(
         NotAllowed: it is not in the state in which the caller saw it.
     """
 
-    def work(tx: Change) -> Workspace:
+    def work(tx: Transaction) -> Workspace:
         document = records.lock(tx, _NOUN, workspace.id)
         if document is None or document["state"] != workspace.state:
             raise NotAllowed(
@@ -227,62 +225,62 @@ def change_state(
         records.put(tx, _NOUN, as_dict(now), verb, session)
         return now
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def take_over(context: Context, workspace: Workspace, state: str) -> Workspace | None:
+def take_over(repo: Repository, workspace: Workspace, state: str) -> Workspace | None:
     """Go on with what another process left half way, if that has ended; nothing if it is still at it."""
 
-    def work(tx: Change) -> Workspace | None:
+    def work(tx: Transaction) -> Workspace | None:
         document = records.lock(tx, _NOUN, workspace.id)
         if document is None or document["state"] not in HALF_WAY:
             return None
         now = workspace_from(document)
-        if now.machine != context.processes.machine or not _is_forsaken(tx, context, now):
+        if now.machine != repo.processes.machine or not _is_forsaken(tx, repo, now):
             return None
-        now = replace(now, state=state, process=as_dict(context.processes.current()))
+        now = replace(now, state=state, process=as_dict(repo.processes.current()))
         records.put_quietly(tx, _NOUN, as_dict(now))
         return now
 
-    return context.change(work)
+    return repo.change(work)
 
 
-def is_own(context: Context, workspace: Workspace) -> bool:
+def is_own(repo: Repository, workspace: Workspace) -> bool:
     """Whether this very process is making or removing it."""
-    return workspace.process == as_dict(context.processes.current())
+    return workspace.process == as_dict(repo.processes.current())
 
 
-def is_forsaken(context: Context, workspace: Workspace) -> bool:
+def is_forsaken(repo: Repository, workspace: Workspace) -> bool:
     """Whether the process of this machine that was making or removing it has ended, or is this one."""
-    return context.store.view(lambda reading: _is_forsaken(reading, context, workspace))
+    return repo.store.view(lambda snapshot: _is_forsaken(snapshot, repo, workspace))
 
 
-def _is_forsaken(reading: Reading, context: Context, workspace: Workspace) -> bool:
+def _is_forsaken(snapshot: Snapshot, repo: Repository, workspace: Workspace) -> bool:
     process = workspace.process
     if not process:
         return True
     known = Process(**process)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    here = context.processes.current()
-    if known == here or context.processes.is_gone(known):
+    here = repo.processes.current()
+    if known == here or repo.processes.is_gone(known):
         return True
     if known.boot_id != here.boot_id:
         # Nothing outlives a boot of its machine; but a boot known only by its minute may be this very one.
         return not (known.boot_id.startswith("started-") or here.boot_id.startswith("started-"))
     # Into another container one cannot look: whoever works there shows it by a session that lives.
-    return known.namespace != here.namespace and not _is_living(reading, context, workspace.session)
+    return known.namespace != here.namespace and not _is_living(snapshot, repo, workspace.session)
 
 
-def is_held(context: Context, workspace: Workspace) -> bool:
+def is_held(repo: Repository, workspace: Workspace) -> bool:
     """Whether the session that has it still lives."""
-    return context.store.view(lambda reading: _is_living(reading, context, workspace.session))
+    return repo.store.view(lambda snapshot: _is_living(snapshot, repo, workspace.session))
 
 
-def _is_living(reading: Reading, context: Context, session_id: str) -> bool:
+def _is_living(snapshot: Snapshot, repo: Repository, session_id: str) -> bool:
     from landlane.sessions.leases import is_dead  # noqa: PLC0415
 
-    session = find_session(reading, session_id)
-    is_alive = session is not None and session.is_alive(reading.now)
-    return is_alive and not is_dead(reading, session_id, context.processes)
+    session = find_session(snapshot, session_id)
+    is_alive = session is not None and session.is_alive(snapshot.now)
+    return is_alive and not is_dead(snapshot, session_id, repo.processes)
 
 
 def unknown_workspace(text: str) -> Malformed:

@@ -25,12 +25,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from landlane.context import Site
     from landlane.git.untrusted_checkout import UntrustedCheckout
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
-def save(site: Site, session: Session, message: str) -> Rescue:
+def save(repo: Repository, session: Session, message: str) -> Rescue:
     """Put everything aside that is changed here, and stand on HEAD as it was committed.
 
     What is not saved stays: checkouts within this one, submodules, and what is written meanwhile.
@@ -39,10 +39,10 @@ def save(site: Site, session: Session, message: str) -> Rescue:
         Held: some of it is on paths that another session holds.
         LandlaneError: there is nothing to put aside, or a merge or the like is half done.
     """
-    _check_workspace(site, session)
-    root = site.here.root
-    with _alone(site, "stash save") as is_shared:
-        stake = find_unsaved_work(site.common_dir, locate_checkout(site, root))
+    _check_workspace(repo, session)
+    root = repo.checkout.root
+    with _alone(repo, "stash save") as is_shared:
+        stake = find_unsaved_work(repo.common_dir, locate_checkout(repo, root))
         if stake.operation:
             raise NotAllowed(
                 f"a {stake.operation} is half done here",
@@ -54,29 +54,29 @@ def save(site: Site, session: Session, message: str) -> Rescue:
                 "there is nothing to put aside", code="NOTHING_TO_SAVE", hint="the tree is clean"
             )
         if is_shared:
-            _check_own(site, session)
-        saved = save_checkout(site, session, root, message or "put aside", force=True, stash=root)
-        rescue = get_rescue(site.common_dir, saved)
-        clear_rescued(site.common_dir, site.here, rescue)
+            _check_own(repo, session)
+        saved = save_checkout(repo, session, root, message or "put aside", force=True, stash=root)
+        rescue = get_rescue(repo.common_dir, saved)
+        clear_rescued(repo.common_dir, repo.checkout, rescue)
     return rescue
 
 
 @contextmanager
-def _alone(site: Site, purpose: str) -> Generator[bool]:
+def _alone(repo: Repository, purpose: str) -> Generator[bool]:
     """Tells whether others may be at work in this checkout; then nobody commits there meanwhile."""
-    is_own = any(one.path == site.here.root for one in list_workspaces(site.context))
+    is_own = any(one.path == repo.checkout.root for one in list_workspaces(repo))
     if is_own:
         yield False
         return
-    with git_lock(site.common_dir, purpose):
+    with git_lock(repo.common_dir, purpose):
         yield True
 
 
-def _check_workspace(site: Site, session: Session) -> None:
+def _check_workspace(repo: Repository, session: Session) -> None:
     """The workspace of somebody who is at work in it is theirs."""
-    for one in list_workspaces(site.context):
-        is_anothers = one.path == site.here.root and one.session != session.id
-        if is_anothers and is_held(site.context, one):
+    for one in list_workspaces(repo):
+        is_anothers = one.path == repo.checkout.root and one.session != session.id
+        if is_anothers and is_held(repo, one):
             raise Held(
                 f"{one.agent} is at work in {one.id}, where you stand",
                 code="WORKSPACE_HELD",
@@ -85,13 +85,13 @@ def _check_workspace(site: Site, session: Session) -> None:
             )
 
 
-def _check_own(site: Site, session: Session) -> None:
+def _check_own(repo: Repository, session: Session) -> None:
     """In a checkout that several share, the changes of others stay where they are."""
-    found = run_in(site.here, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    pattern_of = site.context.repository.pattern_of
+    found = run_in(repo.checkout, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    pattern_of = repo.git.pattern_of
     others = [
         (claim, pattern_of(claim.pattern, claim.kind).alternatives)
-        for claim in list_claims(site.context)
+        for claim in list_claims(repo)
         if claim.session != session.id
     ]
     paths = [item[3:] for item in found.stdout.split("\0") if item] if others else []
@@ -108,18 +108,18 @@ def _check_own(site: Site, session: Session) -> None:
                 )
 
 
-def put_aside(site: Site) -> list[Rescue]:
+def put_aside(repo: Repository) -> list[Rescue]:
     """What was put aside in this checkout, the oldest first."""
-    return [one for one in saved_work(site) if one.facts.get("stash") == site.here.root]
+    return [one for one in saved_work(repo) if one.facts.get("stash") == repo.checkout.root]
 
 
-def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
+def restore(repo: Repository, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
     """Bring back what was put aside last in this checkout, or what this id names.
 
     Raises:
         LandlaneError: there is nothing, or the checkout has changes of its own.
     """
-    known = put_aside(site)
+    known = put_aside(repo)
     chosen = [one for one in known if not stash_id or one.id == stash_id]
     if not chosen:
         raise LandlaneError(
@@ -130,21 +130,21 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
             hint="`landlane stash list` shows what was put aside here; `landlane rescue list` everything",
         )
     stash = chosen[-1]
-    place = locate_checkout(site, site.here.root)
-    with _alone(site, "stash restore"):
-        _check_clean(site, place)
-        head = run_in(site.here, "rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
+    place = locate_checkout(repo, repo.checkout.root)
+    with _alone(repo, "stash restore"):
+        _check_clean(repo, place)
+        head = run_in(repo.checkout, "rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
         if head == stash.head:
-            notes = tuple(restore_rescue(site.common_dir, stash.id, place, only_changes=True).notes)
+            notes = tuple(restore_rescue(repo.common_dir, stash.id, place, only_changes=True).notes)
         else:
-            notes = (merge_back(site, stash, head),)
-        drop_rescue(site.common_dir, stash.id)
+            notes = (merge_back(repo, stash, head),)
+        drop_rescue(repo.common_dir, stash.id)
     return stash, notes
 
 
-def _check_clean(site: Site, place: UntrustedCheckout) -> None:
+def _check_clean(repo: Repository, place: UntrustedCheckout) -> None:
     """By the same look that `save` takes: what it leaves here, such as submodules, hinders nobody."""
-    stake = find_unsaved_work(site.common_dir, place)
+    stake = find_unsaved_work(repo.common_dir, place)
     if stake.has_changes or stake.operation:
         raise LandlaneError(
             "this checkout has changes of its own",

@@ -13,7 +13,7 @@ from landlane.rescue.restore import restore_rescue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.rescue.refs import Rescue
 
 
@@ -24,18 +24,18 @@ _NOBODY = {
 }
 
 
-def merge_back(site: Site, stash: Rescue, head: str) -> str:
+def merge_back(repo: Repository, stash: Rescue, head: str) -> str:
     """Put saved changes onto another commit, staged ones staged; tells in words what was done.
 
     Raises:
         LandlaneError: they do not merge cleanly, and nothing was touched.
     """
-    index, files = _trees_of(site, stash)
-    here = site.here
+    index, files = _trees_of(repo, stash)
+    here = repo.checkout
     before = git_output(here, "rev-parse", f"{stash.head}^{{tree}}")
     now = git_output(here, "rev-parse", "HEAD^{tree}")
-    merged_files = _merge(site, before, now, files, stash, head)
-    merged_index = _merge(site, before, now, index, stash, head)
+    merged_files = _merge(repo, before, now, files, stash, head)
+    merged_index = _merge(repo, before, now, index, stash, head)
     words = ("read-tree", "-m", "-u", now, merged_files)
     found = run_in(here, *words, variables={"GIT_OPTIONAL_LOCKS": "1"})
     if found.exit_code:
@@ -45,19 +45,19 @@ def merge_back(site: Site, stash: Rescue, head: str) -> str:
     return f"put aside at {stash.head[:12]}, merged onto {head[:12]}"
 
 
-def _trees_of(site: Site, stash: Rescue) -> tuple[str, str]:
+def _trees_of(repo: Repository, stash: Rescue) -> tuple[str, str]:
     """The index and the files of saved changes as two trees, by way of a checkout that is gone afterwards."""
-    path = os.path.join(site.common_dir, "landlane", f"restoring-{stash.id}-{os.getpid()}")
+    path = os.path.join(repo.common_dir, "landlane", f"restoring-{stash.id}-{os.getpid()}")
     try:
-        checkouts.add_detached_worktree(site.home, path, stash.head)
+        checkouts.add_detached_worktree(repo.home, path, stash.head)
         checkouts.write_files(path)
-        place = UntrustedCheckout(root=path, git_dir=find_git_dir(site.home, path), kind=WORKTREE)
-        restore_rescue(site.common_dir, stash.id, place, only_changes=True)
+        place = UntrustedCheckout(root=path, git_dir=find_git_dir(repo.home, path), kind=WORKTREE)
+        restore_rescue(repo.common_dir, stash.id, place, only_changes=True)
         index = _asked(path, "write-tree")
         _asked(path, "add", "--all")
         return index, _asked(path, "write-tree")
     finally:
-        remove_checkout(site.home, path)
+        remove_checkout(repo.home, path)
 
 
 def _asked(path: str, *words: str) -> str:
@@ -67,11 +67,11 @@ def _asked(path: str, *words: str) -> str:
     return found.stdout.strip()
 
 
-def _merge(site: Site, before: str, now: str, changed: str, stash: Rescue, head: str) -> str:
+def _merge(repo: Repository, before: str, now: str, changed: str, stash: Rescue, head: str) -> str:
     """The tree with both changes since `before`; three commits of our own say which merge base is meant."""
-    base = _commit(site, before)
-    ours, theirs = _commit(site, now, base), _commit(site, changed, base)
-    found = run_in(site.here, "merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs)
+    base = _commit(repo, before)
+    ours, theirs = _commit(repo, now, base), _commit(repo, changed, base)
+    found = run_in(repo.checkout, "merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs)
     tree, *names = found.stdout.splitlines()
     if not found.exit_code:
         return tree
@@ -83,9 +83,9 @@ def _merge(site: Site, before: str, now: str, changed: str, stash: Rescue, head:
     )
 
 
-def _commit(site: Site, tree: str, *parents: str) -> str:
+def _commit(repo: Repository, tree: str, *parents: str) -> str:
     words = [word for parent in parents for word in ("-p", parent)]
-    found = run_in(site.here, "commit-tree", tree, *words, "-m", "put aside", variables=_NOBODY)
+    found = run_in(repo.checkout, "commit-tree", tree, *words, "-m", "put aside", variables=_NOBODY)
     if found.exit_code:
         raise git_failed(("commit-tree",), found)
     return found.stdout.strip()

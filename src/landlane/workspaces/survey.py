@@ -17,8 +17,8 @@ from landlane.workspaces.model import CLONE, OPEN, THERE, Workspace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.claims.model import Claim
-    from landlane.context import Site
     from landlane.patterns.pattern import Alternative
+    from landlane.repository import Repository
 
 
 @value
@@ -34,19 +34,19 @@ class Surveyed:
     is_stale: bool
 
 
-def survey(site: Site, *, with_closed: bool = False) -> list[Surveyed]:
+def survey(repo: Repository, *, with_closed: bool = False) -> list[Surveyed]:
     """Every workspace with what is known and what is found.
 
     git is asked once for all branches, and once or twice for each commit that a workspace stands on.
     """
-    found = operations.list_workspaces(site.context, with_closed=with_closed)
-    distances = Distances(site, found)
-    now = site.wall_ms()
-    return [_look(site, one, distances, now) for one in found]
+    found = operations.list_workspaces(repo, with_closed=with_closed)
+    distances = Distances(repo, found)
+    now = repo.wall_ms()
+    return [_look(repo, one, distances, now) for one in found]
 
 
-def _look(site: Site, one: Workspace, distances: Distances, now: int) -> Surveyed:
-    is_here = one.state in THERE and operations.is_here(site.context, one, site.common_dir)
+def _look(repo: Repository, one: Workspace, distances: Distances, now: int) -> Surveyed:
+    is_here = one.state in THERE and operations.is_here(repo, one, repo.common_dir)
     is_there = is_here and os.path.isdir(one.path)
     behind, touched = distances.of(one) if is_there else (None, False)
     return Surveyed(
@@ -54,7 +54,7 @@ def _look(site: Site, one: Workspace, distances: Distances, now: int) -> Surveye
         is_there=is_there,
         size=size_of(one.path) if is_there else 0,
         age_ms=max((one.closed_at or now) - one.opened_at, 0),
-        is_held=one.state == OPEN and operations.is_held(site.context, one),
+        is_held=one.state == OPEN and operations.is_held(repo, one),
         behind=behind,
         is_stale=touched,
     )
@@ -63,17 +63,17 @@ def _look(site: Site, one: Workspace, distances: Distances, now: int) -> Surveye
 class Distances:
     """How far workspaces are behind the target: many stand on the same commit, and that is asked once."""
 
-    def __init__(self, site: Site, workspaces: list[Workspace]) -> None:
-        self._site = site
+    def __init__(self, repo: Repository, workspaces: list[Workspace]) -> None:
+        self._repo = repo
         self._counts: dict[str, int | None] = {}
         self._changed: dict[str, list[Alternative]] = {}
         self._claims: list[Claim] | None = None
         open_ones = [one for one in workspaces if one.state in THERE]
         self._tip, self._heads = "", {}
         if open_ones:
-            self._heads = commits_at(site.home, [f"refs/heads/{one.branch}" for one in open_ones])
+            self._heads = commits_at(repo.home, [f"refs/heads/{one.branch}" for one in open_ones])
             try:
-                self._tip = target_tip(site.home, find_target(site.home, site.settings))
+                self._tip = target_tip(repo.home, find_target(repo.home, repo.settings))
             except RepositoryError:
                 return
 
@@ -91,14 +91,14 @@ class Distances:
         if head == self._tip:
             return 0
         if head not in self._counts:
-            count = try_git_output(self._site.home, "rev-list", "--count", f"{head}..{self._tip}")
+            count = try_git_output(self._repo.home, "rev-list", "--count", f"{head}..{self._tip}")
             self._counts[head] = int(count) if count.isdecimal() else None
         return self._counts[head]
 
     def _touches(self, one: Workspace, head: str) -> bool:
-        pattern_of = self._site.context.repository.pattern_of
+        pattern_of = self._repo.git.pattern_of
         if self._claims is None:
-            self._claims = list_claims(self._site.context)
+            self._claims = list_claims(self._repo)
         held = [
             branch
             for claim in self._claims
@@ -109,6 +109,6 @@ class Distances:
             return False
         if head not in self._changed:
             words = ("diff", "--name-only", "-z", "--no-renames", f"{head}...{self._tip}")
-            names = run_in(self._site.home, *words).stdout.split("\0")
+            names = run_in(self._repo.home, *words).stdout.split("\0")
             self._changed[head] = [pattern_of(name, "literal").alternatives[0] for name in names if name]
         return any(covers_alternative(mine, path) for mine in held for path in self._changed[head])

@@ -10,8 +10,8 @@ from landlane.settings.model import FILE_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.target import TargetBranch
+    from landlane.repository import Repository
 
 
 LAND_FIRST = "land through the queue"
@@ -19,42 +19,42 @@ LAND_FIRST = "land through the queue"
 GUARD_CODES = frozenset({"TARGET_GUARDED"})
 
 
-def check_branch(site: Site, branch: str) -> None:
+def check_branch(repo: Repository, branch: str) -> None:
     """Refuse a commit on the branch that only the queue moves. A clone has branches of its own.
 
     Raises:
         NotAllowed: it is that branch.
     """
-    target = guarded_target(site) if branch and not site.here.home else None
+    target = guarded_target(repo) if branch and not repo.checkout.home else None
     if target is not None and branch == target.branch:
         raise past_the_queue(target, f"a commit on {target.branch}")
 
 
-def guarded_target(site: Site) -> TargetBranch | None:
+def guarded_target(repo: Repository) -> TargetBranch | None:
     """The branch that only the queue moves: once it has settings itself that say `[landing] checks`.
 
     What lies in a checkout does not count. So the first such settings can be committed by hand, and nobody
     opens the door by changing a file.
     """
-    target = likely_target(site)
+    target = likely_target(repo)
     if target is None:
         return None
-    known = commits_at(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    known = commits_at(repo.home, [ref for ref in (target.remote_ref, target.ref) if ref])
     tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
-    if not tip or "checks" not in try_git_output(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
+    if not tip or "checks" not in try_git_output(repo.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
         return None  # without reading it as TOML, which costs more than all the rest
     from landlane.workspaces.committed_settings import committed_at  # noqa: PLC0415 - it reads TOML
 
-    found = committed_at(site.home, tip)
+    found = committed_at(repo.home, tip)
     return target if found is not None and found.landing.checks is not None else None
 
 
-def likely_target(site: Site) -> TargetBranch | None:
+def likely_target(repo: Repository) -> TargetBranch | None:
     """The branch that work lands on, by the settings of the main checkout; nothing where there is none."""
-    is_main = site.here.root == site.home.root
-    settings = site.settings if is_main else read_settings(site.home.root)
+    is_main = repo.checkout.root == repo.home.root
+    settings = repo.settings if is_main else read_settings(repo.home.root)
     try:
-        return find_target(site.home, settings)
+        return find_target(repo.home, settings)
     except RepositoryError:
         return None
 

@@ -9,9 +9,9 @@ from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
 OPEN = "open"
 UNDONE = "undone"
@@ -59,36 +59,36 @@ def ref_of(breach_id: str) -> str:
     return f"refs/landlane/breaches/{breach_id}"
 
 
-def next_breach_id(context: Context) -> str:
+def next_breach_id(repo: Repository) -> str:
     """An id for a breach that is about to be written down: B1, B2."""
-    return context.change(lambda tx: records.next_id(tx, _NOUN))
+    return repo.change(lambda tx: records.next_id(tx, _NOUN))
 
 
-def begin_breach(context: Context, session: Session, breach: Breach, notice: str = "") -> None:
+def begin_breach(repo: Repository, session: Session, breach: Breach, notice: str = "") -> None:
     """Write down a breach, and leave word for whoever holds what was hit."""
 
-    def work(tx: Change) -> None:
+    def work(tx: Transaction) -> None:
         records.put(tx, _NOUN, _document(breach), "found", session)
         if notice and breach.holder_session:
             add_notice(tx, breach.holder_session, notice)
 
-    context.change(work)
+    repo.change(work)
 
 
-def list_breaches(context: Context, *, with_ended: bool = False) -> list[Breach]:
+def list_breaches(repo: Repository, *, with_ended: bool = False) -> list[Breach]:
     """Those that are open, or all that ever were."""
     states = () if with_ended else (OPEN,)
-    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, states))
+    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, states))
     return [_from(document) for document in found]
 
 
-def find_breach(context: Context, breach_id: str) -> Breach:
+def find_breach(repo: Repository, breach_id: str) -> Breach:
     """One breach.
 
     Raises:
         LandlaneError: there is none of this id.
     """
-    document = context.store.view(lambda reading: records.find(reading, _NOUN, breach_id))
+    document = repo.store.view(lambda snapshot: records.find(snapshot, _NOUN, breach_id))
     if document is None:
         raise LandlaneError(
             f"there is no stray write {breach_id[:60]}",
@@ -98,10 +98,10 @@ def find_breach(context: Context, breach_id: str) -> Breach:
     return _from(document)
 
 
-def end_breach(context: Context, session: Session | None, breach_id: str, state: str) -> Breach:
+def end_breach(repo: Repository, session: Session | None, breach_id: str, state: str) -> Breach:
     """A breach is put right. Ending it a second time changes nothing."""
 
-    def work(tx: Change) -> Breach:
+    def work(tx: Transaction) -> Breach:
         document = records.lock(tx, _NOUN, breach_id)
         assert document is not None
         breach = _from(document)
@@ -111,7 +111,7 @@ def end_breach(context: Context, session: Session | None, breach_id: str, state:
         records.put(tx, _NOUN, _document(ended), state, session)
         return ended
 
-    return context.change(work)
+    return repo.change(work)
 
 
 def _document(breach: Breach) -> records.Document:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.cli.command import Desk
+    from landlane.cli.command import CommandCall
     from landlane.git.discovery import Checkout
 
 
@@ -29,7 +29,7 @@ _MOST_AT_ONCE = 500
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
 
 
-def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> int:
+def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: str) -> int:
     """Commit only these paths in this clone, if the session holds all that changed in them."""
     from landlane.cli.terminal import in_one_line
     from landlane.git.discovery import find_checkout
@@ -44,15 +44,15 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
             code="MESSAGE_POSES",
             hint="leave the lines that begin with Landlane- out: they are added",
         )
-    here = find_checkout(desk.cwd)
-    changed = _changed(here, desk.cwd, paths)
+    here = find_checkout(call.cwd)
+    changed = _changed(here, call.cwd, paths)
     trailers = _trailers(here, changed, task)
-    run = run_git("add", "--all", "--", *paths, cwd=desk.cwd, limit_seconds=_GIT_SECONDS)
+    run = run_git("add", "--all", "--", *paths, cwd=call.cwd, limit_seconds=_GIT_SECONDS)
     if run.exit_code:
         raise git_failed(("add",), run)
     run = run_git(
         *("commit", "--quiet", "--only", "--file=-", "--", *paths),
-        cwd=desk.cwd,
+        cwd=call.cwd,
         stdin=with_trailers(message, trailers).encode("utf-8", "surrogateescape"),
         limit_seconds=_GIT_SECONDS,
     )
@@ -79,18 +79,18 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
         "changed_by_hooks": [],
         "left_alone": 0,
     }
-    desk.terminal.answer(answer, in_one_line(f"committed {made[:12]} {subject}"))
+    call.terminal.answer(answer, in_one_line(f"committed {made[:12]} {subject}"))
     return 0
 
 
-def git_inside(desk: Desk, words: Sequence[str]) -> int:
+def git_inside(call: CommandCall, words: Sequence[str]) -> int:
     """Hand over to git: nobody else works in this clone."""
     from landlane.git.run import run_git_interactive
 
-    code = run_git_interactive(words, cwd=desk.cwd, out=2 if desk.terminal.is_json else None)
-    if desk.terminal.is_json:
+    code = run_git_interactive(words, cwd=call.cwd, out=2 if call.terminal.is_json else None)
+    if call.terminal.is_json:
         failed = {"code": "GIT_FAILED", "message": f"git ended with {code}", "hint": "it said why on stderr"}
-        desk.terminal.answer({"ok": code == 0, "exit": code, **({} if code == 0 else failed)})
+        call.terminal.answer({"ok": code == 0, "exit": code, **({} if code == 0 else failed)})
     return code
 
 

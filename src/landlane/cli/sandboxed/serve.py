@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 
-from landlane.cli.command import Desk, run_command
+from landlane.cli.command import CommandCall, run_command
 from landlane.cli.fast_parse import read_call
 from landlane.cli.terminal import Terminal, flush
 from landlane.errors import LandlaneError, Malformed, NotAllowed
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.specs.table import Command
-    from landlane.context import Context
     from landlane.ids import Credentials
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
@@ -99,9 +99,9 @@ def other_repository(folder: str) -> NotAllowed:
 class _GuestSecrets(SecretFiles):
     """Knows the secrets of one session and of its subagents; those of others cannot be had through it."""
 
-    def __init__(self, folder: str, context: Context, guest: Credentials) -> None:
+    def __init__(self, folder: str, repo: Repository, guest: Credentials) -> None:
         super().__init__(folder)
-        self._context = context
+        self._repo = repo
         self._guest = guest.session
 
     def load(self, agent: str) -> Credentials | None:
@@ -109,16 +109,16 @@ class _GuestSecrets(SecretFiles):
         found = super().load(agent)
         if found is None or found.session == self._guest:
             return found
-        children = self._context.store.view(lambda reading: children_of(reading, self._guest))
+        children = self._repo.store.view(lambda snapshot: children_of(snapshot, self._guest))
         return found if any(child.id == found.session for child in children) else None
 
 
-def as_guest(context: Context, folder: str, guest: Credentials) -> Context:
+def as_guest(repo: Repository, folder: str, guest: Credentials) -> Repository:
     """A context in which nobody but the guest can be acted for."""
-    return replace(context, secrets=_GuestSecrets(folder, context, guest))
+    return replace(repo, secrets=_GuestSecrets(folder, repo, guest))
 
 
-class GuestDesk(Desk):
+class SandboxedCall(CommandCall):
     """Acts as the one session whose secret was shown, in the one repository that the resident serves."""
 
     state_folder = ""
@@ -136,7 +136,7 @@ class GuestDesk(Desk):
                 hint="in a sandbox LANDLANE_SESSION=<id>:<secret> says who acts",
             )
         credentials = parse_credentials(shown)
-        self._guest = prove(self.house.context, credentials)
+        self._guest = prove(self.repo, credentials)
         if self._name not in ("", self._guest.agent):
             raise NotAllowed(
                 f"this is {self._guest.agent}, who cannot act as {self._name[:80]}",
@@ -146,17 +146,17 @@ class GuestDesk(Desk):
 
     def open(self, *, notices_restore: bool = True) -> Any:
         """Open the one repository; another is not even looked into."""
-        from landlane.app.open import open_house
+        from landlane.app.open import open_repository
         from landlane.git.discovery import find_checkout
 
         if os.path.realpath(find_checkout(self.cwd).state_folder) != self.state_folder:
             raise other_repository(self.cwd)
-        self._house = open_house(
+        self._repo = open_repository(
             self.cwd, is_short_lived=True, notices_restore=notices_restore, caller=0, is_guest=True
         )
         shown = parse_credentials(os.environ["LANDLANE_SESSION"])
-        self._house.context = as_guest(self._house.context, self.state_folder, shown)
-        return self._house
+        self._repo = as_guest(self._repo, self.state_folder, shown)
+        return self._repo
 
     def caller_name(self) -> str:
         """The guest's, and no other."""
@@ -174,7 +174,7 @@ def run_call(state_folder: str, connection: int, request: int) -> None:
     told = {os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()}
     _take_on(told, stdin, caller)
     _heed(caller)
-    GuestDesk.state_folder = state_folder
+    SandboxedCall.state_folder = state_folder
     code = _run([os.fsdecode(word) for word in words], os.fsdecode(cwd))
     flush()
     caller.sendall(frame(EXIT, bytes([code & 255])))
@@ -198,7 +198,7 @@ def _run(words: list[str], cwd: str) -> int:
     if refused is not None:
         return terminal.fail(refused)
     try:
-        return run_command(command, given, GuestDesk)
+        return run_command(command, given, SandboxedCall)
     except LandlaneError as error:
         return terminal.fail(error)
 

@@ -11,8 +11,8 @@ from landlane.patterns.pattern import covers_alternative
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 LIMIT_SECONDS = 4.0  # of one git: a start must not wait for a tree that takes minutes to read
@@ -26,15 +26,15 @@ _STATUS = (
 )
 
 
-def tell_base(site: Site) -> str:
+def tell_base(repo: Repository) -> str:
     """How far the checkout is behind the target, as far as that is known without asking the remote."""
-    target = find_target(site.home, site.settings)
+    target = find_target(repo.home, repo.settings)
     # Where the target counts: the remote's copy as it was last seen, and what waits here to be pushed.
     refs = [ref for ref in (target.remote_ref, target.ref) if ref]
-    known = commits_at(site.home, refs)
+    known = commits_at(repo.home, refs)
     behind = 0
     for tip in dict.fromkeys(known.values()):
-        found = run_in(site.here, "rev-list", "--count", f"HEAD..{tip}", limit_seconds=LIMIT_SECONDS)
+        found = run_in(repo.checkout, "rev-list", "--count", f"HEAD..{tip}", limit_seconds=LIMIT_SECONDS)
         if found.exit_code:  # a clone that has not fetched it
             return (
                 f"{target.branch} has moved since this checkout was made: `landlane sync` before you begin."
@@ -66,20 +66,20 @@ def changed_paths(checkout: Checkout, *, is_whole: bool = False) -> list[str]:
     return [entry[3:] for entry in found.stdout.split("\0") if len(entry) > 3]
 
 
-def tell_uncommitted(site: Site, session: Session) -> str:
+def tell_uncommitted(repo: Repository, session: Session) -> str:
     """What lies in this checkout in no commit, and whose it is as far as claims tell."""
-    changed = changed_paths(site.here)
+    changed = changed_paths(repo.checkout)
     if not changed:
         return ""
     claims = [
-        (claim, site.context.repository.pattern_of(claim.pattern, claim.kind).alternatives)
-        for claim in list_claims(site.context)
+        (claim, repo.git.pattern_of(claim.pattern, claim.kind).alternatives)
+        for claim in list_claims(repo)
         if claim.mode == EXCLUSIVE
     ]
     owners: dict[str, list[str]] = {}
     for path in changed:
         try:
-            (branch,) = site.context.repository.pattern_of(path.rstrip("/"), "literal").alternatives
+            (branch,) = repo.git.pattern_of(path.rstrip("/"), "literal").alternatives
         except PatternError:  # a name that is no text cannot be claimed
             owners.setdefault("", []).append(path)
             continue

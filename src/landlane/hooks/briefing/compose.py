@@ -28,8 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.context import Site
     from landlane.protocol.hook_events import HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
 
@@ -57,7 +57,7 @@ _SHARED = (
 )
 
 
-def brief(site: Site, session: Session, event: HookEvent) -> str:
+def brief(repo: Repository, session: Session, event: HookEvent) -> str:
     """What the model is told at the start of a session, or when it goes on after a pause.
 
     One that resumes has kept what it heard: it is told what it holds and what is new. After its memory was
@@ -66,21 +66,21 @@ def brief(site: Site, session: Session, event: HookEvent) -> str:
     is_resumed = event.source in RESUMED
     is_short = is_resumed or event.source in COMPACTED or event.kind == CHILD_START
     parts: list[tuple[str, Callable[[], str]]] = [
-        ("who you are", lambda: _who(site, session, event)),
-        ("the rules", lambda: tell_rules_safely(site, session, is_reminder=is_resumed)),
-        ("your task", lambda: _tasks(site, session)),
-        ("what you asked a person", lambda: _asked(site, session)),
-        ("what is handed to you", lambda: _handed(site, session)),
-        ("what you hold", lambda: _own_claims(site, session)),
-        ("the others", lambda: _others(site, session)),
-        ("your base", lambda: tell_base(site)),
-        ("uncommitted work", lambda: tell_uncommitted(site, session)),
-        ("the shared checkout", lambda: "" if is_resumed else _shared(site)),
+        ("who you are", lambda: _who(repo, session, event)),
+        ("the rules", lambda: tell_rules_safely(repo, session, is_reminder=is_resumed)),
+        ("your task", lambda: _tasks(repo, session)),
+        ("what you asked a person", lambda: _asked(repo, session)),
+        ("what is handed to you", lambda: _handed(repo, session)),
+        ("what you hold", lambda: _own_claims(repo, session)),
+        ("the others", lambda: _others(repo, session)),
+        ("your base", lambda: tell_base(repo)),
+        ("uncommitted work", lambda: tell_uncommitted(repo, session)),
+        ("the shared checkout", lambda: "" if is_resumed else _shared(repo)),
     ]
     told = [text for what, tell in parts if (text := _safely(what, tell))]
     # Last, and in what room is left: a client that cuts what is too long cuts here.
-    room = max(_LONGEST - sum(map(len, told)), site.settings.memory.max_bytes)
-    memory = _safely("memory", lambda: tell_memory(site, room, is_short=is_short))
+    room = max(_LONGEST - sum(map(len, told)), repo.settings.memory.max_bytes)
+    memory = _safely("memory", lambda: tell_memory(repo, room, is_short=is_short))
     return "\n\n".join([*told, *([memory] if memory else [])])
 
 
@@ -93,10 +93,10 @@ def _safely(what: str, tell: Callable[[], str]) -> str:
         return f"({what} cannot be told: {type(error).__name__}: {error})"
 
 
-def _who(site: Site, session: Session, event: HookEvent) -> str:
+def _who(repo: Repository, session: Session, event: HookEvent) -> str:
     role = f", role {session.role}" if session.role else ""
     kind = " (a subagent)" if event.agent else ""
-    policy = _POLICIES.get(site.settings.hooks.policy, _AUTO)
+    policy = _POLICIES.get(repo.settings.hooks.policy, _AUTO)
     return (
         f"Landlane keeps several agents on this repository out of each other's way. You are "
         f"{session.agent}{kind}, session {session.id}{role}. {policy} Commands that you type are yours "
@@ -112,26 +112,26 @@ def _reach() -> str:
     return f" If `landlane` is not found, call it as {shlex.quote(path)}." if path else ""
 
 
-def _tasks(site: Site, session: Session) -> str:
-    tasks = site.context.store.view(lambda reading: tasks_of(reading, session.id))
+def _tasks(repo: Repository, session: Session) -> str:
+    tasks = repo.store.view(lambda snapshot: tasks_of(snapshot, session.id))
     if not tasks:
         return ""
-    told = [_task(site, task) for task in tasks[:_MOST_TASKS]]
+    told = [_task(repo, task) for task in tasks[:_MOST_TASKS]]
     more = [f"and {len(tasks) - _MOST_TASKS} more: `landlane task list`"] if len(tasks) > _MOST_TASKS else []
     return "\n\n".join([*told, *more])
 
 
-def _asked(site: Site, session: Session) -> str:
+def _asked(repo: Repository, session: Session) -> str:
     return "\n".join(
         f"{gate.task} rests until a person has answered {gate.id} ({_cut(gate.why, _LONGEST_WHY)}). Its "
         "paths are kept for you; do not work on it meanwhile. "
         f"`landlane gate show {gate.id}` tells whether there is an answer."
-        for gate in list_gates(site.context)
+        for gate in list_gates(repo)
         if gate.session == session.id and gate.task
     )
 
 
-def _task(site: Site, task: Task) -> str:
+def _task(repo: Repository, task: Task) -> str:
     paths = [text for text, _ in pattern_pairs(task.stored_paths)]
     lines = [f"Your task {task.id} ({task.state}, attempt {task.attempt}): {task.title}"]
     if task.body.strip():
@@ -144,26 +144,26 @@ def _task(site: Site, task: Task) -> str:
         lines.append(f"Next: {_cut(task.next_action, _LONGEST_WHY)}")
     if task.why:
         lines.append(f"Why it stands as it does: {_cut(task.why, _LONGEST_WHY)}")
-    lessons = [one for one in lessons_of(site.context, task.id) if one.why != task.why]
+    lessons = [one for one in lessons_of(repo, task.id) if one.why != task.why]
     if task.attempt > 1 or lessons:
-        left = context_for(site, task)
+        left = context_for(repo, task)
         return "\n".join([*lines, _cut(left, _LONGEST_LEFT, f"`landlane handoff show {task.id}`")])
     return "\n".join(lines)
 
 
-def _handed(site: Site, session: Session) -> str:
-    return "\n\n".join(tell_waiting(site.context, session, is_start=True))
+def _handed(repo: Repository, session: Session) -> str:
+    return "\n\n".join(tell_waiting(repo, session, is_start=True))
 
 
-def _own_claims(site: Site, session: Session) -> str:
-    held = site.context.store.view(lambda reading: held_by(reading, session.id))
+def _own_claims(repo: Repository, session: Session) -> str:
+    held = repo.store.view(lambda snapshot: held_by(snapshot, session.id))
     patterns = [claim.pattern for same in held.values() for claim in same]
     return f"You hold: {_some(patterns)}." if patterns else ""
 
 
-def _others(site: Site, session: Session) -> str:
-    claims = list_claims(site.context)
-    others = [one for one in live_sessions(site.context) if one.id != session.id and one.kind not in HOLDERS]
+def _others(repo: Repository, session: Session) -> str:
+    claims = list_claims(repo)
+    others = [one for one in live_sessions(repo) if one.id != session.id and one.kind not in HOLDERS]
     # Those who hold something first: they can be in the way.
     held = {one.id: [claim for claim in claims if claim.session == one.id] for one in others}
     others.sort(key=lambda one: (not held[one.id], one.agent))
@@ -184,9 +184,9 @@ def _others(site: Site, session: Session) -> str:
     return "\n".join(lines)
 
 
-def _shared(site: Site) -> str:
-    here = os.path.realpath(site.here.root)
-    is_own = any(os.path.realpath(one["path"]) == here for one in open_workspaces(site))
+def _shared(repo: Repository) -> str:
+    here = os.path.realpath(repo.checkout.root)
+    is_own = any(os.path.realpath(one["path"]) == here for one in open_workspaces(repo))
     return "" if is_own else _SHARED
 
 

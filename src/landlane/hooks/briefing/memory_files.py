@@ -12,19 +12,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.context import Site
+    from landlane.repository import Repository
 
 _MOST_FILES = 20
 _MOST_LOOKED_AT = 5000
 _MAGIC = frozenset("*?[")
 
 
-def tell_memory(site: Site, room: int, *, is_short: bool) -> str:
+def tell_memory(repo: Repository, room: int, *, is_short: bool) -> str:
     """The memory files, as many as there is room for; or with `is_short` only where they are."""
-    wanted = site.settings.memory.files
+    wanted = repo.settings.memory.files
     if not wanted:
         return ""
-    paths, missing = _find(site.here.root, wanted)
+    paths, missing = _find(repo.checkout.root, wanted)
     if is_short:
         shown = ", ".join(paths[:_MOST_FILES])
         return f"Memory of this project, read it again when in doubt: {shown}." if shown else ""
@@ -33,15 +33,15 @@ def tell_memory(site: Site, room: int, *, is_short: bool) -> str:
         if room <= 0 or at >= _MOST_FILES:
             parts.append(f"(not shown, read them yourself: {', '.join(paths[at : at + _MOST_FILES])})")
             break
-        parts.append(_read(site, path, min(room, site.settings.memory.max_bytes)))
+        parts.append(_read(repo, path, min(room, repo.settings.memory.max_bytes)))
         room -= len(parts[-1])
     parts += [f"({name}: there is no such memory file)" for name in missing]
     return "Memory of this project. Read it before you act:\n\n" + "\n\n".join(parts)
 
 
-def _read(site: Site, path: str, most_bytes: int) -> str:
+def _read(repo: Repository, path: str, most_bytes: int) -> str:
     try:
-        found = read_text(site.here.root, path, most_bytes)
+        found = read_text(repo.checkout.root, path, most_bytes)
     except LandlaneError as error:
         return f"({error.message})"
     if found is None:

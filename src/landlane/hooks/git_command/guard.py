@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.workspaces.other_sessions import Other
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 _MOST_PATHS = 5  # of one session, in a sentence
 
 
-def check_git(site: Site, session: Session | None, cwd: str, words: Sequence[str]) -> Verdict:
+def check_git(repo: Repository, session: Session | None, cwd: str, words: Sequence[str]) -> Verdict:
     """Judge a call of git in a folder; what it says may be run.
 
     Raises:
         NotAllowed: it would hit the work of other sessions that are live there.
         Held: a path that it names is another's.
     """
-    verdict = judge_git(words, lambda verb: try_git_output(site.here, "config", f"alias.{verb}"))
+    verdict = judge_git(words, lambda verb: try_git_output(repo.checkout, "config", f"alias.{verb}"))
     if verdict.kind == SAFE:
         return verdict
     folder = os.path.join(cwd, *verdict.folders, verdict.work_tree)
     there = _checkout_at(folder)
-    if there is None or there.home_dir != site.here.home_dir:
+    if there is None or there.home_dir != repo.checkout.home_dir:
         return verdict  # another repository, which has its own state
     if verdict.kind != WHOLE_TREE:
-        patterns = _patterns(site, there, folder, verdict.paths)
+        patterns = _patterns(repo, there, folder, verdict.paths)
         if all(pattern.text != "." for pattern in patterns):
-            _check_paths(site, session, verdict, patterns)
+            _check_paths(repo, session, verdict, patterns)
             return verdict
         verdict = replace(
             verdict, kind=WHOLE_TREE, why="it names the whole checkout", scoped_form="name the paths"
         )
     is_for_all = verdict.hits_repository and not there.home  # a clone has refs and objects of its own
-    others = others_anywhere(site, session) if is_for_all else others_in(site, there.root, session)
+    others = others_anywhere(repo, session) if is_for_all else others_in(repo, there.root, session)
     if others:
         raise _shared(verdict, others, is_for_all=is_for_all)
     return verdict
@@ -62,22 +62,24 @@ def _checkout_at(folder: str) -> Checkout | None:
         return None
 
 
-def _patterns(site: Site, there: Checkout, folder: str, paths: Sequence[str]) -> list[Pattern]:
+def _patterns(repo: Repository, there: Checkout, folder: str, paths: Sequence[str]) -> list[Pattern]:
     """What the paths of a call mean; one that means nothing in the repository is left for git to refuse."""
     found: list[Pattern] = []
     for path in paths:
         is_from_top = path.startswith(":/")
         full = os.path.join(there.root, path[2:]) if is_from_top else os.path.join(folder, path)
         try:
-            found.append(site.context.repository.pattern(full, is_literal=True))
+            found.append(repo.git.pattern(full, is_literal=True))
         except PatternError:
             continue
     return found
 
 
-def _check_paths(site: Site, session: Session | None, verdict: Verdict, patterns: Sequence[Pattern]) -> None:
+def _check_paths(
+    repo: Repository, session: Session | None, verdict: Verdict, patterns: Sequence[Pattern]
+) -> None:
     for pattern in patterns:
-        standing = check(site.context, session, pattern)
+        standing = check(repo, session, pattern)
         if standing.state == "other" and standing.claim is not None:
             claim = standing.claim
             raise Held(

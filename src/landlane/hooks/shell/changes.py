@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from landlane.claims.model import Claim
-    from landlane.context import Site
     from landlane.hooks.shell_syntax.command_line import ShellLine
     from landlane.protocol.hook_events import HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.records import Document
 
@@ -127,83 +127,82 @@ def window_from(text: str) -> Window:
         return NO_WINDOW
 
 
-def survey_scene(site: Site, session: Session) -> Scene:
+def survey_scene(repo: Repository, session: Session) -> Scene:
     """Look who is there."""
-    context = site.context
-    kin = context.store.view(lambda reading: find_ancestors(reading, session.id))
-    sessions = {one.id: one for one in live_sessions(context)}
-    workspaces = open_workspaces(site)
+    kin = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
+    sessions = {one.id: one for one in live_sessions(repo)}
+    workspaces = open_workspaces(repo)
     return Scene(
         session=session,
         kin=frozenset(kin),
         sessions=sessions,
-        claims=list_claims(context) if len(sessions) > 1 or workspaces else (),
+        claims=list_claims(repo) if len(sessions) > 1 or workspaces else (),
         workspaces=workspaces,
-        worktrees=_worktrees(site, workspaces) if len(sessions) > 1 or workspaces else (),
+        worktrees=_worktrees(repo, workspaces) if len(sessions) > 1 or workspaces else (),
     )
 
 
-def _worktrees(site: Site, workspaces: Sequence[Document]) -> list[str]:
+def _worktrees(repo: Repository, workspaces: Sequence[Document]) -> list[str]:
     """The linked worktrees that somebody made by hand: no workspaces, and none of Landlane's own."""
-    if not os.path.isdir(os.path.join(site.common_dir, "worktrees")):
+    if not os.path.isdir(os.path.join(repo.common_dir, "worktrees")):
         return []
     from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - few repositories have worktrees
 
     known = {str(one["path"]) for one in workspaces}
-    roots = [root for _, root in list_worktrees(site.home) if root not in known]
+    roots = [root for _, root in list_worktrees(repo.home) if root not in known]
     roots = [root for root in roots if os.path.lexists(os.path.join(root, ".git"))]
     if not roots:
         return []
     # There the queue checks what it lands, and workspaces are made and taken away: nobody's shell does that.
     from landlane.workspaces.locate import workspaces_folder  # noqa: PLC0415 - few repositories have such worktrees
 
-    ours = (f"{site.common_dir}/",)
+    ours = (f"{repo.common_dir}/",)
     with contextlib.suppress(Malformed):  # settings that are to be mended elsewhere
-        ours = (*ours, f"{workspaces_folder(site)}/")
+        ours = (*ours, f"{workspaces_folder(repo)}/")
     return [root for root in roots if not root.startswith(ours)][:_MOST_CHECKOUTS]
 
 
-def place_at(site: Site, root: str) -> UntrustedCheckout:
+def place_at(repo: Repository, root: str) -> UntrustedCheckout:
     """The checkout at a folder, as those know it who look at it."""
-    here = site.here
+    here = repo.checkout
     if root != here.root:
         from landlane.rescue.save import locate_checkout  # noqa: PLC0415 - few calls reach another checkout
 
-        return locate_checkout(site, root)
+        return locate_checkout(repo, root)
     kind = CLONE if here.home else MAIN if here.git_dir == here.common_dir else WORKTREE
     return UntrustedCheckout(root=root, git_dir=here.git_dir, kind=kind)
 
 
-def open_window(site: Site, session: Session, event: HookEvent, line: ShellLine) -> Window:
+def open_window(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> Window:
     """Look at everything that the call could hit; who is alone is looked at as little as will do.
 
     Raises:
         RepositoryError: it cannot be looked at.
     """
-    scene = survey_scene(site, session)
-    policy = site.settings.hooks.policy
-    root = site.here.root
+    scene = survey_scene(repo, session)
+    policy = repo.settings.hooks.policy
+    root = repo.checkout.root
     is_alone = not scene.others() and not scene.is_outside(root)
     if is_alone and policy == WATCH:
         return NO_WINDOW
-    place = place_at(site, root)
+    place = place_at(repo, root)
     tree = ""
     if is_alone and policy == AUTO:
         # Nobody else could have changed anything since: the picture after the last call will do.
-        tree = last_snapshot(site.common_dir, place, session.id)
-    tree = tree or take_snapshot(site.common_dir, place, _named(site, scene), by=session.id)
+        tree = last_snapshot(repo.common_dir, place, session.id)
+    tree = tree or take_snapshot(repo.common_dir, place, _named(repo, scene), by=session.id)
     trees = {root: tree}
     if not is_alone or scene.workspaces:
-        for other in _mentioned(site, scene, event, line):
+        for other in _mentioned(repo, scene, event, line):
             trees[other] = take_snapshot(
-                site.common_dir, place_at(site, other), _named(site, scene), by=session.id
+                repo.common_dir, place_at(repo, other), _named(repo, scene), by=session.id
             )
-    files = _files_elsewhere(site, scene, trees)
-    stored = store_files(site.common_dir, place, files) if files else {}
+    files = _files_elsewhere(repo, scene, trees)
+    stored = store_files(repo.common_dir, place, files) if files else {}
     return Window(
         trees=trees,
         files={path: stored.get(path, StoredFile()) for path in files},
-        heads={one: head_of(site.common_dir, place_at(site, one)) for one in trees},
+        heads={one: head_of(repo.common_dir, place_at(repo, one)) for one in trees},
         is_background=event.is_background,
         command=_kept_command(event, line),
         is_patch=bool(line.patches),
@@ -219,23 +218,23 @@ def _kept_command(event: HookEvent, line: ShellLine) -> str:
     )
 
 
-def _named(site: Site, scene: Scene) -> list[str]:
+def _named(repo: Repository, scene: Scene) -> list[str]:
     """The files that are claimed by name: they are looked at even where git ignores them."""
     return [claim.pattern for claim in scene.claims if claim.kind == _LITERAL][:_MOST_FILES]
 
 
-def checkouts_of(site: Site, scene: Scene) -> list[str]:
+def checkouts_of(repo: Repository, scene: Scene) -> list[str]:
     """The roots of this repository's checkouts on this machine, as far as they matter here."""
-    roots = [site.home.root, *(str(one["path"]) for one in scene.workspaces), *scene.worktrees]
+    roots = [repo.home.root, *(str(one["path"]) for one in scene.workspaces), *scene.worktrees]
     return [root for root in dict.fromkeys(roots) if os.path.lexists(os.path.join(root, ".git"))]
 
 
-def _mentioned(site: Site, scene: Scene, event: HookEvent, line: ShellLine) -> list[str]:
+def _mentioned(repo: Repository, scene: Scene, event: HookEvent, line: ShellLine) -> list[str]:
     """The other checkouts that the text of a call names, or that a path in it leads to."""
-    others = [root for root in checkouts_of(site, scene) if root != site.here.root]
+    others = [root for root in checkouts_of(repo, scene) if root != repo.checkout.root]
     if not others:
         return []
-    base = event.cwd or site.here.root
+    base = event.cwd or repo.checkout.root
     folders = [base, *(os.path.join(base, os.path.expanduser(one)) for one in line.folders)]
     words = [
         word.rpartition("=")[2] for word in dict.fromkeys((*line.words, *line.folders)) if "\0" not in word
@@ -252,18 +251,18 @@ def _mentioned(site: Site, scene: Scene, event: HookEvent, line: ShellLine) -> l
     ]
 
 
-def _files_elsewhere(site: Site, scene: Scene, trees: Mapping[str, str]) -> list[str]:
+def _files_elsewhere(repo: Repository, scene: Scene, trees: Mapping[str, str]) -> list[str]:
     """The files claimed by name in those checkouts that are not pictured."""
     found: list[str] = []
-    for root in checkouts_of(site, scene):
+    for root in checkouts_of(repo, scene):
         if root in trees:
             continue
-        here = [claim for claim in scene.claims if _works_at(site, scene, claim, root)]
+        here = [claim for claim in scene.claims if _works_at(repo, scene, claim, root)]
         found += [os.path.join(root, claim.pattern) for claim in here if claim.kind == _LITERAL]
     return found[:_MOST_FILES]
 
 
-def _works_at(site: Site, scene: Scene, claim: Claim, root: str) -> bool:
+def _works_at(repo: Repository, scene: Scene, claim: Claim, root: str) -> bool:
     """Whether a claim is about the copy of a file in this checkout; an own one is where it would stray."""
     if claim.session == scene.session.id:
         return scene.is_outside(root)
@@ -273,34 +272,34 @@ def _works_at(site: Site, scene: Scene, claim: Claim, root: str) -> bool:
     if session is None:
         return False
     own = [one["path"] for one in scene.workspaces if is_owner(one, session)]
-    return root in own if own else root == site.home.root
+    return root in own if own else root == repo.home.root
 
 
 def close_window(
-    site: Site, session: Session, window: Window
+    repo: Repository, session: Session, window: Window
 ) -> tuple[list[tuple[str, Changed, str]], Window]:
     """What changed since, and what is there now. A change is (root, change, the tree after it).
 
     The tree is empty for a file that was looked at by itself.
     """
-    scene = survey_scene(site, session)
+    scene = survey_scene(repo, session)
     found: list[tuple[str, Changed, str]] = []
     trees: dict[str, str] = {}
     heads: dict[str, str] = {}
     for root, before in window.trees.items():
         try:
-            place = place_at(site, root)
+            place = place_at(repo, root)
         except RepositoryError:  # a workspace that was closed meanwhile
             continue
-        trees[root] = after = take_snapshot(site.common_dir, place, _named(site, scene), by=session.id)
-        heads[root] = head_of(site.common_dir, place)
+        trees[root] = after = take_snapshot(repo.common_dir, place, _named(repo, scene), by=session.id)
+        heads[root] = head_of(repo.common_dir, place)
         try:
-            changes = changes_between(site.common_dir, place, before, after)
+            changes = changes_between(repo.common_dir, place, before, after)
         except RepositoryError:  # so long ago that it was swept away
             continue
         found += [(root, change, after) for change in changes]
-    stored = _store_now(site, window)
-    found += _changed_files(site, scene, window, stored)
+    stored = _store_now(repo, window)
+    found += _changed_files(repo, scene, window, stored)
     return found, replace(window, trees=trees, heads=heads, files=stored)
 
 
@@ -314,17 +313,17 @@ def move_window(window: Window, now: Window) -> Window:
     )
 
 
-def _store_now(site: Site, window: Window) -> dict[str, StoredFile]:
+def _store_now(repo: Repository, window: Window) -> dict[str, StoredFile]:
     if not window.files:
         return {}
-    now = store_files(site.common_dir, place_at(site, site.here.root), window.files)
+    now = store_files(repo.common_dir, place_at(repo, repo.checkout.root), window.files)
     return {path: now.get(path, StoredFile()) for path in window.files}
 
 
 def _changed_files(
-    site: Site, scene: Scene, window: Window, now: Mapping[str, StoredFile]
+    repo: Repository, scene: Scene, window: Window, now: Mapping[str, StoredFile]
 ) -> list[tuple[str, Changed, str]]:
-    roots = sorted(checkouts_of(site, scene), key=len, reverse=True)
+    roots = sorted(checkouts_of(repo, scene), key=len, reverse=True)
     found: list[tuple[str, Changed, str]] = []
     for full, was in window.files.items():
         one = now[full]

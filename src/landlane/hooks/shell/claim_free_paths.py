@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.refusal_model import Refusal
-    from landlane.context import Site
     from landlane.hooks.shell.ownership import Effect
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 _MOST_TAKEN = 400  # paths that one call takes; more is a folder's worth, and somebody should say which
 
 
-def settle_unclaimed(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
+def settle_unclaimed(repo: Repository, session: Session, effects: Sequence[Effect]) -> list[str]:
     """Take what nobody holds for the session, or report it, as the policy says."""
-    policy = site.settings.hooks.policy
+    policy = repo.settings.hooks.policy
     if not effects or policy == WATCH:
         return []
-    effects = _uncommitted(site, effects)
+    effects = _uncommitted(repo, effects)
     if not effects:
         return []
     names = names_of(effects)
     if policy == STRICT:
         record_violation(
-            site.context,
+            repo,
             session,
             rule=CLAIM_FIRST,
             guard=GUARD,
@@ -55,42 +55,41 @@ def settle_unclaimed(site: Site, session: Session, effects: Sequence[Effect]) ->
             "claimed one by one. If you go on with them, claim their folder: `landlane claim FOLDER/`."
         )
         return [text]
-    return _take(site, session, effects)
+    return _take(repo, session, effects)
 
 
-def _uncommitted(site: Site, effects: Sequence[Effect]) -> list[Effect]:
+def _uncommitted(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
     """Without what is as committed: a pull or an undo leaves nothing to be claimed."""
     found: list[Effect] = []
     for root in dict.fromkeys(one.root for one in effects):
         here = [one for one in effects if one.root == root]
-        place = place_at(site, root)
-        head = head_of(site.common_dir, place)
+        place = place_at(repo, root)
+        head = head_of(repo.common_dir, place)
         if head and here[0].tree:
-            dirty = differing_from_head(site.common_dir, place, here[0].tree, head)
+            dirty = differing_from_head(repo.common_dir, place, here[0].tree, head)
             here = [one for one in here if one.path in dirty]
         found += here
     return found
 
 
-def _take(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
-    context = site.context
+def _take(repo: Repository, session: Session, effects: Sequence[Effect]) -> list[str]:
     by_mode: dict[str, list[Effect]] = {}
     for one in effects:
         if one.pattern is None or not one.is_claimable:
             continue
-        by_mode.setdefault(mode_for(context, one.pattern), []).append(one)
+        by_mode.setdefault(mode_for(repo, one.pattern), []).append(one)
     refused: list[Refusal] = []
     for mode, some in by_mode.items():
         patterns = tuple(one.pattern for one in some if one.pattern is not None)
         request = make_request(
-            context,
+            repo,
             patterns,
             mode=mode,
-            task=task_of(site.context, session),
+            task=task_of(repo, session),
             note="changed through the shell",
             is_partial=True,
         )
-        refused += take(context, session, request).refused
+        refused += take(repo, session, request).refused
     return [
         f"Your shell command changed {one.pattern}, which {one.holder} "
         f"{'has been waiting for' if one.is_waiting else 'holds'}{for_task(one.task)}. "

@@ -74,24 +74,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.git.snapshot import Changed
     from landlane.hooks.shell_syntax.command_line import ShellLine
     from landlane.protocol.hook_events import HookAnswer, HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 _MOST_READ = 500
 
 
-def may_write(site: Site, session: Session, path: str) -> str:
+def may_write(repo: Repository, session: Session, path: str) -> str:
     """Why the role of a session forbids to change a path; empty when it may."""
-    return why_not_written(site.context, session, path)
+    return why_not_written(repo, session, path)
 
 
 # ------------------------------------------------------------------------------------------ before
 
 
-def before_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
+def before_shell(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
     """Refuse what would hit the work of others; else remember what is there before the call.
 
     Refused are git verbs, and patches that a client applies as an edit of its own.
@@ -99,17 +99,17 @@ def before_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
     Raises:
         LandlaneError: it cannot be judged, or the checkout cannot be looked at.
     """
-    if in_own_scratch(site.context, session, site.here.root):
+    if in_own_scratch(repo, session, repo.checkout.root):
         return NOTHING  # nobody else works there, and the kernel keeps it from everywhere else
     line = read_line(event.command)
-    refusal = _refuse_git(site, session, event, line)
-    if refusal and site.settings.hooks.policy != WATCH:
+    refusal = _refuse_git(repo, session, event, line)
+    if refusal and repo.settings.hooks.policy != WATCH:
         return deny(f"{refusal} Nothing of the command was run.")
-    patched = _judge_patches(site, session, event, line)
+    patched = _judge_patches(repo, session, event, line)
     if patched.verdict == DENY:
         return patched
-    window = open_window(site, session, event, line)
-    begin_call(site.context, session.id, event.call or short_id("c"), site.here.root, window.to_text())
+    window = open_window(repo, session, event, line)
+    begin_call(repo, session.id, event.call or short_id("c"), repo.checkout.root, window.to_text())
     if refusal:
         return inform(
             "Landlane let this command pass and only noted it, because its policy here is to watch. "
@@ -118,10 +118,10 @@ def before_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
     return patched
 
 
-def _judge_patches(site: Site, session: Session, event: HookEvent, line: ShellLine) -> HookAnswer:
+def _judge_patches(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> HookAnswer:
     """A patch in a line of shell is an edit: some clients apply it themselves, and tell of no end."""
     answer = NOTHING
-    base = event.cwd or site.here.root
+    base = event.cwd or repo.checkout.root
     for patch in line.patches:
         if patch.is_elsewhere:  # no telling which files it means; what it changes here is seen afterwards
             continue
@@ -132,24 +132,24 @@ def _judge_patches(site: Site, session: Session, event: HookEvent, line: ShellLi
             continue
         folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(one) for one in patch.folders)))
         edit = replace(event, tool=EDIT, cwd=folder, paths=tuple(path for path in paths if "\0" not in path))
-        judged = check_edit(site.context, session, edit)
+        judged = check_edit(repo, session, edit)
         if judged.verdict == DENY:
             return judged
         answer = judged if judged != NOTHING else answer
     return answer
 
 
-def _refuse_git(site: Site, session: Session, event: HookEvent, line: ShellLine) -> str:
+def _refuse_git(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> str:
     """Why a git command in the line must not be run now, and what to run instead."""
-    base = event.cwd or site.here.root
+    base = event.cwd or repo.checkout.root
     for call in line.git_calls:
         if call.is_elsewhere:  # no telling where; what it changes here is seen afterwards
             continue
         folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(one) for one in call.folders)))
         try:
-            check_git(site, session, folder, call.words)
+            check_git(repo, session, folder, call.words)
         except (NotAllowed, Held) as error:
-            record_violation(site.context, session, rule=CLAIM_FIRST, guard=GUARD, what=error.message)
+            record_violation(repo, session, rule=CLAIM_FIRST, guard=GUARD, what=error.message)
             hint = f"{error.hint[:1].upper()}{error.hint[1:]}." if error.hint else ""
             return f"{error.message}. {hint}"
     return ""
@@ -158,28 +158,28 @@ def _refuse_git(site: Site, session: Session, event: HookEvent, line: ShellLine)
 # ------------------------------------------------------------------------------------------ after
 
 
-def after_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
+def after_shell(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
     """Look at what the call changed; what was not the session's to change is kept and told."""
-    if in_own_scratch(site.context, session, site.here.root):
+    if in_own_scratch(repo, session, repo.checkout.root):
         return NOTHING
-    call, window = _find_window(site, session, event)
+    call, window = _find_window(repo, session, event)
     if call is not None and not window.is_background:
-        end_call(site.context, session.id, call.call)
+        end_call(repo, session.id, call.call)
     if window == NO_WINDOW:
         return NOTHING
-    between = _background_changes(site, session, window)
-    changes, now = close_window(site, session, window)
-    _move_on(site, session, now)
-    _note_last_look(site, session, now)
+    between = _background_changes(repo, session, window)
+    changes, now = close_window(repo, session, window)
+    _move_on(repo, session, now)
+    _note_last_look(repo, session, now)
     since = call.began_at if call is not None else None
     # What a command in the background may have done before this one began: there is no being sure of it.
-    texts = _judge_all(site, session, between, window, event.command, None) if between else []
-    texts += _judge_all(site, session, changes, window, event.command, since) if changes else []
+    texts = _judge_all(repo, session, between, window, event.command, None) if between else []
+    texts += _judge_all(repo, session, changes, window, event.command, since) if changes else []
     return inform("\n\n".join(texts))
 
 
 def _judge_all(
-    site: Site,
+    repo: Repository,
     session: Session,
     changes: Sequence[tuple[str, Changed, str]],
     window: Window,
@@ -189,75 +189,74 @@ def _judge_all(
     is_late: bool = False,
 ) -> list[str]:
     """Judge changes, and tell of them. `is_late`: time has passed, so it is sure only of what it names."""
-    scene = survey_scene(site, session)
-    effects = judge_changes(site, scene, changes, may_write)
+    scene = survey_scene(repo, session)
+    effects = judge_changes(repo, scene, changes, may_write)
     foreign = [one for one in effects if one.kind in (HELD, STRAY, ROLE)]
     texts: list[str] = []
-    foreign = without_mended(site, scene, without_moves(site, foreign, window)) if foreign else []
+    foreign = without_mended(repo, scene, without_moves(repo, foreign, window)) if foreign else []
     if foreign:
-        others = without_the_holders_own(site, foreign)
+        others = without_the_holders_own(repo, foreign)
         unnamed = [one for one in others if is_late and not names_file(command, one.path)]
-        guilty = with_suspects(site, scene, [one for one in others if one not in unnamed], command, since)
-        guilty += with_suspects(site, scene, unnamed, command, None)
-        texts += report_breaches(site, scene, guilty)
+        guilty = with_suspects(repo, scene, [one for one in others if one not in unnamed], command, since)
+        guilty += with_suspects(repo, scene, unnamed, command, None)
+        texts += report_breaches(repo, scene, guilty)
     ours = [one for one in effects if one.kind in (OWN, UNCLAIMED)]
-    ours = surely_ours(site, scene, ours, command, None if is_late else since) if ours else []
-    texts += settle_unclaimed(site, session, [one for one in ours if one.kind == UNCLAIMED])
+    ours = surely_ours(repo, scene, ours, command, None if is_late else since) if ours else []
+    texts += settle_unclaimed(repo, session, [one for one in ours if one.kind == UNCLAIMED])
     seen = {remembered_as(one): look_at(one.full_path) for one in ours[:_MOST_READ]}
-    remember(site.context, session.id, {path: one for path, one in seen.items() if path})
+    remember(repo, session.id, {path: one for path, one in seen.items() if path})
     return texts
 
 
-def _background_changes(site: Site, session: Session, window: Window) -> list[tuple[str, Changed, str]]:
+def _background_changes(repo: Repository, session: Session, window: Window) -> list[tuple[str, Changed, str]]:
     """What changed between the last look and this call while a command of the session ran on behind it."""
-    root = site.here.root
+    root = repo.checkout.root
     found: list[tuple[str, Changed, str]] = []
-    for one in open_calls(site.context, session.id):
+    for one in open_calls(repo, session.id):
         before = window_from(one.snapshot)
         is_behind = before.is_background and one.root == root and not window.is_background
         if is_behind and root in before.trees and root in window.trees:
             changes = changes_between(
-                site.common_dir, place_at(site, root), before.trees[root], window.trees[root]
+                repo.common_dir, place_at(repo, root), before.trees[root], window.trees[root]
             )
             found = [(root, change, window.trees[root]) for change in changes]
     return found
 
 
-def _move_on(site: Site, session: Session, now: Window) -> None:
+def _move_on(repo: Repository, session: Session, now: Window) -> None:
     """From now on the commands that still run are watched from here: nothing is told twice."""
-    for one in open_calls(site.context, session.id):
+    for one in open_calls(repo, session.id):
         window = window_from(one.snapshot)
         moved = move_window(window, now)
         if moved != window:
-            begin_call(site.context, session.id, one.call, one.root, moved.to_text())
+            begin_call(repo, session.id, one.call, one.root, moved.to_text())
 
 
-def _note_last_look(site: Site, session: Session, now: Window) -> None:
+def _note_last_look(repo: Repository, session: Session, now: Window) -> None:
     """Remember how it was when a call had ended: something of it may still run, and write later."""
-    text, _ = last_look(site.context, session.id)
+    text, _ = last_look(repo, session.id)
     before = window_from(text)
     if before.is_leaving:  # what an earlier call left running is still looked for
         command = f"{before.command}\n{now.command}"
         trees, heads = {**before.trees, **now.trees}, {**before.heads, **now.heads}
         files = {**before.files, **now.files}
         now = replace(now, trees=trees, heads=heads, files=files, command=command, is_leaving=True)
-    note_look(site.context, session.id, now.to_text())
+    note_look(repo, session.id, now.to_text())
 
 
-def _find_window(site: Site, session: Session, event: HookEvent) -> tuple[ToolCall | None, Window]:
+def _find_window(repo: Repository, session: Session, event: HookEvent) -> tuple[ToolCall | None, Window]:
     """What was there before: by the call's id, by the newest call that is open, or by the last picture."""
-    context = site.context
-    call = open_call(context, session.id, event.call) or open_call(context, session.id, "")
+    call = open_call(repo, session.id, event.call) or open_call(repo, session.id, "")
     if call is not None:
         return call, window_from(call.snapshot)
-    tree = last_snapshot(site.common_dir, place_at(site, site.here.root))
-    return None, Window(trees={site.here.root: tree}, files={}) if tree else NO_WINDOW
+    tree = last_snapshot(repo.common_dir, place_at(repo, repo.checkout.root))
+    return None, Window(trees={repo.checkout.root: tree}, files={}) if tree else NO_WINDOW
 
 
 # ------------------------------------------------------------------------------------------ later
 
 
-def settle_open(site: Site, session: Session, event: HookEvent) -> str:
+def settle_open(repo: Repository, session: Session, event: HookEvent) -> str:
     """Judge what calls did of which no end was told, or which left something running; tells what was found.
 
     A call that has not ended may run beside this event: it is watched on from here, until its turn is over.
@@ -265,50 +264,50 @@ def settle_open(site: Site, session: Session, event: HookEvent) -> str:
     if event.kind == AFTER and event.tool == SHELL:
         return ""  # what it looks at itself includes this
     is_over = event.kind in (PROMPT, STOP)
-    texts = _settle_calls(site, session, event)
+    texts = _settle_calls(repo, session, event)
     if is_over or (event.kind == BEFORE and event.tool == SHELL):
-        texts += _settle_late(site, session, is_stop=event.kind == STOP)
+        texts += _settle_late(repo, session, is_stop=event.kind == STOP)
     return "\n\n".join(texts)
 
 
-def _settle_calls(site: Site, session: Session, event: HookEvent) -> list[str]:
+def _settle_calls(repo: Repository, session: Session, event: HookEvent) -> list[str]:
     texts: list[str] = []
     is_over = event.kind in (PROMPT, STOP)
-    for call in reversed(open_calls(site.context, session.id)):  # the oldest first: it saw the most
-        current = open_call(site.context, session.id, call.call)
+    for call in reversed(open_calls(repo, session.id)):  # the oldest first: it saw the most
+        current = open_call(repo, session.id, call.call)
         if current is None:
             continue
         window = window_from(current.snapshot)
-        if current.root != site.here.root:  # single files were kept through the lens of that checkout
+        if current.root != repo.checkout.root:  # single files were kept through the lens of that checkout
             window = replace(window, files={})
         if (is_over and not window.is_background) or window.is_patch or window == NO_WINDOW:
-            end_call(site.context, session.id, call.call)
+            end_call(repo, session.id, call.call)
         if window == NO_WINDOW:
             continue
-        changes, now = close_window(site, session, window)
-        _move_on(site, session, now)
-        _note_last_look(site, session, now)
+        changes, now = close_window(repo, session, window)
+        _move_on(repo, session, now)
+        _note_last_look(repo, session, now)
         if changes:
             # Nobody knows when it ended: by the next prompt others have had all the time in the world.
             is_late = window.is_background or window.is_patch or event.kind == PROMPT
             since = current.began_at
-            texts += _judge_all(site, session, changes, window, window.command, since, is_late=is_late)
+            texts += _judge_all(repo, session, changes, window, window.command, since, is_late=is_late)
     return texts
 
 
-def _settle_late(site: Site, session: Session, *, is_stop: bool) -> list[str]:
+def _settle_late(repo: Repository, session: Session, *, is_stop: bool) -> list[str]:
     """What changed since the last call had ended. At the end of a turn it is looked at in any case."""
-    text, since = last_look(site.context, session.id)
+    text, since = last_look(repo, session.id)
     window = window_from(text)
     if window == NO_WINDOW or not (is_stop or window.is_leaving):
         return []
-    if site.here.root not in window.trees:
+    if repo.checkout.root not in window.trees:
         window = replace(window, files={})
-    changes, now = close_window(site, session, window)
+    changes, now = close_window(repo, session, window)
     # With nothing left running, what changes while nobody is at work is none of the session's business.
-    note_look(site.context, session.id, now.to_text() if window.is_leaving else "")
+    note_look(repo, session.id, now.to_text() if window.is_leaving else "")
     if not changes:
         return []
     if window.is_leaving:
-        return _judge_all(site, session, changes, window, window.command, since, is_late=True)
-    return _judge_all(site, session, changes, window, "", None)
+        return _judge_all(repo, session, changes, window, window.command, since, is_late=True)
+    return _judge_all(repo, session, changes, window, "", None)

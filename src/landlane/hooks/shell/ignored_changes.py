@@ -11,32 +11,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.hooks.shell.changes import Scene, Window
     from landlane.hooks.shell.ownership import Effect
+    from landlane.repository import Repository
 
 _MOST_ENDED = 20  # breaches put right lately, that a change may come from
 
 
-def without_moves(site: Site, effects: Sequence[Effect], window: Window) -> list[Effect]:
+def without_moves(repo: Repository, effects: Sequence[Effect], window: Window) -> list[Effect]:
     """Leave out what was as committed before and is as committed now: it came with a commit, as by a sync."""
     found = [one for one in effects if not one.tree]
     for root in dict.fromkeys(one.root for one in effects if one.tree):
         here = [one for one in effects if one.root == root and one.tree]
-        place = place_at(site, root)
-        old, new = window.heads.get(root, ""), head_of(site.common_dir, place)
+        place = place_at(repo, root)
+        old, new = window.heads.get(root, ""), head_of(repo.common_dir, place)
         if old and new and old != new:
-            dirty = differing_from_head(site.common_dir, place, window.trees[root], old)
-            dirty |= differing_from_head(site.common_dir, place, here[0].tree, new)
+            dirty = differing_from_head(repo.common_dir, place, window.trees[root], old)
+            dirty |= differing_from_head(repo.common_dir, place, here[0].tree, new)
             here = [one for one in here if one.path in dirty]
         found += here
     return found
 
 
-def without_mended(site: Site, scene: Scene, effects: Sequence[Effect]) -> list[Effect]:
+def without_mended(repo: Repository, scene: Scene, effects: Sequence[Effect]) -> list[Effect]:
     """Leave out what undoing or moving a stray write has just done, or putting it back by hand."""
-    effects = _without_restored(site, scene, effects)
-    ended = [one for one in list_breaches(site.context, with_ended=True) if one.state in (UNDONE, MOVED)]
+    effects = _without_restored(repo, scene, effects)
+    ended = [one for one in list_breaches(repo, with_ended=True) if one.state in (UNDONE, MOVED)]
     own = {str(one["path"]) for one in scene.own}
     found = list(effects)
     for breach in ended[-_MOST_ENDED:]:
@@ -44,7 +44,7 @@ def without_mended(site: Site, scene: Scene, effects: Sequence[Effect]) -> list[
         hit = [one for one in found if path_text(one.path) in paths and one.root in (breach.root, *own)]
         if not hit:
             continue
-        before, _ = read_kept(site.common_dir, breach.commit)
+        before, _ = read_kept(repo.common_dir, breach.commit)
         mended = [
             one
             for one in hit
@@ -55,17 +55,17 @@ def without_mended(site: Site, scene: Scene, effects: Sequence[Effect]) -> list[
     return found
 
 
-def _without_restored(site: Site, scene: Scene, effects: Sequence[Effect]) -> list[Effect]:
+def _without_restored(repo: Repository, scene: Scene, effects: Sequence[Effect]) -> list[Effect]:
     """Leave out what is now as it was before an earlier stray write of the same agent; that one is over."""
     found = list(effects)
-    for breach in reversed(list_breaches(site.context)):  # the newest first: each goes back one step
+    for breach in reversed(list_breaches(repo)):  # the newest first: each goes back one step
         paths = set(breach.paths)
         hit = [one for one in found if path_text(one.path) in paths and one.root == breach.root]
         if not hit or breach.agent != scene.session.agent:
             continue
-        before, after = read_kept(site.common_dir, breach.commit)
+        before, after = read_kept(repo.common_dir, breach.commit)
         restored = [one for one in hit if read_file_now(one.root, one.path) == before.get(one.path)]
         found = [one for one in found if one not in restored]
         if all(read_file_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys()):
-            end_breach(site.context, scene.session, breach.id, CLEARED)
+            end_breach(repo, scene.session, breach.id, CLEARED)
     return found

@@ -10,16 +10,12 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from landlane.context import Context, Site
     from landlane.protocol.hook_events import HookEvent
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
-def settle_earlier(
-    context: Context, find_site: Callable[[], Site], session: Session, event: HookEvent
-) -> str:
+def settle_earlier(repo: Repository, session: Session, event: HookEvent) -> str:
     """What calls did of which no end was told, or that left something running.
 
     Before a tool it is kept, and told with what the tool answers.
@@ -28,39 +24,37 @@ def settle_earlier(
     if event.kind not in (BEFORE, AFTER, PROMPT, STOP):
         return ""
     is_looked_for = event.kind in (PROMPT, STOP) or event.tool == SHELL
-    if not is_looked_for and not open_calls(context, session.id):
+    if not is_looked_for and not open_calls(repo, session.id):
         return ""
     from landlane.hooks.shell.effects import settle_open  # noqa: PLC0415 - only after shell calls
 
     try:
-        text = settle_open(find_site(), session, event)
+        text = settle_open(repo.require_git(), session, event)
     except LandlaneError:
         return ""
     if text and event.kind == BEFORE:
-        _leave_word(context, session.id, text)
+        _leave_word(repo, session.id, text)
     return text
 
 
-def settle_child(
-    context: Context, find_site: Callable[[], Site], child: Session, parent: str, event: HookEvent
-) -> None:
+def settle_child(repo: Repository, child: Session, parent: str, event: HookEvent) -> None:
     """A subagent ends: its parent hears what it left."""
-    text = settle_earlier(context, find_site, child, replace(event, kind=STOP))
+    text = settle_earlier(repo, child, replace(event, kind=STOP))
     if text and parent:
-        _leave_word(context, parent, f"{child.agent}, your subagent, was told on its way out: {text}")
+        _leave_word(repo, parent, f"{child.agent}, your subagent, was told on its way out: {text}")
 
 
 def hold_for(
-    context: Context, session: Session, event: HookEvent, answer: HookAnswer, text: str
+    repo: Repository, session: Session, event: HookEvent, answer: HookAnswer, text: str
 ) -> HookAnswer:
     """The end of a turn, held once for what was found; who may not be held hears it with the next event."""
     if not text:
         return answer
-    if event.is_again or event.is_background or not context.settings.hooks.remind:
-        _leave_word(context, session.id, text)
+    if event.is_again or event.is_background or not repo.settings.hooks.remind:
+        _leave_word(repo, session.id, text)
         return answer
     return HookAnswer(verdict=HOLD, text="\n\n".join(one for one in (text, answer.text) if one))
 
 
-def _leave_word(context: Context, session: str, text: str) -> None:
-    context.change(lambda tx: add_notice(tx, session, text))
+def _leave_word(repo: Repository, session: str, text: str) -> None:
+    repo.change(lambda tx: add_notice(tx, session, text))

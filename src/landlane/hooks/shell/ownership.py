@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.claims.model import Claim
-    from landlane.context import Context, Site
     from landlane.git.snapshot import Changed
     from landlane.hooks.shell.changes import Scene
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.tool_calls import ToolCall
 
@@ -82,27 +82,27 @@ class Effect:
 
 
 def judge_changes(
-    site: Site,
+    repo: Repository,
     scene: Scene,
     changes: Sequence[tuple[str, Changed, str]],
-    may_write: Callable[[Site, Session, str], str],
+    may_write: Callable[[Repository, Session, str], str],
 ) -> list[Effect]:
     """What each change means, before it is asked who made it."""
-    patterns = [pattern_of(site.context, change.path) for _, change, _ in changes]
-    claims = _claims_near(site.context, patterns)
+    patterns = [pattern_of(repo, change.path) for _, change, _ in changes]
+    claims = _claims_near(repo, patterns)
     return [
-        _judge(site, scene, changed, pattern, claims, may_write)
+        _judge(repo, scene, changed, pattern, claims, may_write)
         for changed, pattern in zip(changes, patterns, strict=True)
     ]
 
 
 def _judge(
-    site: Site,
+    repo: Repository,
     scene: Scene,
     changed: tuple[str, Changed, str],
     pattern: Pattern,
     claims: Sequence[tuple[Claim, Pattern]],
-    may_write: Callable[[Site, Session, str], str],
+    may_write: Callable[[Repository, Session, str], str],
 ) -> Effect:
     root, change, tree = changed
     covering = [claim for claim, held in claims if _covers(held, pattern)]
@@ -118,11 +118,11 @@ def _judge(
         tree=tree,
         pattern=pattern,
         kind=UNCLAIMED,
-        is_claimable=_is_claimable(site.context, change.path),
+        is_claimable=_is_claimable(repo, change.path),
     )
     if others:
         return replace(plain, kind=HELD, claim=others[0])
-    reason = may_write(site, scene.session, change.path)
+    reason = may_write(repo, scene.session, change.path)
     if reason:
         return replace(plain, kind=ROLE, reason=reason)
     if scene.is_outside(root):
@@ -130,22 +130,22 @@ def _judge(
         return replace(plain, kind=STRAY, owner=owner["agent"], owner_session=owner["session"])
     if is_mine:
         return replace(plain, kind=OWN)
-    return replace(plain, kind=FREE) if _is_free(site.context, pattern) else plain
+    return replace(plain, kind=FREE) if _is_free(repo, pattern) else plain
 
 
-def _is_claimable(context: Context, path: str) -> bool:
+def _is_claimable(repo: Repository, path: str) -> bool:
     """Whether a path can be named in a claim; of others only the folder can be held."""
     try:
-        context.repository.pattern_of(path, "literal")
+        repo.git.pattern_of(path, "literal")
     except PatternError:
         return False
     return True
 
 
-def _claims_near(context: Context, patterns: Sequence[Pattern]) -> list[tuple[Claim, Pattern]]:
-    near = list_claims(context, patterns if len(patterns) <= _MOST_AT_ONCE else ())
+def _claims_near(repo: Repository, patterns: Sequence[Pattern]) -> list[tuple[Claim, Pattern]]:
+    near = list_claims(repo, patterns if len(patterns) <= _MOST_AT_ONCE else ())
     known = {claim.token: claim for claim in near}
-    return [(claim, context.repository.pattern_of(claim.pattern, claim.kind)) for claim in known.values()]
+    return [(claim, repo.git.pattern_of(claim.pattern, claim.kind)) for claim in known.values()]
 
 
 def _covers(held: Pattern, wanted: Pattern) -> bool:
@@ -154,17 +154,17 @@ def _covers(held: Pattern, wanted: Pattern) -> bool:
     )
 
 
-def _is_free(context: Context, pattern: Pattern) -> bool:
-    return _is_listed(context, context.settings.claims.free, pattern)
+def _is_free(repo: Repository, pattern: Pattern) -> bool:
+    return _is_listed(repo, repo.settings.claims.free, pattern)
 
 
-def mode_for(context: Context, pattern: Pattern) -> str:
+def mode_for(repo: Repository, pattern: Pattern) -> str:
     """Return how a path is claimed: a mergeable one is shared."""
-    return SHARED if _is_listed(context, context.settings.mergeable_patterns, pattern) else EXCLUSIVE
+    return SHARED if _is_listed(repo, repo.settings.mergeable_patterns, pattern) else EXCLUSIVE
 
 
-def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
-    known = [branch for text in listed for branch in context.repository.pattern_of(text, "glob").alternatives]
+def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> bool:
+    known = [branch for text in listed for branch in repo.git.pattern_of(text, "glob").alternatives]
     return bool(known) and all(
         any(covers_alternative(one, branch) for one in known) for branch in pattern.alternatives
     )
@@ -179,43 +179,43 @@ def remembered_as(effect: Effect) -> str:
 # ------------------------------------------------------------------------------------------ who did it
 
 
-def without_the_holders_own(site: Site, effects: Sequence[Effect]) -> list[Effect]:
+def without_the_holders_own(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
     """Leave out what the holder wrote itself; its hook gets a moment to report it.
 
     Only sessions of coding clients have hooks, so there is no wait for any other holder.
     """
     give_up_at = time.monotonic() + _WAIT_SECONDS
-    open_ones = _not_written_by_holder(site.context, effects)
-    reporting = {one.holder_session for one in open_ones if _has_hooks(site.context, one.holder_session)}
+    open_ones = _not_written_by_holder(repo, effects)
+    reporting = {one.holder_session for one in open_ones if _has_hooks(repo, one.holder_session)}
     while time.monotonic() < give_up_at and any(one.holder_session in reporting for one in open_ones):
         _pause()
-        open_ones = _not_written_by_holder(site.context, open_ones)
+        open_ones = _not_written_by_holder(repo, open_ones)
     return open_ones
 
 
-def _not_written_by_holder(context: Context, effects: Sequence[Effect]) -> list[Effect]:
-    return [one for one in effects if not _is_holders_own(context, one)]
+def _not_written_by_holder(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
+    return [one for one in effects if not _is_holders_own(repo, one)]
 
 
-def _has_hooks(context: Context, session: str) -> bool:
+def _has_hooks(repo: Repository, session: str) -> bool:
     """Whether a coding client is bound to the session; its hooks record what it writes."""
-    return bool(session) and context.store.view(lambda reading: is_client_session(reading, session))
+    return bool(session) and repo.store.view(lambda snapshot: is_client_session(snapshot, session))
 
 
 def _pause() -> None:
     time.sleep(_TICK_SECONDS)
 
 
-def _is_holders_own(context: Context, effect: Effect) -> bool:
+def _is_holders_own(repo: Repository, effect: Effect) -> bool:
     path = remembered_as(effect)
     if not effect.holder_session or not path:
         return False
-    seen = last_seen(context, effect.holder_session, path)
+    seen = last_seen(repo, effect.holder_session, path)
     return seen is not None and seen[0] == look_at(effect.full_path)[0]
 
 
 def with_suspects(
-    site: Site, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
+    repo: Repository, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
 ) -> list[Effect]:
     """Say of each whether it must have been this call, by who else had a command running there meanwhile.
 
@@ -224,7 +224,7 @@ def with_suspects(
     """
     if since is None:
         return [_doubted(one, ()) for one in effects]
-    calls = _calls_beside(site, scene, effects, since)
+    calls = _calls_beside(repo, scene, effects, since)
     found: list[Effect] = []
     for one in effects:
         is_named = names_file(command, one.path)
@@ -236,23 +236,23 @@ def with_suspects(
 
 
 def surely_ours(
-    site: Site, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
+    repo: Repository, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
 ) -> list[Effect]:
     """Those that this call made: it names the file, or nobody else had a command running there meanwhile."""
-    calls = _calls_beside(site, scene, effects, since) if since is not None else {}
+    calls = _calls_beside(repo, scene, effects, since) if since is not None else {}
     return [
         one for one in effects if names_file(command, one.path) or (since is not None and not calls[one.root])
     ]
 
 
 def _calls_beside(
-    site: Site, scene: Scene, effects: Sequence[Effect], since: int
+    repo: Repository, scene: Scene, effects: Sequence[Effect], since: int
 ) -> dict[str, list[ToolCall]]:
     """The calls of others that ran in each of the checkouts since an instant."""
     return {
         root: [
             call
-            for call in calls_during(site.context, root, since)
+            for call in calls_during(repo, root, since)
             if call.session != scene.session.id and call.session not in scene.kin
         ]
         for root in {one.root for one in effects}

@@ -25,9 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
     from landlane.hooks.shell.changes import Scene
     from landlane.hooks.shell.ownership import Effect
+    from landlane.repository import Repository
 
 GUARD = "shell check"
 _MOST_NAMED = 8
@@ -39,9 +39,9 @@ _WHAT = {
 }
 
 
-def report_breaches(site: Site, scene: Scene, effects: Sequence[Effect]) -> list[str]:
+def report_breaches(repo: Repository, scene: Scene, effects: Sequence[Effect]) -> list[str]:
     """Keep what was hit, once for each checkout and holder, and say it in words for the model."""
-    mine = [one for one in list_breaches(site.context) if one.agent == scene.session.agent]
+    mine = [one for one in list_breaches(repo) if one.agent == scene.session.agent]
     known = {(one.root, path) for one in mine for path in one.paths}
     groups: dict[tuple[str, str, str, bool], list[Effect]] = {}
     for one in effects:
@@ -49,20 +49,20 @@ def report_breaches(site: Site, scene: Scene, effects: Sequence[Effect]) -> list
         groups.setdefault(key, []).append(one)
     texts: list[str] = []
     for group in groups.values():
-        breach = _keep(site, scene, group)
+        breach = _keep(repo, scene, group)
         again = any((one.root, path_text(one.path)) in known for one in group)
-        texts.append(_told(site, scene, group, breach, is_again=again))
+        texts.append(_told(repo, scene, group, breach, is_again=again))
     return texts
 
 
-def _keep(site: Site, scene: Scene, group: Sequence[Effect]) -> Breach:
+def _keep(repo: Repository, scene: Scene, group: Sequence[Effect]) -> Breach:
     """Save both sides for good, write the breach down, and leave word for the holder."""
-    context, first, session = site.context, group[0], scene.session
-    breach_id = next_breach_id(context)
+    first, session = group[0], scene.session
+    breach_id = next_breach_id(repo)
     # Single files of other checkouts were kept by the lens of the one that the call ran in.
-    place = place_at(site, first.root if first.tree else site.here.root)
+    place = place_at(repo, first.root if first.tree else repo.checkout.root)
     what = f"{session.agent} changed {names_of(group)} in {first.root}"
-    commit = keep_changes(site.common_dir, place, ref_of(breach_id), [one.change for one in group], what)
+    commit = keep_changes(repo.common_dir, place, ref_of(breach_id), [one.change for one in group], what)
     breach = Breach(
         id=breach_id,
         state=OPEN,
@@ -72,11 +72,11 @@ def _keep(site: Site, scene: Scene, group: Sequence[Effect]) -> Breach:
         root=first.root,
         paths=tuple(path_text(one.path) for one in group[:_MOST_KEPT]),
         commit=commit,
-        at=site.wall_ms(),
+        at=repo.wall_ms(),
         holder=first.holder,
         holder_session=first.holder_session,
         task=first.claim.task if first.claim is not None else "",
-        is_blocking=first.is_sure and site.settings.hooks.policy != WATCH,
+        is_blocking=first.is_sure and repo.settings.hooks.policy != WATCH,
     )
     notice = ""
     if first.is_sure and first.kind == HELD:
@@ -85,10 +85,10 @@ def _keep(site: Site, scene: Scene, group: Sequence[Effect]) -> Breach:
             f"`landlane stray undo {breach_id}` puts back what was there; `landlane stray accept "
             f"{breach_id}` lets the change stand."
         )
-    begin_breach(context, session, breach, notice)
+    begin_breach(repo, session, breach, notice)
     if first.is_sure:
         record_violation(
-            context,
+            repo,
             session,
             rule=STAY_IN_ROLE if first.kind == ROLE else CLAIM_FIRST,
             guard=GUARD,
@@ -98,10 +98,10 @@ def _keep(site: Site, scene: Scene, group: Sequence[Effect]) -> Breach:
     return breach
 
 
-def _told(site: Site, scene: Scene, group: Sequence[Effect], breach: Breach, *, is_again: bool) -> str:
+def _told(repo: Repository, scene: Scene, group: Sequence[Effect], breach: Breach, *, is_again: bool) -> str:
     first, names = group[0], names_of(group)
     undo = f"`landlane stray undo {breach.id}`"
-    whose = _whose(site, first)
+    whose = _whose(repo, first)
     if not first.is_sure:
         others = "it is not known what was there when your command began"
         if first.suspects:
@@ -110,7 +110,7 @@ def _told(site: Site, scene: Scene, group: Sequence[Effect], breach: Breach, *, 
             f"{names} in {first.root}{whose} changed while your command ran; {others}, so it may not have "
             f"been you. If it was you, take it back: {undo}. If it was not, leave it alone."
         )
-    if site.settings.hooks.policy == WATCH:
+    if repo.settings.hooks.policy == WATCH:
         return _noted(first, names, whose, undo)
     own = scene.own
     move = f"`landlane stray move {breach.id} --to {own[-1]['id']}`" if own else ""
@@ -134,7 +134,7 @@ def _told(site: Site, scene: Scene, group: Sequence[Effect], breach: Breach, *, 
     keep = ""
     if move and all(one["path"] != first.root for one in own):
         keep = f" To keep your change for your own workspace instead: {move}."
-    where = f" It lies in {first.root}." if first.root != site.here.root else ""
+    where = f" It lies in {first.root}." if first.root != repo.checkout.root else ""
     again = " This is not the first time: stop writing to it." if is_again else ""
     return (
         f"Your shell command changed {names}{whose}.{where} It is not yours to change, and you cannot commit "
@@ -156,12 +156,12 @@ def _noted(first: Effect, names: str, whose: str, undo: str) -> str:
     )
 
 
-def _whose(site: Site, effect: Effect) -> str:
+def _whose(repo: Repository, effect: Effect) -> str:
     claim = effect.claim
     if claim is None:
         return f", the workspace of {effect.owner}," if effect.owner else ""
-    now = site.context.store.view(lambda reading: reading.now)
-    until = rfc3339(site.context.store.wall_of(claim.until))
+    now = repo.store.view(lambda snapshot: snapshot.now)
+    until = rfc3339(repo.store.wall_of(claim.until))
     left = duration_text(max(claim.until - now, 0) // 1000 * 1000)
     return f", held by {claim.agent}{for_task(claim.task)} until {until} ({left} from now)"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from landlane.clock import Clock
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
 
     class ListenedStore(Protocol):
         """What a listener needs of its store."""
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         @property
         def channel(self) -> str: ...
 
-        def change(self, work: Callable[[Change], Any], *, is_durable: bool = True) -> Any: ...
+        def change(self, work: Callable[[Transaction], Any], *, is_durable: bool = True) -> Any: ...
 
 
 _LISTENER_MS = 30_000
@@ -61,7 +61,7 @@ class PostgresListener:
             return
         self._beat_at = now + _LISTENER_MS // 3
 
-        def say(tx: Change) -> None:
+        def say(tx: Transaction) -> None:
             tx.run("listener_beat", id=self._id, alive_until=tx.now + _LISTENER_MS)
 
         self._store.change(say, is_durable=False)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from landlane.clock import Clock
     from landlane.patterns.pattern import Alternative
-    from landlane.store.interface import Change, ClaimRequest, Listener, Reading
+    from landlane.store.interface import ClaimRequest, Listener, Snapshot, Transaction
     from landlane.values import Row
 
     T = TypeVar("T")
@@ -127,7 +127,7 @@ class PostgresStore:
 
     def change(
         self,
-        work: Callable[[Change], T],
+        work: Callable[[Transaction], T],
         *,
         areas: Mapping[str, bool] | None = None,
         is_durable: bool = True,
@@ -150,7 +150,9 @@ class PostgresStore:
                 self._notify(FREED if change.frees else ENTRY)
         return change.result
 
-    def _run(self, work: Callable[[Change], Any], areas: Mapping[str, bool], begin: str) -> PostgresChange:
+    def _run(
+        self, work: Callable[[Transaction], Any], areas: Mapping[str, bool], begin: str
+    ) -> PostgresTransaction:
         import psycopg  # noqa: PLC0415
 
         is_committing = False
@@ -159,7 +161,7 @@ class PostgresStore:
             connection.execute(cast("Any", begin))
             if areas:
                 self.lock(areas)
-            change = PostgresChange(self)
+            change = PostgresTransaction(self)
             change.result = work(change)
             is_committing = True
             connection.execute("COMMIT")
@@ -216,14 +218,14 @@ class PostgresStore:
         except (psycopg.Error, StoreError):
             return  # whoever listens also looks by itself; what was changed is
 
-    def view(self, look: Callable[[Reading], T]) -> T:
+    def view(self, look: Callable[[Snapshot], T]) -> T:
         import psycopg  # noqa: PLC0415
 
         with self._guard:
             for tries in range(_MOST_TRIES):
                 try:
                     self._reach().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    result = look(PostgresReading(self))
+                    result = look(PostgresSnapshot(self))
                     self._reach().execute("COMMIT")
                     return result
                 except psycopg.Error as error:
@@ -235,7 +237,7 @@ class PostgresStore:
                     raise
         raise AssertionError("unreachable")
 
-    def stop_writers(self, tx: Change) -> None:
+    def stop_writers(self, tx: Transaction) -> None:
         """Keep everybody else from writing until the transaction is over, and seal what is there."""
         # It stands idle while another store is filled, however long that takes.
         self.command("SET LOCAL idle_in_transaction_session_timeout = 0")
@@ -287,17 +289,17 @@ class PostgresStore:
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
         self.seal()
-        rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
+        rows = self.view(lambda snapshot: snapshot.all("entries_after", after=after, limit=limit))
         return [Entry.from_row(row) for row in rows]
 
     def last_entry(self) -> Entry | None:
         self.seal()
-        row = self.view(lambda reading: reading.one("entry_last"))
+        row = self.view(lambda snapshot: snapshot.one("entry_last"))
         return Entry.from_row(row) if row else None
 
     def seal(self) -> None:
         """Give every entry that is visible now its place in the chain."""
-        row = self.view(lambda reading: reading.one("unsealed_last"))
+        row = self.view(lambda snapshot: snapshot.one("unsealed_last"))
         newest = (row["number"] if row else None) or 0
         # What comes meanwhile is left to the next one: others may write faster than one process can seal.
         sealed = 0
@@ -335,7 +337,7 @@ class _Again(Exception):
         self.cause = cause
 
 
-def _seal_page(tx: Change) -> int:
+def _seal_page(tx: Transaction) -> int:
     """Seal some entries; tells the number of the last one."""
     # What is visible now and was not before comes behind all that was: a later commit gets a later place.
     rows = tx.all("unsealed", limit=_SEAL_PAGE)
@@ -374,7 +376,7 @@ def _array(items: Iterable[str]) -> str:
     return "{" + ",".join(items) + "}"
 
 
-class PostgresReading:
+class PostgresSnapshot:
     """One look at the database."""
 
     def __init__(self, store: PostgresStore) -> None:
@@ -412,7 +414,7 @@ class PostgresReading:
         )
 
 
-class PostgresChange(PostgresReading):
+class PostgresTransaction(PostgresSnapshot):
     """One transaction."""
 
     result: Any

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from landlane.clock import Clock
     from landlane.patterns.pattern import Alternative
-    from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Uncontested
+    from landlane.store.interface import ClaimRequest, Listener, Snapshot, Transaction, Uncontested
     from landlane.values import Row
 
     T = TypeVar("T")
@@ -82,7 +82,7 @@ class SqliteStore:
 
     def change(
         self,
-        work: Callable[[Change], T],
+        work: Callable[[Transaction], T],
         *,
         areas: Mapping[str, bool] | None = None,
         is_durable: bool = True,
@@ -114,7 +114,9 @@ class SqliteStore:
             self._lock.release()
             self._follow_file()
 
-    def _run(self, work: Callable[[Change], Any], deadline: float, is_durable: bool) -> SqliteChange:
+    def _run(
+        self, work: Callable[[Transaction], Any], deadline: float, is_durable: bool
+    ) -> SqliteTransaction:
         execute = self.db.execute
         if not is_durable:
             execute("PRAGMA synchronous=NORMAL")
@@ -123,7 +125,7 @@ class SqliteStore:
             if not retry_until(self._try_begin, deadline, time.monotonic):
                 raise sqlite_errors.busy(self.path)
             try:
-                change = SqliteChange(self)
+                change = SqliteTransaction(self)
                 change.result = work(change)
                 execute("COMMIT")
             except BaseException:
@@ -144,17 +146,17 @@ class SqliteStore:
             raise
         return True
 
-    def view(self, look: Callable[[Reading], T]) -> T:
+    def view(self, look: Callable[[Snapshot], T]) -> T:
         with self._guard, sqlite_errors.translated(self.path):
             self._leave_parent()
             if self._file != file_at(self.path):
                 self._follow_file()
             deadline = time.monotonic() + self.wait_seconds
-            reading = SqliteReading(self)
+            snapshot = SqliteSnapshot(self)
             while True:
                 try:
                     self.db.execute("BEGIN")
-                    return look(reading)
+                    return look(snapshot)
                 except sqlite3.OperationalError as error:
                     # Only the first reader after a crash can meet a lock: it has to put the log in order.
                     if not sqlite_errors.is_busy(error) or time.monotonic() >= deadline:
@@ -164,18 +166,18 @@ class SqliteStore:
                     if self.db.in_transaction:
                         self.db.execute("COMMIT")
 
-    def stop_writers(self, tx: Change) -> None:
+    def stop_writers(self, tx: Transaction) -> None:
         """Keep everybody else from writing until the transaction is over: here nobody does anyway."""
 
     def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Uncontested | None:
         return None  # judging costs no round trip here
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
-        rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
+        rows = self.view(lambda snapshot: snapshot.all("entries_after", after=after, limit=limit))
         return [Entry.from_row(row) for row in rows]
 
     def last_entry(self) -> Entry | None:
-        row = self.view(lambda reading: reading.one("entry_last"))
+        row = self.view(lambda snapshot: snapshot.one("entry_last"))
         return Entry.from_row(row) if row else None
 
     def listen(self) -> Listener:
@@ -225,7 +227,7 @@ class SqliteStore:
                 self._wakes.close()
 
 
-class SqliteReading:
+class SqliteSnapshot:
     """One look at the file."""
 
     def __init__(self, store: SqliteStore) -> None:
@@ -263,7 +265,7 @@ class SqliteReading:
         return rows
 
 
-class SqliteChange(SqliteReading):
+class SqliteTransaction(SqliteSnapshot):
     """One write transaction."""
 
     result: Any

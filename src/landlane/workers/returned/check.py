@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.claims.model import Claim
-    from landlane.context import Context, Site
     from landlane.git.discovery import Checkout
     from landlane.git.tree_diff import TreeChange
     from landlane.patterns.pattern import Pattern
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
+    from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
 
@@ -51,7 +51,7 @@ _ABSENT = "000000"
 class Returner:
     """Who returns a change, and what for."""
 
-    site: Site
+    repo: Repository
     session: Session
     task: Task
     role: Role
@@ -59,7 +59,7 @@ class Returner:
 
 def watched(who: Returner, rule: str = STAY_IN_ROLE, codes: frozenset[str] = _CAUGHT) -> Watched:
     """Around what may be refused for its form, so that it is written down."""
-    return Watched(context=who.site.context, session=who.session, rule=rule, guard=_GUARD, codes=codes)
+    return Watched(repo=who.repo, session=who.session, rule=rule, guard=_GUARD, codes=codes)
 
 
 def judge(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> Trailers:
@@ -143,30 +143,30 @@ def _check_role(who: Returner, bench: Checkout, tree: str, changes: Sequence[Tre
     """Refuse what the role may not write. One that writes nothing hands in anything but protected files."""
     role = who.role
     judged = replace(role, writes=("**",), may_change_protected=False) if role.is_read_only else role
-    scope = Scope(judged, who.site.settings)
+    scope = Scope(judged, who.repo.settings)
     found = {as_name(change.path): why_not_change(bench, scope, tree, change) for change in changes}
     refused = {path: reason for path, reason in found.items() if reason}
     if refused:
-        refuse_paths(who.site.context, who.session, role.name, refused, guard=_GUARD)
+        refuse_paths(who.repo, who.session, role.name, refused, guard=_GUARD)
 
 
 def _check_claims(who: Returner, paths: Sequence[str]) -> list[Claim]:
     """The live claims that cover the change. A task that declares no paths gets claims on what it changed."""
-    context, session, task = who.site.context, who.session, who.task
-    pattern_of = context.repository.pattern_of
+    repo, session, task = who.repo, who.session, who.task
+    pattern_of = repo.git.pattern_of
     declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
     if not declared:
         _claim_rest(who, paths)
-    held = context.store.view(lambda reading: held_by(reading, session.id))
+    held = repo.store.view(lambda snapshot: held_by(snapshot, session.id))
     live = [(claim.task, pattern_of(claim.pattern, claim.kind)) for same in held.values() for claim in same]
     own = [pattern for of, pattern in live if of in ("", task.id)]
-    outside = [path for path in paths if not _is_inside(context, path, declared + own)]
+    outside = [path for path in paths if not _is_inside(repo, path, declared + own)]
     others = [pattern for of, pattern in live if of not in ("", task.id)]
-    foreign = [path for path in outside if _is_inside(context, path, others)]
+    foreign = [path for path in outside if _is_inside(repo, path, others)]
     if foreign:
         raise _outside(task, foreign)
     try:
-        return cover(context, session, paths)  # what is free passes; of all else it says what is wrong
+        return cover(repo, session, paths)  # what is free passes; of all else it says what is wrong
     except NotAllowed as error:
         named = [*outside, str(error.facts.get("path", ""))]
         raise _outside(task, outside or named) from error
@@ -185,9 +185,9 @@ def _outside(task: Task, paths: Sequence[str]) -> NotAllowed:
     )
 
 
-def _is_inside(context: Context, path: str, allowed: Sequence[Pattern]) -> bool:
+def _is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
     try:
-        (changed,) = context.repository.pattern_of(path, "literal").alternatives
+        (changed,) = repo.git.pattern_of(path, "literal").alternatives
     except PatternError:
         return False
     return any(covers_alternative(branch, changed) for pattern in allowed for branch in pattern.alternatives)
@@ -200,11 +200,11 @@ def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
         Held: another session holds one.
         NotAllowed: they are too many for one step.
     """
-    context, session = who.site.context, who.session
+    repo, session = who.repo, who.session
     missing: list[str] = []
     for path in paths:
         try:
-            cover(context, session, [path])
+            cover(repo, session, [path])
         except (NotAllowed, Held):
             missing.append(path)
     if not missing:
@@ -216,11 +216,11 @@ def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
             hint=f"let the task name the folders it may change; else {MOST_PATTERNS:,} paths are the most",
             paths=[as_name(path) for path in missing[:_MOST_NAMED]],
         )
-    patterns = tuple(context.repository.pattern_of(path, "literal") for path in missing)
-    request = make_request(context, patterns, ttl_ms=session.lease_ms, task=who.task.id)
+    patterns = tuple(repo.git.pattern_of(path, "literal") for path in missing)
+    request = make_request(repo, patterns, ttl_ms=session.lease_ms, task=who.task.id)
 
-    def work(tx: Change) -> None:
-        outcome = take_in(tx, context, session, request)
+    def work(tx: Transaction) -> None:
+        outcome = take_in(tx, repo, session, request)
         if isinstance(outcome, Refused):
             first = outcome.refused[0]
             raise Held(
@@ -233,4 +233,4 @@ def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
                 until_at=first.until,
             )
 
-    context.change(work, areas=areas_of(patterns))
+    repo.change(work, areas=areas_of(patterns))

@@ -26,11 +26,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.trailers import Trailers
     from landlane.git.tree_diff import TreeChange
     from landlane.protocol.worker.messages import WorkComplete
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
@@ -41,7 +41,13 @@ _ATTEMPTS = 3
 
 
 def hand_in(
-    site: Site, session: Session, task: Task, role: Role, base: str, complete: WorkComplete, scratch: str
+    repo: Repository,
+    session: Session,
+    task: Task,
+    role: Role,
+    base: str,
+    complete: WorkComplete,
+    scratch: str,
 ) -> str:
     """Bring what a worker returned onto the branch of its task, and tell the head; nothing: nothing changed.
 
@@ -54,8 +60,8 @@ def hand_in(
         Stale: the task is not the session's any more, a lease is over, or the branch has moved on.
         RepositoryError: the branch is checked out somewhere, or git fails.
     """
-    renew_session(site.context.store, session)
-    who = Returner(site=site, session=session, task=task, role=role)
+    renew_session(repo.store, session)
+    who = Returner(repo=repo, session=session, task=task, role=role)
     check_still_ours(who)
     if complete.patch is None and complete.files is None:
         return _committed(who, base, complete.commit or "")
@@ -64,7 +70,7 @@ def hand_in(
 
 
 def keep_returned(
-    site: Site,
+    repo: Repository,
     session: Session,
     task: Task,
     role: Role,
@@ -87,7 +93,7 @@ def keep_returned(
     """
     if complete.patch is None and complete.files is None:
         return ""
-    who = Returner(site=site, session=session, task=task, role=role)
+    who = Returner(repo=repo, session=session, task=task, role=role)
     way = _Way(branch=branch, judge=judge_unclaimed, check=lambda _: None)
     return _lay(who, way, base, complete, scratch)
 
@@ -103,7 +109,7 @@ class _Way:
 
 def _lay(who: Returner, way: _Way, base: str, complete: WorkComplete, scratch: str) -> str:
     """Lay what was returned on a bench, and commit it from there."""
-    with returned.open_bench(who.site.home, base) as bench:
+    with returned.open_bench(who.repo.home, base) as bench:
         with watched(who):
             if complete.patch is not None:
                 tree = returned.tree_with_patch(bench, complete.patch)
@@ -120,7 +126,7 @@ def check_still_ours(who: Returner) -> None:
         Stale: so it is.
     """
     task = who.task
-    now = who.site.context.change(lambda tx: owned(tx, who.session, task.id))
+    now = who.repo.change(lambda tx: owned(tx, who.session, task.id))
     if now.attempt != task.attempt:
         raise Stale(
             f"{task.id} is in its attempt {now.attempt} by now; this is attempt {task.attempt}",
@@ -132,7 +138,7 @@ def check_still_ours(who: Returner) -> None:
 
 def _committed(who: Returner, base: str, commit: str) -> str:
     """The head of a branch that a worker committed on by itself; nothing when it has not."""
-    task, role, home = who.task, who.role, who.site.home
+    task, role, home = who.task, who.role, who.repo.home
     reason = why_not_verb(role, "commit")
     if reason and commit:
         raise forbidden(
@@ -156,7 +162,7 @@ def _differs(who: Returner, base: str, head: str) -> bool:
     """Whether a branch brings anything; one may commit nothing, or take everything back."""
     if head == base or not head:
         return False
-    return bool(run_in(who.site.home, "diff-tree", "--quiet", base, head).exit_code)
+    return bool(run_in(who.repo.home, "diff-tree", "--quiet", base, head).exit_code)
 
 
 def _commit(
@@ -169,7 +175,7 @@ def _commit(
     summary: str,
 ) -> str:
     """Judge a change that lies on the bench, and commit it."""
-    home = who.site.home
+    home = who.repo.home
     trailers = way.judge(who, bench, tree, changes)
     message = with_trailers(_message_of(who.task, summary), trailers)
     committer = trials.find_committer(home)
@@ -240,4 +246,4 @@ def _tell(who: Returner, branch: str, commit: str, changes: Sequence[TreeChange]
         paths=tuple(change.path for change in changes),
         trailers=trailers,
     )
-    tell_journal(who.site, who.session, made)
+    tell_journal(who.repo, who.session, made)

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.context import Site
+    from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
@@ -36,7 +36,7 @@ _PIECE = 1024 * 1024
 
 
 def bring_output(
-    site: Site, session: Session, task: Task, role: Role, files: Sequence[str], scratch: str
+    repo: Repository, session: Session, task: Task, role: Role, files: Sequence[str], scratch: str
 ) -> None:
     """Copy the output of a task from a worker's scratch into the checkout, in place of an earlier one.
 
@@ -45,18 +45,18 @@ def bring_output(
         Held: another session holds its path.
         Stale: the task is not the session's any more.
     """
-    renew_session(site.context.store, session)
-    who = Returner(site=site, session=session, task=task, role=role)
+    renew_session(repo.store, session)
+    who = Returner(repo=repo, session=session, task=task, role=role)
     paths = sorted(set(files))
-    with watched(who), TreeReader(site.here.root) as there, TreeReader(scratch) as reader:
+    with watched(who), TreeReader(repo.checkout.root) as there, TreeReader(scratch) as reader:
         for path in paths:
             _check_place(task, path, there)
             _check_file(path, reader)
     _check_role(who, paths)
-    _check_git(site, task, paths)
-    _check_claims(site, session, paths)
+    _check_git(repo, task, paths)
+    _check_claims(repo, session, paths)
     check_still_ours(who)
-    with TreeReader(scratch) as reader, TreeWriter(site.here.root) as writer:
+    with TreeReader(scratch) as reader, TreeWriter(repo.checkout.root) as writer:
         for path in paths:
             _copy(path, reader, writer)
 
@@ -94,17 +94,17 @@ def _check_role(who: Returner, paths: Sequence[str]) -> None:
     """A role that writes nothing may make any output but protected files; others keep to what they write."""
     role = who.role
     judged = replace(role, writes=("**",), may_change_protected=False) if role.is_read_only else role
-    scope = Scope(judged, who.site.settings)
+    scope = Scope(judged, who.repo.settings)
     refused = {path: reason for path in paths if (reason := scope.why_not(path))}
     if refused:
-        refuse_paths(who.site.context, who.session, role.name, refused, guard="hand-in")
+        refuse_paths(who.repo, who.session, role.name, refused, guard="hand-in")
 
 
-def _check_git(site: Site, task: Task, paths: Sequence[str]) -> None:
-    if not site.here.common_dir:
+def _check_git(repo: Repository, task: Task, paths: Sequence[str]) -> None:
+    if not repo.checkout.common_dir:
         return
     words = ("--literal-pathspecs", "ls-files", "-z", "--", *paths)
-    kept = [name for name in run_in(site.here, *words).stdout.split("\0") if name]
+    kept = [name for name in run_in(repo.checkout, *words).stdout.split("\0") if name]
     if kept:
         raise _unfit(
             f"{kept[0]} is kept in git, and {task.id} is of a kind that commits nothing",
@@ -113,10 +113,10 @@ def _check_git(site: Site, task: Task, paths: Sequence[str]) -> None:
         )
 
 
-def _check_claims(site: Site, session: Session, paths: Sequence[str]) -> None:
+def _check_claims(repo: Repository, session: Session, paths: Sequence[str]) -> None:
     for path in paths:
         try:
-            cover(site.context, session, [path])
+            cover(repo, session, [path])
         except NotAllowed:
             continue  # nobody holds it; that the task names it is enough
 
