@@ -1,4 +1,4 @@
-"""Settings that cannot be used: the file is named, the key, the nearest known one; nothing is changed."""
+"""Invalid settings: the error names the file, the key and the closest known key; nothing is changed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_unknown_key_is_named_with_its_nearest(shell: Shell) -> None:
     assert "`ttl`" in answer["hint"]
 
 
-def test_a_mended_file_counts_at_once(shell: Shell) -> None:
+def test_a_fixed_file_counts_at_once(shell: Shell) -> None:
     settings = shell.folder / "landlane.toml"
     settings.write_text('[claims]\nmax_ttl = "10m"\n', encoding="utf-8")
     shell.refuse("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m", "--as", "ann")
@@ -101,7 +101,7 @@ def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
     assert [(check["name"], check["ok"]) for check in checks] == [("repository", True), ("settings", False)]
 
 
-def test_required_and_free_paths_are_told_apart_by_check(shell: Shell) -> None:
+def test_check_distinguishes_required_and_free_paths(shell: Shell) -> None:
     settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**"]\n'
     (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
 

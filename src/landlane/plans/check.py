@@ -131,7 +131,6 @@ def _sequence(
     kinds = [
         (kind, around.parse(known.path.replace("{n}", "*")))
         for kind, known in around.settings.numbers.items()
-        if known.path
     ]
     files = around.settings.landing.merge.files
     mergeable = [(around.parse(text), file.kind) for text, file in files.items()]

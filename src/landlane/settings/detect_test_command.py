@@ -14,16 +14,14 @@ _MOST_READ = 1_000_000
 
 _NPM_LOCKS = (("pnpm-lock.yaml", "pnpm test"), ("yarn.lock", "yarn test"), ("bun.lock", "bun run test"))
 
-_NO_TESTS = "no test specified"  # what `npm init` writes where there are none
+_NO_TESTS = "no test specified"  # the script that `npm init` writes
 
 
 def find_test_command(root: str) -> tuple[str, str]:
-    """The command that tests the project in a folder, and the file that says so; both empty if none does."""
-    for file, tell in _SIGNS:
-        if os.path.isfile(os.path.join(root, file)):
-            command = tell(root, file)
-            if command:
-                return command, file
+    """Return the command that tests a project, and the file that shows it; both are empty if none does."""
+    for file, find_command in _FILES:
+        if os.path.isfile(os.path.join(root, file)) and (command := find_command(root, file)):
+            return command, file
     return "", ""
 
 
@@ -35,37 +33,33 @@ def _read(root: str, file: str) -> str:
         return ""
 
 
-def _by_target(command: str) -> Callable[[str, str], str]:
-    """Of a file with named targets: the command, if there is a target `test`."""
+def _with_target(command: str) -> Callable[[str, str], str]:
+    """Return a function that returns the command if a file has a target `test`."""
 
-    def tell(root: str, file: str) -> str:
+    def find_command(root: str, file: str) -> str:
         lines = _read(root, file).splitlines()
         # `test:` and `test: build`, not `test := value`.
-        names = (line.partition(":") for line in lines if not line.startswith((" ", "\t", "#", ".")))
-        is_there = any("test" in name.split() for name, colon, rest in names if colon and rest[:1] != "=")
-        return command if is_there else ""
+        parts = (line.partition(":") for line in lines if not line.startswith((" ", "\t", "#", ".")))
+        has_test = any("test" in names.split() for names, colon, rest in parts if colon and rest[:1] != "=")
+        return command if has_test else ""
 
-    return tell
+    return find_command
 
 
-def _by_scripts(root: str, file: str) -> str:
+def _with_script(root: str, file: str) -> str:
     try:
-        document = json.loads(_read(root, file))
-    except ValueError:
+        script: object = json.loads(_read(root, file))["scripts"]["test"]
+    except (ValueError, KeyError, TypeError, IndexError):
         return ""
-    try:
-        said: object = document["scripts"]["test"]
-    except (KeyError, TypeError, IndexError):
+    if not isinstance(script, str) or not script.strip() or _NO_TESTS in script:
         return ""
-    if not isinstance(said, str) or not said.strip() or _NO_TESTS in said:
-        return ""
-    found = (command for lock, command in _NPM_LOCKS if os.path.exists(os.path.join(root, lock)))
-    return next(found, "npm test")
+    locks = (command for lock, command in _NPM_LOCKS if os.path.exists(os.path.join(root, lock)))
+    return next(locks, "npm test")
 
 
-def _by_pytest(root: str, file: str) -> str:
-    is_said = file == "pytest.ini" or "pytest" in _read(root, file)
-    return "python3 -m pytest" if is_said and _has_tests(root) else ""
+def _with_pytest(root: str, file: str) -> str:
+    uses_pytest = file == "pytest.ini" or "pytest" in _read(root, file)
+    return "python3 -m pytest" if uses_pytest and _has_tests(root) else ""
 
 
 def _has_tests(root: str) -> bool:
@@ -83,12 +77,12 @@ def _always(command: str) -> Callable[[str, str], str]:
     return lambda _root, _file: command
 
 
-# What a project says of itself comes before what its language would do.
-_SIGNS: tuple[tuple[str, Callable[[str, str], str]], ...] = (
-    *((name, _by_target("make test")) for name in ("GNUmakefile", "Makefile", "makefile")),
-    *((name, _by_target("just test")) for name in ("justfile", "Justfile")),
-    ("package.json", _by_scripts),
-    *((name, _by_pytest) for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")),
+# Files that name a test command come before those that only show the language.
+_FILES: tuple[tuple[str, Callable[[str, str], str]], ...] = (
+    *((name, _with_target("make test")) for name in ("GNUmakefile", "Makefile", "makefile")),
+    *((name, _with_target("just test")) for name in ("justfile", "Justfile")),
+    ("package.json", _with_script),
+    *((name, _with_pytest) for name in ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")),
     ("Cargo.toml", _always("cargo test")),
     ("go.mod", _always("go test ./...")),
     ("gradlew", _always("./gradlew test")),

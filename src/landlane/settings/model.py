@@ -324,7 +324,7 @@ class StateSettings(Section):
 class NumberSettings(Section):
     """A kind of number, such as that of migrations."""
 
-    path: str = key("", "numbered path", "where numbers of this kind are used, with one `{n}`")
+    path: str = required("numbered path", "where numbers of this kind are used, with one `{n}`")
     width: int = key(0, "number", "digits, with leading zeros")
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Plain = dict[str, Any]
     Reader = Callable[..., Any]
+    Check = Callable[[list[Any]], bool]
 
 _MOST = 1_000_000_000
 
@@ -159,14 +160,13 @@ def _check_role_name(_plain: Plain, where: str, _found: Plain) -> None:
 
 def _check_roles(plain: Plain) -> None:
     """Refuse roles that are not defined. A role may start from a built-in one or from one above it."""
-    known = [*BUILT_IN_ROLES]
+    known = list(BUILT_IN_ROLES)
     for name, role in plain.get("roles", {}).items():
         base = role.get("like", "")
         if base and base not in known:
             raise unknown(base, known, f"roles.{name}.like: {base}")
         known.append(name)
-    integrate = plain.get("landing", {}).get("integrate", {})
-    wanted = integrate.get("role", "")
+    wanted = plain.get("landing", {}).get("integrate", {}).get("role", "")
     if wanted and wanted not in known:
         raise unknown(wanted, known, f"landing.integrate.role: {wanted}")
 
@@ -192,9 +192,11 @@ def _table(found: object, where: str) -> Plain:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-def _list(found: object, where: str, wanted: str) -> list[Any]:
-    if not isinstance(found, list):
-        raise wrong(where, wanted, found)
+def _list(
+    found: object, where: str, wanted: str, is_valid: Callable[[list[Any]], bool] = lambda _: True
+) -> list[Any]:
+    if not isinstance(found, list) or not is_valid(found):  # pyright: ignore[reportUnknownArgumentType]
+        raise wrong(where, wanted, found)  # pyright: ignore[reportUnknownArgumentType]
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -331,19 +333,15 @@ def _are_ports(ports: list[Any]) -> bool:
 
 
 def _read_ports(found: object, where: str) -> tuple[int, ...]:
-    wanted = "a list of TCP ports, as in [443]; [] for none"
-    ports = _list(found, where, wanted)
-    if not _are_ports(ports):
-        raise wrong(where, wanted, found)
-    return tuple(ports)
+    return tuple(_list(found, where, "a list of TCP ports, as in [443]; [] for none", _are_ports))
 
 
 def _read_port_range(found: object, where: str) -> tuple[int, int]:
-    wanted = "the first and the last port, as [20000, 29999]"
-    ports = _list(found, where, wanted)
-    if len(ports) != 2 or not _are_ports(ports) or ports[0] > ports[1]:
-        raise wrong(where, wanted, found)
-    return ports[0], ports[1]
+    def is_range(ports: list[Any]) -> bool:
+        return len(ports) == 2 and _are_ports(ports) and ports[0] <= ports[1]
+
+    first, last = _list(found, where, "the first and the last port, as [20000, 29999]", is_range)
+    return first, last
 
 
 def _table_of(read: Reader) -> Reader:
@@ -356,11 +354,10 @@ def _table_of(read: Reader) -> Reader:
 
 
 def _read_order(found: object, where: str) -> tuple[str | float, ...]:
-    wanted = "a list of texts or numbers in their order"
-    steps = _list(found, where, wanted)
-    if not steps or not all(isinstance(step, (str, int, float)) for step in steps):
-        raise wrong(where, wanted, found)
-    return tuple(steps)
+    def is_order(steps: list[Any]) -> bool:
+        return bool(steps) and all(isinstance(step, (str, int, float)) for step in steps)
+
+    return tuple(_list(found, where, "a list of texts or numbers in their order", is_order))
 
 
 def _read_variables(found: object, where: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from landlane.claims.take import living
 from landlane.errors import Malformed
 from landlane.git.numbers_in_file_names import NUMBER_MARK, NumbersFound
 from landlane.sessions.leases import sweep_if_due
-from landlane.settings.model import NumberSettings
 from landlane.text import check_text
 from landlane.values import value
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
+    from landlane.settings.model import NumberSettings
     from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
 
@@ -75,8 +75,8 @@ def number_kind(settings: Mapping[str, NumberSettings], kind: str) -> NumberKind
             code="BAD_KIND",
             hint=f"use 1 to {_LONGEST_KIND} small letters, digits, _ or -, as in: landlane number migration",
         )
-    known = settings.get(kind, NumberSettings())
-    return NumberKind(name=kind, path=known.path, width=known.width)
+    known = settings.get(kind)
+    return NumberKind(name=kind, path=known.path, width=known.width) if known else NumberKind(name=kind)
 
 
 def state_of(number: int, kind: NumberKind, found: NumbersFound, *, is_over: bool) -> str:
