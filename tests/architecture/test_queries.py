@@ -95,7 +95,11 @@ def test_the_code_names_no_statement_that_a_database_lacks() -> None:
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
                 continue
             receiver, name = ast.unparse(node.func.value).rpartition(".")[2], node.args[0]
-            is_ours = node.func.attr in ("one", "all", "run", "near") and receiver in ("tx", "_tx", "snapshot")
+            is_ours = node.func.attr in ("one", "all", "run", "near") and receiver in (
+                "tx",
+                "_tx",
+                "snapshot",
+            )
             if is_ours and isinstance(name, ast.Constant):
                 calls += 1
                 for database in needs:
