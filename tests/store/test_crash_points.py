@@ -206,7 +206,7 @@ ann.leave()
     assert_healed(repository, holding=set())
 
 
-@pytest.mark.parametrize("point", ["open_store", "begin_repository", "_ignores_case", "notice_restore"])
+@pytest.mark.parametrize("point", ["open_store", "begin_repository", "_ignores_case", "detect_restore"])
 def test_a_death_in_the_very_first_command_leaves_a_repository_that_works(
     repository: Path, store: str, point: str
 ) -> None:
@@ -278,8 +278,8 @@ def test_a_death_while_a_restored_store_is_noticed_reissues_no_token(repository:
     let_die(
         repository,
         f"""
-from landlane.app import detect_restore
-detect_restore.{step} = die_after(detect_restore.{step})
+from landlane.app import plain_files
+plain_files.{step} = die_after(plain_files.{step})
 bootstrap.open_repository(folder)
 """,
     )

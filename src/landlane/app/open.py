@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 
-from landlane.app.detect_restore import notice_restore
-from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
-from landlane.app.repository_record import begin_repository, change_case
+from landlane.app.plain_files import detect_restore
+from landlane.app.repository_record import (
+    ID_FILE,
+    begin_repository,
+    change_case,
+    repository_id_of,
+    unwritable,
+    write_id,
+)
 from landlane.app.store_location import open_store, store_place
 from landlane.app.wiring import assemble_repository
 from landlane.errors import StoreError
@@ -17,7 +23,6 @@ from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
-from landlane.store.mirror import JOURNAL
 from landlane.store.sqlite.schema import moved_away
 from landlane.values import replace
 
@@ -28,13 +33,10 @@ if TYPE_CHECKING:
     from landlane.clock import Clock
     from landlane.repository import Repository
     from landlane.settings.model import Settings
-    from landlane.store.postgres.store import PostgresStore
-    from landlane.store.sqlite.store import SqliteStore
-
-    AnyStore = SqliteStore | PostgresStore
+    from landlane.store.interface import Store
 
 
-# In a checkout's git directory: hooks were answered here (see hook_entry/checkout_cache.py).
+# A file in the git directory of a checkout in which hooks were answered (see hook_entry/checkout_cache.py).
 ANSWERED = "landlane-hook"
 
 
@@ -43,15 +45,15 @@ def open_repository(
     *,
     clock: Clock | None = None,
     is_short_lived: bool = False,
-    notices_restore: bool = True,
+    detects_restore: bool = True,
     most_wait_ms: int | None = None,
     caller: int | None = None,
     is_guest: bool = False,
-    borrow: Callable[[str, Callable[[], AnyStore]], AnyStore] | None = None,
+    borrow: Callable[[str, Callable[[], Store]], Store] | None = None,
 ) -> Repository:
     """Open the repository that contains a folder; create its state on first use.
 
-    A store that is older than the journal file counts as restored from a backup; `notices_restore=False`
+    A store that is older than the journal file counts as restored from a backup; `detects_restore=False`
     skips that, to compare the two. `most_wait_ms` limits the wait for a busy store for callers with less time
     than the settings allow.
 
@@ -64,7 +66,7 @@ def open_repository(
         SettingsError: its settings cannot be used.
         StoreError: its store cannot be opened.
     """
-    checkout = _as_guest_sees(find_checkout(cwd)) if is_guest else find_checkout(cwd)
+    checkout = _as_seen_by_guest(find_checkout(cwd)) if is_guest else find_checkout(cwd)
     folder = checkout.state_folder
     _make_folder(folder, checkout)
     of_settings = checkout.home_checkout if is_guest else checkout
@@ -74,16 +76,16 @@ def open_repository(
     repository_id, former_id = repository_id_of(folder, settings)
     place = store_place(checkout, settings)
 
-    def open_it() -> AnyStore:
+    def open_this() -> Store:
         return open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
 
-    store = borrow(f"{repository_id} {place}", open_it) if borrow is not None else open_it()
+    store = borrow(f"{repository_id} {place}", open_this) if borrow is not None else open_this()
     try:
         ignore_case = _ignores_case(store, checkout, settings, former_id)
-        if former_id:  # only now: a failure before would have forgotten what has to come along
+        if former_id:  # only now: after an earlier failure the former id must still be known
             write_id(os.path.join(folder, ID_FILE), repository_id)
-        if notices_restore:
-            notice_restore(store, folder, os.path.join(folder, JOURNAL))
+        if detects_restore:
+            detect_restore(store, folder)
     except BaseException:
         store.close()
         raise
@@ -96,14 +98,14 @@ def open_repository(
     )
 
 
-def _as_guest_sees(checkout: Checkout) -> Checkout:
-    """A checkout whose owner may write git's own files there: outside the sandbox git must not obey them."""
+def _as_seen_by_guest(checkout: Checkout) -> Checkout:
+    """Return the checkout with the main git directory, whose config a sandboxed caller cannot write."""
     home = checkout.home_dir
     return Checkout(root=checkout.root, git_dir=home, common_dir=home)
 
 
 def _read_settings(checkout: Checkout, memory: str) -> Settings:
-    """The settings of a checkout; where it has no file of them, those of the main checkout."""
+    """Return the settings of a checkout, or those of the main checkout if it has no settings file."""
     root = checkout.root
     if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
         root = checkout.home_checkout.root
@@ -111,10 +113,10 @@ def _read_settings(checkout: Checkout, memory: str) -> Settings:
 
 
 def _make_folder(folder: str, checkout: Checkout) -> None:
-    """Make the state folder on first use.
+    """Create the state folder on first use.
 
     Raises:
-        StoreError: it is gone, although hooks were answered from it: what was held must not be forgotten.
+        StoreError: it is missing although hooks were answered from it; claims must not be forgotten.
     """
     marker = os.path.join(checkout.git_dir, ANSWERED)
     if checkout.git_dir and not os.path.isdir(folder) and os.path.exists(marker):
@@ -129,8 +131,8 @@ def _make_folder(folder: str, checkout: Checkout) -> None:
         raise unwritable(folder, error) from error
 
 
-def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, former_id: str) -> bool:
-    """How paths are compared here: settled once for the repository, the same for all machines.
+def _ignores_case(store: Store, checkout: Checkout, settings: Settings, former_id: str) -> bool:
+    """Return whether paths are compared without case: decided once per repository, for all machines.
 
     Raises:
         StoreError: the repository's state was moved away from this store.
@@ -141,7 +143,7 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
             snapshot.one("meta_get", key=f"moved_to/{store.repository}"),
         )
     )
-    if moved is not None:  # even a look would tell what is no longer so
+    if moved is not None:  # even a read would return outdated state
         raise moved_away(str(store.describe()["place"]), moved["value"])
     if row is None:
         ignore_case = settings.claims.ignore_case
@@ -157,7 +159,7 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
 
 
 def person_name() -> str:
-    """The name of the person at the terminal, as an agent's name."""
+    """Return the user's name, in the form of an agent name."""
     name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
     if not name:
         try:

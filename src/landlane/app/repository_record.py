@@ -1,8 +1,13 @@
-"""The repository itself: its beginning, a changed id or way to compare paths, and a restored store."""
+"""The repository in the store: its id, its first entry, its token epochs, how it compares paths."""
 
 from __future__ import annotations
 
+import os
+
 from landlane.claims.take import add_claim
+from landlane.errors import StoreError
+from landlane.files import write_whole
+from landlane.ids import is_uuid, new_uuid
 from landlane.patterns.pattern import parse
 from landlane.sessions.model import Claim
 from landlane.store.fencing_tokens import epoch_of
@@ -12,10 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from landlane.settings.model import Settings
     from landlane.store.interface import Store, Transaction
     from landlane.store.journal_chain import Entry
 
 
+ID_FILE = "repository"
 _TABLES = (
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
@@ -26,7 +33,7 @@ _TABLES = (
 
 
 def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None:
-    """Enter the repository into the store; what stood there under its former id comes along."""
+    """Add the repository to the store; state under its former id is moved to the new one."""
 
     def work(tx: Transaction) -> None:
         if tx.one("repository_get") is not None:
@@ -45,7 +52,7 @@ def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None
 
 
 def change_case(store: Store, *, ignore_case: bool) -> None:
-    """Compare paths another way from now on: every live claim's key is written anew."""
+    """Change whether paths are compared by case, and rewrite the keys of all live claims."""
 
     def work(tx: Transaction) -> None:
         for claim in Claim.from_rows(tx.all("claims_all")):
@@ -59,7 +66,7 @@ def change_case(store: Store, *, ignore_case: bool) -> None:
 
 
 def newest_epoch(entries: Iterable[Entry]) -> int:
-    """The highest epoch that any of these entries knows of."""
+    """Return the highest epoch in these entries."""
     newest = 0
     for entry in entries:
         facts = entry.facts()
@@ -68,7 +75,7 @@ def newest_epoch(entries: Iterable[Entry]) -> int:
 
 
 def begin_epoch(store: Store, above: int, kind: str, facts: dict[str, object]) -> int:
-    """Raise the epoch above every token that was ever given out, and record why."""
+    """Raise the epoch above every token that was ever issued, and record why."""
 
     def work(tx: Transaction) -> int:
         epoch = max(tx.epoch, above) + 1
@@ -77,3 +84,62 @@ def begin_epoch(store: Store, above: int, kind: str, facts: dict[str, object]) -
         return epoch
 
     return store.change(work)
+
+
+def unwritable(path: str, error: OSError) -> StoreError:
+    """Return the error for a state folder that this user cannot write."""
+    return StoreError(
+        f"{path} cannot be written: {error.strerror}",
+        code="STORE_READONLY",
+        hint="make the folder landlane in the git directory writable for this user",
+    )
+
+
+def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
+    """Return the repository's id, and its former id if the settings name another now.
+
+    Raises:
+        StoreError: the id cannot be written, or the file does not hold one.
+    """
+    path = os.path.join(folder, ID_FILE)
+    known = _read_id(path)
+    if settings.repository.id:
+        if not known:
+            write_id(path, settings.repository.id)
+        return settings.repository.id, known if known != settings.repository.id else ""
+    if known:
+        return known, ""
+    # When two first commands run at once, the one that links its file first decides the id.
+    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    write_id(scratch, new_uuid())
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(scratch)
+    found = _read_id(path)
+    if not found:
+        raise StoreError(
+            f"{path} does not hold the id of this repository",
+            code="REPOSITORY_ID_BROKEN",
+            hint="the store knows the id: sqlite3 store.db 'SELECT id FROM repositories'; write it back",
+        )
+    return found, ""
+
+
+def _read_id(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read().strip()
+    except OSError:
+        return ""
+    return text if is_uuid(text) else ""
+
+
+def write_id(path: str, repository_id: str) -> None:
+    """Write the id durably: after a power cut the repository must not get a new one."""
+    try:
+        write_whole(path, repository_id + "\n", is_durable=True)
+    except OSError as error:
+        raise unwritable(path, error) from error

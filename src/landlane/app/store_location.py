@@ -1,4 +1,4 @@
-"""Where the store is: environment, pointer, settings; open it."""
+"""Find and open the store of a repository."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.clock import Clock
     from landlane.settings.model import Settings
-    from landlane.store.postgres.store import PostgresStore
-
-    AnyStore = SqliteStore | PostgresStore
+    from landlane.store.interface import Store
 
 
 STORE_NAME = "store.db"
@@ -25,17 +23,17 @@ _URL = ("postgresql://", "postgres://")
 
 
 def store_place(checkout: Checkout, settings: Settings) -> str:
-    """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
+    """Return where the store is, by the environment, the last `store move`, the settings or the default."""
     place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store.url
     if "://" in place:
         return place
-    # A path means the same from every folder and in every worktree: it counts from where the git folder is.
+    # A relative path must mean the same in every folder and worktree: it starts where the git directory is.
     base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
     return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
 
 
 def _pointed_to(folder: str) -> str:
-    """Where the last `store move` went, if there was one; not knowing it would part the state in two."""
+    """Return where the last `store move` went; empty if there was none."""
     path = os.path.join(folder, POINTER)
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -66,8 +64,8 @@ def open_store(
     clock: Clock | None = None,
     is_short_lived: bool = False,
     is_fresh: bool = False,
-) -> AnyStore:
-    """Open the store at a path or URL; with `is_fresh`, to bring the state along that belongs into it."""
+) -> Store:
+    """Open the store at a path or URL; with `is_fresh` it may be new, and the caller fills it."""
     if place.startswith(_URL):
         from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
@@ -83,14 +81,14 @@ def open_store(
         repository_id,
         clock=clock,
         wait_ms=settings.store.wait_ms,
-        # A command ends without closing, so that it need not empty the log; the next one has to read what is
-        # left of it, so it is kept short.
+        # A command exits without closing the store, to save emptying its log. The next command reads that
+        # log, so it is kept short.
         checkpoint_pages=200 if is_short_lived else 1000,
         is_fresh=is_fresh,
     )
 
 
 def sqlite_path(place: str) -> str:
-    """The file that a place means: itself, or the store in a folder."""
+    """Return the file that a path means: itself, or the store in that folder."""
     path = os.path.abspath(place)
     return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path

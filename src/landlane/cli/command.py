@@ -101,11 +101,11 @@ class CommandCall:
         """The repository, opened when it is first needed."""
         return self._repo if self._repo is not None else self.open()
 
-    def open(self, *, notices_restore: bool = True) -> Repository:
+    def open(self, *, detects_restore: bool = True) -> Repository:
         """Open the repository; see `open_repository`."""
         from landlane.app.open import open_repository
 
-        self._repo = open_repository(self.cwd, is_short_lived=True, notices_restore=notices_restore)
+        self._repo = open_repository(self.cwd, is_short_lived=True, detects_restore=detects_restore)
         return self._repo
 
     def fail(self, error: LandlaneError) -> int:

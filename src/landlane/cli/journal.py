@@ -52,7 +52,7 @@ def _follow(call: CommandCall, after: int) -> int:
 
 
 def _verify(call: CommandCall) -> int:
-    verdict = verify_journal(call.open(notices_restore=False))
+    verdict = verify_journal(call.open(detects_restore=False))
     answer: dict[str, Any] = {
         "ok": not verdict.trouble,
         "entries": verdict.entries,

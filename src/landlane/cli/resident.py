@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from landlane.app.open import AnyStore
     from landlane.cli.command import CommandCall
     from landlane.platform.socket_peer import Peer
     from landlane.resident.messages import Request
+    from landlane.store.interface import Store
 
 
 _QUEUE_SECONDS = 20.0  # how often to look whether somebody left entries in line
@@ -101,7 +101,7 @@ class Houses:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._guard = threading.Lock()
-        self._kept: list[tuple[str, AnyStore]] = []
+        self._kept: list[tuple[str, Store]] = []
         self._unsettled = ""
         self._is_warm = False
         self._queue_at = time.monotonic()
@@ -131,9 +131,9 @@ class Houses:
     @contextmanager
     def _lending(self, pid: int, guest: str) -> Generator[Callable[[str], Repository]]:
         """How a hook opens repositories; `guest` are the credentials of a caller in a sandbox."""
-        lent: list[tuple[str, AnyStore]] = []
+        lent: list[tuple[str, Store]] = []
 
-        def borrow(key: str, open_it: Callable[[], AnyStore]) -> AnyStore:
+        def borrow(key: str, open_it: Callable[[], Store]) -> Store:
             store = self._fetch(key) or open_it()
             lent.append((key, store))
             return store
@@ -142,13 +142,13 @@ class Houses:
             is_ours = os.path.realpath(find_checkout(folder).state_folder) == self._folder
             if not guest and not is_ours:  # a hook may look into another repository, too
                 return open_repository(
-                    folder, notices_restore=False, most_wait_ms=_WAIT_MS, caller=pid, borrow=borrow
+                    folder, detects_restore=False, most_wait_ms=_WAIT_MS, caller=pid, borrow=borrow
                 )
             if not is_ours:
                 raise other_repository(folder)
             repo = open_repository(
                 folder,
-                notices_restore=False,
+                detects_restore=False,
                 most_wait_ms=_WAIT_MS,
                 caller=0 if guest else pid,
                 is_guest=bool(guest),
@@ -166,7 +166,7 @@ class Houses:
             for key, store in lent:
                 self._keep(key, store)
 
-    def _fetch(self, key: str) -> AnyStore | None:
+    def _fetch(self, key: str) -> Store | None:
         with self._guard:
             for index, (known, store) in enumerate(self._kept):
                 if known == key:
@@ -174,7 +174,7 @@ class Houses:
                     return store
         return None
 
-    def _keep(self, key: str, store: AnyStore) -> None:
+    def _keep(self, key: str, store: Store) -> None:
         # A SQLite file is opened in a moment, and one that is open may have been replaced meanwhile.
         is_remote = "://" in key
         with self._guard:
@@ -226,7 +226,7 @@ class Houses:
         from landlane.landing.records import list_landings
         from landlane.landing.wait import has_more
 
-        repo = open_repository(_home_of(self._folder), notices_restore=False)
+        repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
             if not repo.checkout.common_dir or not repo.settings.landing.resident:
                 return
@@ -243,7 +243,7 @@ class Houses:
 
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return
-        repo = open_repository(_home_of(self._folder), notices_restore=False)
+        repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
             if repo.checkout.common_dir:
                 for line in clear_forsaken(repo.require_git()):

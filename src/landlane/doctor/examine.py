@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import open_repository
-from landlane.app.repository_id import repository_id_of
+from landlane.app.repository_record import repository_id_of
 from landlane.app.store_location import POINTER, STORE_NAME, sqlite_path, store_place
 from landlane.app.verify_journal import verify_journal
 from landlane.doctor.clients import look_at_clients
@@ -90,7 +90,7 @@ def _check_patterns(settings: Settings) -> None:
 
 def _open_writable(cwd: str) -> Repository:
     """Open the repository, if its store can be written: behind a stopped writer each look would wait."""
-    repo = open_repository(cwd, is_short_lived=True, notices_restore=False, most_wait_ms=_WAIT_MS)
+    repo = open_repository(cwd, is_short_lived=True, detects_restore=False, most_wait_ms=_WAIT_MS)
     _see_that_it_is_free(repo)
     return repo
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.mirror_owner import note_followed
+from landlane.app.plain_files import write_copied_store_id
 from landlane.app.store_location import POINTER, STORE_NAME, open_store, sqlite_path
 from landlane.errors import Malformed, StoreError
 from landlane.files import write_whole
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.app.open import AnyStore
     from landlane.store.interface import Row, Store, Transaction
 
 
@@ -75,7 +74,7 @@ def move_store(repo: Repository, place: str) -> Moved:
         if _store_id(repo.store) == _store_id(target):
             raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
         moved = _carry(repo, target, place)
-        note_followed(repo.state_folder, _store_id(target))  # the journal goes on there
+        write_copied_store_id(repo.state_folder, _store_id(target))  # the journal goes on there
     finally:
         target.close()
     if place == os.path.join(repo.state_folder, STORE_NAME) and not repo.settings.store.url:
@@ -109,7 +108,7 @@ def _store_id(store: Store) -> str:
     return str(row["value"]) if row else ""
 
 
-def _carry(repo: Repository, target: AnyStore, place: str) -> Moved:
+def _carry(repo: Repository, target: Store, place: str) -> Moved:
     """One transaction here that keeps writers out, and one there that writes everything."""
     source = repo.store
 

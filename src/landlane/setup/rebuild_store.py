@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from landlane.app.mirror_owner import note_followed, read_followed, store_id_of
+from landlane.app.plain_files import read_copied_store_id, read_store_id, write_copied_store_id
 from landlane.app.repository_record import newest_epoch
 from landlane.app.store_location import STORE_NAME
 from landlane.claims.read import claims_of
@@ -142,7 +142,7 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
     store = SqliteStore(new, repository_id, is_fresh=True)
     try:
         rebuilt = store.change(lambda tx: _replay(tx, entries, ignore_case=ignore_case))
-        store_id = read_followed(folder) or store_id_of(store)
+        store_id = read_copied_store_id(folder) or read_store_id(store)
         # It goes on where the old one ended, and so does the copy of its journal.
         store.change(lambda tx: tx.run("meta_set", key="store_id", value=store_id))
     finally:
@@ -153,7 +153,7 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
             file.writelines(as_line(entry) + "\n" for entry in entries)
     kept = set_database_aside(path)
     os.replace(new, path)
-    note_followed(folder, store_id)
+    write_copied_store_id(folder, store_id)
     _remove_database(new)
     return Rebuilt(kept=os.path.basename(kept), unreadable=unreadable, **rebuilt)
 
@@ -161,7 +161,9 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
 def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
     """What the copy tells and, behind that, the old store; and how many lines of the copy cannot be used."""
     entries, lines = [], 0
-    if old is None or store_id_of(old) == read_followed(folder):  # else it is the copy of another store
+    if old is None or read_store_id(old) == read_copied_store_id(
+        folder
+    ):  # else it is the copy of another store
         entries, lines = _read_copy(journal)
     good = _whole(entries)
     unreadable = lines - len(good)

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.app.repository_id import repository_id_of
-from landlane.app.repository_record import begin_repository
+from landlane.app.repository_record import begin_repository, repository_id_of
 from landlane.app.store_location import POINTER, STORE_NAME, open_store
 from landlane.app.wiring import assemble_repository
 from landlane.git.discovery import find_checkout

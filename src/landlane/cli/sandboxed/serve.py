@@ -144,7 +144,7 @@ class SandboxedCall(CommandCall):
                 hint="leave out --as",
             )
 
-    def open(self, *, notices_restore: bool = True) -> Any:
+    def open(self, *, detects_restore: bool = True) -> Any:
         """Open the one repository; another is not even looked into."""
         from landlane.app.open import open_repository
         from landlane.git.discovery import find_checkout
@@ -152,7 +152,7 @@ class SandboxedCall(CommandCall):
         if os.path.realpath(find_checkout(self.cwd).state_folder) != self.state_folder:
             raise other_repository(self.cwd)
         self._repo = open_repository(
-            self.cwd, is_short_lived=True, notices_restore=notices_restore, caller=0, is_guest=True
+            self.cwd, is_short_lived=True, detects_restore=detects_restore, caller=0, is_guest=True
         )
         shown = parse_credentials(os.environ["LANDLANE_SESSION"])
         self._repo = as_guest(self._repo, self.state_folder, shown)
