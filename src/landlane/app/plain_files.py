@@ -1,7 +1,7 @@
 """The plain files beside the store: keep them up to date, and detect a store that came from a backup.
 
-`journal.jsonl`, `claims.json` and `tasks.json` follow the store. `journal.store` holds the id of the store that
-the journal file was copied from.
+`journal.jsonl`, `claims.json` and `tasks.json` follow the store. `journal.store` holds the id of the store
+that the journal file was copied from.
 """
 
 from __future__ import annotations
