@@ -116,7 +116,7 @@ def _submit(repo: Repository, branches: Sequence[str]) -> None:
     take(repo, session, make_request(repo, (pattern,), ttl_ms=3_600_000))
     site, witness = repo.require_git(), GitWitness(repo)
     for branch in branches:
-        submit_branch(site, session, witness, branch, "", is_shared=False)
+        submit_branch(site, session, witness, branch, "")
 
 
 def _bare_merges(root: str, branches: int) -> float:

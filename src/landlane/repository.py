@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from landlane.errors import RepositoryError
 from landlane.values import replace, value
 
@@ -127,13 +125,6 @@ class Repository:
             return result
 
         return self.store.change(change_all, areas=areas)
-
-    @property
-    def is_store_shared(self) -> bool:
-        """Whether several clones may use the store: it is on a server, or outside this clone."""
-        path = os.path.realpath(getattr(self.store, "path", ""))
-        is_on_server = bool(getattr(self.store, "url", ""))
-        return is_on_server or not path.startswith(os.path.realpath(self.common_dir) + "/")
 
     def wall_ms(self) -> int:
         """Return the current calendar time according to the store."""

@@ -571,7 +571,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
     git(place.root, "commit", "--quiet", "-am", "Past the guard")
 
     with pytest.raises(NotAllowed) as refused:
-        submit_branch(place.site, place.ann, GitWitness(place.repo), "topic", "", is_shared=False)
+        submit_branch(place.site, place.ann, GitWitness(place.repo), "topic", "")
 
     assert refused.value.code == "STRAY_WRITE"
 

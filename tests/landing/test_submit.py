@@ -341,7 +341,7 @@ def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
     yard.claim("ann", "a.txt")
     with closing(open_repository(str(there))) as repo:
         site = prepare_git(repo, yard.notes.append)
-        submit_branch(site, yard.agent("ann"), GitWitness(repo), "", "", is_shared=False)
+        submit_branch(site, yard.agent("ann"), GitWitness(repo), "", "")
 
     assert yard.notes == ["only what is committed is submitted; not draft"]
 

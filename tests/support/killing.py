@@ -192,8 +192,7 @@ def claim(repo: Repository, session: Session, *paths: str) -> None:
 def hand_in(repo: Repository, session: Session, branch: str, *, task: str = "") -> Landing:
     """Enter a branch into the queue."""
     site = repo.require_git()
-    shared = site.is_store_shared
-    return submit_branch(site, session, GitWitness(repo), branch, task, is_shared=shared).landing
+    return submit_branch(site, session, GitWitness(repo), branch, task).landing
 
 
 class Saved:

@@ -104,7 +104,7 @@ class Yard:
     def enter(self, branch: str, agent: str = "ann", task: str = "") -> Landing:
         """Submit a branch with what its author holds already."""
         session, witness = self.agent(agent), GitWitness(self.repo)
-        return submit_branch(self.site, session, witness, branch, task, is_shared=False).landing
+        return submit_branch(self.site, session, witness, branch, task).landing
 
     def changed(self, branch: str) -> list[str]:
         done = subprocess.run(

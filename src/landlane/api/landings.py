@@ -32,8 +32,7 @@ class Landings:
             NotAllowed: it is empty, its evidence is missing, or it changes what is not held.
         """
         repo = prepare_git(self._repo)
-        shared = repo.is_store_shared
-        submitted = submit_branch(repo, self._session(), GitWitness(repo), branch, task, is_shared=shared)
+        submitted = submit_branch(repo, self._session(), GitWitness(repo), branch, task)
         repo.settle()
         return submitted.landing
 

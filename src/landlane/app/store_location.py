@@ -79,6 +79,7 @@ def open_store(
     return SqliteStore(
         sqlite_path(place),
         repository_id,
+        clone=os.path.dirname(folder),
         clock=clock,
         wait_ms=settings.store.wait_ms,
         # A command exits without closing the store, to save emptying its log. The next command reads that

@@ -198,7 +198,7 @@ def check(call: CommandCall, paths: tuple[str, ...], token: str, literal: bool) 
     wanted = _paths(call, paths, literal)
     session = call.known_session()
     found = [check_path(repo, session, one, number) for one in wanted]
-    rows: list[dict[str, Any]] = [
+    items: list[dict[str, Any]] = [
         {
             "path": one.path,
             "state": one.state,
@@ -207,22 +207,22 @@ def check(call: CommandCall, paths: tuple[str, ...], token: str, literal: bool) 
         }
         for one in found
     ]
-    answer: dict[str, Any] = {"ok": True, "paths": rows}
-    worst = max(range(len(rows)), key=lambda index: _STANDINGS[found[index].state][0])
+    answer: dict[str, Any] = {"ok": True, "paths": items}
+    worst = max(range(len(items)), key=lambda index: _STANDINGS[found[index].state][0])
     code, name, _ = _STANDINGS[found[worst].state]
     if code:
-        holder = {key: rows[worst]["claim"][key] for key in ("holder", "until")} if code == 3 else {}
+        holder = {key: items[worst]["claim"][key] for key in ("holder", "until")} if code == 3 else {}
         hint = _how_to_claim(paths[worst], is_waiting=code == 3)
-        answer |= {"ok": False, "code": name, "message": _standing_text(rows[worst]), "hint": hint, **holder}
-    call.terminal.answer(answer, "\n".join(_standing_text(row) for row in rows))
+        answer |= {"ok": False, "code": name, "message": _standing_text(items[worst]), "hint": hint, **holder}
+    call.terminal.answer(answer, "\n".join(_standing_text(item) for item in items))
     return code
 
 
-def _standing_text(row: dict[str, Any]) -> str:
-    words = _STANDINGS[row["state"]][2]
-    if row["state"] == "other":
-        words = f"is held by {row['claim']['holder']} until {row['claim']['until']}"
-    return f"{in_one_line(row['path'])} {words}"
+def _standing_text(item: dict[str, Any]) -> str:
+    words = _STANDINGS[item["state"]][2]
+    if item["state"] == "other":
+        words = f"is held by {item['claim']['holder']} until {item['claim']['until']}"
+    return f"{in_one_line(item['path'])} {words}"
 
 
 def _how_to_claim(word: str, *, is_waiting: bool) -> str:
@@ -241,11 +241,11 @@ def claims(call: CommandCall, paths: tuple[str, ...]) -> int:
     repo = call.repo
     call.show_life()
     wanted = _patterns(call, paths, False)
-    rows = [claim_json(item, repo.store) for item in list_claims(repo, wanted)]
+    items = [claim_json(item, repo.store) for item in list_claims(repo, wanted)]
     columns = ["pattern", "holder", "mode", "token", "until", "task", "note"]
-    cells = [[str(row[column] or "") for column in columns] for row in rows]
-    title = f"{len(rows)} live claim{'' if len(rows) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "claims": rows}, call.terminal.table(title, columns, cells))
+    cells = [[str(item[column] or "") for column in columns] for item in items]
+    title = f"{len(items)} live claim{'' if len(items) == 1 else 's'}"
+    call.terminal.answer({"ok": True, "claims": items}, call.terminal.table(title, columns, cells))
     return 0
 
 
@@ -259,11 +259,11 @@ def who(call: CommandCall, path: str) -> int:
     repo = call.repo
     call.show_life()
     (pattern,) = _paths(call, (path,))
-    rows = [claim_json(item, repo.store) for item in list_claims(repo, (pattern,))]
+    items = [claim_json(item, repo.store) for item in list_claims(repo, (pattern,))]
     entry = last_word_on(repo, pattern)
     is_path = pattern.kind == "literal"
     change: dict[str, Any] = repo.git.last_change(pattern.text) if is_path else {}
-    lines = [f"{row['holder']} holds {in_one_line(row['pattern'])} until {row['until']}" for row in rows]
+    lines = [f"{item['holder']} holds {in_one_line(item['pattern'])} until {item['until']}" for item in items]
     lines = lines or ["nobody holds it"]
     if entry is not None:
         last = entry_json(entry)
@@ -276,7 +276,7 @@ def who(call: CommandCall, path: str) -> int:
     answer = {
         "ok": True,
         "path": pattern.text,
-        "claims": rows,
+        "claims": items,
         "last_entry": entry_json(entry) if entry else None,
         "last_change": change or None,
     }

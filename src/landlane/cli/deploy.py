@@ -70,8 +70,8 @@ def history(call: CommandCall, target: str) -> int:
     call.show_life()
     answer = history_json(list_deploys(call.repo, target))
     columns = ["id", "target", "state", "commit", "agent", "began", "reason"]
-    rows = [{**row, "commit": row["commit"][:12]} for row in answer["deploys"]]
-    cells = [[str(row[column] or "") for column in columns] for row in rows]
-    title = f"{len(rows)} deploy{'' if len(rows) == 1 else 's'}"
+    items = [{**item, "commit": item["commit"][:12]} for item in answer["deploys"]]
+    cells = [[str(item[column] or "") for column in columns] for item in items]
+    title = f"{len(items)} deploy{'' if len(items) == 1 else 's'}"
     call.terminal.answer(answer, call.terminal.table(title, columns, cells))
     return 0

@@ -66,12 +66,12 @@ def list_all(call: CommandCall, all: bool) -> int:
     from landlane.fanout.to_json import fan_json
 
     call.show_life()
-    rows = [fan_json(one) for one in list_fans(call.repo, with_all=all)]
+    items = [fan_json(one) for one in list_fans(call.repo, with_all=all)]
     columns = ["id", "task", "state", "policy", "branches", "deadline", "why"]
     cells = [
-        [", ".join(row[column]) if column == "branches" else str(row[column] or "") for column in columns]
-        for row in rows
+        [", ".join(item[column]) if column == "branches" else str(item[column] or "") for column in columns]
+        for item in items
     ]
-    title = f"{len(rows)} split task{'' if len(rows) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "fans": rows}, call.terminal.table(title, columns, cells))
+    title = f"{len(items)} split task{'' if len(items) == 1 else 's'}"
+    call.terminal.answer({"ok": True, "fans": items}, call.terminal.table(title, columns, cells))
     return 0

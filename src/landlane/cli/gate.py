@@ -25,19 +25,22 @@ def list_all(call: CommandCall, all: bool = False) -> int:
     call.show_life()
     repo = call.repo
     now = _now(call)
-    rows = [gate_json(gate, now) for gate in list_gates(repo, () if all else ("waiting",))]
-    rows += _held_landings(call, now)
+    items = [gate_json(gate, now) for gate in list_gates(repo, () if all else ("waiting",))]
+    items += _held_landings(call, now)
     overdue = repo.settings.gates.overdue_ms // 1000
-    rows = [
-        {**row, "is_overdue": row["state"] == "waiting" and row["waited_seconds"] >= overdue} for row in rows
+    items = [
+        {**item, "is_overdue": item["state"] == "waiting" and item["waited_seconds"] >= overdue}
+        for item in items
     ]
-    rows.sort(key=lambda row: (row["state"] != "waiting", -row["risk"], row["asked_at"]))
-    waiting = sum(row["state"] == "waiting" for row in rows)
+    items.sort(key=lambda item: (item["state"] != "waiting", -item["risk"], item["asked_at"]))
+    waiting = sum(item["state"] == "waiting" for item in items)
     title = f"{waiting} wait{'s' if waiting == 1 else ''} for a person"
-    cells = [inbox_cells(row) for row in rows]
+    cells = [inbox_cells(item) for item in items]
     if all:
-        cells = [[*line[:-1], f"{row['state']}: {line[-1]}"] for line, row in zip(cells, rows, strict=True)]
-    call.terminal.answer({"ok": True, "gates": rows}, call.terminal.table(title, _COLUMNS, cells))
+        cells = [
+            [*line[:-1], f"{item['state']}: {line[-1]}"] for line, item in zip(cells, items, strict=True)
+        ]
+    call.terminal.answer({"ok": True, "gates": items}, call.terminal.table(title, _COLUMNS, cells))
     return 0
 
 
@@ -71,10 +74,10 @@ def _held_landings(call: CommandCall, now: int) -> list[dict[str, Any]]:
     from landlane.landing.records import list_landings
 
     held = list_landings(call.repo, ("held",))
-    return [_landing_row(call, one, now) for one in held]
+    return [_landing_item(call, one, now) for one in held]
 
 
-def _landing_row(call: CommandCall, landing: Any, now: int) -> dict[str, Any]:
+def _landing_item(call: CommandCall, landing: Any, now: int) -> dict[str, Any]:
     from landlane.inbox.held_landings import landing_evidence
     from landlane.inbox.to_json import landing_gate_json
     from landlane.landing.to_json import landing_json
@@ -92,21 +95,23 @@ def show(call: CommandCall, id: str) -> int:
     call.show_life()
     seen, repo = _repo(call), call.repo
     now = _now(call)
-    row: dict[str, Any]
+    item: dict[str, Any]
     moved = ""
     if id.startswith(_LANDING):
         from landlane.landing.records import get_landing
 
         landing = get_landing(repo, id)
-        row = _landing_row(call, landing, now) | ({} if landing.state == "held" else {"state": landing.state})
+        item = _landing_item(call, landing, now) | (
+            {} if landing.state == "held" else {"state": landing.state}
+        )
     else:
         gate = get_gate(repo, id)
-        row = gate_json(gate, now)
+        item = gate_json(gate, now)
         moved = what_moved(seen, gate) if seen is not None and gate.state == "waiting" else ""
-    stat = _stat_of(seen, str(row["about"].get("head", "")))
-    text = gate_text(row) + (f"\n\n{stat}" if stat else "") + (f"\n\n  moved: {moved}" if moved else "")
+    stat = _stat_of(seen, str(item["about"].get("head", "")))
+    text = gate_text(item) + (f"\n\n{stat}" if stat else "") + (f"\n\n  moved: {moved}" if moved else "")
     call.terminal.answer(
-        {"ok": True, "gate": {**row, "moved": moved or None, "diffstat": stat or None}}, text
+        {"ok": True, "gate": {**item, "moved": moved or None, "diffstat": stat or None}}, text
     )
     return 0
 
@@ -220,8 +225,8 @@ def _answer(call: CommandCall, person: Any, id: str, *, approve: bool, head: str
             if gate.is_resumed
             else f"; {gate.task} is not at rest any more"
         )
-    row = {**gate_json(gate, _now(call)), "decision": word, "by": person.agent}
-    call.terminal.answer({"ok": True, "gate": row}, f"{id} is {word}{then}")
+    item = {**gate_json(gate, _now(call)), "decision": word, "by": person.agent}
+    call.terminal.answer({"ok": True, "gate": item}, f"{id} is {word}{then}")
     return 0
 
 
@@ -241,11 +246,11 @@ def _decide(call: CommandCall, person: Any, id: str, *, approve: bool, head: str
 
         start_queue_runner(repo)
     word = "approved" if approve else "rejected"
-    row = landing_json(landing)
+    item = landing_json(landing)
     answer = {
         "ok": True,
         "gate": {"id": id, "decision": word, "by": person.agent, "head": landing.head},
-        "landing": row,
+        "landing": item,
     }
     call.terminal.answer(answer, f"{id} is {word}")
     return 0

@@ -28,7 +28,7 @@ def land(call: CommandCall, branch: str, task: str, wait: bool) -> int:
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
     session = call.session()
-    submitted = submit_branch(repo, session, GitWitness(repo), branch, task, is_shared=repo.is_store_shared)
+    submitted = submit_branch(repo, session, GitWitness(repo), branch, task)
     landing, stop = submitted.landing, None
     if wait and landing.state != "held":
         landing, stop = _see_through(call, repo, session, landing)

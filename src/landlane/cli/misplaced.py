@@ -26,7 +26,7 @@ def list_all(call: CommandCall) -> int:
     repo = prepare_git(call.repo, call.terminal.note)
     found = find_strays(repo)
     breaches = standing_breaches(repo)
-    rows: list[dict[str, Any]] = [
+    items: list[dict[str, Any]] = [
         {
             "path": one.path,
             "checkout": one.root,
@@ -39,7 +39,7 @@ def list_all(call: CommandCall) -> int:
         for one in found
     ]
     columns = ["path", "checkout", "state", "agent", "workspace"]
-    cells = [[str(row[column] or "") for column in columns] for row in rows]
+    cells = [[str(item[column] or "") for column in columns] for item in items]
     strays = sum(one.state == STRAY for one in found)
     title = f"{strays} stray change{'' if strays == 1 else 's'}"
     text = call.terminal.table(title, columns, cells)
@@ -47,7 +47,7 @@ def list_all(call: CommandCall) -> int:
         heads = ["id", "agent", "holder", "checkout", "paths"]
         lines = [[one.id, one.agent, one.holder, one.root, _some(one.paths)] for one in breaches]
         text += "\n\n" + call.terminal.table("written through a shell; undo, move or accept", heads, lines)
-    answer = {"ok": True, "strays": rows, "breaches": [_breach_json(one) for one in breaches]}
+    answer = {"ok": True, "strays": items, "breaches": [_breach_json(one) for one in breaches]}
     call.terminal.answer(answer, text)
     return 0
 
@@ -125,7 +125,7 @@ def move(call: CommandCall, paths: tuple[str, ...], to: str) -> int:
     wanted = [locate(repo, call.cwd, path, to) for path in paths] if paths else None
     moved = move_strays(repo, session, wanted, to)
     end_moved(repo, session, [(one.stray.root, one.stray.path) for one in moved.steps])
-    rows = [
+    items = [
         {
             "path": one.stray.path,
             "from": one.stray.root,
@@ -135,7 +135,7 @@ def move(call: CommandCall, paths: tuple[str, ...], to: str) -> int:
         for one in moved.steps
     ]
     rescues = [{"checkout": root, "rescue": rescue} for root, rescue in moved.rescues]
-    lines = [f"moved {in_one_line(row['path'])}  to {row['workspace']} at {row['to']}" for row in rows]
+    lines = [f"moved {in_one_line(item['path'])}  to {item['workspace']} at {item['to']}" for item in items]
     lines += [f"to see {root} as it was: landlane rescue restore {rescue}" for root, rescue in moved.rescues]
-    call.terminal.answer({"ok": True, "moved": rows, "rescues": rescues}, "\n".join(lines))
+    call.terminal.answer({"ok": True, "moved": items, "rescues": rescues}, "\n".join(lines))
     return 0

@@ -24,9 +24,9 @@ def numbers(call: CommandCall, kind: str) -> int:
     from landlane.state.to_json import number_json
 
     call.show_life()
-    rows = [number_json(one) for one in list_numbers(call.repo, kind)]
+    items = [number_json(one) for one in list_numbers(call.repo, kind)]
     columns = ["text", "state", "agent", "for", "at"]
-    cells = [[str(row[column] or "") for column in columns] for row in rows]
-    title = f"{len(rows)} number{'' if len(rows) == 1 else 's'} given"
-    call.terminal.answer({"ok": True, "numbers": rows}, call.terminal.table(title, columns, cells))
+    cells = [[str(item[column] or "") for column in columns] for item in items]
+    title = f"{len(items)} number{'' if len(items) == 1 else 's'} given"
+    call.terminal.answer({"ok": True, "numbers": items}, call.terminal.table(title, columns, cells))
     return 0

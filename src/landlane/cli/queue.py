@@ -61,15 +61,15 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
     settle_here(repo)
     if conflicts:
         return _show_conflicts(call, repo)
-    rows = [landing_json(one) for one in list_landings(repo, () if all else OPEN)]
+    items = [landing_json(one) for one in list_landings(repo, () if all else OPEN)]
     queue = get_queue(repo, find_target(repo.home, repo.settings).branch)
     columns = ["id", "state", "agent", "task", "branch", "stage", "reason"]
-    cells = [[str(row[name] or "") for name in columns] for row in rows]
-    under_way = sum(row["state"] in OPEN for row in rows)
+    cells = [[str(item[name] or "") for name in columns] for item in items]
+    under_way = sum(item["state"] in OPEN for item in items)
     title = f"{under_way} on the way to {queue.target}" + (
         f" (paused: {queue.reason})" if queue.reason else ""
     )
-    answer = {"ok": True, "landings": rows, "queue": queue_json(queue)}
+    answer = {"ok": True, "landings": items, "queue": queue_json(queue)}
     call.terminal.answer(answer, call.terminal.table(title, columns, cells))
     return 0
 
@@ -89,14 +89,14 @@ def show(call: CommandCall, landing: str) -> int:
     from landlane.landing.records import get_landing
     from landlane.landing.to_json import landing_json
 
-    row = landing_json(get_landing(call.repo, landing))
+    item = landing_json(get_landing(call.repo, landing))
     lines = [
-        f"{key:<13} {in_one_line(str(row[key]))}"
-        for key in row
-        if row[key] not in (None, [], "") and key != "output"
+        f"{key:<13} {in_one_line(str(item[key]))}"
+        for key in item
+        if item[key] not in (None, [], "") and key != "output"
     ]
-    text = "\n".join(lines) + (f"\n\n{row['output']}" if row["output"] else "")
-    call.terminal.answer({"ok": True, "landing": row}, text)
+    text = "\n".join(lines) + (f"\n\n{item['output']}" if item["output"] else "")
+    call.terminal.answer({"ok": True, "landing": item}, text)
     return 0
 
 

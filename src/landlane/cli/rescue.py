@@ -17,13 +17,14 @@ def list_all(call: CommandCall) -> int:
     from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.to_json import size_text
 
-    rows = [rescue_json(one) for one in saved_work(call.repo.require_git())]
+    items = [rescue_json(one) for one in saved_work(call.repo.require_git())]
     columns = ["id", "agent", "task", "workspace", "at", "size", "files", "reason"]
     cells = [
-        [str(row[name] if name != "size" else size_text(row["bytes"])) for name in columns] for row in rows
+        [str(item[name] if name != "size" else size_text(item["bytes"])) for name in columns]
+        for item in items
     ]
-    title = f"{len(rows)} rescue{'' if len(rows) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "rescues": rows}, call.terminal.table(title, columns, cells))
+    title = f"{len(items)} rescue{'' if len(items) == 1 else 's'}"
+    call.terminal.answer({"ok": True, "rescues": items}, call.terminal.table(title, columns, cells))
     return 0
 
 

@@ -24,18 +24,18 @@ def list_all(call: CommandCall, all: bool) -> int:
     from landlane.reviews.to_json import review_json
 
     call.show_life()
-    rows = [review_json(one) for one in list_reviews(call.repo, with_all=all)]
+    items = [review_json(one) for one in list_reviews(call.repo, with_all=all)]
     cells = [
         [
-            *(row["id"], row["task"], row["state"], (row["head"] or "")[:12], row["author"] or ""),
-            ", ".join(f"{one['reviewer'] or 'anybody'} {one['verdict'] or '…'}" for one in row["verdicts"]),
-            row["why"] or "",
+            *(item["id"], item["task"], item["state"], (item["head"] or "")[:12], item["author"] or ""),
+            ", ".join(f"{one['reviewer'] or 'anybody'} {one['verdict'] or '…'}" for one in item["verdicts"]),
+            item["why"] or "",
         ]
-        for row in rows
+        for item in items
     ]
-    title = f"{len(rows)} review{'' if len(rows) == 1 else 's'}"
+    title = f"{len(items)} review{'' if len(items) == 1 else 's'}"
     columns = ["id", "task", "state", "head", "author", "verdicts", "why"]
-    call.terminal.answer({"ok": True, "reviews": rows}, call.terminal.table(title, columns, cells))
+    call.terminal.answer({"ok": True, "reviews": items}, call.terminal.table(title, columns, cells))
     return 0
 
 

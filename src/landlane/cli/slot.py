@@ -59,11 +59,11 @@ def list_all(call: CommandCall, kind: str) -> int:
     from landlane.state.to_json import slot_json
 
     call.show_life()
-    rows = [slot_json(slot, call.repo.store) for slot in list_slots(call.repo, kind)]
+    items = [slot_json(slot, call.repo.store) for slot in list_slots(call.repo, kind)]
     columns = ["id", "holder", "name", "amount", "token", "until"]
-    cells = [[str(row[column] or "") for column in columns] for row in rows]
-    title = f"{len(rows)} slot{'' if len(rows) == 1 else 's'} taken"
-    call.terminal.answer({"ok": True, "slots": rows}, call.terminal.table(title, columns, cells))
+    cells = [[str(item[column] or "") for column in columns] for item in items]
+    title = f"{len(items)} slot{'' if len(items) == 1 else 's'} taken"
+    call.terminal.answer({"ok": True, "slots": items}, call.terminal.table(title, columns, cells))
     return 0
 
 

@@ -39,8 +39,8 @@ def list_all(call: CommandCall) -> int:
     from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import put_aside
 
-    rows = [rescue_json(one) for one in put_aside(call.repo.require_git())]
-    cells = [[str(row[name]) for name in ("id", "at", "files", "reason")] for row in rows]
-    table = call.terminal.table(f"{len(rows)} put aside here", ["id", "at", "files", "message"], cells)
-    call.terminal.answer({"ok": True, "stashes": rows}, table)
+    items = [rescue_json(one) for one in put_aside(call.repo.require_git())]
+    cells = [[str(item[name]) for name in ("id", "at", "files", "reason")] for item in items]
+    table = call.terminal.table(f"{len(items)} put aside here", ["id", "at", "files", "message"], cells)
+    call.terminal.answer({"ok": True, "stashes": items}, table)
     return 0

@@ -116,19 +116,19 @@ def _show(call: CommandCall, state: State) -> int:
 def _table(call: CommandCall, states: list[State], what: str) -> int:
     from landlane.state.to_json import state_json
 
-    rows = [state_json(state) for state in states]
+    items = [state_json(state) for state in states]
     columns = ["key", "version", "value", "agent", "at"]
-    cells = [[_cell(row, column) for column in columns] for row in rows]
-    title = f"{len(rows)} {what}{'' if len(rows) == 1 else 's'}"
-    answer = {"ok": True, "states" if what == "key" else "versions": rows}
+    cells = [[_cell(item, column) for column in columns] for item in items]
+    title = f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
+    answer = {"ok": True, "states" if what == "key" else "versions": items}
     call.terminal.answer(answer, call.terminal.table(title, columns, cells))
     return 0
 
 
-def _cell(row: dict[str, Any], column: str) -> str:
+def _cell(item: dict[str, Any], column: str) -> str:
     if column != "value":
-        return str(row[column])
-    text = _shown(row[column])
+        return str(item[column])
+    text = _shown(item[column])
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
 
 

@@ -86,9 +86,9 @@ def _tables(
         (f"{len(slots)} slots taken", ("id", "holder", "until"), slots),
     )
     return [
-        call.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
-        for title, keys, rows in shown
-        if rows
+        call.terminal.table(title, list(keys), [[str(item[key] or "") for key in keys] for item in items])
+        for title, keys, items in shown
+        if items
     ]
 
 
@@ -152,9 +152,9 @@ class _UnderWay:
             (f"{gates} waiting for a person", ("id", "task", "kind", "agent", "why"), self._gates),
         )
         parts = [
-            call.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
-            for title, keys, rows in shown
-            if rows
+            call.terminal.table(title, list(keys), [[str(item[key] or "") for key in keys] for item in items])
+            for title, keys, items in shown
+            if items
         ]
         if self._dead:
             many = f"{self._dead} dead letter{'' if self._dead == 1 else 's'}"

@@ -53,7 +53,7 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
 
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):
-            for line in step(place.repo, place.witness, is_shared=place.repo.is_store_shared):
+            for line in step(place.repo, place.witness):
                 place.repo.report(line)
         run_until(place.repo, "run", is_drained=True)
         return

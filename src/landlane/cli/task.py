@@ -126,11 +126,11 @@ def list_all(call: CommandCall, state: tuple[str, ...], label: str, markdown: bo
     if markdown and not call.terminal.is_json:
         call.terminal.answer({}, as_checklist((task, task_paths(task)) for task in found).rstrip("\n"))
         return 0
-    rows = [task_json(task, repo.store) for task in found]
+    items = [task_json(task, repo.store) for task in found]
     columns = ["id", "state", "owner", "priority", "attempt", "title", "why"]
-    cells = [[str(row[column] if row[column] is not None else "") for column in columns] for row in rows]
-    title = f"{len(rows)} task{'' if len(rows) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "tasks": rows}, call.terminal.table(title, columns, cells))
+    cells = [[str(item[column] if item[column] is not None else "") for column in columns] for item in items]
+    title = f"{len(items)} task{'' if len(items) == 1 else 's'}"
+    call.terminal.answer({"ok": True, "tasks": items}, call.terminal.table(title, columns, cells))
     return 0
 
 
@@ -166,16 +166,16 @@ def show(call: CommandCall, task: str) -> int:
     call.show_life()
     settle_due(repo)
     found = get_task(repo, task)
-    row = task_json(found, repo.store)
+    item = task_json(found, repo.store)
     links = [{"id": other, "reason": reason} for other, reason in links_of(repo, task)]
     before = _before(call, found, lessons_of(repo, task), with_own=True)
-    lines = [f"{key:<13} {in_one_line(str(row[key]))}" for key in row if row[key] not in (None, [], "")]
+    lines = [f"{key:<13} {in_one_line(str(item[key]))}" for key in item if item[key] not in (None, [], "")]
     lines += [f"looks like    {one['id']}: {in_one_line(one['reason'])}" for one in links]
     retries, budget, others = budget_of(call, found)
     lines += [in_one_line(line) for line in budget]
     lines += _told(before, "feedback      ", "work there    ")
     lines += _told({"feedback": others, "branches": []}, "of its family ", "")
-    answer = {"ok": True, "task": row, "similar": links, **before, "retries": retries}
+    answer = {"ok": True, "task": item, "similar": links, **before, "retries": retries}
     call.terminal.answer({**answer, "family_feedback": others}, "\n".join(lines))
     return 0
 
@@ -243,10 +243,10 @@ def answer_task(call: CommandCall, task: Task) -> int:
     """Answer with a task as it is now."""
     from landlane.tasks.to_json import task_json
 
-    row = task_json(task, call.repo.store)
-    why = f", {row['why']}" if row["why"] else ""
-    text = in_one_line(f"{row['id']} {row['title']}: {row['state']}{why}")
-    call.terminal.answer({"ok": True, "task": row}, text)
+    item = task_json(task, call.repo.store)
+    why = f", {item['why']}" if item["why"] else ""
+    text = in_one_line(f"{item['id']} {item['title']}: {item['state']}{why}")
+    call.terminal.answer({"ok": True, "task": item}, text)
     return 0
 
 
@@ -348,16 +348,16 @@ def done(call: CommandCall, task: str, result: str) -> int:
         result=_read_result(result),
         on_step=lambda name: call.terminal.note(f"looking at: {name}"),
     )
-    row = task_json(concluded.task, repo.store)
+    item = task_json(concluded.task, repo.store)
     proofs = [proof_json(proof) for proof in concluded.proofs]
-    lines = [f"{row['id']} {row['title']}: {row['state']}"]
+    lines = [f"{item['id']} {item['title']}: {item['state']}"]
     lines += [
         in_one_line(f"  {'seen   ' if one['seen'] else 'MISSING'} {one['name']}: {one['found']}")
         for one in proofs
     ]
     lines += [f"  hint: {in_one_line(one['hint'])}" for one in proofs if one["hint"]]
-    lines += [f"  next: {row['next_action']}"] if row["state"] == "landing" else []
-    call.terminal.answer({"ok": True, "task": row, "evidence": proofs}, "\n".join(lines))
+    lines += [f"  next: {item['next_action']}"] if item["state"] == "landing" else []
+    call.terminal.answer({"ok": True, "task": item, "evidence": proofs}, "\n".join(lines))
     return 0
 
 
@@ -385,5 +385,5 @@ def budget_of(call: CommandCall, task: Task) -> tuple[dict[str, Any], list[str],
 
     repo = call.repo
     family, others = family_with_lessons(repo, task)
-    row = lineage_json(task, lineage_of(repo, task), limits_of(repo.settings), family)
-    return row, lineage_lines(row), [lesson_json(one) for one in others]
+    item = lineage_json(task, lineage_of(repo, task), limits_of(repo.settings), family)
+    return item, lineage_lines(item), [lesson_json(one) for one in others]

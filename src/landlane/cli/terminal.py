@@ -41,13 +41,13 @@ class Terminal:
         """A table for people."""
         if not rows:
             return title
-        rows = [[in_one_line(cell) for cell in row] for row in rows]
+        rows = [[in_one_line(cell) for cell in cells] for cells in rows]
         if is_terminal(sys.stdout):
             return _rich_table(title, columns, rows)
-        widths = [max(len(row[index]) for row in [columns, *rows]) for index in range(len(columns))]
+        widths = [max(len(cells[index]) for cells in [columns, *rows]) for index in range(len(columns))]
         lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [columns, *rows]
+            "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+            for cells in [columns, *rows]
         ]
         return "\n".join([title, *lines])
 
@@ -135,8 +135,8 @@ def _rich_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for column in columns:
         table.add_column(column)
-    for row in rows:
-        table.add_row(*row)
+    for cells in rows:
+        table.add_row(*cells)
     target = io.StringIO()
     # A name such as app/[id]/page.tsx or a note with :bug: is shown as it is.
     Console(file=target, force_terminal=True, soft_wrap=True, markup=False, emoji=False).print(table)

@@ -39,7 +39,7 @@ def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
     repo = prepare_git(repo, call.terminal.note)
     _settle(repo)
     opened = open_workspace(repo, call.session(), task, kind=kind, is_offline=offline)
-    row = workspace_json(opened.workspace)
+    item = workspace_json(opened.workspace)
     for note in opened.notes:
         call.terminal.note(note)
     before = [*opened.branches, *opened.rescues]
@@ -47,7 +47,7 @@ def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
         call.terminal.note(f"earlier attempts left: {', '.join(before)}")
     answer = {
         "ok": True,
-        "workspace": row,
+        "workspace": item,
         "new": opened.is_new,
         "notes": list(opened.notes),
         "branches": list(opened.branches),
@@ -69,13 +69,13 @@ def list_all(call: CommandCall, all: bool) -> int:
     for told in mend(repo):
         call.terminal.note(told)
     _settle(repo)
-    rows = [surveyed_json(one) for one in survey(repo, with_closed=all)]
+    items = [surveyed_json(one) for one in survey(repo, with_closed=all)]
     columns = ["id", "task", "agent", "state", "age", "size", "holder", "base", "path"]
-    cells = [[str(row["text"][column]) for column in columns] for row in rows]
-    for row in rows:
-        del row["text"]
-    title = f"{len(rows)} workspace{'' if len(rows) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "workspaces": rows}, call.terminal.table(title, columns, cells))
+    cells = [[str(item["text"][column]) for column in columns] for item in items]
+    for item in items:
+        del item["text"]
+    title = f"{len(items)} workspace{'' if len(items) == 1 else 's'}"
+    call.terminal.answer({"ok": True, "workspaces": items}, call.terminal.table(title, columns, cells))
     return 0
 
 
@@ -130,7 +130,7 @@ def prune(call: CommandCall, dry_run: bool) -> int:
     evicted = [] if dry_run else evict_caches(repo)
     found = prune_all(repo, session, is_dry=dry_run)
     packed = 0 if dry_run else pack_old_rescues(repo)
-    rows = [
+    items = [
         {
             "id": one.id,
             "path": one.path,
@@ -140,11 +140,11 @@ def prune(call: CommandCall, dry_run: bool) -> int:
         }
         for one, outcome, closed in found
     ]
-    lines = [f"{row['id']}: {row['outcome']}" for row in rows]
+    lines = [f"{item['id']}: {item['outcome']}" for item in items]
     lines += [f"evicted {path} ({size:,} bytes)" for path, size in evicted]
     caches = [{"path": path, "bytes": size} for path, size in evicted]
     call.terminal.answer(
-        {"ok": True, "workspaces": rows, "evicted": caches, "packed": packed},
+        {"ok": True, "workspaces": items, "evicted": caches, "packed": packed},
         "\n".join(lines) or "nothing to do",
     )
     return 0

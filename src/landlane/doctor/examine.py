@@ -24,7 +24,7 @@ from landlane.repository import Repository
 from landlane.sandbox.model import check_promises
 from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
-from landlane.values import Row, value
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -363,9 +363,9 @@ def describe_store(repo: Repository) -> dict[str, Any]:
     store = repo.store
     counts = store.view(
         lambda snapshot: {
-            "claims": _count(snapshot.one("claims_count"), "claims"),
+            "claims": sum(row["claims"] for row in snapshot.all("claims_count")),
             "sessions": len(snapshot.all("sessions_live")),
-            "entries": _count(snapshot.one("entry_count"), "entries"),
+            "entries": sum(row["entries"] for row in snapshot.all("entry_count")),
             **{
                 row["key"]: row["value"]
                 for row in snapshot.all("meta_all")
@@ -374,7 +374,3 @@ def describe_store(repo: Repository) -> dict[str, Any]:
         }
     )
     return {**store.describe(), "repository": store.repository, "folder": repo.state_folder, **counts}
-
-
-def _count(row: Row | None, column: str) -> int:
-    return row[column] if row is not None else 0

@@ -63,25 +63,30 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def gate_text(row: Mapping[str, Any]) -> str:
+def gate_text(gate: Mapping[str, Any]) -> str:
     """All of what waits, or waited, for a person to read before deciding."""
-    found = row["evidence"]
-    lines = [f"{row['id']}  {row['kind']}  {row['state']}  risk {row['risk']}", "", _indented(row["why"]), ""]
+    found = gate["evidence"]
+    lines = [
+        f"{gate['id']}  {gate['kind']}  {gate['state']}  risk {gate['risk']}",
+        "",
+        _indented(gate["why"]),
+        "",
+    ]
     facts = {
-        "task": f"{row['task']} {found.get('title') or ''}".strip() if row["task"] else "",
-        "asked by": row["agent"] or "",
-        "asked": f"{row['asked_at']}, {duration_text(row['waited_seconds'] * 1000)} ago"
-        if row["state"] == WAITING
-        else row["asked_at"],
-        "about": describe(row["about"]) or "nothing that could move",
+        "task": f"{gate['task']} {found.get('title') or ''}".strip() if gate["task"] else "",
+        "asked by": gate["agent"] or "",
+        "asked": f"{gate['asked_at']}, {duration_text(gate['waited_seconds'] * 1000)} ago"
+        if gate["state"] == WAITING
+        else gate["asked_at"],
+        "about": describe(gate["about"]) or "nothing that could move",
         "changes": size_text(found),
         "check": found.get("check") or "",
         "cost so far": cost_text(found) or "unknown",
-        "keeps": ", ".join(row.get("keeps") or ()),
-        "answer": f"{row['state']} by {row.get('answered_by')} at {row.get('answered_at')}"
-        if row.get("answered_at")
+        "keeps": ", ".join(gate.get("keeps") or ()),
+        "answer": f"{gate['state']} by {gate.get('answered_by')} at {gate.get('answered_at')}"
+        if gate.get("answered_at")
         else "",
-        "said": row.get("answer") or "",
+        "said": gate.get("answer") or "",
     }
     lines += [f"  {name:<12} {text}" for name, text in facts.items() if text]
     for name, title in _TOLD.items():

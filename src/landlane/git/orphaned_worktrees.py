@@ -88,10 +88,10 @@ def _is_on_missing_drive(path: str) -> bool:
 def _mount_points(table: str, column: int) -> list[str]:
     try:
         with open(table, encoding="utf-8", errors="surrogateescape") as file:
-            rows = [line.split() for line in file if not line.lstrip().startswith("#")]
+            lines = [line.split() for line in file if not line.lstrip().startswith("#")]
     except OSError:
         return []
-    return [row[column] for row in rows if len(row) > column and row[column].startswith("/")]
+    return [line[column] for line in lines if len(line) > column and line[column].startswith("/")]
 
 
 def _is_below(path: str, folder: str) -> bool:

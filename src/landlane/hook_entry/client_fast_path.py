@@ -288,15 +288,18 @@ def _session(
     db: "Any", repository: str, client: str, names: tuple[str, str], now: int
 ) -> tuple[str, str, str]:
     """The live session that a client's is, if its last sign of life is young enough to need no new one."""
-    row = db.execute(
+    found = db.execute(
         "SELECT s.id, s.seen_at, s.shortest_ms, s.lapses_at, s.agent, c.parent FROM client_sessions c"
         " JOIN sessions s ON s.id = c.session WHERE c.repository = ? AND c.client = ?"
         " AND c.client_session = ? AND c.client_agent = ? AND s.ended_at IS NULL AND s.role = ''",
         (repository, client, *names),
     ).fetchone()
-    if row is None or row[3] <= now or now - row[1] > row[2] // 3:
+    if found is None:
         raise _Unsure
-    return row[0], row[4], row[5]
+    session, seen_at, shortest_ms, lapses_at, agent, parent = found
+    if lapses_at <= now or now - seen_at > shortest_ms // 3:
+        raise _Unsure
+    return session, agent, parent
 
 
 def _check_held(db: "Any", repository: str, session: str, inside: str, now: int) -> None:
@@ -332,8 +335,8 @@ def _check_placed(db: "Any", repository: str, root: str, agent: str, parent: str
 
 
 def _check_unchanged(db: "Any", session: str, path: str) -> None:
-    row = db.execute("SELECT stamp FROM reads WHERE session = ? AND path = ?", (session, path)).fetchone()
-    if row is None or row[0] != _stamp(stat(path)):
+    seen = db.execute("SELECT stamp FROM reads WHERE session = ? AND path = ?", (session, path)).fetchall()
+    if seen != [(_stamp(stat(path)),)]:
         raise _Unsure
 
 

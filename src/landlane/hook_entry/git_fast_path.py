@@ -80,7 +80,7 @@ def _quick(pid: str, payload: bytes) -> None:
         f"SELECT DISTINCT session FROM claims WHERE repository = ? AND key IN ({marks})",  # noqa: S608 - marks
         (repository, *keys),
     ).fetchall()
-    if any(row[0] != mine for row in rows):
+    if any(session != mine for (session,) in rows):
         raise _Unsure
     note_judged(git_dir, pid, branch)
 
@@ -99,10 +99,10 @@ def _session(db: "Any", repository: str) -> str:
         " JOIN sessions s ON s.id = p.session WHERE p.repository = ? AND p.boot_id = ? AND p.namespace = ?",
         (repository, boot_id, readlink("/proc/self/ns/pid")),
     ).fetchall()
-    known = {(row[0], row[1]): row[2:] for row in rows}
-    for one in chain:
-        if one in known:
-            session, ended_at, role = known[one]
+    known = {(pid, started): (session, ended_at, role) for pid, started, session, ended_at, role in rows}
+    for process in chain:
+        if process in known:
+            session, ended_at, role = known[process]
             if ended_at is not None or role:
                 raise _Unsure
             return session
@@ -115,10 +115,10 @@ def _check_place(db: "Any", repository: str, root: str, mine: str) -> None:
         "SELECT data FROM records WHERE repository = ? AND noun = 'workspace' AND state = 'open'",
         (repository,),
     ).fetchall()
-    for row in rows:
-        if root in row[0]:
-            one = lean_road._read_json(row[0].encode())  # pyright: ignore[reportPrivateUsage]
-            if one["path"] == root and one["session"] != mine:
+    for (data,) in rows:
+        if root in data:
+            workspace = lean_road._read_json(data.encode())  # pyright: ignore[reportPrivateUsage]
+            if workspace["path"] == root and workspace["session"] != mine:
                 raise _Unsure
 
 

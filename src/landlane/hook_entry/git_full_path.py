@@ -138,13 +138,13 @@ def _gather(here: Checkout, index: str, hook: str, words: list[str], payload: by
                 "git cannot tell what is staged", code="GIT_FAILED", hint="try `git status`"
             )
         return Asked(hook=hook, paths=_own_paths(here, index, paths), branch=_branch_of(here))
-    rows = [line.split(" ") for line in text.split("\n") if line]
+    moved = [line.split(" ") for line in text.split("\n") if line]
     if hook == _PUSH:
-        moves = tuple((ref, new, _kind(here, old, new)) for _, new, ref, old in rows)
+        moves = tuple((ref, new, _kind(here, old, new)) for _, new, ref, old in moved)
         return Asked(hook=hook, words=tuple(words), moves=moves)
     if hook != _MOVE:
         raise Malformed(f"no hook of ours is called {hook[:40]!r}", code="HOOK_INPUT", hint="")
-    return Asked(hook=hook, moves=tuple((row[2], row[1], "-") for row in rows if row[2].startswith(_HEADS)))
+    return Asked(hook=hook, moves=tuple((ref, new, "-") for _, new, ref in moved if ref.startswith(_HEADS)))
 
 
 def _own_paths(here: Checkout, index: str, paths: list[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Inbox entries as JSON and table rows."""
+"""Inbox entries as JSON and table items."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def landing_gate_json(
     }
 
 
-def inbox_cells(row: Mapping[str, Any]) -> list[str]:
+def inbox_cells(item: Mapping[str, Any]) -> list[str]:
     """A line of the inbox."""
-    found = row["evidence"]
-    about = f"{row['task'] or ''}".strip()
-    waited = duration_text(row["waited_seconds"] * 1000) + (" overdue" if row.get("is_overdue") else "")
+    found = item["evidence"]
+    about = f"{item['task'] or ''}".strip()
+    waited = duration_text(item["waited_seconds"] * 1000) + (" overdue" if item.get("is_overdue") else "")
     more = [
-        str(row["risk"]),
-        row["agent"] or "",
+        str(item["risk"]),
+        item["agent"] or "",
         about,
         size_text(found),
         cost_text(found),
         waited,
-        row["why"],
+        item["why"],
     ]
-    return [row["id"], row["kind"], *more]
+    return [item["id"], item["kind"], *more]

@@ -78,7 +78,7 @@ def settle_landed(repo: Repository, target: TargetBranch) -> None:
     if settled:
         in_use = {one.head for one in operations.list_landings(repo)}
         heads = [one.head for one in settled if one.head not in in_use]
-        pins.unpin_submitted(repo.home, target, *heads, is_shared=repo.is_store_shared, is_over=True)
+        pins.unpin_submitted(repo.home, target, *heads, is_shared=repo.store.is_shared, is_over=True)
         operations.settle(repo, [(one.id, notes[one.id]) for one in settled])
 
 
@@ -160,7 +160,7 @@ def let_go(repo: Repository, target: TargetBranch, landing: Landing) -> None:
     is_here = is_from_here(repo, landing)
     if is_here and landing.state != LANDED:
         keep_branch(repo, landing)
-    is_remote_ours = repo.is_store_shared and (is_here or landing.state == LANDED)
+    is_remote_ours = repo.store.is_shared and (is_here or landing.state == LANDED)
     pins.unpin_submitted(repo.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
 
 
@@ -184,21 +184,21 @@ def tidy_pins(repo: Repository, target: TargetBranch) -> None:
         if head in ended:
             let_go(repo, target, ended[head])
         else:  # whoever submitted it was killed before it was entered
-            pins.unpin_submitted(repo.home, target, head, is_shared=repo.is_store_shared)
+            pins.unpin_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     for one in entries:
         if one.head not in kept and is_from_here(repo, one):
             try:
-                pins.pin_submitted(repo.home, target, one.head, is_shared=repo.is_store_shared)
+                pins.pin_submitted(repo.home, target, one.head, is_shared=repo.store.is_shared)
             except LandlaneError as error:
                 repo.report(error.message)
     _unshare_over(repo)
-    if repo.is_store_shared and target.remote:
+    if repo.store.is_shared and target.remote:
         _share_again(repo, target, {one.head for one in entries})
 
 
 def _unshare_over(repo: Repository) -> None:
     """Let go of what was proved here and shared, and has landed since or gone back."""
-    shared = pins.list_shared(repo.home) if repo.is_store_shared else []
+    shared = pins.list_shared(repo.home) if repo.store.is_shared else []
     if not shared:
         return
     tasks = list_tasks(repo, _SHARED_STATES)

@@ -54,7 +54,7 @@ class Submitted:
 
 
 def submit_branch(
-    repo: Repository, session: Session, witness: Witness, branch: str, task_id: str, *, is_shared: bool
+    repo: Repository, session: Session, witness: Witness, branch: str, task_id: str
 ) -> Submitted:
     """Enter a branch into the queue.
 
@@ -90,13 +90,13 @@ def submit_branch(
     _tell_of_rest(repo, named)
     if task:
         _see_evidence(repo, session, witness, task, head)
-    pins.pin_submitted(repo.home, target, head, is_shared=is_shared)
+    pins.pin_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     try:
         with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
             landing, is_new = submit(repo, session, wish, repo.wall_ms())
     except LandlaneError:
         if not any(one.head == head for one in list_landings(repo)):
-            pins.unpin_submitted(repo.home, target, head, is_shared=is_shared)
+            pins.unpin_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
 

@@ -36,9 +36,9 @@ def hand_over(
         sent = send_with_state(repo.require_git(), call.session, draft)
     else:
         sent = send_handoff(repo, call.session, draft)
-    row = handoff_json(sent)
+    handoff = handoff_json(sent)
     left = task_json(get_task(repo, task), repo.store)
-    return {"ok": True, "task": left, "handoff": {name: row[name] for name in _SHOWN}}
+    return {"ok": True, "task": left, "handoff": {name: handoff[name] for name in _SHOWN}}
 
 
 def waiting_for(call: Call, me: Session) -> list[str]:

@@ -31,7 +31,7 @@ def land(call: Call, branch: str, task: str) -> dict[str, Any]:
     repo, session = prepare_git(repo, call.tell), call.session
     if task and not branch:  # the server may stand in another checkout than the work was done in
         branch = get_task(repo, task).branch
-    submitted = submit_branch(repo, session, GitWitness(repo), branch, task, is_shared=repo.is_store_shared)
+    submitted = submit_branch(repo, session, GitWitness(repo), branch, task)
     landing = submitted.landing
     if landing.state in ("queued", "testing"):
         _have_it_run(call, repo)

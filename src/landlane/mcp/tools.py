@@ -108,8 +108,8 @@ def _status(call: Call) -> dict[str, Any]:
     }
 
 
-def _short(row: dict[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: row[key] for key in keys if row.get(key) is not None}
+def _short(item: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: item[key] for key in keys if item.get(key) is not None}
 
 
 def _needs(call: Call, me: Session | None) -> list[str]:

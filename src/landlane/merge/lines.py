@@ -160,12 +160,12 @@ def _anchors(left: Lines, right: Lines) -> list[Pair]:
             last.append(index)
         else:
             tails[length], last[length] = j, index
-    row: list[Pair] = []
+    longest: list[Pair] = []
     index = last[-1] if last else -1
     while index >= 0:
-        row.append(pairs[index])
+        longest.append(pairs[index])
         index = before[index]
-    return row[::-1]
+    return longest[::-1]
 
 
 def _single_places(lines: Lines) -> dict[str, int]:

@@ -158,8 +158,8 @@ def restore_files(target: RestoreTarget, section: dict[str, Any], blobs: RescueR
 
 def _left_out(target: RestoreTarget) -> list[str]:
     """The paths that a sparse checkout does not have."""
-    rows = target.git_output("ls-files", "-v", "-z").split("\0")
-    return [row[2:] for row in rows if row.startswith(("S ", "s "))]
+    lines = target.git_output("ls-files", "-v", "-z").split("\0")
+    return [line[2:] for line in lines if line.startswith(("S ", "s "))]
 
 
 def _restore_refs(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:

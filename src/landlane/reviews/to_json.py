@@ -66,19 +66,19 @@ def _entry_json(one: Mapping[str, Any]) -> dict[str, Any]:
 
 def review_text(review: Review) -> str:
     """A review for people: who says what, then each finding once."""
-    row = review_json(review)
+    item = review_json(review)
     at = review.head[:12] or f"attempt {review.attempt}"
     lines = [f"{review.id} of {review.task} at {at} (round {review.round}): {review.state}"]
     lines += [f"  {review.why}"] if review.why else []
-    for one in (*row["verdicts"], *([row["decision"]] if row["decision"] else [])):
+    for one in (*item["verdicts"], *([item["decision"]] if item["decision"] else [])):
         said = one["verdict"] or "has not said anything yet"
         summary = f": {one['summary']}" if one["summary"] else ""
         lines.append(f"  {one['reviewer'] or 'anybody'} ({one['task']}) {said}{summary}")
     lines += [
         f"  disagree at {place(one['path'] or '', one['line'] or 0)}: {one['what']}"
-        for one in row["contradictions"]
+        for one in item["contradictions"]
     ]
-    for one in row["findings"]:
+    for one in item["findings"]:
         where = place(one["path"] or "", one["line"] or 0)
         lines.append(f"  {one['severity']} {where} ({', '.join(one['by'])}): {one['text']}")
     if review.gate and not review.ended_at:

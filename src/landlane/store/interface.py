@@ -156,6 +156,11 @@ class Store(Protocol):
     """Where the state lives."""
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other clones may use the store, too."""
+        ...
+
+    @property
     def repository(self) -> str:
         """The id of the repository whose state this is."""
         ...

@@ -128,7 +128,7 @@ class GitWitness:
 
         try:
             target = find_target(self._checkout, self._settings)
-            if target.remote and self._repo.is_store_shared:
+            if target.remote and self._repo.store.is_shared:
                 share_verified(self._checkout, target, commit, on_tick)
         except RepositoryError:
             return

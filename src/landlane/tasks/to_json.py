@@ -124,22 +124,23 @@ def lineage_json(
     }
 
 
-def lineage_lines(row: dict[str, Any]) -> list[str]:
+def lineage_lines(lineage: dict[str, Any]) -> list[str]:
     """The same for a person; nothing while nothing was used."""
     lines: list[str] = []
-    if row["attempts"] or row["seconds"] or row["stopped"]:
-        used = f"{row['attempts']} of {row['max_attempts']} failed attempts"
-        if row["seconds"]:
-            used += f", {duration_text(row['seconds'] * 1000)} of {duration_text(row['max_seconds'] * 1000)}"
-        if row["cost_usd"] or row["max_cost_usd"] is not None:
-            most = f" of ${row['max_cost_usd']:.2f}" if row["max_cost_usd"] is not None else ""
-            used += f", ${row['cost_usd']:.2f}{most}"
-        used += f", {row['unknown_costs']} of unknown cost" if row["unknown_costs"] else ""
+    if lineage["attempts"] or lineage["seconds"] or lineage["stopped"]:
+        used = f"{lineage['attempts']} of {lineage['max_attempts']} failed attempts"
+        if lineage["seconds"]:
+            most = duration_text(lineage["max_seconds"] * 1000)
+            used += f", {duration_text(lineage['seconds'] * 1000)} of {most}"
+        if lineage["cost_usd"] or lineage["max_cost_usd"] is not None:
+            most = f" of ${lineage['max_cost_usd']:.2f}" if lineage["max_cost_usd"] is not None else ""
+            used += f", ${lineage['cost_usd']:.2f}{most}"
+        used += f", {lineage['unknown_costs']} of unknown cost" if lineage["unknown_costs"] else ""
         lines.append(f"budget        {used}")
-    lines += [f"stopped       {row['stopped']}"] if row["stopped"] else []
-    lines += [f"held back     until {row['not_before']}"] if row["not_before"] else []
-    if len(row["tasks"]) > 1:
-        names = ", ".join(f"{one['id']} {one['state']}" for one in row["tasks"])
+    lines += [f"stopped       {lineage['stopped']}"] if lineage["stopped"] else []
+    lines += [f"held back     until {lineage['not_before']}"] if lineage["not_before"] else []
+    if len(lineage["tasks"]) > 1:
+        names = ", ".join(f"{one['id']} {one['state']}" for one in lineage["tasks"])
         lines.append(f"family        {names}")
     return lines
 

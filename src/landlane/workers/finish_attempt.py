@@ -370,7 +370,7 @@ def _submit(case: _Case, head: str) -> Outcome:
         queued = any((one.task, one.head) == (task.id, head) for one in list_landings(repo))
         if not queued and get_task(repo, task.id).state != DONE:
             witness = case.place.witness
-            submit_branch(repo, case.session, witness, task.branch, task.id, is_shared=repo.is_store_shared)
+            submit_branch(repo, case.session, witness, task.branch, task.id)
 
     try:
         case.outlast(submit)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MOST_FEEDBACK = 3500
 
 
-def land_approved(repo: Repository, witness: Witness, *, is_shared: bool) -> list[str]:
+def land_approved(repo: Repository, witness: Witness) -> list[str]:
     """Submit everything that was approved and that nobody goes on with; tells what was done.
 
     Any number of processes may call it: one of them gets each of these.
@@ -42,10 +42,10 @@ def land_approved(repo: Repository, witness: Witness, *, is_shared: bool) -> lis
     Raises:
         StoreError: the store is not to be had.
     """
-    return [_land_review(repo, witness, review, is_shared=is_shared) for review in approved_waiting(repo)]
+    return [_land_review(repo, witness, review) for review in approved_waiting(repo)]
 
 
-def _land_review(repo: Repository, witness: Witness, review: Review, *, is_shared: bool) -> str:
+def _land_review(repo: Repository, witness: Witness, review: Review) -> str:
     if why := why_out_of_reach(repo, review.head):
         return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
     task = get_task(repo, review.task)
@@ -60,7 +60,7 @@ def _land_review(repo: Repository, witness: Witness, review: Review, *, is_share
     session = joined.session
     try:
         task = adopt(repo, session, review.id)
-        return _submit_review(repo, session, witness, review, task.branch, is_shared=is_shared)
+        return _submit_review(repo, session, witness, review, task.branch)
     except StoreError:
         raise
     except LandlaneError as error:
@@ -69,11 +69,9 @@ def _land_review(repo: Repository, witness: Witness, review: Review, *, is_share
         leave(repo, session)
 
 
-def _submit_review(
-    repo: Repository, session: Session, witness: Witness, review: Review, branch: str, *, is_shared: bool
-) -> str:
+def _submit_review(repo: Repository, session: Session, witness: Witness, review: Review, branch: str) -> str:
     try:
-        landing = submit_branch(repo, session, witness, branch, review.task, is_shared=is_shared).landing
+        landing = submit_branch(repo, session, witness, branch, review.task).landing
     except StoreError:
         raise
     except LandlaneError as error:
@@ -107,16 +105,16 @@ def _is_abandoned(repo: Repository, task: Task) -> bool:
     return repo.store.view(lambda snapshot: find_live_session(snapshot, task.session)) is None
 
 
-def submit_proved(repo: Repository, witness: Witness, *, is_shared: bool) -> list[str]:
+def submit_proved(repo: Repository, witness: Witness) -> list[str]:
     """Submit all of these, as they were proved; tells what was done. Who comes second finds nothing to do.
 
     Raises:
         StoreError: the store is not to be had.
     """
-    return [_submit_task(repo, witness, task, is_shared=is_shared) for task in proved_waiting(repo)]
+    return [_submit_task(repo, witness, task) for task in proved_waiting(repo)]
 
 
-def _submit_task(repo: Repository, witness: Witness, task: Task, *, is_shared: bool) -> str:
+def _submit_task(repo: Repository, witness: Witness, task: Task) -> str:
     if task.head and (why := why_out_of_reach(repo, task.head)):
         return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
     here = repo.processes.current()
@@ -127,7 +125,7 @@ def _submit_task(repo: Repository, witness: Witness, task: Task, *, is_shared: b
     try:
         if not _claim(repo, session, task):
             return f"{task.id} is proved, and others hold what it changes"
-        landing = submit_branch(repo, session, witness, task.branch, task.id, is_shared=is_shared).landing
+        landing = submit_branch(repo, session, witness, task.branch, task.id).landing
     except StoreError:
         raise
     except Stale as error:

@@ -39,8 +39,8 @@ def workspace_json(workspace: Workspace) -> dict[str, Any]:
 
 def surveyed_json(one: Surveyed) -> dict[str, Any]:
     """A workspace with what was found on the disk; `text` is how a table shows it."""
-    row = workspace_json(one.workspace)
-    row |= {
+    item = workspace_json(one.workspace)
+    item |= {
         "bytes": one.size,
         "age_seconds": one.age_ms // 1000,
         "is_there": one.is_there,
@@ -49,15 +49,15 @@ def surveyed_json(one: Surveyed) -> dict[str, Any]:
         "stale": one.is_stale,
     }
     base = "?" if one.behind is None else "current" if not one.behind else f"{one.behind} behind"
-    row["text"] = {
-        **row,
+    item["text"] = {
+        **item,
         "age": duration_text(max(one.age_ms, 1000) // 1000 * 1000),
         "size": size_text(one.size),
         "holder": one.workspace.agent if one.is_held else "nobody",
         "state": one.workspace.state if one.is_there or one.workspace.state == "closed" else "missing",
         "base": f"{base}, touches your paths" if one.is_stale else base,
     }
-    return row
+    return item
 
 
 def size_text(size: int) -> str:

@@ -128,8 +128,8 @@ class Shadow:
             return {}
         asked = "\n".join(wanted).encode() + b"\n"
         found = self.git_output("cat-file", "--batch-check", "--buffer", stdin=asked)
-        rows = (line.split(" ") for line in found.splitlines())
-        return {row[0]: (row[1], int(row[2])) for row in rows if len(row) == 3}
+        lines = (line.split(" ") for line in found.splitlines())
+        return {words[0]: (words[1], int(words[2])) for words in lines if len(words) == 3}
 
     def write_refs(self, refs: Mapping[str, str]) -> None:
         """Make these the refs of the shadow."""

@@ -112,7 +112,8 @@ def window_from(text: str) -> Window:
     try:
         found = json.loads(text)
         files = {
-            path: StoredFile(mode=row[0], oid=row[1], stamp=row[2]) for path, row in found["files"].items()
+            path: StoredFile(mode=mode, oid=oid, stamp=stamp)
+            for path, (mode, oid, stamp) in found["files"].items()
         }
         return Window(
             trees=found["trees"],

@@ -63,6 +63,8 @@ class Grant:
 class PostgresStore:
     """One repository in a PostgreSQL database."""
 
+    is_shared = True
+
     def __init__(
         self,
         url: str,

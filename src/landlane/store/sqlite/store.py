@@ -46,6 +46,7 @@ class SqliteStore:
         path: str,
         repository: str,
         *,
+        clone: str = "",
         clock: Clock | None = None,
         wait_ms: int = 30_000,
         checkpoint_pages: int = 1000,
@@ -53,6 +54,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.folder = os.path.dirname(path)
+        self._clone = clone
         self.repository = repository
         self.clock: Clock = clock or SystemClock()
         self.wait_seconds = wait_ms / 1000
@@ -72,6 +74,11 @@ class SqliteStore:
             self._file = file_at(self.path)
             self.db.execute(f"PRAGMA wal_autocheckpoint={self._checkpoint_pages}")
             self.db.execute("PRAGMA synchronous=FULL")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the file is outside the git directory of this clone, so that others may use it, too."""
+        return not os.path.realpath(self.path).startswith(os.path.realpath(self._clone) + "/")
 
     def now(self) -> int:
         """The store's time."""
