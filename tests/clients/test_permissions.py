@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from landlane.clients.model import CLIENTS as ROWS
 from landlane.clients.permissions import Permissions
 from landlane.clients.registry import permissions_for
 from landlane.roles.built_in import BUILT_IN
@@ -84,6 +85,14 @@ def test_a_client_lets_a_role_that_writes_edit_and_run_commands(client: Client, 
     assert result.files["calc.py"] == f"def add(a, b):\n{NEW}\n", result.out
     if client.name != "codex":  # whose own sandbox is on outside ours
         assert result.files["by_shell.txt"] == "shell\n"
+
+
+def test_a_client_marks_the_commands_that_it_runs_as_its_own(client: Client, world: World) -> None:
+    """By these variables a command is known to come from a client, and not from a person."""
+    result = world.run(client, {"main": client.shell("env > env.txt") + client.say("done")})
+
+    names = {line.partition("=")[0] for line in result.files["env.txt"].splitlines()}
+    assert names & set(ROWS[client.name].variables), sorted(names)
 
 
 @pytest.mark.xdist_group("clients-1")
