@@ -22,8 +22,6 @@ TARGET = Path(__file__).resolve().parent.parent / "src" / "landlane" / "hook_ent
 BEGIN = "# Written by scripts/client_tools.py from src/landlane/clients/*/tools.py and hook.py: begin\n"
 END = "# end of what scripts/client_tools.py writes\n"
 
-# Session, agent, event, tool, arguments: as most clients name them in a payload.
-KEYS = ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input")
 # The quick hook leaves these to the full one: their arguments need more than a look.
 SKIPPED_CLIENTS = ("cursor",)
 SKIPPED_TOOLS = {
@@ -66,6 +64,7 @@ def table_of(client: str) -> dict[str, Any]:
     """Return what the quick hook needs to know about a client."""
     hook = import_module(f"landlane.clients.{client}.hook")
     tools = import_module(f"landlane.clients.{client}.tools").TOOLS
+    keys = tools.keys
     skipped = SKIPPED_TOOLS.get(client, ())
     # The first event of a kind: an event for failures comes second, and is left to the full hook.
     first = {
@@ -76,7 +75,7 @@ def table_of(client: str) -> dict[str, Any]:
         for field in ("edits", "patches", "reads")
     }
     return {
-        "keys": getattr(hook, "PAYLOAD_KEYS", KEYS),
+        "keys": (keys.session, keys.agent, keys.event, keys.tool, keys.arguments),
         "events": {first[BEFORE]: 1, first[AFTER]: 2},
         **named,
         "harmless": (*tools.network, *tools.harmless),

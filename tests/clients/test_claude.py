@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from landlane.clients.canary import make_canary
 from landlane.clients.claude import hook as claude
-from landlane.clients.claude.setup import canary, wanted_files
+from landlane.clients.claude.setup import wanted_files
 from landlane.clients.claude.tools import TOOLS
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import (
@@ -283,6 +284,6 @@ def test_guards_fail_closed_and_reading_does_not() -> None:
 
 @pytest.mark.parametrize(("kind", "tool_kind"), [("edit", "edit"), ("shell", "shell")])
 def test_a_canary_is_a_call_that_is_guarded(kind: str, tool_kind: str) -> None:
-    bird = canary(kind, "/repo", "/repo/a.py", "s", "child")
+    bird = make_canary("claude", kind, "/repo", "/repo/a.py", "s", "child")
     event = claude.read(bird.event_name, bird.payload, bird.variables)
     assert (event.tool, event.session, event.agent, is_guarded(event)) == (tool_kind, "s", "child", True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from landlane.clients.canary import make_canary
 from landlane.clients.hook_command import hook_command, hook_script
 from landlane.clients.registry import hooks_of, setup_of
 from landlane.clients.setup_checks import is_used
@@ -172,7 +173,7 @@ def test_settings_may_hold_comments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["edit", "shell"])
 def test_a_canary_is_read_as_a_guarded_call(name: str, kind: str) -> None:
-    canary = setup_of(name).canary(kind, "/repo", "/repo/a.py", "s1", "")
+    canary = make_canary(name, kind, "/repo", "/repo/a.py", "s1", "")
     hooks = hooks_of(name)
     event = hooks.read(canary.event_name, canary.payload, canary.variables)
     assert (event.kind, event.tool, event.session, event.cwd) == ("before", kind, "s1", "/repo")
@@ -183,7 +184,7 @@ def test_a_canary_is_read_as_a_guarded_call(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["qwen", "copilot", "opencode"])
 def test_a_canary_can_be_a_subagent(name: str) -> None:
-    canary = setup_of(name).canary("edit", "/repo", "/repo/a.py", "s1", "child")
+    canary = make_canary(name, "edit", "/repo", "/repo/a.py", "s1", "child")
     event = hooks_of(name).read(canary.event_name, canary.payload, canary.variables)
     assert (event.session, event.agent) == ("s1", "child")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from landlane.clients.canary import make_canary
 from landlane.clients.codex import hook as codex
-from landlane.clients.codex.setup import canary, wanted_files
+from landlane.clients.codex.setup import wanted_files
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import (
     HOLD,
@@ -211,6 +212,6 @@ def test_a_guard_is_run_by_a_shell_that_understands_it() -> None:
 
 @pytest.mark.parametrize("kind", ["edit", "shell"])
 def test_a_canary_is_a_call_that_is_guarded(kind: str) -> None:
-    bird = canary(kind, "/repo", "/repo/a.py", "s", "")
+    bird = make_canary("codex", kind, "/repo", "/repo/a.py", "s", "")
     event = codex.read(bird.event_name, bird.payload, bird.variables)
     assert (event.tool, event.session, event.agent, is_guarded(event)) == (kind, "s", "", True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from landlane.clients.model import CLIENTS
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import EDIT, OTHER, READ, SHELL, HookOutput
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.clients.model import ClientTools
+    from landlane.clients.model import ClientTools, PayloadKeys
 
 _PATCH_MARKS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 # The characters that Codex strips from the ends of a line. Python's `strip` removes more, which would name
@@ -28,23 +29,25 @@ _LINE_ENDS = _SPACES + "".join(map(chr, range(0x2000, 0x200B)))
 # ------------------------------------------------------------------------------------------- reading
 
 
-def read_session(client: str, kind: str, payload: Mapping[str, Any], cwd: str = "") -> dict[str, Any]:
-    """Return the fields of a `HookEvent` that say who calls and where; `cwd` counts if none is given."""
+def read_session(
+    client: str, kind: str, payload: Mapping[str, Any], environment: Mapping[str, str], keys: PayloadKeys
+) -> dict[str, Any]:
+    """Return the fields of a `HookEvent` that say who calls and where."""
     return {
         "client": client,
         "kind": kind,
-        "session": get_text(payload, "session_id", is_needed=True),
-        "agent": get_text(payload, "agent_id"),
-        "agent_type": get_text(payload, "agent_type"),
-        "cwd": get_text(payload, "cwd") or cwd,
+        "session": get_text(payload, keys.session, is_needed=True),
+        "agent": get_text(payload, keys.agent),
+        "agent_type": get_text(payload, keys.agent_type),
+        "cwd": get_text(payload, "cwd") or environment.get(CLIENTS[client].project_variable, ""),
     }
 
 
 def read_tool(tools: ClientTools, payload: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     """Return the fields of a `HookEvent` that say which tool is called, with which files or command."""
-    name = get_text(payload, "tool_name", is_needed=True)
+    name = get_text(payload, tools.keys.tool, is_needed=True)
     call = get_text(payload, "tool_use_id")
-    return {"call": call, **read_call(tools, name, get_table(payload, "tool_input"), cwd)}
+    return {"call": call, **read_call(tools, name, get_table(payload, tools.keys.arguments), cwd)}
 
 
 def read_call(tools: ClientTools, name: str, arguments: Mapping[str, Any], cwd: str) -> dict[str, Any]:

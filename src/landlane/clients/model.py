@@ -21,6 +21,18 @@ _NO_TOOLS: Mapping[str, str] = {}
 
 
 @value
+class PayloadKeys:
+    """The keys of a hook's payload; most clients have these."""
+
+    session: str = "session_id"
+    agent: str = "agent_id"
+    agent_type: str = "agent_type"
+    event: str = "hook_event_name"  # empty if only the hook's command names the event
+    tool: str = "tool_name"
+    arguments: str = "tool_input"
+
+
+@value
 class ClientTools:
     """The tools of one client, under its own names; mappings name the argument with the path or the patch.
 
@@ -38,6 +50,7 @@ class ClientTools:
     network: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()  # other tools that change no file; the quick hook lets them pass
+    keys: PayloadKeys = PayloadKeys()
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -121,6 +134,7 @@ _ROWS = (
         programs=("cursor-agent", "cursor"),
         traces=(".cursor", "~/.cursor"),
         variables=("CURSOR_AGENT",),
+        project_variable="CURSOR_PROJECT_DIR",
         is_worker=False,
     ),
     Client(name="aider", title="aider", install="pip install aider-chat", has_hooks=False),

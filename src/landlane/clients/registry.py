@@ -9,13 +9,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
+    from landlane.clients.model import ClientTools
     from landlane.clients.permissions import Permissions, RoleTools
-    from landlane.clients.setup_model import Canary, ClientEnvironment, ClientFile, SetupProblem
+    from landlane.clients.setup_model import ClientEnvironment, ClientFile, SetupProblem
     from landlane.clients.worker_adapter import WorkerAdapter
     from landlane.protocol.hook_events import HookAnswer, HookEvent, HookOutput
 
     class HookModule(Protocol):
         """`<client>/hook.py`: reads the payloads of a client's hooks, and writes answers in its form."""
+
+        BEFORE_TOOL: str  # the event before a tool call
+        KINDS: Mapping[str, str]  # the kind of each event
 
         def read(
             self, event_name: str, payload: Mapping[str, Any], environment: Mapping[str, str]
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
         def find_problems(
             self, env: ClientEnvironment, run: Callable[[list[str]], str]
         ) -> list[SetupProblem]: ...
-        def canary(self, kind: str, cwd: str, path: str, session: str, agent: str) -> Canary: ...
 
 
 def hooks_of(name: str) -> HookModule:
@@ -45,9 +48,14 @@ def hooks_of(name: str) -> HookModule:
     return __import__(f"landlane.clients.{name}.hook", fromlist=["read"])
 
 
+def tools_of(name: str) -> ClientTools:
+    """Load the tools of a client."""
+    return __import__(f"landlane.clients.{name}.tools", fromlist=["TOOLS"]).TOOLS
+
+
 def setup_of(name: str) -> SetupModule:
     """Load the module that knows how a client is set up."""
-    return __import__(f"landlane.clients.{name}.setup", fromlist=["canary"])
+    return __import__(f"landlane.clients.{name}.setup", fromlist=["find_problems"])
 
 
 def adapter_of(name: str) -> WorkerAdapter:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from landlane.values import value
+from landlane.clients.hook_command import SECONDS
+from landlane.clients.model import ClientTools
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +18,6 @@ JSON = "json"  # merged into a JSON document, whose comments and layout stay
 TEXT = "text"  # a marked block of a text file
 WHOLE = "whole"  # a file of our own
 TOML = "toml"  # a marked block with a table of a TOML file
-
-WHY_HOOKS = "sessions begin, edits are checked, messages arrive"
-WHY_SERVER = "its model can claim, take tasks and land through tools"
 
 
 @value
@@ -56,6 +55,18 @@ class ClientFile:
     why: str
 
 
+def hooks_file(path: str, content: Any, form: str = JSON) -> tuple[ClientFile]:
+    """Return a client's only file with our hooks."""
+    why = "sessions begin, edits are checked, messages arrive"
+    return (ClientFile(path=path, form=form, content=content, why=why),)
+
+
+def server_file(path: str, content: Any, form: str = JSON) -> ClientFile:
+    """Return a client's file with our MCP server."""
+    why = "its model can claim, take tasks and land through tools"
+    return ClientFile(path=path, form=form, content=content, why=why)
+
+
 @value
 class SetupProblem:
     """Why a client's hooks do not protect, or not fully, and how to fix it."""
@@ -63,15 +74,6 @@ class SetupProblem:
     what: str
     hint: str
     is_open: bool = True  # nothing is stopped at all; else only a failure of ours would let an edit pass
-
-
-@value
-class Canary:
-    """A call as the client would make it, to test whether it is refused."""
-
-    event_name: str
-    payload: Mapping[str, Any]
-    variables: Mapping[str, str]
 
 
 @value
@@ -93,6 +95,28 @@ def hooks_table(entries: Iterable[HookEntry]) -> dict[str, Any]:
         group: dict[str, Any] = {} if entry.matcher is None else {"matcher": entry.matcher}
         hooks.setdefault(entry.event, []).append({**group, "hooks": [hook]})
     return {"hooks": hooks}
+
+
+def guarded_entries(
+    kinds: Iterable[str],
+    before_tool: str,
+    tools: ClientTools,
+    command: Callable[[str, bool], str],
+    unguarded: str = "",
+) -> list[HookEntry]:
+    """Return a hook for each event, with time limits in milliseconds; before a tool it guards.
+
+    A second one before reading tools records what is read, so that an edit of an outdated version is noticed.
+    `unguarded` is added to the commands that guard nothing.
+    """
+
+    def entry(event: str, matcher: str | None = None) -> HookEntry:
+        line = command(event, False) + unguarded
+        return HookEntry(event=event, command=line, timeout=SECONDS * 1000, matcher=matcher)
+
+    guard = replace(entry(before_tool, "|".join(tools.guarded)), command=command(before_tool, True))
+    entries = [guard if event == before_tool else entry(event) for event in kinds]
+    return [*entries, entry(before_tool, "|".join(tools.reads))]
 
 
 def server_table(words: list[str], **more: Any) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 
 from landlane.claims.model import EXCLUSIVE, Request
 from landlane.claims.take import take
+from landlane.clients.canary import Canary, make_canary
 from landlane.clients.hook_command import is_ours
 from landlane.clients.model import VARIABLE_PREFIXES
-from landlane.clients.registry import hooks_of, setup_of
+from landlane.clients.registry import hooks_of
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.git.run import LOCATION_VARIABLES, run_in
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Canary
     from landlane.processes.child import ChildResult
     from landlane.repository import Repository
 
@@ -139,7 +139,7 @@ class Stranger:
 
     def _canary(self, kind: str, agent: str) -> Canary:
         full = os.path.join(self._root, self.path)
-        return setup_of(self.client).canary(kind, self._root, full, self._session, agent)
+        return make_canary(self.client, kind, self._root, full, self._session, agent)
 
     def _written_command(self, canary: Canary) -> str:
         return self._hooks.read(canary.event_name, canary.payload, canary.variables).command

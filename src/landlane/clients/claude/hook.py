@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+BEFORE_TOOL = "PreToolUse"
+
 KINDS = {
     "SessionStart": events.START,
     "UserPromptSubmit": events.PROMPT,
-    "PreToolUse": events.BEFORE,
+    BEFORE_TOOL: events.BEFORE,
     "PostToolUse": events.AFTER,
     "PostToolUseFailure": events.AFTER,
     "Stop": events.STOP,
@@ -37,7 +39,7 @@ KINDS = {
     "SessionEnd": events.END,
     "ConfigChange": events.SETTINGS,
 }
-GUARDS = ("PreToolUse", "ConfigChange")
+_GUARDS = ("", BEFORE_TOOL, "ConfigChange")
 _FAILED = "failed"
 
 # Of more than 10,000 characters the model sees only the beginning.
@@ -47,7 +49,7 @@ _MOST_BYTES = 9_900
 _CONTEXT_EVENTS = {
     events.START: "SessionStart",
     events.PROMPT: "UserPromptSubmit",
-    events.BEFORE: "PreToolUse",
+    events.BEFORE: BEFORE_TOOL,
     events.CHILD_START: "SubagentStart",
 }
 
@@ -61,7 +63,7 @@ def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, 
     payload = as_table(payload, "the input")
     given_name = get_text(payload, "hook_event_name") or event_name
     kind = KINDS.get(given_name) or KINDS.get(event_name, events.OTHER_KIND)
-    facts = read_session("claude", kind, payload, environment.get("CLAUDE_PROJECT_DIR", ""))
+    facts = read_session("claude", kind, payload, environment, TOOLS.keys)
     if _is_copilot(facts["session"], environment):
         kind = facts["kind"] = events.OTHER_KIND
     if kind in (events.BEFORE, events.AFTER):
@@ -90,7 +92,7 @@ def render(event: HookEvent, answer: HookAnswer) -> HookOutput:
         return HookOutput()
     text = shorten(answer.text, _MOST_BYTES)
     if answer.verdict == events.DENY and event.kind == events.BEFORE:
-        return deny_call("PreToolUse", text)
+        return deny_call(BEFORE_TOOL, text)
     if answer.verdict == events.DENY and event.kind in (events.PROMPT, events.SETTINGS):
         return block(text)
     if event.kind in (events.STOP, events.CHILD_STOP):
@@ -110,9 +112,9 @@ def refuse(event_name: str, text: str) -> HookOutput:
     Exit 2 refuses at every event, also the end of a turn and a prompt. Where nothing is guarded it is exit 1,
     which shows the text and goes on.
     """
-    return fail(text, 2 if not event_name or event_name in GUARDS else 1)
+    return fail(text, 2 if event_name in _GUARDS else 1)
 
 
 def is_denial(event_name: str, exit_code: int, stdout: str) -> bool:
     """Return whether Claude Code would refuse the tool call on this answer."""
-    return event_name in ("", *GUARDS) and is_refusal(exit_code, stdout)
+    return event_name in _GUARDS and is_refusal(exit_code, stdout)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from landlane.clients.claude.hook import BEFORE_TOOL
 from landlane.clients.claude.tools import TOOLS
 from landlane.clients.hook_command import SECONDS, placeholder_command
 from landlane.clients.model import CLIENTS
@@ -21,15 +22,13 @@ from landlane.clients.setup_checks import (
     shared_layout_problems,
 )
 from landlane.clients.setup_model import (
-    JSON,
-    WHY_HOOKS,
-    WHY_SERVER,
-    Canary,
     ClientEnvironment,
     ClientFile,
     HookEntry,
     SetupProblem,
+    hooks_file,
     hooks_table,
+    server_file,
     server_table,
 )
 from landlane.errors import Malformed
@@ -54,27 +53,24 @@ _OTHER_EVENTS = (
 
 def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Return our hooks, in the file where Claude Code reads them."""
-    before, closed = "PreToolUse", {"onFailure": "block"}
+    closed = {"onFailure": "block"}
 
     def entry(event: str, is_guard: bool, **more: Any) -> HookEntry:
         return HookEntry(event=event, command=command(event, is_guard), timeout=SECONDS, **more)
 
     entries = [
         *(entry(event, False) for event in _OTHER_EVENTS),
-        entry(before, True, matcher=_GUARDED_TOOLS, extra=closed),
-        entry(before, False, matcher=_READING_TOOLS),
+        entry(BEFORE_TOOL, True, matcher=_GUARDED_TOOLS, extra=closed),
+        entry(BEFORE_TOOL, False, matcher=_READING_TOOLS),
         entry("ConfigChange", True, extra=closed),
     ]
-    return (ClientFile(path=SETTINGS, form=JSON, content=hooks_table(entries), why=WHY_HOOKS),)
+    return hooks_file(SETTINGS, hooks_table(entries))
 
 
 def server_files(words: list[str]) -> tuple[ClientFile, ...]:
     """Return our server in the project's list, and the permission to start it and to call its tools."""
     allowed = {"enabledMcpjsonServers": ["landlane"], "permissions": {"allow": ["mcp__landlane"]}}
-    return (
-        ClientFile(path=_SERVERS, form=JSON, content=server_table(words), why=WHY_SERVER),
-        ClientFile(path=SETTINGS, form=JSON, content=allowed, why=WHY_SERVER),
-    )
+    return (server_file(_SERVERS, server_table(words)), server_file(SETTINGS, allowed))
 
 
 def find_problems(env: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
@@ -86,9 +82,9 @@ def find_problems(env: ClientEnvironment, run: Callable[[list[str]], str]) -> li
     except Malformed as error:
         return [*problems, SetupProblem(what=error.message, hint=error.hint)]
     content = wanted_files(placeholder_command)[0].content
-    problems += shared_layout_problems(_TITLE, SETTINGS, "PreToolUse", settings, content)
+    problems += shared_layout_problems(_TITLE, SETTINGS, BEFORE_TOOL, settings, content)
     if any(
-        event == "PreToolUse" and not _fails_closed(matcher, hook)
+        event == BEFORE_TOOL and not _fails_closed(matcher, hook)
         for event, matcher, hook in our_hooks(settings)
     ):
         what = f"{SETTINGS} lets edits pass when our hook fails"
@@ -135,25 +131,3 @@ def _switched_off(env: ClientEnvironment, our_path: str) -> list[SetupProblem]:
             hint = f"ask whoever manages {path} to allow this project's hooks"
             problems.append(SetupProblem(what="Claude Code runs managed hooks only", hint=hint))
     return problems
-
-
-def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """Return an edit or a shell call as Claude Code would announce it."""
-    tools: dict[str, tuple[str, dict[str, Any]]] = {
-        "edit": ("Edit", {"file_path": path, "old_string": "a", "new_string": "b", "replace_all": False}),
-        "shell": ("Bash", {"command": f"echo x > {path}", "description": "canary"}),
-    }
-    name, given = tools[kind]
-    payload: dict[str, Any] = {
-        "session_id": session,
-        "transcript_path": "",
-        "cwd": cwd,
-        "permission_mode": "acceptEdits",
-        "hook_event_name": "PreToolUse",
-        "tool_name": name,
-        "tool_input": given,
-        "tool_use_id": "toolu_canary",
-    }
-    if agent:
-        payload |= {"agent_id": agent, "agent_type": "general-purpose"}
-    return Canary(event_name="PreToolUse", payload=payload, variables={"CLAUDE_PROJECT_DIR": cwd})

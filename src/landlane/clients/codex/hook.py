@@ -27,17 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+BEFORE_TOOL = "PreToolUse"
+
 KINDS = {
     "SessionStart": events.START,
     "UserPromptSubmit": events.PROMPT,
-    "PreToolUse": events.BEFORE,
+    BEFORE_TOOL: events.BEFORE,
     "PostToolUse": events.AFTER,
     "Stop": events.STOP,
     "SubagentStart": events.CHILD_START,
     "SubagentStop": events.CHILD_STOP,
     "SessionEnd": events.END,
 }
-_GUARDS = ("", "PreToolUse")
+_GUARDS = ("", BEFORE_TOOL)
 
 # Codex keeps 2,500 tokens of context from a hook, at four bytes each, and moves the rest into a file.
 _MOST_BYTES = 9_900
@@ -49,10 +51,9 @@ def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, 
     Raises:
         Malformed: Codex is not known to send this.
     """
-    del environment
     payload = as_table(payload, "the input")
     kind = KINDS.get(get_text(payload, "hook_event_name")) or KINDS.get(event_name, events.OTHER_KIND)
-    facts = read_session("codex", kind, payload)
+    facts = read_session("codex", kind, payload, environment, TOOLS.keys)
     if kind in (events.BEFORE, events.AFTER):
         return HookEvent(**facts, **read_tool(TOOLS, payload, facts["cwd"]))
     if kind in (events.STOP, events.CHILD_STOP):
@@ -66,7 +67,7 @@ def render(event: HookEvent, answer: HookAnswer) -> HookOutput:
         return HookOutput()
     text = shorten(answer.text, _MOST_BYTES)
     if answer.verdict == events.DENY and event.kind == events.BEFORE:
-        return deny_call("PreToolUse", _without_full_stop(text))
+        return deny_call(BEFORE_TOOL, _without_full_stop(text))
     if answer.verdict == events.DENY and event.kind == events.PROMPT:
         return block(text)
     if event.kind in (events.STOP, events.CHILD_STOP):

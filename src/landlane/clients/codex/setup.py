@@ -22,16 +22,14 @@ from landlane.clients.setup_checks import (
     shared_layout_problems,
 )
 from landlane.clients.setup_model import (
-    JSON,
     TOML,
-    WHY_HOOKS,
-    WHY_SERVER,
-    Canary,
     ClientEnvironment,
     ClientFile,
     HookEntry,
     SetupProblem,
+    hooks_file,
     hooks_table,
+    server_file,
 )
 from landlane.errors import LandlaneError, Malformed
 
@@ -66,7 +64,7 @@ def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
         entry("PreToolUse", matcher=_OWN_TOOLS),
         entry("SessionEnd", timeout=_END_SECONDS),
     ]
-    return (ClientFile(path=HOOKS, form=JSON, content=hooks_table(entries), why=WHY_HOOKS),)
+    return hooks_file(HOOKS, hooks_table(entries))
 
 
 def server_files(words: list[str]) -> tuple[ClientFile, ...]:
@@ -83,7 +81,7 @@ def server_files(words: list[str]) -> tuple[ClientFile, ...]:
         'default_tools_approval_mode = "approve"',
         f"env_vars = {json.dumps(_SERVER_VARIABLES)}",
     ]
-    return (ClientFile(path=_SERVERS, form=TOML, content="\n".join(lines), why=WHY_SERVER),)
+    return (server_file(_SERVERS, "\n".join(lines), TOML),)
 
 
 def hook_files(env: ClientEnvironment) -> list[str]:
@@ -198,25 +196,3 @@ def _is_project_trusted(env: ClientEnvironment, root: str) -> bool:
 def _feature_is_off(env: ClientEnvironment) -> bool:
     features: Mapping[str, Any] = _config(env).get("features", {})
     return features.get("hooks") is False or features.get("codex_hooks") is False
-
-
-def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """Return an edit or a shell call as Codex would announce it."""
-    patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch\n"
-    calls = {"edit": ("apply_patch", patch), "shell": ("Bash", f"echo x > {path}")}
-    name, command = calls[kind]
-    payload: dict[str, Any] = {
-        "session_id": session,
-        "turn_id": "canary",
-        "transcript_path": None,
-        "cwd": cwd,
-        "hook_event_name": "PreToolUse",
-        "model": "canary",
-        "permission_mode": "default",
-        "tool_name": name,
-        "tool_input": {"command": command},
-        "tool_use_id": "call_canary",
-    }
-    if agent:
-        payload |= {"agent_id": agent, "agent_type": "default"}
-    return Canary(event_name="PreToolUse", payload=payload, variables={})

@@ -16,6 +16,7 @@ from landlane.clients.hook_format import (
     parse_arguments,
     printable,
     read_call,
+    read_session,
     unreadable,
 )
 from landlane.protocol import hook_events as events
@@ -40,8 +41,6 @@ KINDS = {
     "subagentStop": events.CHILD_STOP,
     "sessionEnd": events.END,
 }
-# The keys of a payload: session, agent, event, tool, arguments.
-PAYLOAD_KEYS = ("sessionId", "agentId", "", "toolName", "toolArgs")
 _GUARDS = ("", BEFORE_TOOL)
 _CONTEXT_KINDS = (events.START, events.PROMPT, events.BEFORE, events.AFTER, events.CHILD_START)
 
@@ -56,19 +55,12 @@ def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, 
         raise unreadable("the hook's command does not name its event")
     payload = as_table(payload, "the input")
     kind = KINDS.get(event_name, events.OTHER_KIND)
-    session = get_text(payload, "sessionId", is_needed=True)
-    agent = get_text(payload, "agentId")
-    if agent and kind == events.STOP:
-        kind = events.OTHER_KIND  # subagentStop reports the end of a subagent
-    facts: dict[str, Any] = {
-        "client": "copilot",
-        "kind": kind,
+    facts = read_session("copilot", kind, payload, environment, TOOLS.keys)
+    if facts["agent"]:
         # A subagent sends its own id as the session; the session it works for is in `parentAgentId`.
-        "session": (get_text(payload, "parentAgentId") or session) if agent else session,
-        "agent": agent,
-        "agent_type": get_text(payload, "agentType"),
-        "cwd": get_text(payload, "cwd") or environment.get("COPILOT_PROJECT_DIR", ""),
-    }
+        facts["session"] = get_text(payload, "parentAgentId") or facts["session"]
+        if kind == events.STOP:
+            kind = facts["kind"] = events.OTHER_KIND  # subagentStop reports the end of a subagent
     if kind in (events.BEFORE, events.AFTER):
         return HookEvent(**facts, **_read_tool(payload, facts["cwd"]))
     source = get_text(payload, "source") or get_text(payload, "reason")

@@ -13,14 +13,12 @@ from landlane.clients.copilot.tools import TOOLS
 from landlane.clients.hook_command import SECONDS, placeholder_command
 from landlane.clients.model import CLIENTS
 from landlane.clients.setup_model import (
-    JSON,
     WHOLE,
-    WHY_HOOKS,
-    WHY_SERVER,
-    Canary,
     ClientEnvironment,
     ClientFile,
     SetupProblem,
+    hooks_file,
+    server_file,
     server_table,
 )
 
@@ -41,12 +39,12 @@ _SWITCHES = (
 def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Return our hooks, in the file where Copilot CLI reads them."""
     text = json.dumps(_hooks(command), indent=2) + "\n"
-    return (ClientFile(path=_HOOKS, form=WHOLE, content=text, why=WHY_HOOKS),)
+    return hooks_file(_HOOKS, text, WHOLE)
 
 
 def server_files(words: list[str]) -> tuple[ClientFile, ...]:
     """Return our server in the project's list."""
-    return (ClientFile(path=_SERVERS, form=JSON, content=server_table(words), why=WHY_SERVER),)
+    return (server_file(_SERVERS, server_table(words)),)
 
 
 def _hooks(command: Callable[[str, bool], str]) -> dict[str, Any]:
@@ -97,22 +95,3 @@ def _trust_problems(env: ClientEnvironment) -> list[SetupProblem]:
         return []
     hint = "start `copilot` here once and trust the folder for good, or start it with --trust-folder"
     return [SetupProblem(what=f"{_TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
-
-
-def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """Return an edit or a shell call as Copilot CLI would announce it."""
-    tools: dict[str, tuple[str, dict[str, Any]]] = {
-        "edit": ("edit", {"path": path, "old_str": "a", "new_str": "b"}),
-        "shell": ("bash", {"command": f"echo x > {path}", "description": "canary"}),
-    }
-    name, given = tools[kind]
-    payload: dict[str, Any] = {
-        "sessionId": agent or session,
-        "timestamp": 0,
-        "cwd": cwd,
-        "toolName": name,
-        "toolArgs": given,
-    }
-    if agent:
-        payload |= {"agentId": agent, "agentType": "general-purpose", "parentAgentId": session}
-    return Canary(event_name=BEFORE_TOOL, payload=payload, variables={"COPILOT_PROJECT_DIR": cwd})

@@ -10,13 +10,11 @@ from landlane.clients.cursor.hook import BEFORE_TOOL, KINDS
 from landlane.clients.hook_command import SECONDS, placeholder_command
 from landlane.clients.model import CLIENTS
 from landlane.clients.setup_model import (
-    JSON,
-    WHY_HOOKS,
-    WHY_SERVER,
-    Canary,
     ClientEnvironment,
     ClientFile,
     SetupProblem,
+    hooks_file,
+    server_file,
     server_table,
 )
 
@@ -45,13 +43,12 @@ def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
         is_guard = event == BEFORE_TOOL
         closed = {"failClosed": True} if is_guard else {}
         hooks[event] = [{"command": command(event, is_guard), "timeout": SECONDS, **closed}]
-    content = {"version": 1, "hooks": hooks}
-    return (ClientFile(path=_HOOKS, form=JSON, content=content, why=WHY_HOOKS),)
+    return hooks_file(_HOOKS, {"version": 1, "hooks": hooks})
 
 
 def server_files(words: list[str]) -> tuple[ClientFile, ...]:
     """Return our server in the project's list."""
-    return (ClientFile(path=_SERVERS, form=JSON, content=server_table(words), why=WHY_SERVER),)
+    return (server_file(_SERVERS, server_table(words)),)
 
 
 def hook_files(env: ClientEnvironment) -> list[str]:
@@ -86,24 +83,3 @@ def _why_dropped(hooks: Mapping[str, Any]) -> list[SetupProblem]:
     if hooks and hooks.get("version") != 1:
         problems.append(SetupProblem(what=f"{_HOOKS} is not of version 1", hint='set "version" to 1'))
     return problems
-
-
-def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """Return an edit or a shell call as Cursor would announce it; it does not tell subagents apart."""
-    del agent
-    tools: dict[str, tuple[str, dict[str, Any]]] = {
-        "edit": ("Write", {"file_path": path, "content": "b"}),
-        "shell": ("Shell", {"command": f"echo x > {path}", "working_directory": cwd}),
-    }
-    name, given = tools[kind]
-    payload: dict[str, Any] = {
-        "conversation_id": session,
-        "generation_id": "canary",
-        "hook_event_name": BEFORE_TOOL,
-        "workspace_roots": [cwd],
-        "cwd": cwd,
-        "tool_name": name,
-        "tool_input": given,
-        "tool_use_id": "canary",
-    }
-    return Canary(event_name=BEFORE_TOOL, payload=payload, variables={"CURSOR_PROJECT_DIR": cwd})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients.model import ClientTools
+from landlane.clients.model import ClientTools, PayloadKeys
 
 _EDITS = ("Write", "StrReplace", "Edit", "MultiEdit", "EditNotebook", "NotebookEdit", "Delete", "TabWrite")
 # Releases name these arguments differently, so all of them are tried.
@@ -15,4 +15,5 @@ TOOLS = ClientTools(
     reads=dict.fromkeys(("Read", "ReadFile"), PATHS[0]),
     shells=("Shell", "Bash"),
     folder="working_directory",
+    keys=PayloadKeys(session="conversation_id"),
 )

@@ -51,7 +51,7 @@ def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, 
     """
     payload = as_table(payload, "the input")
     kind = KINDS.get(get_text(payload, "hook_event_name") or event_name, events.OTHER_KIND)
-    facts = read_session("gemini", kind, payload, environment.get("GEMINI_PROJECT_DIR", ""))
+    facts = read_session("gemini", kind, payload, environment, TOOLS.keys)
     if kind in (events.BEFORE, events.AFTER):
         return HookEvent(**{**facts, **_read_tool(payload, facts["cwd"])})
     source = get_text(payload, "source") or get_text(payload, "reason")

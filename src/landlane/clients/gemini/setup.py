@@ -9,24 +9,21 @@ from typing import Any
 from landlane.clients import setup_checks as checks
 from landlane.clients.gemini.hook import BEFORE_TOOL, KINDS
 from landlane.clients.gemini.tools import TOOLS
-from landlane.clients.hook_command import SECONDS, placeholder_command
+from landlane.clients.hook_command import placeholder_command
 from landlane.clients.model import CLIENTS
 from landlane.clients.setup_model import (
-    JSON,
-    WHY_HOOKS,
-    WHY_SERVER,
-    Canary,
     ClientEnvironment,
     ClientFile,
-    HookEntry,
     SetupProblem,
+    guarded_entries,
+    hooks_file,
     hooks_table,
+    server_file,
     server_table,
 )
 
 _TITLE = CLIENTS["gemini"].title
 _SETTINGS = ".gemini/settings.json"
-_TIMEOUT = SECONDS * 1000  # its time limits are in milliseconds
 _HOOKS_ON = (0, 26)  # from this version on, hooks need no setting
 _SYSTEM = "/etc/gemini-cli"
 
@@ -37,24 +34,13 @@ def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     Any exit code from 2 on discards a prompt, and repeats a turn without end. So a hook that guards nothing
     ends with 1 when it cannot be started.
     """
-
-    def entry(event: str, is_guard: bool, matcher: str | None = None) -> HookEntry:
-        line = command(event, is_guard) + ("" if is_guard else " || exit 1")
-        return HookEntry(event=event, command=line, timeout=_TIMEOUT, matcher=matcher)
-
-    entries = [
-        entry(event, True, "|".join(TOOLS.guarded)) if event == BEFORE_TOOL else entry(event, False)
-        for event in KINDS
-    ]
-    # A read is recorded before it happens, so that an edit of an outdated version is noticed.
-    entries.append(entry(BEFORE_TOOL, False, "|".join(TOOLS.reads)))
-    return (ClientFile(path=_SETTINGS, form=JSON, content=hooks_table(entries), why=WHY_HOOKS),)
+    entries = guarded_entries(KINDS, BEFORE_TOOL, TOOLS, command, " || exit 1")
+    return hooks_file(_SETTINGS, hooks_table(entries))
 
 
 def server_files(words: list[str]) -> tuple[ClientFile, ...]:
     """Return our server, trusted: its tools are called without a question."""
-    content = server_table(words, trust=True)
-    return (ClientFile(path=_SETTINGS, form=JSON, content=content, why=WHY_SERVER),)
+    return (server_file(_SETTINGS, server_table(words, trust=True)),)
 
 
 def find_problems(env: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
@@ -108,23 +94,3 @@ def _trust_problems(env: ClientEnvironment) -> list[SetupProblem]:
         # A run without a terminal ends at once then, and one with a terminal asks first.
         return [SetupProblem(what=f"{_TITLE} does not trust this folder yet", hint=hint, is_open=False)]
     return [SetupProblem(what=f"{_TITLE} does not trust this folder, so it reads no hooks here", hint=hint)]
-
-
-def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """Return an edit or a shell call as Gemini CLI would announce it; it does not tell subagents apart."""
-    del agent
-    tools: dict[str, tuple[str, dict[str, Any]]] = {
-        "edit": ("replace", {"file_path": path, "old_string": "a", "new_string": "b", "instruction": "x"}),
-        "shell": ("run_shell_command", {"command": f"echo x > {path}", "description": "canary"}),
-    }
-    name, given = tools[kind]
-    payload: dict[str, Any] = {
-        "session_id": session,
-        "transcript_path": "",
-        "cwd": cwd,
-        "hook_event_name": BEFORE_TOOL,
-        "timestamp": "2026-01-01T00:00:00.000Z",
-        "tool_name": name,
-        "tool_input": given,
-    }
-    return Canary(event_name=BEFORE_TOOL, payload=payload, variables={"GEMINI_PROJECT_DIR": cwd})

@@ -45,10 +45,9 @@ def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, 
     Raises:
         Malformed: no release of the plugin is known to send this.
     """
-    del environment
     payload = as_table(payload, "the input")
     kind = KINDS.get(get_text(payload, "hook_event_name") or event_name, events.OTHER_KIND)
-    facts = read_session("opencode", kind, payload)
+    facts = read_session("opencode", kind, payload, environment, TOOLS.keys)
     if facts["agent"]:
         facts["kind"] = _CHILD_KINDS.get(kind, kind)
     facts["source"] = get_text(payload, "source")

@@ -10,18 +10,15 @@ from typing import Any
 
 from landlane.clients import setup_checks as checks
 from landlane.clients.model import CLIENTS
-from landlane.clients.opencode.hook import BEFORE_TOOL
 from landlane.clients.opencode.tools import TOOLS
 from landlane.clients.setup_checks import RUN_INIT
 from landlane.clients.setup_model import (
-    JSON,
     WHOLE,
-    WHY_HOOKS,
-    WHY_SERVER,
-    Canary,
     ClientEnvironment,
     ClientFile,
     SetupProblem,
+    hooks_file,
+    server_file,
 )
 
 _TITLE = CLIENTS["opencode"].title
@@ -37,13 +34,13 @@ _HOOK, _GUARDED, _READS = "const HOOK = ", "const GUARDED = ", "const READS = "
 def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Return our plugin, where opencode looks for plugins; it starts the hook without a shell."""
     text = plugin_text(shlex.split(command("", False)))
-    return (ClientFile(path=_PLUGIN, form=WHOLE, content=text, why=WHY_HOOKS),)
+    return hooks_file(_PLUGIN, text, WHOLE)
 
 
 def server_files(words: list[str]) -> tuple[ClientFile, ...]:
     """Return our server, in the settings beside our plugin."""
     server = {"type": "local", "command": words, "enabled": True}
-    return (ClientFile(path=_SERVERS, form=JSON, content={"mcp": {"landlane": server}}, why=WHY_SERVER),)
+    return (server_file(_SERVERS, {"mcp": {"landlane": server}}),)
 
 
 def plugin_text(hook: list[str]) -> str:
@@ -119,23 +116,3 @@ def command_in_plugin(text: str) -> list[str] | None:
     except ValueError:
         return None
     return [str(word) for word in words] if words.__class__ is list else None
-
-
-def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """Return an edit or a shell call as our plugin would announce it."""
-    tools: dict[str, tuple[str, dict[str, Any]]] = {
-        "edit": ("edit", {"filePath": path, "oldString": "a", "newString": "b"}),
-        "shell": ("bash", {"command": f"echo x > {path}", "description": "canary"}),
-    }
-    name, given = tools[kind]
-    payload: dict[str, Any] = {
-        "hook_event_name": BEFORE_TOOL,
-        "session_id": session,
-        "cwd": cwd,
-        "tool_name": name,
-        "tool_input": given,
-        "tool_use_id": "call_canary",
-    }
-    if agent:
-        payload["agent_id"] = agent
-    return Canary(event_name="", payload=payload, variables={"OPENCODE": "1"})

@@ -52,7 +52,7 @@ def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, 
     kind = KINDS.get(given_name, events.OTHER_KIND)
     if kind == events.PROMPT and not payload.get("prompt"):
         kind = events.OTHER_KIND  # it also comes with every tool result, right after the event for that
-    facts = read_session("qwen", kind, payload, environment.get("QWEN_PROJECT_DIR", ""))
+    facts = read_session("qwen", kind, payload, environment, TOOLS.keys)
     if kind in (events.BEFORE, events.AFTER):
         source = given_name if given_name == _FAILED else ""
         return HookEvent(source=source, **{**facts, **read_tool(TOOLS, payload, facts["cwd"])})
