@@ -12,7 +12,7 @@ import pytest
 
 from landlane.clients.claude.setup import SETTINGS, find_problems, wanted_files
 from landlane.clients.setup_checks import installed_version
-from landlane.clients.setup_model import ClientEnvironment
+from landlane.clients.setup_files import ClientEnvironment
 from landlane.testing.repositories import make_repository
 
 pytestmark = pytest.mark.integration

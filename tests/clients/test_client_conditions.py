@@ -14,7 +14,7 @@ from landlane.clients.canary import make_canary
 from landlane.clients.hook_command import hook_command, hook_script
 from landlane.clients.registry import hooks_of, setup_of
 from landlane.clients.setup_checks import is_used
-from landlane.clients.setup_model import ClientEnvironment
+from landlane.clients.setup_files import ClientEnvironment
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.clients.codex import setup as codex_setup
-from landlane.clients.setup_model import ClientEnvironment
+from landlane.clients.setup_files import ClientEnvironment
 from tests.support.real_clients import Codex
 
 if TYPE_CHECKING:

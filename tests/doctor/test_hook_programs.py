@@ -13,7 +13,7 @@ from landlane.clients.hook_command import hook_command
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.opencode.setup import plugin_text
 from landlane.clients.registry import setup_of
-from landlane.clients.setup_model import environment_at
+from landlane.clients.setup_files import environment_at
 from landlane.doctor.examine import examine
 from landlane.doctor.hook_programs import look_at_hook_programs
 from landlane.git.discovery import find_checkout

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from landlane.clients.model import ClientTools
     from landlane.clients.permissions import Permissions, RoleTools
-    from landlane.clients.setup_model import ClientEnvironment, ClientFile, SetupProblem
+    from landlane.clients.setup_files import ClientEnvironment, ClientFile, SetupProblem
     from landlane.clients.worker_adapter import WorkerAdapter
     from landlane.protocol.hook_events import HookAnswer, HookEvent, HookOutput
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from landlane.clients.hook_command import MARK, OURS, SECONDS, is_ours
 from landlane.clients.model import CLIENTS
-from landlane.clients.setup_model import SetupProblem
+from landlane.clients.setup_files import SetupProblem
 from landlane.errors import Malformed
 from landlane.merge.json_source import NotJson, read_json
 
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.clients.setup_model import ClientEnvironment
+    from landlane.clients.setup_files import ClientEnvironment
 
 RUN_INIT = "run `landlane init` again"
 

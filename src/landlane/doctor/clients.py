@@ -7,7 +7,7 @@ import os
 from landlane.clients.model import CLIENTS, HOOK_CLIENTS
 from landlane.clients.registry import setup_of
 from landlane.clients.setup_checks import broken_command, installed_version, is_used
-from landlane.clients.setup_model import SetupProblem, environment_at
+from landlane.clients.setup_files import SetupProblem, environment_at
 from landlane.doctor.finding import Finding
 from landlane.doctor.try_client_hooks import command_for, commands_in, held_path, stranger
 from landlane.errors import LandlaneError
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.clients.setup_model import ClientEnvironment
+    from landlane.clients.setup_files import ClientEnvironment
     from landlane.doctor.try_client_hooks import Stranger, Trial
     from landlane.git.discovery import Checkout
     from landlane.repository import Repository

@@ -15,7 +15,7 @@ from landlane.clients.hook_command import is_ours
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.opencode.setup import command_in_plugin
 from landlane.clients.registry import setup_of
-from landlane.clients.setup_model import environment_at
+from landlane.clients.setup_files import environment_at
 from landlane.doctor.called_programs import (
     is_shell_script,
     programs_called,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from landlane.clients.setup_model import ClientEnvironment
+    from landlane.clients.setup_files import ClientEnvironment
     from landlane.git.discovery import Checkout
 
 

@@ -189,7 +189,7 @@ def _end_child(repo: Repository, event: HookEvent) -> HookAnswer:
 
 def _judge_settings(repo: Repository, event: HookEvent) -> HookAnswer:
     """Refuse settings under which the client would not ask us any more."""
-    from landlane.clients.setup_model import environment_at  # noqa: PLC0415 - few events need it
+    from landlane.clients.setup_files import environment_at  # noqa: PLC0415 - few events need it
 
     try:
         env = environment_at(repo.require_git().checkout.root)

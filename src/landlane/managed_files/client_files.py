@@ -13,7 +13,7 @@ from landlane.clients.hook_command import hook_command, sdk_release, server_word
 from landlane.clients.model import CLIENTS, HOOK_CLIENTS, check_client
 from landlane.clients.registry import setup_of
 from landlane.clients.setup_checks import is_used
-from landlane.clients.setup_model import ClientEnvironment, ClientFile, environment_at
+from landlane.clients.setup_files import ClientEnvironment, ClientFile, environment_at
 from landlane.errors import LandlaneError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.run import run_in

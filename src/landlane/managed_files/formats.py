@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.clients.hook_command import is_ours
-from landlane.clients.setup_model import JSON, TEXT, TOML, WHOLE
+from landlane.clients.setup_files import JSON, TEXT, TOML, WHOLE
 from landlane.managed_files.json_entries import MISSING, combine, take_out, values_of
 from landlane.managed_files.mcp_servers import NotToml, put_table, without_older
 from landlane.managed_files.text_block import HASHES, drop_block, drop_line, has_line, put_block, put_line

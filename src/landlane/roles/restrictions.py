@@ -11,7 +11,7 @@ import os
 from landlane.clients.model import AGENTS, EDIT, NETWORK, SHELL
 from landlane.clients.permissions import PATHS
 from landlane.clients.registry import permissions_for, setup_of
-from landlane.clients.setup_model import environment_at
+from landlane.clients.setup_files import environment_at
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.scripts import GUARDS
 from landlane.roles.model import PROTECTED, VERBS, protected_of, spelled, words_of

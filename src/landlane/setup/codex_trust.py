@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.clients.setup_model import ClientEnvironment
+    from landlane.clients.setup_files import ClientEnvironment
     from landlane.managed_files.apply import ChangePlan
 
 _LIMIT_SECONDS = 20.0

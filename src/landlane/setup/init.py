@@ -12,7 +12,7 @@ from landlane.app.open import ANSWERED, open_repository
 from landlane.clients.hook_command import placeholder_command, sdk_release
 from landlane.clients.model import CLIENTS
 from landlane.clients.registry import setup_of
-from landlane.clients.setup_model import environment_at
+from landlane.clients.setup_files import environment_at
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
 from landlane.git.shared_config import list_own_limits, remove_own_limits
@@ -50,7 +50,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.clients.setup_model import ClientEnvironment
+    from landlane.clients.setup_files import ClientEnvironment
 
 
 _OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote

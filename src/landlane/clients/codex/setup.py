@@ -21,7 +21,7 @@ from landlane.clients.setup_checks import (
     our_hooks,
     shared_layout_problems,
 )
-from landlane.clients.setup_model import (
+from landlane.clients.setup_files import (
     TOML,
     ClientEnvironment,
     ClientFile,

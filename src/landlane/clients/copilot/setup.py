@@ -12,7 +12,7 @@ from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS
 from landlane.clients.copilot.tools import TOOLS
 from landlane.clients.hook_command import SECONDS, placeholder_command
 from landlane.clients.model import CLIENTS
-from landlane.clients.setup_model import (
+from landlane.clients.setup_files import (
     WHOLE,
     ClientEnvironment,
     ClientFile,

@@ -9,7 +9,7 @@ from landlane.clients import setup_checks as checks
 from landlane.clients.cursor.hook import BEFORE_TOOL, KINDS
 from landlane.clients.hook_command import SECONDS, placeholder_command
 from landlane.clients.model import CLIENTS
-from landlane.clients.setup_model import (
+from landlane.clients.setup_files import (
     ClientEnvironment,
     ClientFile,
     SetupProblem,

@@ -11,7 +11,7 @@ from landlane.clients.gemini.hook import BEFORE_TOOL, KINDS
 from landlane.clients.gemini.tools import TOOLS
 from landlane.clients.hook_command import placeholder_command
 from landlane.clients.model import CLIENTS
-from landlane.clients.setup_model import (
+from landlane.clients.setup_files import (
     ClientEnvironment,
     ClientFile,
     SetupProblem,

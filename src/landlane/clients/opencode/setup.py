@@ -12,7 +12,7 @@ from landlane.clients import setup_checks as checks
 from landlane.clients.model import CLIENTS
 from landlane.clients.opencode.tools import TOOLS
 from landlane.clients.setup_checks import RUN_INIT
-from landlane.clients.setup_model import (
+from landlane.clients.setup_files import (
     WHOLE,
     ClientEnvironment,
     ClientFile,
