@@ -1,8 +1,12 @@
-"""Check short labels and free text before they are stored."""
+"""Check short labels and free text before they are stored; find the word that was meant."""
 
 from __future__ import annotations
 
 from landlane.errors import Malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def check_label(text: str, what: str, longest: int = 64) -> str:
@@ -35,3 +39,10 @@ def check_text(text: str, what: str, longest: int) -> str:
             hint="give plain text",
         )
     return text
+
+
+def nearest_word(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the known word that is most like this one; empty when none is."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+    return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), "")

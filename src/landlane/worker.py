@@ -19,6 +19,7 @@ import signal
 import sys
 import threading
 
+from landlane.errors import Malformed
 from landlane.protocol.worker.fields import MOST_LINE_BYTES
 from landlane.protocol.worker.messages import (
     Flaw,
@@ -219,8 +220,6 @@ class _Mouth:
 
     def say_last(self, end: Ending, work: Work) -> None:
         """Say how it ended; an end that cannot be said becomes a failure that says so."""
-        from landlane.errors import Malformed  # noqa: PLC0415 - only on the way out
-
         try:
             line = write_line(end)
         except Malformed as error:

@@ -34,7 +34,7 @@ _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
 _STATUS = struct.Struct("=id")
 _MOST_FILES = 256
 # What a command imports, beyond what most do; imported when it is asked for, and kept.
-_NEEDED = {"mcp": ("landlane.mcp.server", "landlane.mcp.stdio")}
+_NEEDED = {"mcp": ("landlane.mcp.server", "landlane.mcp.serve_wire")}
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:

@@ -38,7 +38,7 @@ LEASE_MS = 10_000
 
 STEPS = (
     *("join", "begin_in", "take_task", "begin_run", "open_workspace", "furnish", "start_sandboxed"),
-    *("run_worker", "bring_back", "hand_in", "conclude", "submit_branch"),
+    *("run_worker", "fetch_clone_branch", "hand_in", "conclude", "submit_branch"),
     *("leave", "remove_scratch"),
 )
 

@@ -17,7 +17,8 @@ import landlane.workers.admit as admitting
 import landlane.workers.orchestrator as orchestrating
 import landlane.workers.supervisor_processes as crew
 from landlane.app.open import open_repository
-from landlane.cli.run_progress import LiveView, RunView
+from landlane.cli.run_live import LiveView
+from landlane.cli.run_progress import RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
 from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporter

@@ -22,9 +22,7 @@ class TaskOffers:
     def reserved(self, tx: Transaction, repo: Repository, session: Session) -> tuple[set[str], set[str]]:
         others: set[str] = set()
         if tx.all("records_in", noun="review", states=["open", "deciding"]):
-            from landlane.reviews.give_verdict import not_to_take  # noqa: PLC0415 - few tasks are reviewed
-
-            others = not_to_take(tx, session)
+            others = _review_rules().not_to_take(tx, session)
         holders: set[str] = set()
         for one in transfer.waiting_in(tx):
             if transfer.may_have(repo, one, session, tx.now):
@@ -37,9 +35,7 @@ class TaskOffers:
         return [one.task for one in transfer.addressed_to(repo, tx, session) if one.to != ANYBODY]
 
     def may_review(self, tx: Transaction, session: Session, task: Task) -> bool:
-        from landlane.reviews.give_verdict import may_take  # noqa: PLC0415 - few tasks are reviewed
-
-        return may_take(tx, session, task)
+        return _review_rules().may_take(tx, session, task)
 
     def is_handed_over(self, tx: Transaction, task_id: str) -> bool:
         return transfer.open_handoff(tx, task_id) is not None
@@ -48,3 +44,9 @@ class TaskOffers:
         self, tx: Transaction, repo: Repository, session: Session, task: Task
     ) -> tuple[Task, tuple[Claim, ...]] | None:
         return transfer.accept_if_offered(tx, repo, session, task)
+
+
+def _review_rules():
+    from landlane.reviews import give_verdict  # noqa: PLC0415 - few tasks are reviewed
+
+    return give_verdict

@@ -5,27 +5,25 @@ from __future__ import annotations
 import os
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.sandboxed.own_clone import commit_inside
 from landlane.cli.terminal import in_one_line
+from landlane.errors import Malformed
+from landlane.workspaces.commit import commit as make_commit
+from landlane.workspaces.commit import make_wish
+from landlane.workspaces.to_json import commit_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def commit(
     call: CommandCall, paths: tuple[str, ...], message: str, m: tuple[str, ...], task: str, revert: bool
 ) -> int:
     """Commit only these paths, and show what was made."""
-    from landlane.errors import Malformed
-    from landlane.workspaces.commit import commit as make_commit
-    from landlane.workspaces.commit import make_wish
-    from landlane.workspaces.to_json import commit_json
-
     if message and m:
         raise Malformed("the message is given twice", code="BOTH_NAMED", hint="use either -m or --message")
     if os.environ.get("LANDLANE_RESIDENT"):
-        from landlane.cli.sandboxed.own_clone import commit_inside
-
         return commit_inside(call, paths, message or "\n\n".join(m), task)
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)

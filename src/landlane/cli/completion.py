@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from click.shell_completion import get_completion_class
+
+from landlane.cli.click_app import build
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -20,10 +23,6 @@ def completion(call: CommandCall, shell: str) -> int:
             code="UNKNOWN_SHELL",
             hint=f"one of {', '.join(_SHELLS)}",
         )
-    from click.shell_completion import get_completion_class
-
-    from landlane.cli.click_app import build
-
     kind = get_completion_class(shell)
     assert kind is not None
     # Bash's own start-up asks for its release, which needs a bash: the text itself is the same for all.

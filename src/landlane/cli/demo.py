@@ -6,19 +6,22 @@ import os
 import sys
 import tempfile
 
+from landlane.cli.command import heed_signals
 from landlane.cli.parse_number import read_number
+from landlane.demo.measure import WAYS
+from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS, answer_of, play, rows_of
+from landlane.demo.sample_tasks import FEWEST_TASKS, MOST_TASKS
+from landlane.demo.scratch import Stage
 from landlane.errors import Malformed
+from landlane.platform.terminal import is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def demo(call: CommandCall, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
     """Play the three ways on scratch repositories, or count anew what an earlier demo left."""
-    from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS
-    from landlane.demo.sample_tasks import FEWEST_TASKS, MOST_TASKS
-
     many = _within(agents, "--agents", FEWEST_AGENTS, MOST_AGENTS)
     count = _within(tasks, "--tasks", FEWEST_TASKS, MOST_TASKS)
     number = read_number(seed, "--seed") or 0
@@ -28,8 +31,6 @@ def demo(call: CommandCall, agents: str, seed: str, tasks: str, way: str, keep: 
 
 
 def _ways(text: str) -> tuple[str, ...]:
-    from landlane.demo.measure import WAYS
-
     if text and text not in WAYS:
         raise Malformed(
             f"--way must be one of {', '.join(WAYS)}, not {text[:20]!r}",
@@ -53,11 +54,6 @@ def _within(text: str, what: str, least: int, most: int) -> int:
 def _play(
     call: CommandCall, *, agents: int, tasks: int, seed: int, ways: tuple[str, ...], is_kept: bool
 ) -> int:
-    from landlane.cli.command import heed_signals
-    from landlane.demo.run import play
-    from landlane.demo.scratch import Stage
-    from landlane.platform.terminal import is_terminal
-
     heed_signals()
     is_watched = not call.terminal.is_json and is_terminal(sys.stderr)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="landlane-demo-"))
@@ -75,8 +71,6 @@ def _play(
 
 
 def _count(call: CommandCall, folder: str, *, is_kept: bool = True) -> int:
-    from landlane.demo.run import answer_of, rows_of
-
     answer = answer_of(folder)
     head, rows = rows_of(answer)
     answer["folder"] = folder if is_kept else None

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.command import heed_signals
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
+from landlane.deploys.records import list_deploys
+from landlane.deploys.to_json import deployed_json, history_json
 from landlane.errors import LandlaneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) -> int:
     """Deploy, and tell whether it is live."""
-    from landlane.cli.command import heed_signals
-    from landlane.deploys.deploy import deploy as run_deploy
-    from landlane.deploys.to_json import deployed_json
-
     wait_ms = parse_duration(wait, what="--wait")
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
     heed_signals()
     out = 2 if call.terminal.is_json else 1
     try:
+        from landlane.deploys.deploy import deploy as run_deploy  # noqa: PLC0415 - the history does not need it
+
         done = run_deploy(repo, session, target, command, wait_ms=wait_ms, out=out, err=2)
     except LandlaneError as error:
         return fail(call, error)
@@ -64,9 +65,6 @@ def _commit_text(commit: dict[str, str]) -> str:
 
 def history(call: CommandCall, target: str) -> int:
     """List deploys, the newest last, and what is live."""
-    from landlane.deploys.records import list_deploys
-    from landlane.deploys.to_json import history_json
-
     call.show_life()
     answer = history_json(list_deploys(call.repo, target))
     columns = ["id", "target", "state", "commit", "agent", "began", "reason"]

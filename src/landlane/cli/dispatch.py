@@ -20,7 +20,7 @@ def run_command(command: Command, given: dict[str, Any]) -> int:
     shown here.
     """
     if os.environ.get("LANDLANE_RESIDENT"):
-        from landlane.cli.sandboxed.forward import forward, runs_here
+        from landlane.cli.sandboxed.forward import forward, runs_here  # noqa: PLC0415 - only in a sandbox
 
         if not runs_here(command):
             return forward(command, given)

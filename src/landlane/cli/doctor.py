@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from landlane.doctor.examine import examine
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.doctor.examine import Check
 
 
@@ -19,8 +21,6 @@ def _hints(checks: list[Check]) -> list[str]:
 
 def doctor(call: CommandCall, fix: bool) -> int:
     """Examine the repository and show each finding."""
-    from landlane.doctor.examine import examine
-
     checks = examine(call.cwd, fix=fix)
     rows = [
         {

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.command import Stopped
+from landlane.exec.execute import execute as run
+from landlane.exec.request import Order, Stopping
+from landlane.processes.passthrough import check_command
+from landlane.sandbox.model import OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.cli.terminal import Terminal
-    from landlane.exec.request import Executed, Stopping
+    from landlane.exec.request import Executed
     from landlane.sandbox.model import Guarantee
 
 
 def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, task: str) -> int:
     """Run it to its end; ends as the command did."""
-    from landlane.cli.command import Stopped
-    from landlane.exec.execute import execute as run
-    from landlane.exec.request import Order, Stopping
-    from landlane.processes.passthrough import check_command
-    from landlane.sandbox.model import OPEN
-
     terminal = call.terminal
     check_command(command, call.cwd)
     has_terminal = not terminal.is_json and os.isatty(0) and os.isatty(1)
@@ -54,9 +54,6 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
 
 def _heed(stopping: Stopping) -> None:
     """End on a signal, but never in the midst of clearing up."""
-    import signal
-
-    from landlane.cli.command import Stopped
 
     def stop(number: int, _: object) -> None:
         if stopping.note(number):

@@ -8,20 +8,20 @@ from landlane.cli.plan import read_text
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
 from landlane.errors import NotAllowed
+from landlane.fanout import split as fans
+from landlane.fanout.read import find_fan, list_fans
+from landlane.fanout.to_json import fan_json, fan_text
+from landlane.plans.parse import read_plan
+from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.plans.model import Plan
 
 
 def fan_out(call: CommandCall, task: str, plan: str, policy: str, deadline: str, rest: str) -> int:
     """Split a task into the branches of a plan."""
-    from landlane.fanout import split as fans
-    from landlane.fanout.to_json import fan_json
-    from landlane.plans.parse import read_plan
-    from landlane.tasks.to_json import task_json
-
     read = read_plan(read_text(call, plan), os.path.basename(plan))
     _refuse_checks(call, read)
     deadline_ms = parse_duration(deadline, what="--deadline") if deadline else 0
@@ -50,9 +50,6 @@ def _refuse_checks(call: CommandCall, plan: Plan) -> None:
 
 def show(call: CommandCall, id: str) -> int:
     """Show a fan with its results and failures in order."""
-    from landlane.fanout.read import find_fan
-    from landlane.fanout.to_json import fan_json, fan_text
-
     call.show_life()
     fan, branches = find_fan(call.repo, id)
     text = "\n".join(in_one_line(line) for line in fan_text(fan, branches).split("\n"))
@@ -62,9 +59,6 @@ def show(call: CommandCall, id: str) -> int:
 
 def list_all(call: CommandCall, all: bool) -> int:
     """Show the fans that are open, or all."""
-    from landlane.fanout.read import list_fans
-    from landlane.fanout.to_json import fan_json
-
     call.show_life()
     items = [fan_json(one) for one in list_fans(call.repo, with_all=all)]
     columns = ["id", "task", "state", "policy", "branches", "deadline", "why"]

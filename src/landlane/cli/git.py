@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.sandboxed.own_clone import git_inside
+from landlane.git.lock import git_lock, lock_environment
+from landlane.git.run import run_git_interactive
+from landlane.hooks.git_command.guard import check_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 _STDERR = 2
@@ -17,13 +21,7 @@ _STDERR = 2
 def git(call: CommandCall, words: tuple[str, ...]) -> int:
     """Judge a call of git, then hand over to it; ends as git does."""
     if os.environ.get("LANDLANE_RESIDENT"):
-        from landlane.cli.sandboxed.own_clone import git_inside
-
         return git_inside(call, words)
-    from landlane.git.lock import git_lock, lock_environment
-    from landlane.git.run import run_git_interactive
-    from landlane.hooks.git_command.guard import check_git
-
     cwd = call.cwd
     repo = prepare_git(call.repo, call.terminal.note)
     verdict = check_git(repo, call.known_session(), cwd, words)

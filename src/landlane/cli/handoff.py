@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
+from landlane.claims.refusal_model import Refused
+from landlane.claims.to_json import claim_json, outcome_json
 from landlane.cli.parse_number import read_number
 from landlane.cli.read_file import read_file
 from landlane.cli.terminal import in_one_line
+from landlane.clock import rfc3339
 from landlane.errors import Malformed
+from landlane.handoffs.accept import accept_handoff, send_handoff
+from landlane.handoffs.decline import decline_handoff
+from landlane.handoffs.hand_over import context_for, hand_over, handed_by, traces_of
 from landlane.handoffs.model import LONGEST_TEXT, Draft, check_receiver, read_field
+from landlane.handoffs.records import find_handoff
+from landlane.handoffs.to_json import handoff_json, handoff_text
+from landlane.tasks.read import get_task
+from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.handoffs.accept import Accepted
     from landlane.handoffs.model import Handoff
-    from landlane.store.interface import Store
     from landlane.tasks.model import Task
 
 
@@ -34,11 +43,6 @@ def send(
     max: str,
 ) -> int:
     """Hand a task over."""
-    from landlane.clock import rfc3339
-    from landlane.handoffs.to_json import handoff_json
-    from landlane.tasks.read import get_task
-    from landlane.tasks.to_json import task_json
-
     check_receiver(to)
     texts = _read_texts(product, context)
     repo = call.repo
@@ -92,32 +96,22 @@ def _read_texts(product: str, context: str) -> tuple[str, str]:
 def _hand_over(call: CommandCall, draft: Draft) -> Handoff:
     repo, session = call.repo, call.session()
     if repo.checkout.common_dir:
-        from landlane.handoffs.hand_over import hand_over
-
         return hand_over(prepare_git(repo, call.terminal.note), session, draft)
-    from landlane.handoffs.accept import send_handoff
-
     return send_handoff(repo, session, draft)
 
 
 def show(call: CommandCall, task: str) -> int:
     """Show a handoff whole; or what the last owner of a task left without one."""
-    from landlane.handoffs.records import find_handoff
-    from landlane.handoffs.to_json import handoff_json, handoff_text
-
     call.show_life()
     found = find_handoff(call.repo, task)
     if found is None:
         return _show_left(call, task)
-    text = handoff_text(found, _now(call))
+    text = handoff_text(found, call.wall_now())
     call.terminal.answer({"ok": True, "handoff": handoff_json(found), "context": text}, text)
     return 0
 
 
 def _show_left(call: CommandCall, task: str) -> int:
-    from landlane.handoffs.hand_over import context_for
-    from landlane.tasks.read import get_task
-
     repo = call.repo
     place = repo.require_git() if repo.checkout.common_dir else repo
     left = context_for(place, get_task(repo, task))
@@ -131,31 +125,8 @@ def _show_left(call: CommandCall, task: str) -> int:
     return 0
 
 
-def _now(call: CommandCall) -> int:
-    store: Store = call.repo.store
-    return store.wall_of(store.view(lambda snapshot: snapshot.now))
-
-
-def list_all(call: CommandCall, all: bool) -> int:
-    """List handoffs."""
-    from landlane.handoffs.records import list_handoffs
-    from landlane.handoffs.to_json import handoff_json, handoff_row
-
-    call.show_life()
-    found = list_handoffs(call.repo, with_settled=all)
-    now = _now(call)
-    cells = [[in_one_line(cell) for cell in handoff_row(one, now)] for one in found]
-    title = f"{len(found)} handoff{'' if len(found) == 1 else 's'}"
-    table = call.terminal.table(title, ["id", "task", "from", "to", "standing", "next"], cells)
-    call.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in found]}, table)
-    return 0
-
-
 def accept(call: CommandCall, task: str, hash: str) -> int:
     """Take over what was handed over, and show it."""
-    from landlane.claims.refusal_model import Refused
-    from landlane.handoffs.accept import accept_handoff
-
     outcome = accept_handoff(call.repo, call.session(), task, hash.strip())
     if isinstance(outcome, Refused):
         return _refuse(call, task, outcome)
@@ -163,8 +134,6 @@ def accept(call: CommandCall, task: str, hash: str) -> int:
 
 
 def _refuse(call: CommandCall, task: str, outcome: Any) -> int:
-    from landlane.claims.to_json import outcome_json
-
     answer, code = outcome_json(outcome, call.repo.store)
     first = answer["refused"][0]
     answer |= {"task": None, "claims": []}
@@ -176,11 +145,6 @@ def _refuse(call: CommandCall, task: str, outcome: Any) -> int:
 
 
 def _show_accepted(call: CommandCall, accepted: Accepted) -> int:
-    from landlane.claims.to_json import claim_json
-    from landlane.handoffs.hand_over import context_for
-    from landlane.handoffs.to_json import handoff_json
-    from landlane.tasks.to_json import task_json
-
     store = call.repo.store
     task = task_json(accepted.task, store)
     claims = [claim_json(claim, store) for claim in accepted.claims]
@@ -202,9 +166,6 @@ def _show_accepted(call: CommandCall, accepted: Accepted) -> int:
 
 def what_was_left(call: CommandCall, task: Task) -> dict[str, Any]:
     """What the former owner handed over or left, as `handoff` and `context`; `lines` is it for people."""
-    from landlane.handoffs.hand_over import context_for, handed_by, traces_of
-    from landlane.handoffs.to_json import handoff_json
-
     repo = call.repo
     place = repo.require_git() if repo.checkout.common_dir else repo
     context = context_for(place, task)
@@ -217,9 +178,6 @@ def what_was_left(call: CommandCall, task: Task) -> dict[str, Any]:
 
 def decline(call: CommandCall, task: str, why: str) -> int:
     """Give a handoff back."""
-    from landlane.handoffs.decline import decline_handoff
-    from landlane.handoffs.to_json import handoff_json
-
     declined = decline_handoff(call.repo, call.session(), task, why)
     text = f"{declined.id} is declined: {declined.task} is anybody's now"
     call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)

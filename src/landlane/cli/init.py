@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from difflib import unified_diff
+
+from landlane.clients.model import CLIENTS
+from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.setup.init import Plan
 
 
@@ -22,8 +26,6 @@ def init(
     no_trust: bool,
 ) -> int:
     """Show the plan, ask a person at the terminal, then carry it out."""
-    from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
-
     chosen = Chosen(clients=client, has_clients=not no_clients, has_trust=not no_trust)
     plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, chosen)
     _show(call, plan, with_diffs=dry_run)
@@ -68,8 +70,6 @@ def _unprotected(plan: Plan) -> list[str]:
     """The loud last line: which clients may still change everything."""
     if not plan.unprotected:
         return []
-    from landlane.clients.model import CLIENTS
-
     titles = ", ".join(CLIENTS[name].title for name, _ in plan.unprotected)
     why = "; ".join(reason for _, reason in plan.unprotected)
     return [f"NOT protected: {titles} ({why}). Mend that, then run `landlane init` again"]
@@ -90,7 +90,5 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
 
 def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
     """What changes in a file, line by line."""
-    from difflib import unified_diff
-
     old, new = ((side or b"").decode("utf-8", "replace").splitlines() for side in (before, after))
     return "\n".join(unified_diff(old, new, f"{path} (now)", f"{path} (then)", lineterm=""))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from landlane.app.verify_journal import verify_journal
+import json
+
+from landlane.cli.command import heed_signals
 from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
+from landlane.journal.read import follow, last_position, read_entries
+from landlane.journal.to_json import entry_json, entry_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def journal(call: CommandCall, follow: bool, since: str, verify: bool, last: str) -> int:
     """Show the journal, follow it, or prove it."""
-    from landlane.journal.read import last_position, read_entries
-    from landlane.journal.to_json import entry_json, entry_text
-
     if verify:
         return _verify(call)
     repo = call.repo
@@ -37,12 +38,6 @@ def journal(call: CommandCall, follow: bool, since: str, verify: bool, last: str
 
 def _follow(call: CommandCall, after: int) -> int:
     """Print entries as they come: JSON lines with --json, because there is no end to wait for."""
-    import json
-
-    from landlane.cli.command import heed_signals
-    from landlane.journal.read import follow
-    from landlane.journal.to_json import entry_json, entry_text
-
     heed_signals()
     for entry in follow(call.repo, after):
         as_json = call.terminal.is_json
@@ -52,6 +47,8 @@ def _follow(call: CommandCall, after: int) -> int:
 
 
 def _verify(call: CommandCall) -> int:
+    from landlane.app.verify_journal import verify_journal  # noqa: PLC0415 - it starts git
+
     verdict = verify_journal(call.open(detects_restore=False))
     answer: dict[str, Any] = {
         "ok": not verdict.trouble,

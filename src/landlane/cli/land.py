@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.command import heed_signals
 from landlane.cli.queue import show_output
 from landlane.errors import LandlaneError
+from landlane.landing.submit import submit_branch
+from landlane.landing.to_json import landing_json
+from landlane.landing.wait import has_more, see_through
+from landlane.resident.start import start_queue_runner
 from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.landing.model import Landing
 
 
@@ -22,9 +27,6 @@ _MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
 
 def land(call: CommandCall, branch: str, task: str, wait: bool) -> int:
     """Submit a branch, and with --wait see it through."""
-    from landlane.landing.submit import submit_branch
-    from landlane.landing.to_json import landing_json
-
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
     session = call.session()
@@ -81,9 +83,6 @@ def _see_through(
     call: CommandCall, repo: Any, session: Any, landing: Landing
 ) -> tuple[Landing, LandlaneError | None]:
     """Run the queue, or watch whoever does, until the entry has ended."""
-    from landlane.cli.command import heed_signals
-    from landlane.landing.wait import has_more, see_through
-
     heed_signals()
     seen = see_through(repo, session, landing.id, lambda stage: call.terminal.note(f"{landing.id}: {stage}"))
     if has_more(repo):  # whoever submitted meanwhile relies on the one who ran the queue
@@ -93,8 +92,6 @@ def _see_through(
 
 def _leave_to_resident(call: CommandCall, repo: Any) -> None:
     if repo.settings.landing.resident:
-        from landlane.resident.start import start_queue_runner
-
         trouble = start_queue_runner(repo)
         if trouble:
             call.terminal.note(f"{trouble}; `landlane queue run --drain` lands it")

@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
     """Run one call; tells the exit code."""
     call = read_call(words) if "_LANDLANE_COMPLETE" not in os.environ else None
     if call is None:
-        from landlane.cli.click_app import run_with_click
+        from landlane.cli.click_app import run_with_click  # noqa: PLC0415 - click is slow to load
 
         return run_with_click(words)
     return run_command(*call)

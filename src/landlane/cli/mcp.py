@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 _SERVER = "landlane.mcp.start"  # a door beside this one, known by its name alone

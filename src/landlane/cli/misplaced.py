@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
 from landlane.cli.terminal import in_one_line
+from landlane.clock import rfc3339
+from landlane.git.snapshot import path_text
+from landlane.workspaces.fix_unauthorized_writes import (
+    accept_breach,
+    end_moved,
+    move_breach,
+    standing_breaches,
+    undo_breach,
+)
+from landlane.workspaces.misplaced import STRAY, find_strays
+from landlane.workspaces.move_misplaced import locate, move_strays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.workspaces.fix_unauthorized_writes import Mended
     from landlane.workspaces.unauthorized_writes import Breach
 
@@ -19,9 +30,6 @@ _MOST_NAMED = 5
 
 def list_all(call: CommandCall) -> int:
     """List changes that lie in the wrong checkout."""
-    from landlane.workspaces.fix_unauthorized_writes import standing_breaches
-    from landlane.workspaces.misplaced import STRAY, find_strays
-
     call.show_life()
     repo = prepare_git(call.repo, call.terminal.note)
     found = find_strays(repo)
@@ -58,14 +66,10 @@ def _some(paths: tuple[str, ...]) -> str:
 
 
 def _shown(path: str) -> str:
-    from landlane.git.snapshot import path_text
-
     return path_text(path)
 
 
 def _breach_json(breach: Breach) -> dict[str, Any]:
-    from landlane.clock import rfc3339
-
     return {
         "id": breach.id,
         "state": breach.state,
@@ -83,16 +87,12 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
 
 def undo(call: CommandCall, id: str) -> int:
     """Put back what was there before a shell's write."""
-    from landlane.workspaces.fix_unauthorized_writes import undo_breach
-
     repo = prepare_git(call.repo, call.terminal.note)
     return _tell_mended(call, undo_breach(repo, call.known_session(), id), "put back")
 
 
 def accept(call: CommandCall, id: str) -> int:
     """Let a shell's write stand."""
-    from landlane.workspaces.fix_unauthorized_writes import accept_breach
-
     repo = prepare_git(call.repo, call.terminal.note)
     return _tell_mended(call, accept_breach(repo, call.known_session(), id), "accepted")
 
@@ -115,9 +115,6 @@ def _tell_mended(call: CommandCall, mended: Mended, verb: str) -> int:
 
 def move(call: CommandCall, paths: tuple[str, ...], to: str) -> int:
     """Move stray changes to their workspace, and tell how that is undone."""
-    from landlane.workspaces.fix_unauthorized_writes import end_moved, move_breach
-    from landlane.workspaces.move_misplaced import locate, move_strays
-
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.known_session()
     if len(paths) == 1 and paths[0][:1] == "B" and paths[0][1:].isdecimal():

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 
 from landlane.cli.terminal import in_one_line
+from landlane.errors import LandlaneError, RepositoryError
+from landlane.git.discovery import find_checkout
+from landlane.git.hooks.former_hooks import load_installed_hooks
+from landlane.managed_files.manifest import load_record
+from landlane.settings.detect_test_command import find_test_command
+from landlane.status.next_steps import Equipment, Standpoint, Step, next_steps, tells_of
+from landlane.status.overview import stand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
-    from landlane.status.next_steps import Equipment, Standpoint, Step
+    from landlane.cli.command_call import CommandCall
 
 
 _MORE = "`landlane --help` lists all commands"
@@ -19,10 +25,6 @@ _MORE = "`landlane --help` lists all commands"
 
 def standing(call: CommandCall) -> int:
     """Tell where the caller stands. Looking makes nothing: where there is no state yet, none is begun."""
-    from landlane.errors import RepositoryError
-    from landlane.git.discovery import find_checkout
-    from landlane.status.next_steps import Equipment, Standpoint, Step, next_steps, tells_of
-
     try:
         checkout = find_checkout(call.cwd)
     except RepositoryError as error:
@@ -52,9 +54,6 @@ def standing(call: CommandCall) -> int:
 
 
 def _look(call: CommandCall) -> tuple[Standpoint, str]:
-    from landlane.errors import LandlaneError
-    from landlane.status.overview import stand
-
     try:
         me = call.known_session()
     except LandlaneError:
@@ -63,11 +62,6 @@ def _look(call: CommandCall) -> tuple[Standpoint, str]:
 
 
 def _equipment(call: CommandCall) -> Equipment:
-    from landlane.git.hooks.former_hooks import load_installed_hooks
-    from landlane.managed_files.manifest import load_record
-    from landlane.settings.detect_test_command import find_test_command
-    from landlane.status.next_steps import Equipment
-
     repo = call.repo
     checkout, settings = repo.checkout, repo.settings
     record = load_record(checkout.state_folder)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from landlane.state.numbers import give_number, list_numbers
+from landlane.state.to_json import number_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def number(call: CommandCall, kind: str, **options: str) -> int:
     """Give the next number."""
-    from landlane.state.numbers import give_number
-    from landlane.state.to_json import number_json
-
     given = give_number(call.repo, call.session(), kind, purpose=options["for"])
     answer = {"ok": True, **number_json(given)}
     call.terminal.answer(answer, given.text)
@@ -20,9 +20,6 @@ def number(call: CommandCall, kind: str, **options: str) -> int:
 
 def numbers(call: CommandCall, kind: str) -> int:
     """List every number of a kind."""
-    from landlane.state.numbers import list_numbers
-    from landlane.state.to_json import number_json
-
     call.show_life()
     items = [number_json(one) for one in list_numbers(call.repo, kind)]
     columns = ["text", "state", "agent", "for", "at"]

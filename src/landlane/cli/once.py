@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from landlane.cli.command import heed_signals
 from landlane.clock import parse_duration
+from landlane.processes.passthrough import check_command, run_passthrough
+from landlane.state.once import run_once
+from landlane.state.to_json import once_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.state.once import Run
 
 
 def once(call: CommandCall, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
     """Run a command, or tell how it ended before; ends as the command did."""
-    from landlane.cli.command import heed_signals
-    from landlane.processes.passthrough import check_command, run_passthrough
-    from landlane.state.once import run_once
-    from landlane.state.to_json import once_json
-
     cwd = call.cwd
     check_command(command, cwd)
     out = 2 if call.terminal.is_json else 1

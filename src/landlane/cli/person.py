@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from landlane.app.open import person_name
+from landlane.clients.calling_process import why_not_a_person
+from landlane.errors import NotAllowed
+from landlane.sessions.identify import Caller, identify, known_session
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.sessions.model import Session
 
 
@@ -14,10 +19,6 @@ def person_at(call: CommandCall) -> Session:
     Raises:
         NotAllowed: an agent asks, or nobody is at a terminal.
     """
-    from landlane.app.open import person_name
-    from landlane.errors import NotAllowed
-    from landlane.sessions.identify import Caller, identify
-
     who = why_no_person(call)
     if who:
         raise NotAllowed(
@@ -34,9 +35,6 @@ def why_no_person(call: CommandCall) -> str:
     Raises:
         LandlaneError: it belongs to an agent whose session is over, or another's.
     """
-    from landlane.clients.calling_process import why_not_a_person
-    from landlane.sessions.identify import known_session
-
     caller = call.caller()
     known = known_session(call.repo, caller)
     if caller.name or caller.session_text or caller.agent_variable:

@@ -7,21 +7,20 @@ import sys
 
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
+from landlane.plans.add_tasks import check_here
 from landlane.plans.model import MOST_CHARACTERS
+from landlane.plans.parse import read_plan
+from landlane.plans.to_json import plan_json, plan_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def check(call: CommandCall, plan: str) -> int:
     """Show what a plan comes to."""
-    from landlane.plans.add_tasks import check_here
-    from landlane.plans.parse import read_plan
-    from landlane.plans.to_json import plan_json, plan_text
-
     read = read_plan(read_text(call, plan), os.path.basename(plan))
     checked = check_here(call.repo, read)
     answer: dict[str, Any] = {"ok": True, "plan": plan_json(checked)}

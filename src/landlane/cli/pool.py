@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from landlane.cli.terminal import in_one_line
+from landlane.roles.model import forbidden
+from landlane.tasks.model import check_reason
+from landlane.tasks.to_json import pool_json, pool_lines
+from landlane.tasks.worker_pool import pause_pool, pool_of, resume_pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.sessions.model import Session
     from landlane.tasks.worker_pool import Pool
 
 
 def show(call: CommandCall) -> int:
     """Show how the pool stands."""
-    from landlane.tasks.worker_pool import pool_of
-
     call.show_life()
     return _answer(call, pool_of(call.repo))
 
 
 def pause(call: CommandCall, why: str) -> int:
     """Start no further work."""
-    from landlane.tasks.model import check_reason
-    from landlane.tasks.worker_pool import pause_pool
-
     return _answer(call, pause_pool(call.repo, _decider(call), check_reason(why)))
 
 
 def resume(call: CommandCall) -> int:
     """Start work again."""
-    from landlane.tasks.worker_pool import resume_pool
-
     return _answer(call, resume_pool(call.repo, _decider(call)))
 
 
 def _decider(call: CommandCall) -> Session:
     """Whoever acts, unless a role binds it: one worker's rights do not reach to all the others."""
-    from landlane.roles.model import forbidden
-
     session = call.session()
     if session.role:
         raise forbidden(session.agent, session.role, "no role decides about the whole pool")
@@ -45,8 +40,6 @@ def _decider(call: CommandCall) -> Session:
 
 
 def _answer(call: CommandCall, pool: Pool) -> int:
-    from landlane.tasks.to_json import pool_json, pool_lines
-
     lines = [in_one_line(line) for line in pool_lines(pool)]
     call.terminal.answer({"ok": True, "pool": pool_json(pool)}, "\n".join(lines))
     return 0

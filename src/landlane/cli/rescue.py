@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 
 from landlane.app.repair_config import prepare_git
+from landlane.rescue.restore import restore as bring_back
+from landlane.rescue.save import discard_rescue as forget
+from landlane.rescue.save import save_checkout, saved_work
+from landlane.rescue.to_json import rescue_json
+from landlane.workspaces.locate import workspaces_folder
+from landlane.workspaces.to_json import size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def list_all(call: CommandCall) -> int:
     """Show what was saved: what, whose, when, how large."""
-    from landlane.rescue.save import saved_work
-    from landlane.rescue.to_json import rescue_json
-    from landlane.workspaces.to_json import size_text
-
     items = [rescue_json(one) for one in saved_work(call.repo.require_git())]
     columns = ["id", "agent", "task", "workspace", "at", "size", "files", "reason"]
     cells = [
@@ -30,10 +32,6 @@ def list_all(call: CommandCall) -> int:
 
 def restore(call: CommandCall, id: str, into: str) -> int:
     """Bring saved work back."""
-    from landlane.rescue.restore import restore as bring_back
-    from landlane.rescue.to_json import rescue_json
-    from landlane.workspaces.locate import workspaces_folder
-
     repo = prepare_git(call.repo, call.terminal.note)
     place = os.path.join(call.cwd, into) if into else ""
     restored = bring_back(repo, call.session(), id, place, workspaces_folder(repo))
@@ -51,8 +49,6 @@ def restore(call: CommandCall, id: str, into: str) -> int:
 
 def take(call: CommandCall, why: str) -> int:
     """Save what exists only in this checkout."""
-    from landlane.rescue.save import save_checkout
-
     repo = call.repo.require_git()
     saved = save_checkout(repo, call.session(), repo.checkout.root, why or "asked for")
     call.terminal.answer({"ok": True, "rescue": saved or None}, saved or "nothing here exists only here")
@@ -61,9 +57,6 @@ def take(call: CommandCall, why: str) -> int:
 
 def drop(call: CommandCall, id: str) -> int:
     """Forget saved work for good."""
-    from landlane.rescue.save import discard_rescue as forget
-    from landlane.rescue.to_json import rescue_json
-
     dropped = forget(call.repo.require_git(), call.session(), id)
     call.terminal.answer({"ok": True, "rescue": rescue_json(dropped)}, f"dropped {id}")
     return 0

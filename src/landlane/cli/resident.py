@@ -12,9 +12,11 @@ from functools import partial
 
 from landlane.app.open import open_repository
 from landlane.cli.sandboxed.serve import as_guest, other_repository, run_call
+from landlane.cli.specs.table import COMMANDS
 from landlane.clock import parse_duration
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.git.discovery import find_checkout
+from landlane.landing.records import list_landings
 from landlane.platform.socket_peer import is_sandboxed
 from landlane.repository import Repository
 from landlane.resident.messages import shared_environment
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.platform.socket_peer import Peer
     from landlane.resident.messages import Request
     from landlane.store.interface import Store
@@ -78,8 +80,6 @@ def _handlers(folder: str) -> Handlers:
 
 def _warm_up() -> None:
     """Load what most commands need: every child has it then."""
-    from landlane.cli.specs.table import COMMANDS
-
     wanted = {f"landlane.cli.{command.handler.partition(':')[0]}" for command in COMMANDS}
     wanted -= {"landlane.cli.demo", "landlane.cli.init"}
     for name in (
@@ -223,8 +223,7 @@ class Houses:
 
     def _look_after_queue(self) -> None:
         """Have entries run that nobody runs, each once: what stays in line then has its reasons."""
-        from landlane.landing.records import list_landings
-        from landlane.landing.wait import has_more
+        from landlane.landing.wait import has_more  # noqa: PLC0415 - the resident starts without it
 
         repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
@@ -239,10 +238,10 @@ class Houses:
 
     def _look_after_runs(self) -> None:
         """End what goes on in sandboxes although its starter was killed."""
-        from landlane.exec.cleanup import clear_forsaken
-
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return
+        from landlane.exec.cleanup import clear_forsaken  # noqa: PLC0415 - the resident starts without it
+
         repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
             if repo.checkout.common_dir:

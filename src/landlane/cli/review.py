@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 from landlane.cli.read_file import read_file
-from landlane.cli.task import answer_task
+from landlane.cli.task_answers import answer_task
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
+from landlane.reviews.close import adopt as adopt_review
+from landlane.reviews.close import settle_reviews
+from landlane.reviews.give_verdict import get_review, give_verdict, list_reviews, take_back
+from landlane.reviews.to_json import review_json, review_text
+from landlane.reviews.verdict_model import bad_verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.reviews.model import Review
 
 
@@ -20,9 +27,6 @@ _LONGEST = 3_000_000
 
 def list_all(call: CommandCall, all: bool) -> int:
     """Show the reviews that go on, or all."""
-    from landlane.reviews.give_verdict import list_reviews
-    from landlane.reviews.to_json import review_json
-
     call.show_life()
     items = [review_json(one) for one in list_reviews(call.repo, with_all=all)]
     cells = [
@@ -41,17 +45,12 @@ def list_all(call: CommandCall, all: bool) -> int:
 
 def show(call: CommandCall, id: str) -> int:
     """Show one review whole."""
-    from landlane.reviews.close import settle_reviews
-    from landlane.reviews.give_verdict import get_review
-
     call.show_life()
     settle_reviews(call.repo)
     return _answer(call, get_review(call.repo, id))
 
 
 def _answer(call: CommandCall, review: Review) -> int:
-    from landlane.reviews.to_json import review_json, review_text
-
     text = "\n".join(in_one_line(line) for line in review_text(review).split("\n"))
     call.terminal.answer({"ok": True, "review": review_json(review)}, text)
     return 0
@@ -59,8 +58,6 @@ def _answer(call: CommandCall, review: Review) -> int:
 
 def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, head: str) -> int:
     """Say what one thinks of a commit."""
-    from landlane.reviews.give_verdict import get_review, give_verdict
-
     document = _read_verdict(findings)
     repo = call.repo
     review = give_verdict(
@@ -79,10 +76,6 @@ def _read_verdict(name: str) -> dict[str, Any]:
     """A file with findings: a list of them, or a whole verdict."""
     if not name:
         return {}
-    import json
-
-    from landlane.reviews.verdict_model import bad_verdict
-
     try:
         found = json.loads(read_file(name, "--findings", _LONGEST))
     except (ValueError, RecursionError) as error:
@@ -104,14 +97,10 @@ def _read_verdict(name: str) -> dict[str, Any]:
 
 def withdraw(call: CommandCall, id: str) -> int:
     """Take one's own work back from review, to go on with it."""
-    from landlane.reviews.give_verdict import get_review, take_back
-
     repo = call.repo
     return answer_task(call, take_back(repo, call.session(), get_review(repo, id).task))
 
 
 def adopt(call: CommandCall, id: str) -> int:
     """Take over approved work whose author is gone, to land it."""
-    from landlane.reviews.close import adopt as adopt_review
-
     return answer_task(call, adopt_review(call.repo, call.session(), id))

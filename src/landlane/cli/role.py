@@ -1,41 +1,23 @@
-"""The commands about roles: role list, role show."""
+"""`landlane role show`: what a role may do here."""
 
 from __future__ import annotations
+
+from landlane.clients.registry import permissions_for
+from landlane.roles.built_in import find_role
+from landlane.roles.restrictions import denied_paths, look_around, restrictions
+from landlane.roles.to_json import restrictions_json, role_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.roles.model import Role
     from landlane.roles.restrictions import Line, Standing
 
 
-def list_all(call: CommandCall) -> int:
-    """Show every role."""
-    from landlane.roles.built_in import roles_of
-    from landlane.roles.to_json import role_json
-
-    roles = roles_of(call.repo.settings)
-    rows = [[role.name, _writes(role), ", ".join(role.verbs) or "-", role.summary] for role in roles.values()]
-    table = call.terminal.table(f"{len(roles)} roles", ["role", "writes", "may", "summary"], rows)
-    call.terminal.answer({"ok": True, "roles": [role_json(role) for role in roles.values()]}, table)
-    return 0
-
-
-def _writes(role: Role) -> str:
-    if role.is_read_only:
-        return "nothing"
-    return ", ".join([*role.writes, *(f"not {one}" for one in role.denies)])
-
-
 def show(call: CommandCall, role: str, **options: Any) -> int:
     """Show what one role restricts here."""
-    from landlane.clients.registry import permissions_for
-    from landlane.roles.built_in import find_role
-    from landlane.roles.restrictions import denied_paths, look_around, restrictions
-    from landlane.roles.to_json import restrictions_json, role_json
-
     repo = call.repo
     client = str(options.get("for") or "")
     found = find_role(repo.settings, role)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from landlane.cli.terminal import in_one_line
+from landlane.clock import parse_duration
+from landlane.errors import LandlaneError, Malformed, Stale
+from landlane.rules.file import load_rules, no_rules
+from landlane.rules.model import is_version
+from landlane.rules.report import count_violations
+from landlane.rules.to_json import report_json, rules_json
+from landlane.rules.versions import COMMAND, list_readers, see_version
+from landlane.rules.versions import acknowledge as note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.rules.model import Rules
 
 
@@ -17,10 +25,6 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 def show(call: CommandCall) -> int:
     """Show the rules, and who has not read them."""
-    from landlane.errors import LandlaneError
-    from landlane.rules.to_json import rules_json
-    from landlane.rules.versions import list_readers, see_version
-
     rules, file = _load(call)
     try:
         session = call.known_session()
@@ -50,11 +54,6 @@ def _all_read(count: int) -> str:
 
 def acknowledge(call: CommandCall, version: str) -> int:
     """Note that the caller has read the rules."""
-    from landlane.errors import Malformed, Stale
-    from landlane.rules.model import is_version
-    from landlane.rules.versions import COMMAND
-    from landlane.rules.versions import acknowledge as note
-
     rules, file = _load(call)
     if version and not _HEX.issuperset(version):
         raise Malformed(
@@ -79,10 +78,6 @@ def acknowledge(call: CommandCall, version: str) -> int:
 
 def report(call: CommandCall, since: str) -> int:
     """Show which rules are broken most."""
-    from landlane.clock import parse_duration
-    from landlane.rules.report import count_violations
-    from landlane.rules.to_json import report_json
-
     length_ms = parse_duration(since, what="--since") if since else 0
     call.show_life()
     broken = count_violations(call.repo, length_ms)
@@ -103,8 +98,6 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def _load(call: CommandCall) -> tuple[Rules, str]:
     """The rules of this repository; there must be some."""
-    from landlane.rules.file import load_rules, no_rules
-
     repo = call.repo
     file = repo.settings.rules.file
     rules = load_rules(repo.checkout, repo.checkout.home_checkout, file)

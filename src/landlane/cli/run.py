@@ -7,15 +7,26 @@ import signal
 import sys
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.plan import read_text
+from landlane.cli.run_progress import RunView
 from landlane.errors import Malformed
+from landlane.plans.add_tasks import enter_plan
+from landlane.plans.parse import read_plan
+from landlane.platform.terminal import is_terminal
+from landlane.processes.fork_server import ForkServer
+from landlane.tasks.read import list_tasks
+from landlane.workers.model import RunWish
+from landlane.workers.orchestrator import Orchestrator
+from landlane.workers.preflight import check_ready
+from landlane.workers.to_json import summary_json, summary_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
-    from landlane.workers.model import RunSummary, RunWish
-    from landlane.workers.orchestrator import Orchestrator
+    from landlane.cli.command_call import CommandCall
+    from landlane.cli.terminal import Terminal
+    from landlane.workers.model import RunSummary
 
 
 _MOST_WORKERS = 256
@@ -32,8 +43,6 @@ def run(
     offline: bool,
 ) -> int:
     """Enter the plan, if there is one, and run its tasks; or all that are ready."""
-    from landlane.workers.model import RunWish
-
     count = _count(call, workers)
     tasks = _enter(call, plan, force=force) if plan else frozenset[str]()
     wish = RunWish(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
@@ -42,8 +51,6 @@ def run(
 
 def work(call: CommandCall, workers: str, agent: str, until_empty: bool, offline: bool) -> int:
     """Take tasks as they become ready."""
-    from landlane.workers.model import RunWish
-
     count = _count(call, workers)
     return _run(
         call,
@@ -66,10 +73,6 @@ def _count(call: CommandCall, workers: str) -> int:
 
 def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
     """Put the tasks of a plan into the queue; each is there once, however often the plan is run."""
-    from landlane.cli.plan import read_text
-    from landlane.plans.add_tasks import enter_plan
-    from landlane.plans.parse import read_plan
-
     read = read_plan(read_text(call, plan), os.path.basename(plan))
     entered = enter_plan(call.repo, call.session(), read, force=force)
     for name, similar in entered.skipped:
@@ -84,20 +87,13 @@ def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
 
 
 def _run(call: CommandCall, wish: RunWish) -> int:
-    from landlane.cli.run_progress import show_run
-    from landlane.processes.fork_server import ForkServer
-    from landlane.tasks.read import list_tasks
-    from landlane.workers.orchestrator import Orchestrator
-    from landlane.workers.preflight import check_ready
-    from landlane.workers.to_json import summary_json, summary_text
-
     repo = prepare_git(call.repo, call.terminal.note)
     call.session()
     tasks = [task for task in list_tasks(repo) if not wish.tasks or task.id in wish.tasks]
     check_ready(repo, tasks, wish)
     if not (wish.is_standing or wish.tasks) and all(task.state in _OVER for task in tasks):
         call.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
-    view = show_run(call.terminal)
+    view = _show_run(call.terminal)
     common = {"folder": call.cwd, "is_json": call.terminal.is_json or view.is_live}
     fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], call.cwd, common)
     orchestrator = Orchestrator(repo, wish, fork_server, view.hear)
@@ -159,3 +155,12 @@ def _failed(summary: RunSummary) -> dict[str, Any]:
         "message": f"{len(summary.failed)} tasks failed, {len(summary.left)} are left",
         "hint": "`landlane task show T` tells why; `landlane task retry T` tries again",
     }
+
+
+def _show_run(terminal: Terminal) -> RunView:
+    """Return a live picture for a person at a terminal, lines for a log."""
+    if terminal.is_json or not is_terminal(sys.stderr):
+        return RunView(terminal)
+    from landlane.cli.run_live import LiveView  # noqa: PLC0415 - rich is slow to load
+
+    return LiveView(terminal)

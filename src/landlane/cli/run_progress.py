@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from landlane.cli.terminal import in_one_line
-from landlane.platform.terminal import is_terminal
 from landlane.workers.model import ALL_TAKEN
-from landlane.workers.to_json import cost_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Self
-
-    from rich.console import RenderableType
 
     from landlane.cli.terminal import Terminal
     from landlane.workers.model import Glance
 
-_REDRAW_SECONDS = 0.25
-_MOST_WAITING = 8
 _WORTH_TELLING = 5.0  # seconds that something waits for one reason
 
 
@@ -92,116 +84,3 @@ def line_of(task: str, told: dict[str, Any]) -> str:
         why = " ".join(str(told.get("why") or "").split())
         return f"{task} {told['outcome']}" + (f": {in_one_line(why)[:300]}" if why else "")
     return ""
-
-
-def show_run(terminal: Terminal) -> RunView:
-    """What suits whoever looks: a picture for eyes, lines for a log."""
-    is_watched = not terminal.is_json and is_terminal(sys.stderr)
-    return LiveView(terminal) if is_watched else RunView(terminal)
-
-
-class LiveView(RunView):
-    """A picture that is drawn anew a few times a second."""
-
-    is_live = True
-
-    def __init__(self, terminal: Terminal) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        super().__init__(terminal)
-        self._console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._began = time.monotonic()
-        self._draw_at = 0.0
-        self._is_closed = False
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._draw(self._live.stop)
-
-    def _draw(self, step: Callable[[], object]) -> None:
-        """Draw, as long as there is a terminal: when it was closed, the run must still end well."""
-        try:
-            if not self._is_closed:
-                step()
-        except OSError:
-            self._is_closed = True
-
-    def hear(self, task: str, told: dict[str, Any]) -> None:
-        if told.get("event") == "ended":
-            line = line_of(task, told)
-            if line:
-                self._draw(lambda: self._console.print(line))
-
-    def look(self, glance: Glance) -> None:
-        now = time.monotonic()
-        if now >= self._draw_at:
-            self._draw_at = now + _REDRAW_SECONDS
-            picture = self._picture(glance, now)
-            self._draw(lambda: self._live.update(picture, refresh=True))
-
-    def _picture(self, glance: Glance, now: float) -> RenderableType:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in ("task", "agent", "try", "stage", "heard", "for", "cost", "doing"):
-            table.add_column(name, no_wrap=True)
-        for one in glance.places:
-            silent = now - one.heard
-            cost = "" if one.cost_usd is None else f"${one.cost_usd:.2f}"
-            heard = Text(f"{silent:.0f}s ago", style="red" if silent > 30 else "green")
-            doing = in_one_line(one.doing or one.title)[:60]
-            table.add_row(
-                one.task,
-                one.agent,
-                str(one.attempt),
-                one.stage,
-                heard,
-                f"{now - one.since:.0f}s",
-                cost,
-                doing,
-            )
-        done = glance.done + glance.dead
-        total = done + glance.ready + glance.blocked + glance.landing + glance.persons + len(glance.places)
-        counts = [
-            (glance.ready, "ready"),
-            (glance.blocked, "blocked"),
-            (glance.landing, "on the way"),
-            (glance.persons, "with a person"),
-            (glance.done, "done"),
-            (glance.dead, "failed"),
-        ]
-        parts = [f"{len(glance.places)}/{glance.workers} at work"]
-        parts += [f"{count} {name}" for count, name in counts if count]
-        parts += [_bar(done, total), f"{now - self._began:.0f}s"]
-        if glance.cost_usd or not glance.unknown_costs:
-            parts.append(cost_text(glance.cost_usd, glance.unknown_costs))
-        head = Text(" · ".join(parts), style="bold")
-        rows: list[RenderableType] = [head]
-        if glance.paused:
-            rows.append(Text(f"paused: {glance.paused}", style="red"))
-        if glance.trouble:
-            rows.append(Text(f"waiting for the store: {glance.trouble}", style="red"))
-        if glance.is_stopping:
-            rows.append(Text("stopping: what runs is ended, its tasks go back", style="yellow"))
-        elif glance.is_draining:
-            rows.append(Text("draining: nothing more begins; Ctrl-C again stops what runs", style="yellow"))
-        if glance.places:
-            rows.append(table)
-        for task, why in glance.waits[:_MOST_WAITING]:
-            rows.append(Text(f"{task} waits: {in_one_line(why)[:100]}", style="dim"))
-        more = len(glance.waits) - _MOST_WAITING
-        if more > 0:
-            rows.append(Text(f"and {more} more wait", style="dim"))
-        return Group(*rows)
-
-
-def _bar(done: int, total: int, width: int = 16) -> str:
-    filled = round(width * done / total) if total else 0
-    return "█" * filled + "░" * (width - filled)

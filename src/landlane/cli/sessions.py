@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from landlane.cli.person import why_no_person
+from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale
+from landlane.sessions.join import forsaken_ancestor
+from landlane.sessions.join import join as join_session
+from landlane.sessions.join import leave as leave_session
+from landlane.sessions.to_json import joined_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def join(call: CommandCall, name: str, role: str, pid: str) -> int:
     """Begin or attach to a session and show it."""
-    from landlane.errors import Malformed, NotAllowed
-    from landlane.sessions.join import forsaken_ancestor
-    from landlane.sessions.join import join as join_session
-    from landlane.sessions.to_json import joined_json
-
     if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")
     repo = call.repo
@@ -43,9 +45,6 @@ def join(call: CommandCall, name: str, role: str, pid: str) -> int:
 
 def _is_person(call: CommandCall) -> bool:
     """Whether a person chooses the role: only then may it be another than the caller or the session has."""
-    from landlane.cli.person import why_no_person
-    from landlane.errors import LandlaneError
-
     try:
         return not why_no_person(call)
     except LandlaneError:
@@ -54,9 +53,6 @@ def _is_person(call: CommandCall) -> bool:
 
 def leave(call: CommandCall) -> int:
     """End the caller's session."""
-    from landlane.errors import Stale
-    from landlane.sessions.join import leave as leave_session
-
     session = call.known_session()
     if session is None:
         raise Stale(

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from landlane.cli.command import heed_signals
 from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
+from landlane.state.slots import free as free_slot
+from landlane.state.slots import list_slots, take_slot, wish_for
+from landlane.state.to_json import slot_json, slot_outcome_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.state.slot_kinds import SlotRefused
 
 
 def take(call: CommandCall, kind: str, name: str, amount: str, wait: str) -> int:
     """Take a slot and show it, or show who is in the way."""
-    from landlane.state.slots import take_slot, wish_for
-    from landlane.state.to_json import slot_outcome_json
-
     repo = call.repo
     wish = wish_for(repo, kind, name=name, amount=read_number(amount, "--amount") or 0)
     wait_ms = parse_duration(wait, what="--wait")
@@ -29,8 +30,6 @@ def take(call: CommandCall, kind: str, name: str, amount: str, wait: str) -> int
         call.terminal.note(f"waiting for {', '.join(dict.fromkeys(names)) or 'other programs'} …")
 
     if wait_ms > 0:
-        from landlane.cli.command import heed_signals
-
         heed_signals()
     outcome = take_slot(repo, session, wish, wait_ms, on_wait)
     answer, code = slot_outcome_json(outcome, call.repo.store)
@@ -55,9 +54,6 @@ def _complain(call: CommandCall, answer: dict[str, Any]) -> None:
 
 def list_all(call: CommandCall, kind: str) -> int:
     """List what is held."""
-    from landlane.state.slots import list_slots
-    from landlane.state.to_json import slot_json
-
     call.show_life()
     items = [slot_json(slot, call.repo.store) for slot in list_slots(call.repo, kind)]
     columns = ["id", "holder", "name", "amount", "token", "until"]
@@ -69,9 +65,6 @@ def list_all(call: CommandCall, kind: str) -> int:
 
 def free(call: CommandCall, id: str) -> int:
     """Give a slot back."""
-    from landlane.state.slots import free as free_slot
-    from landlane.state.to_json import slot_json
-
     slot = free_slot(call.repo, call.session(), id)
     answer = {"ok": True, "freed": slot.id, "slot": slot_json(slot, call.repo.store)}
     call.terminal.answer(answer, f"freed {slot.id}")

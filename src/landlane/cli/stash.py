@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
+from landlane.rescue.to_json import rescue_json
+from landlane.workspaces import stash as stashes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def save(call: CommandCall, message: str) -> int:
     """Put the changes of this checkout aside."""
-    from landlane.rescue.to_json import rescue_json
-    from landlane.workspaces.stash import save as put_aside
-
-    stash = put_aside(prepare_git(call.repo), call.session(), message)
+    stash = stashes.save(prepare_git(call.repo), call.session(), message)
     call.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
     return 0
 
 
 def restore(call: CommandCall, id: str) -> int:
     """Bring back what was put aside last here."""
-    from landlane.rescue.to_json import rescue_json
-    from landlane.workspaces.stash import restore as bring_back
-
     call.session()
-    stash, notes = bring_back(prepare_git(call.repo), id)
+    stash, notes = stashes.restore(prepare_git(call.repo), id)
     for note in notes:
         call.terminal.note(note)
     call.terminal.answer(
@@ -36,10 +32,7 @@ def restore(call: CommandCall, id: str) -> int:
 
 def list_all(call: CommandCall) -> int:
     """Show what was put aside in this checkout."""
-    from landlane.rescue.to_json import rescue_json
-    from landlane.workspaces.stash import put_aside
-
-    items = [rescue_json(one) for one in put_aside(call.repo.require_git())]
+    items = [rescue_json(one) for one in stashes.put_aside(call.repo.require_git())]
     cells = [[str(item[name]) for name in ("id", "at", "files", "reason")] for item in items]
     table = call.terminal.table(f"{len(items)} put aside here", ["id", "at", "files", "message"], cells)
     call.terminal.answer({"ok": True, "stashes": items}, table)

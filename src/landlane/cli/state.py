@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
+from landlane.cli.command import heed_signals
 from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
+from landlane.clock import parse_duration
+from landlane.errors import LandlaneError, TimedOut
+from landlane.state.key_rules import StateStale, parse_value
+from landlane.state.keys import append_state, get_state, list_state, set_state, state_history, watch_state
+from landlane.state.to_json import stale_json, state_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.state.key_rules import State
 
 
@@ -18,9 +26,6 @@ _WIDEST = 60  # of a value in a table
 
 def get(call: CommandCall, key: str) -> int:
     """Show a key."""
-    from landlane.errors import LandlaneError
-    from landlane.state.keys import get_state
-
     call.show_life()
     state = get_state(call.repo, key)
     if state is None:
@@ -36,10 +41,6 @@ def get(call: CommandCall, key: str) -> int:
 
 def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -> int:
     """Set a key, or show what stands there instead."""
-    from landlane.state.key_rules import StateStale, parse_value
-    from landlane.state.keys import set_state
-    from landlane.state.to_json import stale_json
-
     outcome = set_state(
         call.repo,
         call.session(),
@@ -60,36 +61,24 @@ def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -
 
 def append(call: CommandCall, key: str, value: str, **options: str) -> int:
     """Combine a value with what stands there."""
-    from landlane.state.key_rules import parse_value
-    from landlane.state.keys import append_state
-
     state = append_state(call.repo, call.session(), key, parse_value(value), reducer=options["with"])
     return _show(call, state)
 
 
 def list_all(call: CommandCall, prefix: str) -> int:
     """List keys."""
-    from landlane.state.keys import list_state
-
     call.show_life()
     return _table(call, list_state(call.repo, prefix), "key")
 
 
 def history(call: CommandCall, key: str) -> int:
     """List the versions of a key."""
-    from landlane.state.keys import state_history
-
     call.show_life()
     return _table(call, state_history(call.repo, key), "version")
 
 
 def watch(call: CommandCall, key: str, since: str, timeout: str) -> int:
     """Wait for a key to change."""
-    from landlane.cli.command import heed_signals
-    from landlane.clock import parse_duration
-    from landlane.errors import TimedOut
-    from landlane.state.keys import watch_state
-
     seen = read_number(since, "--since")
     timeout_ms = parse_duration(timeout, what="--timeout") if timeout else None
     call.show_life()
@@ -106,16 +95,12 @@ def watch(call: CommandCall, key: str, since: str, timeout: str) -> int:
 
 
 def _show(call: CommandCall, state: State) -> int:
-    from landlane.state.to_json import state_json
-
     text = f"{state.key} = {_shown(state.value)}  (version {state.version}, {state.agent})"
     call.terminal.answer({"ok": True, **state_json(state)}, in_one_line(text))
     return 0
 
 
 def _table(call: CommandCall, states: list[State], what: str) -> int:
-    from landlane.state.to_json import state_json
-
     items = [state_json(state) for state in states]
     columns = ["key", "version", "value", "agent", "at"]
     cells = [[_cell(item, column) for column in columns] for item in items]
@@ -133,6 +118,4 @@ def _cell(item: dict[str, Any], column: str) -> str:
 
 
 def _shown(content: Any) -> str:
-    import json
-
     return json.dumps(content, ensure_ascii=False)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
+from landlane.stats.calculate import period_of, stats
+from landlane.stats.metrics import DEFINITIONS
+from landlane.stats.to_json import definitions_json, metric_row, period_words, stats_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
     """Show the numbers of a period, or what they mean."""
-    from landlane.stats.calculate import period_of, stats
-    from landlane.stats.to_json import definitions_json, metric_row, period_words, stats_json
-
     if define:
         call.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
         return 0
@@ -29,10 +32,6 @@ def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
 
 def _definitions() -> str:
     """Every number with its meaning, in lines that fit a terminal."""
-    from textwrap import fill
-
-    from landlane.stats.metrics import DEFINITIONS
-
     told = [
         f"{called}\n{fill(meaning, 96, initial_indent='  ', subsequent_indent='  ')}"
         for _, called, meaning in DEFINITIONS.values()

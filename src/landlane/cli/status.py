@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from landlane.claims.read import list_claims
+from landlane.claims.to_json import claim_json, waiter_json
+from landlane.claims.wait import list_waiters
+from landlane.errors import Stale
+from landlane.gates.ask import list_gates
+from landlane.gates.to_json import gate_json
+from landlane.journal.read import last_position
+from landlane.landing.records import list_landings
+from landlane.landing.to_json import landing_json
+from landlane.sessions.join import live_sessions
+from landlane.sessions.notices import take_notices
+from landlane.sessions.to_json import session_json
+from landlane.state.slots import list_slots
+from landlane.state.to_json import slot_json
+from landlane.tasks.attempts import running_attempts
+from landlane.tasks.read import count_tasks
+from landlane.tasks.to_json import attempt_json
+from landlane.tasks.worker_pool import pool_of
+from landlane.usage.add import spent_today
+from landlane.usage.model import money_words, total_words
+from landlane.usage.to_json import dollars, total_json
+from landlane.workspaces.records import list_workspaces
+from landlane.workspaces.to_json import workspace_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def status(call: CommandCall) -> int:
     """Show who is here, what is held and who waits."""
-    from landlane.claims.read import list_claims
-    from landlane.claims.to_json import claim_json, waiter_json
-    from landlane.claims.wait import list_waiters
-    from landlane.journal.read import last_position
-    from landlane.sessions.join import live_sessions
-    from landlane.sessions.notices import take_notices
-    from landlane.sessions.to_json import session_json
-
     repo = call.repo
     me, over = _who_am_i(call)
     sessions = [session_json(one, repo.store) for one in live_sessions(repo)]
@@ -94,13 +110,6 @@ def _tables(
 
 def _work(call: CommandCall) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """What is worked on beside claims: workspaces, landings, slots."""
-    from landlane.landing.records import list_landings
-    from landlane.landing.to_json import landing_json
-    from landlane.state.slots import list_slots
-    from landlane.state.to_json import slot_json
-    from landlane.workspaces.records import list_workspaces
-    from landlane.workspaces.to_json import workspace_json
-
     repo, store = call.repo, call.repo.store
     workspaces = [workspace_json(one) for one in list_workspaces(repo)]
     landings = [landing_json(one) for one in list_landings(repo)]
@@ -111,14 +120,6 @@ class _UnderWay:
     """What runs, what waits for a person, and what was spent today."""
 
     def __init__(self, call: CommandCall) -> None:
-        from landlane.gates.ask import list_gates
-        from landlane.gates.to_json import gate_json
-        from landlane.tasks.attempts import running_attempts
-        from landlane.tasks.read import count_tasks
-        from landlane.tasks.to_json import attempt_json
-        from landlane.tasks.worker_pool import pool_of
-        from landlane.usage.add import spent_today
-
         repo = call.repo
         self._attempts = [attempt_json(one) for one in running_attempts(repo)]
         self._gates = [gate_json(one) for one in list_gates(repo)]
@@ -130,8 +131,6 @@ class _UnderWay:
 
     def document(self) -> dict[str, Any]:
         """As programs read it."""
-        from landlane.usage.to_json import dollars, total_json
-
         spent = total_json(self._today) | {"budget_usd": dollars(self._limit)}
         pool = {"state": self._pool.state, "paused": self._pool.paused or None}
         return {"attempts": self._attempts, "pool": pool, "gates": self._gates, "spent_today": spent} | {
@@ -140,8 +139,6 @@ class _UnderWay:
 
     def text(self, call: CommandCall) -> list[str]:
         """As people read it: nothing of what there is nothing of."""
-        from landlane.usage.model import money_words, total_words
-
         attempts, gates = len(self._attempts), len(self._gates)
         shown = (
             (
@@ -169,8 +166,6 @@ class _UnderWay:
 
 def _who_am_i(call: CommandCall) -> tuple[Any, str]:
     """The caller's session, or why there is none: whoever lost it wants to look around all the more."""
-    from landlane.errors import Stale
-
     try:
         return call.known_session(), "you have no session; claiming begins one"
     except Stale as error:

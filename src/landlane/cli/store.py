@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from landlane.doctor.examine import describe_store, rebuild_here
+from landlane.setup.move_store import move_store
+from landlane.values import as_dict
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def info(call: CommandCall) -> int:
     """Show where the state lives and how much there is."""
-    from landlane.doctor.examine import describe_store
-
     facts = describe_store(call.repo)
     text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
     call.terminal.answer({"ok": True, "store": facts}, text)
@@ -19,9 +21,6 @@ def info(call: CommandCall) -> int:
 
 def move(call: CommandCall, url: str) -> int:
     """Carry everything over and say what was carried."""
-    from landlane.setup.move_store import move_store
-    from landlane.values import as_dict
-
     call.repo.settle(wait_seconds=5.0)
     moved = move_store(call.repo, url)
     text = f"moved {moved.entries} entries, {moved.claims} claims, {moved.sessions} sessions to {moved.place}"
@@ -33,9 +32,6 @@ def move(call: CommandCall, url: str) -> int:
 
 def rebuild(call: CommandCall) -> int:
     """Build the store anew from the journal's copy."""
-    from landlane.doctor.examine import rebuild_here
-    from landlane.values import as_dict
-
     rebuilt = rebuild_here(call.cwd)
     text = (
         f"rebuilt from {rebuilt.entries} entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions,"

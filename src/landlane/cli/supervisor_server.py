@@ -8,24 +8,26 @@ import os
 import signal
 import sys
 
+from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
+from landlane.landing.wait import run_until
 from landlane.processes.fork_server import serve_reporting
 from landlane.tasks.git_evidence import GitWitness
+from landlane.workers.agents import find_agent
+from landlane.workers.attempt_resources import Halt
+from landlane.workers.submit_abandoned import land_approved, submit_proved
+from landlane.workers.supervisor import Keeper
+from landlane.workers.work_order import WorkOrder, Workplace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.workers.work_order import Workplace
-
     Tell = Callable[[dict[str, Any]], None]
 
 
-_LOADED = (
-    *("landlane.app.open", "landlane.workers.supervisor", "landlane.landing.wait"),
-    *("landlane.store.sqlite.store", "landlane.tasks.git_evidence", "landlane.patterns.glob"),
-)
+_LOADED = ("landlane.tasks.git_evidence", "landlane.patterns.glob")
 
 
 def main() -> None:
@@ -48,20 +50,12 @@ def _work(order: dict[str, Any], tell: Tell) -> None:
 
 def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
     if order["kind"] == "land":
-        from landlane.landing.wait import run_until
-        from landlane.workers.submit_abandoned import land_approved, submit_proved
-
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):
             for line in step(place.repo, place.witness):
                 place.repo.report(line)
         run_until(place.repo, "run", is_drained=True)
         return
-    from landlane.workers.agents import find_agent
-    from landlane.workers.attempt_resources import Halt
-    from landlane.workers.supervisor import Keeper
-    from landlane.workers.work_order import WorkOrder
-
     halt = Halt()
 
     def stop(_: int, __: object) -> None:
@@ -84,9 +78,6 @@ def _leave(_: int, __: object) -> None:
 
 
 def _open_place(folder: str, *, is_json: bool) -> Workplace:
-    from landlane.app.open import open_repository
-    from landlane.workers.work_order import Workplace
-
     os.chdir(folder)
     repo = open_repository(folder, is_short_lived=False)
     repo = repo.require_git(lambda text: _note(text, is_json=is_json))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.command import heed_signals
 from landlane.cli.deploy import fail
 from landlane.cli.terminal import in_one_line
+from landlane.deploys.sync import behind_error
+from landlane.deploys.sync import sync as look
+from landlane.deploys.to_json import sync_json, update_json
 from landlane.errors import LandlaneError
+from landlane.sessions.leases import stay_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def sync(call: CommandCall, update: str, no_check: bool) -> int:
@@ -24,10 +29,6 @@ def sync(call: CommandCall, update: str, no_check: bool) -> int:
 
 
 def _look(call: CommandCall, repo: Any) -> int:
-    from landlane.deploys.sync import behind_error
-    from landlane.deploys.sync import sync as look
-    from landlane.deploys.to_json import sync_json
-
     call.show_life()
     position = look(repo)
     if position.behind:
@@ -38,10 +39,7 @@ def _look(call: CommandCall, repo: Any) -> int:
 
 
 def _update(call: CommandCall, repo: Any, how: str, no_check: bool) -> int:
-    from landlane.cli.command import heed_signals
-    from landlane.deploys.to_json import update_json
-    from landlane.deploys.update_checkout import update
-    from landlane.sessions.leases import stay_alive
+    from landlane.deploys.update_checkout import update  # noqa: PLC0415 - only to update
 
     session = call.session()
     heed_signals()

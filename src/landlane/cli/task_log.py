@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
+
+from landlane.cli.command import heed_signals
 from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
+from landlane.journal.to_json import entry_json
+from landlane.tasks.attempt_model import RUNNING
+from landlane.tasks.attempts import attempts_of
+from landlane.tasks.read import task_history
+from landlane.tasks.to_json import attempt_json
+from landlane.workers.attempt_log import follow_log, read_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.tasks.attempt_model import Attempt
 
 
 def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:
     """Show what happened to a task, and the log of its newest attempt or of a certain one."""
-    from landlane.journal.to_json import entry_json
-    from landlane.tasks.attempts import attempts_of
-    from landlane.tasks.read import task_history
-    from landlane.tasks.to_json import attempt_json
-
     call.show_life()
     repo = call.repo
     entries = [entry_json(entry) for entry in task_history(repo, task)]
@@ -67,8 +71,6 @@ def _wanted(task: str, attempts: list[Attempt], asked: str) -> Attempt | None:
 def _log_of(call: CommandCall, task: str, attempt: Attempt | None) -> dict[str, Any] | None:
     if attempt is None:
         return None
-    from landlane.workers.attempt_log import read_log
-
     repo = call.repo
     is_here = attempt.machine == repo.processes.machine
     found = read_log(repo.state_folder, task, attempt.attempt)
@@ -97,13 +99,6 @@ def _log_text(found: dict[str, Any] | None) -> list[str]:
 
 def _follow(call: CommandCall, task: str, attempt: Attempt | None) -> int:
     """Print lines as they come, until the attempt is over: with --json, one object each."""
-    import json
-
-    from landlane.cli.command import heed_signals
-    from landlane.tasks.attempt_model import RUNNING
-    from landlane.tasks.attempts import attempts_of
-    from landlane.workers.attempt_log import follow_log
-
     if attempt is None:
         raise Malformed(
             f"nobody has been started on {task} yet",

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from landlane.cli.person import person_at
+from landlane.cli.task_answers import answer_task
+from landlane.tasks.change import retry_task
+from landlane.tasks.lineage import lineage_of
+from landlane.tasks.model import DEAD, FAILED, check_reason
+from landlane.tasks.read import get_task
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def retry(call: CommandCall, task: str, why: str) -> int:
     """Give a task another round of attempts; what was stopped, only a person at a terminal lets go on."""
-    from landlane.cli.task import answer_task
-    from landlane.tasks.change import retry_task
-    from landlane.tasks.lineage import lineage_of
-    from landlane.tasks.model import DEAD, FAILED, check_reason
-    from landlane.tasks.read import get_task
-
     repo = call.repo
     found = get_task(repo, task)
     lineage = lineage_of(repo, found)
     session = call.session()
     if found.id in lineage.parked or (lineage.stopped and found.state in (DEAD, FAILED)):
-        from landlane.cli.person import person_at
-
         session = person_at(call)
     return answer_task(call, retry_task(repo, session, task, check_reason(why) if why.strip() else ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from landlane.error_json import failure
 from landlane.errors import LandlaneError
 from landlane.platform.terminal import is_terminal
 
@@ -43,7 +44,9 @@ class Terminal:
             return title
         rows = [[in_one_line(cell) for cell in cells] for cells in rows]
         if is_terminal(sys.stdout):
-            return _rich_table(title, columns, rows)
+            from landlane.cli.rich_table import rich_table  # noqa: PLC0415 - rich is slow to load
+
+            return rich_table(title, columns, rows)
         widths = [max(len(cells[index]) for cells in [columns, *rows]) for index in range(len(columns))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
@@ -66,8 +69,6 @@ class Terminal:
     def fail(self, error: LandlaneError, wall_of: Callable[[int], int] | None = None) -> int:
         """Report an error, as JSON or for people; return the exit code."""
         if self.is_json:
-            from landlane.error_json import failure
-
             self._out(_to_json(failure(error, wall_of)))
         else:
             self.complain(error.message, error.hint, error.code)
@@ -121,23 +122,6 @@ def _has_colour(stream: Any) -> bool:
 
 
 def _to_json(document: dict[str, Any]) -> str:
-    import json
+    import json  # noqa: PLC0415 - help does not need it
 
     return json.dumps(document, ensure_ascii=False, default=str)
-
-
-def _rich_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
-    import io
-
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=None, header_style="bold")
-    for column in columns:
-        table.add_column(column)
-    for cells in rows:
-        table.add_row(*cells)
-    target = io.StringIO()
-    # A name such as app/[id]/page.tsx or a note with :bug: is shown as it is.
-    Console(file=target, force_terminal=True, soft_wrap=True, markup=False, emoji=False).print(table)
-    return target.getvalue().rstrip("\n")

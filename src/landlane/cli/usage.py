@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
+from landlane.clock import rfc3339
+from landlane.errors import Malformed
+from landlane.ids import new_uuid
+from landlane.stats.calculate import period_of
+from landlane.text import check_text
+from landlane.usage.add import book_exactly, list_usage, spent_today, totals_of
+from landlane.usage.import_records import import_usage
+from landlane.usage.model import add_up, add_up_by, money_words, read_money, read_tokens, total_words
+from landlane.usage.period import read_instant
+from landlane.usage.to_json import dollars, imported_json, total_json, totals_json, usage_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.usage.model import Total, UsageEntry
 
 
@@ -16,11 +30,6 @@ _MOST_BYTES = 256_000_000
 
 def show(call: CommandCall, since: str, until: str, by: str) -> int:
     """Show what was spent."""
-    from landlane.errors import Malformed
-    from landlane.usage.add import list_usage, totals_of
-    from landlane.usage.model import add_up_by, total_words
-    from landlane.usage.to_json import total_json, totals_json
-
     if by and by not in _GROUPS:
         raise Malformed(f"--by {by[:40]!r} is unknown", code="BAD_GROUP", hint=f"one of {', '.join(_GROUPS)}")
     call.show_life()
@@ -49,8 +58,6 @@ def _counted(count: int) -> str:
 
 
 def _total_row(name: str, total: Total) -> list[str]:
-    from landlane.usage.model import total_words
-
     missing = "+" if total.unknown_tokens else ""
     are_unknown = total.unknown_tokens == total.entries
     tokens = (
@@ -75,13 +82,6 @@ def add(
     at: str,
 ) -> int:
     """Book what was used."""
-    from landlane.ids import new_uuid
-    from landlane.text import check_text
-    from landlane.usage.add import book_exactly
-    from landlane.usage.model import money_words, read_money, read_tokens
-    from landlane.usage.period import read_instant
-    from landlane.usage.to_json import usage_json
-
     for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
         check_text(text, what, 400)
     session = call.session()
@@ -112,10 +112,6 @@ def add(
 
 def read_in(call: CommandCall, file: str) -> int:
     """Book the records of another tool."""
-    from landlane.usage.import_records import import_usage
-    from landlane.usage.model import total_words
-    from landlane.usage.to_json import imported_json
-
     text = _read_file(call, file)
     session = call.session()
     done = import_usage(call.repo, session, text)
@@ -135,11 +131,6 @@ def read_in(call: CommandCall, file: str) -> int:
 
 
 def _read_file(call: CommandCall, file: str) -> str:
-    import os
-    import sys
-
-    from landlane.errors import Malformed
-
     try:
         if file == "-":
             raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -165,10 +156,6 @@ def _read_file(call: CommandCall, file: str) -> str:
 
 def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
     """Show the bookings."""
-    from landlane.usage.add import list_usage
-    from landlane.usage.model import add_up, total_words
-    from landlane.usage.to_json import total_json, usage_json
-
     call.show_life()
     found = list_usage(call.repo, _period(call, since, until), task)
     own = [one for one in found if not task or one.task == task]
@@ -185,9 +172,6 @@ def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
 
 
 def _row(entry: UsageEntry) -> list[str]:
-    from landlane.clock import rfc3339
-    from landlane.usage.model import money_words
-
     def count(tokens: int | None) -> str:
         return "?" if tokens is None else f"{tokens:,}"
 
@@ -200,16 +184,12 @@ def _row(entry: UsageEntry) -> list[str]:
 
 def _period(call: CommandCall, since: str, until: str) -> Any:
     """What was asked for; everything when nothing was."""
-    from landlane.stats.calculate import period_of
-
     if not since and not until:
         return None
     return period_of(call.repo, since, until, default="all")
 
 
 def _budgets_json(call: CommandCall) -> dict[str, Any]:
-    from landlane.usage.to_json import dollars
-
     settings = call.repo.settings
     return {
         "task_usd": dollars(settings.budgets.task_micros),
@@ -220,9 +200,6 @@ def _budgets_json(call: CommandCall) -> dict[str, Any]:
 
 def _budget_lines(call: CommandCall) -> list[str]:
     """How much of the day's budget is used; the others belong to tasks and runs."""
-    from landlane.usage.add import spent_today
-    from landlane.usage.model import money_words, total_words
-
     limit = call.repo.settings.budgets.day_micros
     if limit is None:
         return []

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
+
+from landlane.cli.command import heed_signals
+from landlane.clock import parse_duration
+from landlane.error_json import failed
+from landlane.errors import Malformed
+from landlane.events import watch as watching
+from landlane.events.records import list_events
+from landlane.events.to_json import event_json, event_line, notice_json
+from landlane.events.watch import look
+from landlane.settings.load import read_settings
+from landlane.workspaces.committed_settings import of_main_checkout
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
 
 
 def watch(call: CommandCall, once: bool, interval: str, past: bool) -> int:
     """Look once or again and again."""
-    from landlane.clock import parse_duration
-    from landlane.errors import Malformed
-
     interval_ms = parse_duration(interval, what="--interval") if interval else 0
     if interval and interval_ms <= 0:
         raise Malformed("--interval must be above zero", code="BAD_DURATION", hint="--interval 30s")
@@ -23,9 +34,6 @@ def watch(call: CommandCall, once: bool, interval: str, past: bool) -> int:
 
 
 def _show_past(call: CommandCall) -> int:
-    from landlane.events.records import list_events
-    from landlane.events.to_json import event_json, event_line
-
     events = list_events(call.repo)
     lines = [event_line(event) for event in events]
     answer = {"ok": True, "events": [event_json(event) for event in events]}
@@ -35,15 +43,10 @@ def _show_past(call: CommandCall) -> int:
 
 def _settings(repo: Any) -> Any:
     """Those of the main checkout: what an author writes into a workspace tells nobody anything."""
-    from landlane.workspaces.committed_settings import of_main_checkout
-
     return of_main_checkout(repo)
 
 
 def _look_once(call: CommandCall) -> int:
-    from landlane.events.to_json import event_json, event_line
-    from landlane.events.watch import look
-
     repo = call.repo
     found = look(repo, _settings(repo), _body_of(repo))
     answer = {
@@ -58,10 +61,6 @@ def _look_once(call: CommandCall) -> int:
 
 
 def _body_of(repo: Any) -> Any:
-    import os
-
-    from landlane.events.to_json import notice_json
-
     name = os.path.basename(repo.home.root)
 
     def body_of(event: Any) -> dict[str, Any]:
@@ -81,12 +80,6 @@ def _troubles(found: Any) -> list[str]:
 
 
 def _go_on(call: CommandCall, interval_ms: int) -> int:
-    from landlane.cli.command import heed_signals
-    from landlane.error_json import failed
-    from landlane.events import watch as watching
-    from landlane.events.to_json import event_json, event_line
-    from landlane.settings.load import read_settings
-
     heed_signals()
     repo = call.repo
     repo = call.repo
@@ -119,6 +112,4 @@ def _go_on(call: CommandCall, interval_ms: int) -> int:
 
 
 def _line(document: dict[str, Any]) -> str:
-    import json
-
     return json.dumps(document, ensure_ascii=False)

@@ -1,43 +1,33 @@
-"""The commands about workspaces: open, list, close, prune, env."""
+"""The commands about workspaces: open, close, prune, env."""
 
 from __future__ import annotations
 
 import os
 
 from landlane.app.repair_config import prepare_git
+from landlane.cli.command import heed_signals
+from landlane.cli.workspace_list import settle_landed
+from landlane.rescue.save import pack_old_rescues
+from landlane.workspaces.close import close_workspace
+from landlane.workspaces.disk_space import evict_caches
+from landlane.workspaces.environment import shell_environment
+from landlane.workspaces.locate import find_workspace
+from landlane.workspaces.open import open_workspace
+from landlane.workspaces.prune import prune as prune_all
+from landlane.workspaces.recover import mend
+from landlane.workspaces.to_json import workspace_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
-    from landlane.repository import Repository
-
-
-def _settle(repo: Repository) -> None:
-    """Close first what has landed meanwhile, perhaps by another machine's doing."""
-    from landlane.errors import LandlaneError
-    from landlane.store.records import all_of
-
-    landed = repo.store.view(lambda snapshot: all_of(snapshot, "landing", ("landed",)))
-    if all(one.get("is_settled") for one in landed):
-        return  # loading what settling needs takes longer than all the rest
-    from landlane.landing.after_landing import settle_here
-
-    try:
-        settle_here(repo)
-    except LandlaneError as error:
-        repo.report(error.message)
+    from landlane.cli.command_call import CommandCall
 
 
 def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
     """Open a workspace for a task; its folder is the answer."""
-    from landlane.cli.command import heed_signals
-    from landlane.workspaces.open import open_workspace
-    from landlane.workspaces.to_json import workspace_json
-
     heed_signals()
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
-    _settle(repo)
+    settle_landed(repo)
     opened = open_workspace(repo, call.session(), task, kind=kind, is_offline=offline)
     item = workspace_json(opened.workspace)
     for note in opened.notes:
@@ -57,28 +47,6 @@ def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
     return 0
 
 
-def list_all(call: CommandCall, all: bool) -> int:
-    """List workspaces with what one wants to know before closing any."""
-    from landlane.workspaces.recover import mend
-    from landlane.workspaces.survey import survey
-    from landlane.workspaces.to_json import surveyed_json
-
-    repo = call.repo
-    call.show_life()
-    repo = prepare_git(repo, call.terminal.note)
-    for told in mend(repo):
-        call.terminal.note(told)
-    _settle(repo)
-    items = [surveyed_json(one) for one in survey(repo, with_closed=all)]
-    columns = ["id", "task", "agent", "state", "age", "size", "holder", "base", "path"]
-    cells = [[str(item["text"][column]) for column in columns] for item in items]
-    for item in items:
-        del item["text"]
-    title = f"{len(items)} workspace{'' if len(items) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "workspaces": items}, call.terminal.table(title, columns, cells))
-    return 0
-
-
 def _seen_from(call: CommandCall, workspace: str) -> str:
     """The name of a workspace, where a folder counts from where the caller stands."""
     is_folder = "/" in workspace or workspace in (".", "..")
@@ -87,12 +55,6 @@ def _seen_from(call: CommandCall, workspace: str) -> str:
 
 def close(call: CommandCall, workspace: str, force: bool) -> int:
     """Close a workspace; what was saved is named."""
-    from landlane.cli.command import heed_signals
-    from landlane.workspaces.close import close_workspace
-    from landlane.workspaces.locate import find_workspace
-    from landlane.workspaces.recover import mend
-    from landlane.workspaces.to_json import workspace_json
-
     heed_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
@@ -117,14 +79,9 @@ def close(call: CommandCall, workspace: str, force: bool) -> int:
 
 def prune(call: CommandCall, dry_run: bool) -> int:
     """Close what is finished or forsaken."""
-    from landlane.cli.command import heed_signals
-    from landlane.rescue.save import pack_old_rescues
-    from landlane.workspaces.disk_space import evict_caches
-    from landlane.workspaces.prune import prune as prune_all
-
     heed_signals()
     repo = prepare_git(call.repo, call.terminal.note)
-    _settle(repo)
+    settle_landed(repo)
     session = call.session()
     # First: closing itself needs room, for what it rescues.
     evicted = [] if dry_run else evict_caches(repo)
@@ -152,9 +109,6 @@ def prune(call: CommandCall, dry_run: bool) -> int:
 
 def environment(call: CommandCall, workspace: str) -> int:
     """Print the environment of a workspace for a shell."""
-    from landlane.workspaces.environment import shell_environment
-    from landlane.workspaces.locate import find_workspace
-
     found = find_workspace(call.repo.require_git(), _seen_from(call, workspace))
     call.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))
     return 0

@@ -7,6 +7,8 @@ of which nobody knows how it went is not made again: whoever got it would get it
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -119,6 +121,4 @@ def next_instant(events: Sequence[Event]) -> int:
 
 def changed_manifests(paths: Sequence[str]) -> list[str]:
     """Those of these paths whose names say that they name dependencies."""
-    from fnmatch import fnmatchcase  # noqa: PLC0415 - only watchers need it
-
     return [path for path in paths if any(fnmatchcase(path.rpartition("/")[2], one) for one in MANIFESTS)]

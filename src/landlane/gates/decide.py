@@ -35,6 +35,7 @@ from landlane.sessions.worker_sessions import hands_of
 from landlane.store import records
 from landlane.tasks.model import ACTIVE, DEAD, READY, Task, check_reason
 from landlane.tasks.model import WAITING as TASK_WAITING
+from landlane.tasks.retry import renew_in
 from landlane.tasks.rows import move_task, who
 from landlane.values import as_dict, replace
 
@@ -196,8 +197,6 @@ def _go_on(tx: Transaction, task: Task, gate: Gate, owner: Session | None, by: S
         tx, task, then, why=why, keep_owner=owner is not None, ready_at=tx.now if then == READY else None
     )
     if gate.state == APPROVED and gate.about.get("retries"):
-        from landlane.tasks.retry import renew_in  # noqa: PLC0415 - few calls need it
-
         renew_in(tx, task, by)  # a person wants it tried again: with a budget
         more["failures"] = 0
     if gate.state == WITHDRAWN and owner is not None:

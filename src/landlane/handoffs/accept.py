@@ -8,6 +8,7 @@ message that must arrive; whoever is named finds the handoff by looking, as ofte
 
 from __future__ import annotations
 
+from landlane.claims.read import claims_of_task
 from landlane.claims.take import living
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale
@@ -103,8 +104,6 @@ def _again(tx: Transaction, me: Session, task: Task, digest: str) -> Accepted:
         raise not_handed(task)
     if newest.accepted_session == me.id and task.session == me.id and task.state in AT_WORK:
         _check_hash(newest, digest)
-        from landlane.claims.read import claims_of_task  # noqa: PLC0415 - rare
-
         claims = claims_of_task(tx, me.id, task.id)
         return Accepted(task=whole(tx, task), handoff=newest, claims=tuple(claims))
     if newest.accepted_by:

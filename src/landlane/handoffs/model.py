@@ -7,6 +7,8 @@ The hash is over both, and over who hands what to whom: whoever accepts it says 
 
 from __future__ import annotations
 
+import json
+
 from landlane.errors import Malformed
 from landlane.ids import digest
 from landlane.sessions.model import check_agent_name
@@ -291,8 +293,6 @@ def is_same_digest(handoff: Handoff, shown: str) -> bool:
 
 
 def _canonical(content: Mapping[str, Any]) -> str:
-    import json  # noqa: PLC0415 - only those who send and accept need it
-
     return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 

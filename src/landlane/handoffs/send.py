@@ -6,7 +6,9 @@ from landlane.claims.holder_sessions import begin_holder, drop_claims, give_clai
 from landlane.claims.read import claims_of
 from landlane.claims.take import living
 from landlane.errors import PatternError, WaitsForPerson
+from landlane.gates.ask import open_gate_in
 from landlane.gates.model import APPROVED
+from landlane.gates.records import gates_of
 from landlane.handoffs.model import REFUSED, Draft, Handoff, check_draft, digest_of, holder_name, summary_of
 from landlane.handoffs.transfer import NOUN, is_persons
 from landlane.patterns.pattern import Alternative, covers_alternative
@@ -180,8 +182,6 @@ def _refuse(tx: Transaction, repo: Repository, me: Session, task: Task, made: Ha
     why = f"it was handed on {made.maximum} times already, and {me.agent} wants to hand it to {made.to} again"
     refused = replace(made, state=REFUSED, why=why, until=made.sent_at, is_settled=True)
     records.put(tx, NOUN, as_dict(refused), "refused", me, task=task.id)
-    from landlane.gates.ask import open_gate_in  # noqa: PLC0415 - rare
-
     about: Mapping[str, Any] = {"handoff": refused.id, "hash": refused.digest}
     open_gate_in(tx, repo, me, task=task, kind="approval", why=why, about=about)
     return refused
@@ -189,8 +189,6 @@ def _refuse(tx: Transaction, repo: Repository, me: Session, task: Task, made: Ha
 
 def _allowed_more(tx: Transaction, task: Task) -> int:
     """How many more times people have let a task be handed on."""
-    from landlane.gates.records import gates_of  # noqa: PLC0415 - rare
-
     return sum("handoff" in gate.about for gate in gates_of(tx, task.id, APPROVED))
 
 

@@ -411,23 +411,17 @@ def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
             _check_unchanged(db, session, path)
 
 
-def _resident_socket(folder: str) -> str:
-    """Where the resident listens that answers for a store on another machine."""
+def _ask_resident(
+    client: str, word: str, cwd: str, payload: bytes, *, path: str = "", folder: str = ""
+) -> None:
+    """Let the resident answer, if it is there: the one at a socket, or the one of a state folder."""
     _find_package()
-    from landlane.resident.messages import find_socket  # noqa: PLC0415 - not on the fast path
+    from landlane.resident import messages  # noqa: PLC0415 - not on the fast path
 
-    return find_socket(folder)
-
-
-def _ask_resident(path: str, client: str, word: str, cwd: str, payload: bytes) -> None:
-    """Let the resident answer, if it is there."""
-    _find_package()
-    from landlane.resident.messages import pack_request, send_request, shared_environment  # noqa: PLC0415 - not on the fast path
-
-    request = pack_request(
-        b"hook", cwd.encode(), [client.encode(), word.encode()], shared_environment(environ), payload
+    request = messages.pack_request(
+        b"hook", cwd.encode(), [client.encode(), word.encode()], messages.shared_environment(environ), payload
     )
-    heard = send_request(path, request, _RESIDENT_SECONDS)
+    heard = messages.send_request(path or messages.find_socket(folder), request, _RESIDENT_SECONDS)
     if heard is not None:
         write_all(1, heard[1])
         write_all(2, heard[2])
@@ -489,11 +483,11 @@ def main() -> None:
             when = _CLIENTS[client]["events"].get(document.get(event_key) if event_key else word)
             exit_code = 0 if when != _BEFORE else 2
         if socket := environ.get(b"LANDLANE_RESIDENT", b"").decode():  # in a sandbox: nothing else is there
-            _ask_resident(socket, client, word, document.get("cwd") or "", payload)
+            _ask_resident(client, word, document.get("cwd") or "", payload, path=socket)
         cwd = document["cwd"]
         facts = _facts_for(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []
         if facts and facts[7] and not socket:
-            _ask_resident(_resident_socket(facts[7]), client, word, cwd, payload)
+            _ask_resident(client, word, cwd, payload, folder=facts[7])
         decide(client, word, document, facts)
         _exit(0)
     except Exception:  # noqa: BLE001 - whatever it was, the ordinary road will tell

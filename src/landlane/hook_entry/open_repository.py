@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import site
 import sys
 
 from landlane.app.open import open_repository
@@ -25,8 +26,6 @@ def open_usual(folder: str) -> Repository:
         if error.code != "POSTGRES_MISSING" or not sys.flags.no_site:
             raise
     # A hook starts without the installed packages. The next one is answered by a resident that has them.
-    import site  # noqa: PLC0415 - only with a store on a server
-
     from landlane.resident.start import start_server  # noqa: PLC0415 - only with a store on a server
 
     site.main()

@@ -16,6 +16,7 @@ from landlane.git.run import run_in
 from landlane.git.target import commits_at
 from landlane.protocol.hook_events import STRICT
 from landlane.rules.violations import CLAIM_FIRST, record_violation
+from landlane.sessions.client_sessions import children_of
 from landlane.values import value
 from landlane.workspaces.other_sessions import is_owner, open_workspaces, others_anywhere
 from landlane.workspaces.target_guard import check_branch, guarded_target, past_the_queue
@@ -153,8 +154,6 @@ def _children(repo: Repository, session: Session | None) -> set[str]:
     """The sessions of the caller's own subagents, for whom it runs git."""
     if session is None:
         return set()
-    from landlane.sessions.client_sessions import children_of  # noqa: PLC0415 - only agents have subagents
-
     return {one.id for one in repo.store.view(lambda snapshot: children_of(snapshot, session.id))}
 
 

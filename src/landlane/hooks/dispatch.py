@@ -78,9 +78,7 @@ def _before(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
         note_edit(repo, session, event)  # before it is read: what comes in between is noticed, not missed
         return NOTHING
     if event.tool == hooking.SHELL:
-        from landlane.hooks.shell.effects import before_shell  # noqa: PLC0415 - only shell calls need it
-
-        answer = before_shell(repo.require_git(), session, event)
+        answer = _shell_effects().before_shell(repo.require_git(), session, event)
         if answer.verdict != hooking.DENY:
             note_named(repo, session, event)
         return answer
@@ -88,6 +86,12 @@ def _before(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
         # The server sees one process for a client and all its subagents: this tells it who is calling.
         announce_call(repo, session.id, event.call, event.tool_name)
     return NOTHING
+
+
+def _shell_effects():
+    from landlane.hooks.shell import effects  # noqa: PLC0415 - only shell calls need it
+
+    return effects
 
 
 def _start(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
@@ -103,9 +107,7 @@ def _after(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnsw
             note_edit(repo, caller.session, event)
     elif event.tool == hooking.SHELL:
         note_command(repo, caller.session.id, event.command, event.exit_code)
-        from landlane.hooks.shell.effects import after_shell  # noqa: PLC0415 - only shell calls need it
-
-        return after_shell(repo.require_git(), caller.session, event)
+        return _shell_effects().after_shell(repo.require_git(), caller.session, event)
     return NOTHING
 
 

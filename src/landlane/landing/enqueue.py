@@ -11,6 +11,7 @@ from landlane.landing.model import HELD, OPEN, QUEUED, Landing, holder_name
 from landlane.landing.records import NOUN, landing_from
 from landlane.landing.role_check import lander_role
 from landlane.patterns.pattern import Alternative, covers_alternative
+from landlane.reviews.open import step_for
 from landlane.reviews.records import is_approved
 from landlane.sessions.model import Claim
 from landlane.store import records
@@ -99,8 +100,6 @@ def _check_reviewed(
     tx: Snapshot, repo: Repository, wish: Submission, patterns: Sequence[Pattern], claims: Sequence[Claim]
 ) -> None:
     """Refuse what was claimed for another task that needs a review: under another name it would pass by."""
-    from landlane.reviews.open import step_for  # noqa: PLC0415 - few calls need it
-
     for task_id in dict.fromkeys(claim.task for claim in claims if claim.task not in ("", wish.task)):
         theirs = [claim for claim in claims if claim.task == task_id]
         task = find_task(tx, task_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.clients.hook_command import sdk_release
 from landlane.errors import LandlaneError
 from landlane.mcp.open_repositories import Houses
+from landlane.mcp.stdio import open_wire
 from landlane.mcp.tool_caller import Starter
 
 TYPE_CHECKING = False
@@ -19,9 +20,11 @@ def serve_client(folder: str, name: str, session: str) -> None:
         LandlaneError: the SDK is not installed, or there is no repository.
     """
     _check_sdk()
-    from landlane.mcp.stdio import serve_stdio  # noqa: PLC0415 - loads the SDK, an extra
+    houses = Houses(folder)
+    wire = open_wire(houses.state_folder)
+    from landlane.mcp.serve_wire import serve_wire  # noqa: PLC0415 - loads the SDK while the wire answers
 
-    serve_stdio(Houses(folder), Starter(name=name, session_text=session))
+    serve_wire(wire, houses, Starter(name=name, session_text=session))
 
 
 def serve_network(folder: str, host: str, port: int, tell: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Serving one client over standard input and output: a reader that answers at once, and the SDK behind it."""
+"""The connection to a client over standard input and output: a reader that answers at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ import json
 import os
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from landlane.mcp.answer_while_loading import Front, distrust, is_trusted, table_of
-
-if TYPE_CHECKING:
-    from landlane.mcp.open_repositories import Houses
-    from landlane.mcp.tool_caller import Starter
 
 _INVALID_PARAMS = -32602
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -126,8 +122,8 @@ class Wire(io.TextIOBase):
         """Everything was sent as it was written."""
 
 
-def serve_stdio(houses: Houses, starter: Starter) -> None:
-    """Serve until the client closes its end."""
+def open_wire(state_folder: str) -> Wire:
+    """Take over standard input and output, and begin to answer the client."""
     source, sink = os.dup(_STDIN), os.dup(_STDOUT)
     for old in (source, sink):
         os.set_inheritable(old, False)
@@ -135,34 +131,6 @@ def serve_stdio(houses: Houses, starter: Starter) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _STDIN)
     os.dup2(_STDERR, _STDOUT)
-    wire = Wire(source, sink, houses.state_folder)
+    wire = Wire(source, sink, state_folder)
     wire.start()
-    _serve(wire, houses, starter)
-
-
-def _serve(wire: Wire, houses: Houses, starter: Starter) -> None:
-    import anyio  # noqa: PLC0415 - loads while the client already gets answers
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - loads while the client already gets answers
-
-    from landlane.mcp.server import LandlaneServer, quiet_logging, starter_for  # noqa: PLC0415 - as above
-    from landlane.mcp.tool_caller import end_own_session  # noqa: PLC0415 - as above
-
-    quiet_logging()
-    known: dict[str, Starter] = {"starter": starter}
-    of = starter_for(starter)
-
-    def starter_of(context: Any) -> Starter:
-        known["starter"] = of(context)
-        return known["starter"]
-
-    server = LandlaneServer(houses, starter_of)
-
-    async def run() -> None:
-        end = cast("Any", anyio.wrap_file)(wire)  # it reads and writes lines, and is no whole file
-        async with stdio_server(end, end) as (read, write):
-            wire.hand_over()
-            await server.sdk.run(read, write, server.options)
-
-    anyio.run(run)
-    with houses.borrow() as repo:
-        end_own_session(repo, known["starter"])
+    return wire

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from landlane.plans.model import FACTS, MOST_TASKS, Plan, PlanTask, bad, make_plan, make_task, unknown_fact
 from landlane.tasks.checklist import Entry, read_entries
+from landlane.text import nearest_word
 
 _SINGULAR = {"path": "paths", "label": "labels", "need": "needs"}
 _MANY = frozenset({"paths", "after", "labels", "needs"})
@@ -144,7 +145,5 @@ def _refuse_slip(entry: Entry) -> None:
     word, colon, _ = rest.partition(":")
     if not bracket or not colon or not rest.endswith(")") or not word.isalpha():
         return
-    import difflib  # noqa: PLC0415 - few titles end so
-
-    if difflib.get_close_matches(word.lower(), _INLINE, n=1, cutoff=0.7):
+    if nearest_word(word.lower(), _INLINE, cutoff=0.7):
         raise unknown_fact(word, sorted(_INLINE - _IGNORED), entry.line)

@@ -15,6 +15,7 @@ from landlane.errors import Malformed
 from landlane.ids import digest
 from landlane.reviews.model import check_step
 from landlane.tasks.model import LONGEST_TITLE, NewTask, check_new
+from landlane.text import nearest_word
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -212,10 +213,8 @@ SHARED_FACTS = frozenset(
 
 def unknown_fact(word: str, known: Sequence[str], line: int) -> Malformed:
     """There is no such fact; the nearest one is named."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    meant = f"did you mean {near[0]}? " if near else ""
+    near = nearest_word(word, known)
+    meant = f"did you mean {near}? " if near else ""
     return bad(line, f"a plan knows no {word[:40]!r}", f"{meant}known: {', '.join(known)}")
 
 

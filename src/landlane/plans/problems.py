@@ -11,6 +11,7 @@ from landlane.tasks.checklist import is_task_id
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
 from landlane.tasks.evidence_model import needed
 from landlane.tasks.model import DROPPED, OVER
+from landlane.text import nearest_word
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -132,10 +133,8 @@ def _unknown_before(task: PlanTask, before: str, names: set[str], around: Around
 
 
 def _meant(word: str, known: Sequence[str]) -> str:
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}? " if near else ""
+    near = nearest_word(word, known)
+    return f"did you mean {near}? " if near else ""
 
 
 def ring_finding(ring: tuple[str, ...], tasks: Mapping[str, PlanTask]) -> Finding:

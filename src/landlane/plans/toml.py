@@ -21,6 +21,8 @@ check = "pytest tests/test_dates.py"
 
 from __future__ import annotations
 
+import tomllib
+
 from landlane.plans.model import (
     FACTS,
     SHARED_FACTS,
@@ -64,8 +66,6 @@ def read_toml_plan(text: str) -> Plan:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - dear to import, and only plans need it
-
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except (ValueError, RecursionError) as error:

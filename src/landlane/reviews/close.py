@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import NotAllowed
+from landlane.gates.ask import open_gate_in
 from landlane.reviews.model import (
     APPROVED,
     DECIDING,
@@ -51,6 +52,7 @@ from landlane.tasks.model import (
     REVIEW,
     WAITING,
 )
+from landlane.tasks.retry import end_attempt_in
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.rows import find_task, get_in, move_task, whole
 from landlane.values import as_dict, replace
@@ -115,8 +117,6 @@ def _ask_decider(tx: Transaction, repo: Repository, task: Task, review: Review, 
     decision = blank_entry(decider, task_id)
     review = replace(review, state=DECIDING, decision=decision, decider=decider)
     if is_person(decider):
-        from landlane.gates.ask import open_gate_in  # noqa: PLC0415 - few calls need it
-
         about = {"task": task.id, "review": review.id, "head": review.head}
         why = f"Let {task.id} ({task.title}) go on? Its reviewers do not agree: {review.why}"
         gate = open_gate_in(
@@ -194,8 +194,6 @@ def _approve(tx: Transaction, repo: Repository, task: Task, review: Review, name
 
 def _reject(tx: Transaction, repo: Repository, task: Task, review: Review, names: str) -> None:
     """Back to the author with all that was said, if it may try again."""
-    from landlane.tasks.retry import end_attempt_in  # noqa: PLC0415 - few calls need it
-
     said = feedback_text(review.task, opinions_of(review), LONGEST_LINE - 100)
     text = f"the review rejected it\n{said}"  # no ids here: what is said twice must be the same twice
     author = _author(tx, repo, review)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.errors import Malformed
 from landlane.roles.model import DOCS_WORD, RELEASE_WORD, TESTS_WORD, Role
 from landlane.settings.model import BUILT_IN_ROLES
+from landlane.text import nearest_word
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -97,15 +98,13 @@ def find_role(settings: Settings, name: str) -> Role:
 
 def unknown_role(name: str, known: list[str]) -> Malformed:
     """There is no such role; the nearest one is named."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    meant = f"did you mean {near[0]}? " if near else ""
+    near = nearest_word(name, known, cutoff=0.5)
+    meant = f"did you mean {near}? " if near else ""
     return Malformed(
         f"there is no role {name[:40]!r}",
         code="UNKNOWN_ROLE",
         hint=f"{meant}one of {', '.join(known)}; or define it: [roles.{name[:40]}] in landlane.toml",
-        nearest=near[0] if near else "",
+        nearest=near,
     )
 
 

@@ -27,6 +27,7 @@ from landlane.settings.model import (
 )
 from landlane.settings.money import micros_from
 from landlane.settings.section import LISTED, NAMED, keys_of
+from landlane.text import nearest_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -412,10 +413,8 @@ def wrong(where: str, wanted: str, found: object) -> SettingsError:
 
 def unknown(word: str, known: Iterable[str], where: str) -> SettingsError:
     """Return the error for an unknown key or word, with its new name or the closest known one."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
     renamed = _RENAMED.get(where) or _RENAMED.get(word)
-    nearest = renamed or next(iter(get_close_matches(word, known, n=1, cutoff=0.5)), "")
+    nearest = renamed or nearest_word(word, known, cutoff=0.5)
     meant = f"did you mean `{nearest}`? " if nearest else ""
     return SettingsError(
         f"{FILE_NAME}: unknown key {where[:80]!r}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from landlane.claims.take import living
 from landlane.errors import Held, Malformed, NotAllowed
 from landlane.platform.process_identity import Process
+from landlane.sessions.leases import end_if_gone, is_dead
 from landlane.sessions.read import find_session
 from landlane.store import records
 from landlane.tasks.model import OVER, branch_of
@@ -132,8 +133,6 @@ def _check_free(tx: Transaction, repo: Repository, session: Session, task: Task)
         raise _not_free(task)
     if not task.session or task.session == session.id:
         return
-    from landlane.sessions.leases import end_if_gone  # noqa: PLC0415 - rarely needed
-
     if not end_if_gone(tx, task.session, repo.processes):
         raise _not_free(task)
 
@@ -276,8 +275,6 @@ def is_held(repo: Repository, workspace: Workspace) -> bool:
 
 
 def _is_living(snapshot: Snapshot, repo: Repository, session_id: str) -> bool:
-    from landlane.sessions.leases import is_dead  # noqa: PLC0415
-
     session = find_session(snapshot, session_id)
     is_alive = session is not None and session.is_alive(snapshot.now)
     return is_alive and not is_dead(snapshot, session_id, repo.processes)

@@ -6,8 +6,10 @@ import os
 import sys
 import time
 
+from landlane.cli.specs.table import COMMON
 from landlane.cli.terminal import Terminal
 from landlane.errors import LandlaneError, Malformed
+from landlane.git.discovery import find_checkout
 from landlane.platform.terminal import is_terminal
 from landlane.resident.messages import (
     OUT,
@@ -63,8 +65,6 @@ def forward(command: Command, given: dict[str, Any]) -> int:
 
 def words_of(command: Command, given: dict[str, Any]) -> list[str]:
     """The words that say the same again, in a form that cannot be misread."""
-    from landlane.cli.specs.table import COMMON
-
     words = command.path.split()
     for option in (*COMMON, *command.options):
         said = given.get(option.key)
@@ -116,8 +116,6 @@ def _read_here(said: str) -> bytes:
 
 def _branch_at(folder: str) -> str:
     """The branch that one stands on: outside the sandbox nobody looks into this checkout."""
-    from landlane.git.discovery import find_checkout
-
     with open(os.path.join(find_checkout(folder).git_dir, "HEAD"), encoding="utf-8") as file:
         named = file.readline().strip()
     if not named.startswith("ref: refs/heads/"):
@@ -167,7 +165,7 @@ def _place() -> tuple[str, str]:
 def _await(folder: str) -> None:
     """Nobody is there: outside a sandbox another can be started from here, else whoever sandboxed us does."""
     if folder and os.access(folder, os.W_OK):
-        from landlane.resident.start import ensure_resident
+        from landlane.resident.start import ensure_resident  # noqa: PLC0415 - rarely needed
 
         ensure_resident(folder, _START_SECONDS)
     time.sleep(_LOOK_SECONDS)

@@ -6,17 +6,30 @@ here may have written its settings.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
+from landlane.cli.terminal import in_one_line
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+from landlane.git.discovery import find_checkout
+from landlane.git.run import git_failed, git_output, run_git, run_git_interactive
+from landlane.git.trailers import Trailers, find_forged_trailer, with_trailers
+from landlane.resident.messages import (
+    AnswerLost,
+    BadMessage,
+    find_socket,
+    pack_request,
+    send_request,
+    shared_environment,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.cli.command import CommandCall
+    from landlane.cli.command_call import CommandCall
     from landlane.git.discovery import Checkout
 
 
@@ -31,11 +44,6 @@ _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-rena
 
 def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: str) -> int:
     """Commit only these paths in this clone, if the session holds all that changed in them."""
-    from landlane.cli.terminal import in_one_line
-    from landlane.git.discovery import find_checkout
-    from landlane.git.run import git_failed, git_output, run_git
-    from landlane.git.trailers import find_forged_trailer, with_trailers
-
     if not message.strip():
         raise Malformed("there is no message", code="NO_MESSAGE", hint="landlane commit -m 'What' PATH")
     if find_forged_trailer(message):
@@ -85,8 +93,6 @@ def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: s
 
 def git_inside(call: CommandCall, words: Sequence[str]) -> int:
     """Hand over to git: nobody else works in this clone."""
-    from landlane.git.run import run_git_interactive
-
     code = run_git_interactive(words, cwd=call.cwd, out=2 if call.terminal.is_json else None)
     if call.terminal.is_json:
         failed = {"code": "GIT_FAILED", "message": f"git ended with {code}", "hint": "it said why on stderr"}
@@ -96,8 +102,6 @@ def git_inside(call: CommandCall, words: Sequence[str]) -> int:
 
 def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
     """What differs from the last commit below these paths, as seen from the root."""
-    from landlane.git.run import git_failed, run_git
-
     found = run_git(*_STATUS, "--", *paths, cwd=cwd)
     if found.exit_code:
         raise git_failed(_STATUS, found)
@@ -118,8 +122,6 @@ def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
         Held: another session holds one of these paths.
         NotAllowed: one is not claimed, or the role forbids it.
     """
-    from landlane.git.trailers import Trailers
-
     tokens: list[int] = []
     tasks: list[str] = []
     for start in range(0, len(changed), _MOST_AT_ONCE):
@@ -157,17 +159,6 @@ def ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
     Raises:
         LandlaneError: nobody answers; or what the command itself says went wrong, `check` aside.
     """
-    import json
-
-    from landlane.resident.messages import (
-        AnswerLost,
-        BadMessage,
-        find_socket,
-        pack_request,
-        send_request,
-        shared_environment,
-    )
-
     named = os.environ[VARIABLE]
     path = find_socket(named) if os.path.isdir(named) else named
     said = [os.fsencode(word) for word in words]

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import signal
 import socket
 import sys
+import threading
 
-from landlane.cli.command import CommandCall, run_command
+from landlane.app.open import open_repository
+from landlane.cli.command import run_command
+from landlane.cli.command_call import CommandCall
 from landlane.cli.fast_parse import read_call
 from landlane.cli.terminal import Terminal, flush
 from landlane.errors import LandlaneError, Malformed, NotAllowed
+from landlane.git.discovery import find_checkout
 from landlane.resident.messages import (
     BEGUN,
     ERR,
@@ -28,6 +33,7 @@ from landlane.resident.messages import (
     unpack_request,
 )
 from landlane.sessions.client_sessions import children_of
+from landlane.sessions.identify import prove
 from landlane.sessions.model import parse_credentials
 from landlane.sessions.secrets import SecretFiles
 from landlane.values import replace
@@ -126,8 +132,6 @@ class SandboxedCall(CommandCall):
 
     def begin(self) -> None:
         """Prove who it is, whatever the command."""
-        from landlane.sessions.identify import prove
-
         shown = os.environ.get("LANDLANE_SESSION", "")
         if not shown:
             raise NotAllowed(
@@ -146,9 +150,6 @@ class SandboxedCall(CommandCall):
 
     def open(self, *, detects_restore: bool = True) -> Any:
         """Open the one repository; another is not even looked into."""
-        from landlane.app.open import open_repository
-        from landlane.git.discovery import find_checkout
-
         if os.path.realpath(find_checkout(self.cwd).state_folder) != self.state_folder:
             raise other_repository(self.cwd)
         self._repo = open_repository(
@@ -205,8 +206,6 @@ def _run(words: list[str], cwd: str) -> int:
 
 def _is_main_checkout(cwd: str) -> bool:
     """Whether a folder lies where git may be run outside the sandbox: not in a guest's own checkout."""
-    from landlane.git.discovery import find_checkout
-
     try:
         found = find_checkout(cwd)
     except LandlaneError:
@@ -253,8 +252,6 @@ class _Frames(io.RawIOBase):
 
 def _heed(caller: socket.socket) -> None:
     """When the caller goes away, the command ends as if it had been stopped at the terminal."""
-    import select
-    import threading
 
     def watch() -> None:
         poll = select.poll()

@@ -60,7 +60,7 @@ CLAIM_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="check",
-        handler="claims:check",
+        handler="claims_check:check",
         summary="May this session change these paths now? Exit 0 when it may.",
         arguments=(Argument(name="paths", help="paths, or named things such as deploy:prod", is_many=True),),
         options=(
@@ -72,14 +72,14 @@ CLAIM_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="claims",
-        handler="claims:claims",
+        handler="claims_list:claims",
         summary="Who holds what.",
         arguments=(Argument(name="paths", help="only what overlaps these", is_many=True, is_optional=True),),
         examples=("landlane claims", "landlane claims src --json"),
     ),
     Command(
         path="who",
-        handler="claims:who",
+        handler="claims_list:who",
         summary="Who holds a path, and who last changed it.",
         arguments=(Argument(name="path"),),
         examples=("landlane who src/api.py",),

@@ -9,7 +9,7 @@ _ID = Argument(name="id", help="as `gate list` shows it: L3 or G4")
 GATE_COMMANDS: tuple[Command, ...] = (
     Command(
         path="gate list",
-        handler="gate:list_all",
+        handler="gate_list:list_all",
         summary="What waits for a person, of all agents, the riskiest first.",
         options=(Option(name="--all", help="also what was answered or withdrawn", is_flag=True),),
         examples=("landlane gate list",),

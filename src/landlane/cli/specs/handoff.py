@@ -58,7 +58,7 @@ HANDOFF_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="handoff list",
-        handler="handoff:list_all",
+        handler="handoff_list:list_all",
         summary="The handoffs that wait to be accepted.",
         options=(Option(name="--all", help="also those that are over", is_flag=True),),
         examples=("landlane handoff list", "landlane handoff list --all --json"),

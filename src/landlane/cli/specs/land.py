@@ -20,7 +20,7 @@ LANDING_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="queue list",
-        handler="queue:list_all",
+        handler="queue_list:list_all",
         summary="What is on its way to the target branch.",
         options=(
             Option(name="--all", help="also what has ended", is_flag=True),
@@ -44,7 +44,7 @@ LANDING_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="queue show",
-        handler="queue:show",
+        handler="queue_list:show",
         summary="One entry whole, with what its checks said.",
         arguments=(_LANDING,),
         examples=("landlane queue show L3",),

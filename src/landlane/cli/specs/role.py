@@ -7,7 +7,7 @@ from landlane.cli.specs.model import Argument, Command, Option
 ROLE_COMMANDS: tuple[Command, ...] = (
     Command(
         path="role list",
-        handler="role:list_all",
+        handler="role_list:list_all",
         summary="Every role: what it is for, what it writes and what it may do.",
         examples=("landlane role list", "landlane role list --json"),
         details="Twelve are built in. [roles.NAME] in landlane.toml changes one, or defines another.",

@@ -10,7 +10,7 @@ _WHY = Option(name="--why", help="the reason, for whoever comes next", metavar="
 TASK_COMMANDS: tuple[Command, ...] = (
     Command(
         path="task add",
-        handler="task:add",
+        handler="task_add:add",
         summary="Add a task, or point out the one that looks like the same work.",
         arguments=(Argument(name="title"),),
         options=(
@@ -109,7 +109,7 @@ TASK_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="task plan",
-        handler="task:plan",
+        handler="task_add:plan",
         summary="Say what a task will change; others that look like the same work are pointed out.",
         arguments=(_TASK, Argument(name="paths", help="what it will change", is_many=True)),
         options=(Option(name="--force", help="go on though another looks like it", is_flag=True),),
@@ -152,7 +152,7 @@ TASK_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="next",
-        handler="task:next_one",
+        handler="task_next:next_one",
         summary="Take the best ready task whose paths are free, and its paths with it.",
         options=(
             Option(name="--role", help="as an agent in this role", metavar="R"),
@@ -168,7 +168,7 @@ TASK_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="done",
-        handler="task:done",
+        handler="task_done:done",
         summary="Say that a task is done; it is believed on evidence.",
         arguments=(_TASK,),
         options=(Option(name="--result", help="a file with the result, - for standard input", metavar="F"),),
@@ -180,7 +180,7 @@ TASK_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="fail",
-        handler="task:fail",
+        handler="task_done:fail",
         summary="Give a task back with what was learned; after the last attempt it is dead.",
         arguments=(_TASK,),
         options=(_WHY, Option(name="--final", help="no further attempt will help", is_flag=True)),

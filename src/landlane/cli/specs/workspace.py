@@ -25,7 +25,7 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="workspace list",
-        handler="workspace:list_all",
+        handler="workspace_list:list_all",
         summary="All workspaces: size, age, state, holder, and whether the base is stale.",
         options=(Option(name="--all", help="also those that were closed", is_flag=True),),
         examples=("landlane workspace list", "landlane workspace list --json"),

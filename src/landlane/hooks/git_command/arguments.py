@@ -5,6 +5,8 @@ Options may be bundled, shortened, and have a value of their own. No list of wor
 
 from __future__ import annotations
 
+from shlex import split
+
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -66,8 +68,6 @@ def read_globals(words: Sequence[str]) -> tuple[tuple[str, ...], str, dict[str, 
 
 def split_line(text: str) -> list[str]:
     """The words of an alias."""
-    from shlex import split  # noqa: PLC0415 - only for aliases
-
     try:
         return split(text)
     except ValueError:  # an open quote: git would not run it either

@@ -27,6 +27,7 @@ from landlane.protocol.hook_events import AUTO, WATCH
 from landlane.sessions.join import live_sessions
 from landlane.sessions.read import find_ancestors
 from landlane.values import replace, value
+from landlane.workspaces.locate import workspaces_folder
 from landlane.workspaces.other_sessions import is_owner, open_workspaces
 
 TYPE_CHECKING = False
@@ -155,8 +156,6 @@ def _worktrees(repo: Repository, workspaces: Sequence[Document]) -> list[str]:
     if not roots:
         return []
     # There the queue checks what it lands, and workspaces are made and taken away: nobody's shell does that.
-    from landlane.workspaces.locate import workspaces_folder  # noqa: PLC0415 - few repositories have such worktrees
-
     ours = (f"{repo.common_dir}/",)
     with contextlib.suppress(Malformed):  # settings that are to be mended elsewhere
         ours = (*ours, f"{workspaces_folder(repo)}/")

@@ -1,0 +1,29 @@
+"""Save what a former holder left on paths that were just claimed."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.claims.model import Claim
+    from landlane.cli.command_call import CommandCall
+    from landlane.store.interface import Snapshot
+
+
+def save_former_work(call: CommandCall, session: Any, granted: tuple[Claim, ...]) -> dict[str, str]:
+    """Save what former holders, whose leases ran out, left on these paths; tells it as part of the answer."""
+    repo = call.repo
+
+    def has_lapsed(snapshot: Snapshot) -> bool:
+        return snapshot.one("lapsed_of_others", agent=session.agent) is not None
+
+    if not repo.checkout.common_dir or not repo.store.view(has_lapsed):
+        return {}
+    from landlane.claims.takeover import save_former_work as save  # noqa: PLC0415 - few leases run out
+
+    taken = save(repo.require_git(), session, granted)
+    if taken is None:
+        return {}
+    call.terminal.note(taken.note)
+    return {"rescued": taken.rescue} if taken.rescue else {}

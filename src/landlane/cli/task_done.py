@@ -1,0 +1,61 @@
+"""The commands that end a task: done, fail."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.cli.read_file import read_file
+from landlane.cli.task_answers import answer_task
+from landlane.cli.terminal import in_one_line
+from landlane.landing.submit import bring_task_home
+from landlane.tasks.change import fail_task
+from landlane.tasks.evidence import change_of, conclude
+from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.model import LONGEST_BODY
+from landlane.tasks.to_json import (
+    proof_json,
+    task_json,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.command_call import CommandCall
+
+
+def done(call: CommandCall, task: str, result: str) -> int:
+    """Report a task as done and show how far it is believed."""
+    repo = call.repo
+    if repo.checkout.common_dir:
+        bring_task_home(repo, task)
+    concluded = conclude(
+        repo,
+        GitWitness(repo),
+        call.session(),
+        task,
+        result=_read_result(result),
+        on_step=lambda name: call.terminal.note(f"looking at: {name}"),
+    )
+    item = task_json(concluded.task, repo.store)
+    proofs = [proof_json(proof) for proof in concluded.proofs]
+    lines = [f"{item['id']} {item['title']}: {item['state']}"]
+    lines += [
+        in_one_line(f"  {'seen   ' if one['seen'] else 'MISSING'} {one['name']}: {one['found']}")
+        for one in proofs
+    ]
+    lines += [f"  hint: {in_one_line(one['hint'])}" for one in proofs if one["hint"]]
+    lines += [f"  next: {item['next_action']}"] if item["state"] == "landing" else []
+    call.terminal.answer({"ok": True, "task": item, "evidence": proofs}, "\n".join(lines))
+    return 0
+
+
+def _read_result(name: str) -> str:
+    if name and name != "-" and not os.path.exists(name):
+        return name  # a short result may be given as it is
+    return read_file(name, "--result", LONGEST_BODY)
+
+
+def fail(call: CommandCall, task: str, why: str, final: bool) -> int:
+    """Give a task back with what was learned."""
+    session, repo = call.session(), call.repo
+    change = change_of(repo, GitWitness(repo), task)
+    return answer_task(call, fail_task(repo, session, task, why, is_final=final, change=change))

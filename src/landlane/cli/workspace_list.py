@@ -1,0 +1,46 @@
+"""`landlane workspace list`: every workspace and its state."""
+
+from __future__ import annotations
+
+from landlane.app.repair_config import prepare_git
+from landlane.errors import LandlaneError
+from landlane.store.records import all_of
+from landlane.workspaces.recover import mend
+from landlane.workspaces.survey import survey
+from landlane.workspaces.to_json import surveyed_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.command_call import CommandCall
+    from landlane.repository import Repository
+
+
+def settle_landed(repo: Repository) -> None:
+    """Close first what has landed meanwhile, perhaps by another machine's doing."""
+    landed = repo.store.view(lambda snapshot: all_of(snapshot, "landing", ("landed",)))
+    if all(one.get("is_settled") for one in landed):
+        return
+    from landlane.landing.after_landing import settle_here  # noqa: PLC0415 - slow to load, rarely needed
+
+    try:
+        settle_here(repo)
+    except LandlaneError as error:
+        repo.report(error.message)
+
+
+def list_all(call: CommandCall, all: bool) -> int:
+    """List workspaces with what one wants to know before closing any."""
+    repo = call.repo
+    call.show_life()
+    repo = prepare_git(repo, call.terminal.note)
+    for told in mend(repo):
+        call.terminal.note(told)
+    settle_landed(repo)
+    items = [surveyed_json(one) for one in survey(repo, with_closed=all)]
+    columns = ["id", "task", "agent", "state", "age", "size", "holder", "base", "path"]
+    cells = [[str(item["text"][column]) for column in columns] for item in items]
+    for item in items:
+        del item["text"]
+    title = f"{len(items)} workspace{'' if len(items) == 1 else 's'}"
+    call.terminal.answer({"ok": True, "workspaces": items}, call.terminal.table(title, columns, cells))
+    return 0
