@@ -53,7 +53,7 @@ def save_former_work(repo: Repository, session: Session, granted: Sequence[Claim
 
 
 def _save(repo: Repository, session: Session, left: Sequence[LostClaim]) -> TakenOver:
-    from landlane.rescue.save import save_checkout
+    from landlane.rescue.save import save_checkout  # noqa: PLC0415 - few leases run out
 
     what = ", ".join(f"{claim.pattern} from {claim.agent}" for claim in left[:5])
     try:
