@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.managed_files.json_entries import MISSING, combine, take_out, values_of
+from landlane.managed_files.json_entries import MISSING, insert_entries, remove_entries, values_of
 from landlane.merge.json_source import COMMA, COMMENT, MARK, NotJson, find_extras, read_json
 
 pytestmark = pytest.mark.unit
@@ -62,9 +62,9 @@ def keeps_all(text: str, found: str) -> bool:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_is_wanted_gets_in_once(text: str) -> None:
-    found = combine(text, WANTED, is_ours)
+    found = insert_entries(text, WANTED, is_ours)
 
-    assert combine(found, WANTED, is_ours) == found
+    assert insert_entries(found, WANTED, is_ours) == found
     values = values_of(found)
     assert values["hooks"]["Pre"][-1] == WANTED["hooks"]["Pre"][0]
     assert values["files"][-1] == "AGENTS.md"
@@ -73,7 +73,7 @@ def test_what_is_wanted_gets_in_once(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_was_brought_in_can_be_taken_out(text: str) -> None:
-    found = take_out(combine(text, WANTED, is_ours), WANTED, values_of(text), is_ours)
+    found = remove_entries(insert_entries(text, WANTED, is_ours), WANTED, values_of(text), is_ours)
 
     assert values_of(found) == values_of(text)
     assert found.count("//") == text.count("//")
@@ -81,11 +81,13 @@ def test_what_was_brought_in_can_be_taken_out(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_upgrade_replaces_what_an_earlier_release_wrote(text: str) -> None:
-    older = combine(text, WANTED, is_ours)
+    older = insert_entries(text, WANTED, is_ours)
 
-    newer = combine(older, NEWER, is_ours)
+    newer = insert_entries(older, NEWER, is_ours)
 
-    assert values_of(newer) == values_of(combine(text, NEWER, is_ours)) or list(values_of(text)) == ["hooks"]
+    assert values_of(newer) == values_of(insert_entries(text, NEWER, is_ours)) or list(values_of(text)) == [
+        "hooks"
+    ]
     assert newer.count("OURS") == 1
     assert "mine" not in text or "mine" in newer
 
@@ -93,7 +95,7 @@ def test_an_upgrade_replaces_what_an_earlier_release_wrote(text: str) -> None:
 def test_an_entry_of_ours_leaves_the_group_of_somebody_else() -> None:
     text = '{"hooks": {"Pre": [{"matcher": "x", "hooks": [{"command": "mine"}, {"command": "OURS old"}]}]}}'
 
-    found = values_of(combine(text, {"hooks": WANTED["hooks"]}, is_ours))
+    found = values_of(insert_entries(text, {"hooks": WANTED["hooks"]}, is_ours))
 
     assert found["hooks"]["Pre"] == [
         {"matcher": "x", "hooks": [{"command": "mine"}]},
@@ -102,11 +104,11 @@ def test_an_entry_of_ours_leaves_the_group_of_somebody_else() -> None:
 
 
 def test_what_is_set_stays_set() -> None:
-    found = values_of(combine('{"version": 2, "tools": {"enable": false}}', WANTED, is_ours))
+    found = values_of(insert_entries('{"version": 2, "tools": {"enable": false}}', WANTED, is_ours))
 
     assert (found["version"], found["tools"]["enable"]) == (2, False)
     assert values_of(
-        take_out(json.dumps(found), WANTED, {"version": 2, "tools": {"enable": False}}, is_ours)
+        remove_entries(json.dumps(found), WANTED, {"version": 2, "tools": {"enable": False}}, is_ours)
     ) == {
         "version": 2,
         "tools": {"enable": False},
@@ -114,7 +116,7 @@ def test_what_is_set_stays_set() -> None:
 
 
 def test_an_empty_file_becomes_one_of_ours() -> None:
-    assert json.loads(combine("", WANTED, is_ours)) == WANTED
+    assert json.loads(insert_entries("", WANTED, is_ours)) == WANTED
     assert values_of(" \n") is MISSING
 
 
@@ -135,7 +137,7 @@ def test_an_empty_file_becomes_one_of_ours() -> None:
 )
 def test_what_cannot_be_read_is_told(text: str, why: str) -> None:
     with pytest.raises(NotJson, match=why):
-        combine(text, WANTED, is_ours)
+        insert_entries(text, WANTED, is_ours)
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
@@ -174,7 +176,7 @@ def test_any_layout_survives(data: st.DataObject, table: dict[str, Any], entries
     text = data.draw(trivia) + data.draw(written(document)) + data.draw(trivia)
     assert read_json(text, has_comments=True).root.value == document
 
-    found = combine(text, WANTED, is_ours)
+    found = insert_entries(text, WANTED, is_ours)
 
     expected = {**document, **{key: WANTED[key] for key in ("version", "tools", "files")}}
     expected["hooks"] = {
@@ -183,9 +185,9 @@ def test_any_layout_survives(data: st.DataObject, table: dict[str, Any], entries
         "Post": WANTED["hooks"]["Post"],
     }
     assert values_of(found) == expected
-    assert combine(found, WANTED, is_ours) == found
+    assert insert_entries(found, WANTED, is_ours) == found
     assert keeps_all(text, found)
-    back = take_out(found, WANTED, document, is_ours)
+    back = remove_entries(found, WANTED, document, is_ours)
     assert values_of(back) == document
     assert (back.count(" // c"), back.count("/* ,")) == (text.count(" // c"), text.count("/* ,"))
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clients.hook_command import server_words
-from landlane.managed_files.formats import TOML, NotMergeable, bring_in, take_back
-from landlane.managed_files.mcp_servers import without_older
+from landlane.managed_files.formats import TOML, NotMergeable, drop_old_server, insert_content, remove_content
 from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
 from landlane.testing.repositories import make_repository
 
@@ -84,22 +83,22 @@ def test_without_the_sdk_no_server_is_entered(repository: Path, monkeypatch: pyt
 
 def test_a_toml_file_that_has_a_server_of_our_name_stays_as_it_is() -> None:
     theirs = b'[mcp_servers.landlane]\ncommand = "mine"\n'
-    assert bring_in(TOML, BLOCK, theirs) == theirs
+    assert insert_content(TOML, BLOCK, theirs) == theirs
     with pytest.raises(NotMergeable, match="not valid TOML"):
-        bring_in(TOML, BLOCK, b"= nothing\n")
+        insert_content(TOML, BLOCK, b"= nothing\n")
     with pytest.raises(NotMergeable, match="no place"):
-        bring_in(TOML, BLOCK, b"mcp_servers = 1\n")
+        insert_content(TOML, BLOCK, b"mcp_servers = 1\n")
 
 
 def test_a_toml_block_is_renewed_in_place_and_taken_out_of_a_changed_file() -> None:
-    first = bring_in(TOML, BLOCK, b"a = 1\n")
-    again = bring_in(TOML, BLOCK.replace("python", "python3"), first + b"[other]\nb = 2\n")
+    first = insert_content(TOML, BLOCK, b"a = 1\n")
+    again = insert_content(TOML, BLOCK.replace("python", "python3"), first + b"[other]\nb = 2\n")
     assert tomllib.loads(again.decode()) == {
         "a": 1,
         "mcp_servers": {"landlane": {"command": "python3"}},
         "other": {"b": 2},
     }
-    rest = take_back(TOML, BLOCK, b"a = 1\n", again)
+    rest = remove_content(TOML, BLOCK, b"a = 1\n", again)
     assert rest is not None
     assert tomllib.loads(rest.decode()) == {"a": 1, "other": {"b": 2}}
 
@@ -107,7 +106,7 @@ def test_a_toml_block_is_renewed_in_place_and_taken_out_of_a_changed_file() -> N
 def test_an_entry_with_another_interpreter_makes_room_and_a_changed_one_does_not() -> None:
     wanted = {"mcpServers": {"landlane": {"command": WORDS[0], "args": WORDS[1:]}}}
     older = {"mcpServers": {"landlane": {"command": "/old/python", "args": WORDS[1:]}, "x": {"command": "y"}}}
-    rest = json.loads(without_older(json.dumps(older), wanted))
+    rest = json.loads(drop_old_server(json.dumps(older), wanted))
     assert rest["mcpServers"] == {"x": {"command": "y"}}
     older["mcpServers"]["landlane"]["args"] = [*WORDS[1:], "--as", "ann"]
-    assert json.loads(without_older(json.dumps(older), wanted)) == older
+    assert json.loads(drop_old_server(json.dumps(older), wanted)) == older

@@ -13,7 +13,7 @@ from landlane.managed_files.text_block import (
     put_block,
     put_line,
 )
-from landlane.managed_files.toml_tables import drop_tables
+from landlane.managed_files.toml_tables import NotToml, drop_tables
 
 pytestmark = pytest.mark.unit
 
@@ -73,5 +73,5 @@ def test_tables_go_and_comments_stay() -> None:
     found = drop_tables(text, lambda keys: keys == ("state", "x:0"))
 
     assert found == "# top\na = 1\n\n[keep]\nb = 2\n# of the next\n[[list]]\nd = 4\n\n[state.y]\ne = 5\n"
-    with pytest.raises(ValueError, match="line 1"):
+    with pytest.raises(NotToml, match="line 1"):
         drop_tables("a b", lambda _: True)

@@ -11,9 +11,9 @@ from landlane.clients.setup_files import SetupProblem, environment_at
 from landlane.doctor.finding import Finding
 from landlane.doctor.try_client_hooks import command_for, commands_in, held_path, stranger
 from landlane.errors import LandlaneError
-from landlane.managed_files.apply import what_is_unread
+from landlane.managed_files.apply import why_unreadable
 from landlane.managed_files.client_files import client_requests
-from landlane.managed_files.formats import has_all
+from landlane.managed_files.formats import has_content
 from landlane.managed_files.manifest import load_record
 from landlane.managed_files.user_files import read_bytes
 from landlane.protocol.hook_events import WATCH
@@ -86,10 +86,10 @@ def _look(name: str, env: ClientEnvironment, *, is_set_up: bool) -> _Client:
     for wish in client_requests([name], env):
         there = _content(wish.path)
         commands += commands_in((there or b"").decode("utf-8", "replace"))
-        problem = what_is_unread(wish, there)
+        problem = why_unreadable(wish, there)
         if problem:
             unread.append(SetupProblem(what=f"{os.path.relpath(wish.path, env.root)}: {problem}", hint=_MEND))
-        if not has_all(wish.form, wish.content, there):
+        if not has_content(wish.form, wish.content, there):
             outdated.append(os.path.relpath(wish.path, env.root))
     is_silent = bool(asked) and not version
     silent = [_silent(title, next(iter(asked)))] if is_silent else []

@@ -1,4 +1,4 @@
-"""What stands in AGENTS.md for every agent that reads it, between marks by which it is found again."""
+"""The block for AGENTS.md that tells agents how to work here, and the marks around it."""
 
 from __future__ import annotations
 

@@ -1,41 +1,39 @@
-"""Installing into files of others: a plan, then backups and a record, then the changes; and the way back.
+"""Change files of users: plan the changes, keep backups and a record, then write; and undo it.
 
-Nothing is written before every file was found writable and every old content is kept. A failure half way puts
-back what was done; a crash leaves the record, and `init` or `init --undo` goes on from there.
+Nothing is written before every file was found writable and every old content is saved. A failure half way
+restores what was changed; a crash leaves the record, from which `init` or `init --undo` goes on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 from landlane.errors import LandlaneError
-from landlane.managed_files.formats import JSON, NEW, OUTSIDE, WHOLE, NotMergeable, bring_in, take_back
-from landlane.managed_files.manifest import FileRecord, InitRecord, backup, keep_backup, save_record
+from landlane.managed_files.formats import JSON, NEW, WHOLE, NotMergeable, insert_content, remove_content
+from landlane.managed_files.manifest import FileRecord, InitRecord, load_backup, save_backup, save_record
 from landlane.managed_files.user_files import (
     check_writable,
     fingerprint,
-    forget_scratch,
     missing_folders,
     mode_of,
     read_bytes,
-    remove_empty,
     remove_file,
+    remove_folders,
+    remove_scratch,
     write_bytes,
 )
 from landlane.merge.json_source import NotJson, find_extras
 from landlane.values import replace, value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    OnStep = Callable[[str], None]
+OnStep = Callable[[str], None]
 
 CREATE, CHANGE, REMOVE, RESTORE = "create", "change", "remove", "restore"
 
 
 @value
 class FileRequest:
-    """A file and what has to be in it. A private one holds what is true on this machine only."""
+    """A file and what must be in it. The content of a private one is valid on this machine only."""
 
     path: str
     root: str
@@ -43,13 +41,13 @@ class FileRequest:
     content: Any
     why: str
     is_private: bool = False
-    reader: str = ""  # who reads it
+    reader: str = ""  # the client that reads it
     accepted: tuple[str, ...] = ()  # what its reader accepts beyond plain JSON
 
 
 @value
 class FileChange:
-    """One file to write or remove: its content now and then; `original` is what undoing would bring back."""
+    """One file to write or remove: its content before and after; `original` is what undo would restore."""
 
     verb: str
     path: str
@@ -71,123 +69,131 @@ class SkippedFile:
 
 @value
 class ChangePlan:
-    """What has to be done to files, and what is left alone."""
+    """The files to change, and those that are left alone."""
 
     steps: tuple[FileChange, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
 
 
-# ------------------------------------------------------------------------------------------------ the way in
-
-
-def plan_changes(state: str, record: InitRecord, wishes: Sequence[FileRequest]) -> ChangePlan:
-    """What is missing in these files."""
+def _make_plan(planned: Iterable[tuple[str, Callable[[], FileChange | None]]]) -> ChangePlan:
     steps: list[FileChange] = []
     skipped: list[SkippedFile] = []
-    for wish in wishes:
+    for path, plan_file in planned:
         try:
-            step = _plan(state, record, wish)
+            step = plan_file()
         except NotMergeable as error:
-            skipped.append(SkippedFile(path=wish.path, why=str(error)))
+            skipped.append(SkippedFile(path=path, why=str(error)))
         except LandlaneError as error:
-            skipped.append(SkippedFile(path=wish.path, why=error.message.removeprefix(f"{wish.path}: ")))
+            skipped.append(SkippedFile(path=path, why=error.message.removeprefix(f"{path}: ")))
         else:
             steps += [step] if step else []
     return ChangePlan(steps=tuple(steps), skipped=tuple(skipped))
 
 
-def _plan(state: str, record: InitRecord, wish: FileRequest) -> FileChange | None:
-    before = read_bytes(wish.path)
-    unread = what_is_unread(wish, before)
-    if unread:
-        raise NotMergeable(unread)
-    after = bring_in(wish.form, wish.content, before)
-    if after == before:
-        return None
-    known = record.entry_of(wish.path)
-    if known is not None and before is not None:
-        entry, original = _go_on(state, known, wish, before, after)
-    else:
-        folders = tuple(dict.fromkeys((*missing_folders(wish.path), *(known.folders if known else ()))))
-        entry = _new_entry(wish, before, after, mode_of(wish.path), folders)
-        original = before
-    verb = CREATE if before is None else CHANGE
-    return FileChange(
-        verb=verb, path=wish.path, why=wish.why, before=before, after=after, entry=entry, original=original
+# --------------------------------------------------------------------------------------------- installing
+
+
+def plan_changes(state: str, record: InitRecord, requests: Sequence[FileRequest]) -> ChangePlan:
+    """Plan what is missing in these files."""
+    return _make_plan(
+        (request.path, lambda request=request: _plan_change(state, record, request)) for request in requests
     )
 
 
-def what_is_unread(wish: FileRequest, there: bytes | None) -> str:
-    """Why the client itself cannot read its file, so that whatever we write there has no effect."""
-    if wish.form != JSON or not wish.reader or there is None:
+def _plan_change(state: str, record: InitRecord, request: FileRequest) -> FileChange | None:
+    before = read_bytes(request.path)
+    if problem := why_unreadable(request, before):
+        raise NotMergeable(problem)
+    after = insert_content(request.form, request.content, before)
+    if after == before:
+        return None
+    known = record.entry_of(request.path)
+    if known is not None and before is not None:
+        entry, original = _extend_entry(state, known, request, before, after)
+    else:
+        folders = tuple(dict.fromkeys((*missing_folders(request.path), *(known.folders if known else ()))))
+        entry, original = _new_entry(request, before, after, mode_of(request.path), folders), before
+    return FileChange(
+        verb=CREATE if before is None else CHANGE,
+        path=request.path,
+        why=request.why,
+        before=before,
+        after=after,
+        entry=entry,
+        original=original,
+    )
+
+
+def why_unreadable(request: FileRequest, content: bytes | None) -> str:
+    """Return why the client itself cannot read its file, so that what we write there has no effect."""
+    if request.form != JSON or not request.reader or content is None:
         return ""
     try:
-        extras = find_extras(there.decode("utf-8"))
+        extras = find_extras(content.decode("utf-8"))
     except (UnicodeDecodeError, NotJson):
-        return ""  # nobody can: that is told elsewhere
+        return ""  # it is no JSON at all, which is reported elsewhere
     for what, line in extras.items():
-        if what not in wish.accepted:
-            return f"{wish.reader} itself cannot read it: {what} on line {line}; mend that first"
+        if what not in request.accepted:
+            return f"{request.reader} itself cannot read it: {what} on line {line}; mend that first"
     return ""
 
 
 def _new_entry(
-    wish: FileRequest, original: bytes | None, after: bytes, mode: int, folders: tuple[str, ...]
+    request: FileRequest, original: bytes | None, after: bytes, mode: int, folders: tuple[str, ...]
 ) -> FileRecord:
     return FileRecord(
-        path=wish.path,
-        root=wish.root,
+        path=request.path,
+        root=request.root,
         existed=original is not None,
         mode=mode,
         before=fingerprint(original),
         after=(fingerprint(after),),
-        form=wish.form,
-        content=wish.content,
+        form=request.form,
+        content=request.content,
         folders=folders,
     )
 
 
-def _go_on(
-    state: str, known: FileRecord, wish: FileRequest, before: bytes, after: bytes
+def _extend_entry(
+    state: str, known: FileRecord, request: FileRequest, before: bytes, after: bytes
 ) -> tuple[FileRecord, bytes | None]:
-    """The entry of a file that we wrote before: undoing brings back what was there before the first time."""
-    now = fingerprint(before)
-    if now in (*known.after, known.before):
-        more = replace(known, after=(*known.after, fingerprint(after)), content=wish.content, form=wish.form)
-        return more, None
-    # Somebody changed it since. What undoing would make of it now is the new original.
-    original = take_back(known.form, known.content, _original(state, known), before)
-    return _new_entry(wish, original, after, mode_of(wish.path), known.folders), original
+    """Return the entry of a file that we wrote before: undo restores what was there before the first time."""
+    if fingerprint(before) in (*known.after, known.before):
+        contents = (*known.after, fingerprint(after))
+        return replace(known, after=contents, content=request.content, form=request.form), None
+    # Somebody changed it since. What undo would make of it now is the new original.
+    original = remove_content(known.form, known.content, _original(state, known), before)
+    return _new_entry(request, original, after, mode_of(request.path), known.folders), original
 
 
 def carry_out(
     state: str,
     record: InitRecord,
-    changes: ChangePlan,
+    plan: ChangePlan,
     clients: Sequence[str] = (),
     on_step: OnStep = lambda _: None,
 ) -> InitRecord:
-    """Write what was planned, all of it or nothing; tells the record as it is then.
+    """Write all planned files or none, and return the new record.
 
     Raises:
         LandlaneError: a file cannot be written; everything is as it was.
     """
-    for step in changes.steps:
+    for step in plan.steps:
         check_writable(step.path)
-    written = {step.path: step.entry for step in changes.steps}
+    written = {step.path: step.entry for step in plan.steps}
     kept = tuple(entry for entry in record.entries if entry.path not in written)
-    named = (*record.clients, *(name for name in clients if name not in record.clients))
+    named = tuple(dict.fromkeys((*record.clients, *clients)))
     new = InitRecord(entries=(*kept, *written.values()), clients=named)
-    if new == record and not changes.steps:
+    if new == record and not plan.steps:
         return record
-    for step in changes.steps:
+    for step in plan.steps:
         if step.original is not None:
-            keep_backup(state, step.original)
+            save_backup(state, step.original)
     save_record(state, new)
     on_step("recorded")
     done: list[FileChange] = []
     try:
-        for step in changes.steps:
+        for step in plan.steps:
             _check_unchanged(step)
             done.append(step)
             write_bytes(step.path, step.after or b"")
@@ -199,15 +205,15 @@ def carry_out(
 
 
 def _roll_back(state: str, record: InitRecord, done: Sequence[FileChange], error: BaseException) -> None:
-    """Put back what was done so far. What was created goes first: it makes room on a full disk.
+    """Restore what was changed so far. New files are removed first, which makes room on a full disk.
 
     Raises:
-        LandlaneError: that failed, too; the new record stays, by which it can be undone later.
+        LandlaneError: that failed, too; the new record stays, so that it can be undone later.
     """
     stuck: list[str] = []
     for step in sorted(done, key=lambda step: step.before is not None):
         try:
-            _put_back(step)
+            _revert(step)
         except LandlaneError:
             stuck.append(step.path)
     if stuck:
@@ -229,99 +235,81 @@ def _check_unchanged(step: FileChange) -> None:
         )
 
 
-def _put_back(step: FileChange) -> None:
+def _revert(step: FileChange) -> None:
     if step.before is None:
         remove_file(step.path)
-        remove_empty(list(step.entry.folders))
-    elif read_bytes(step.path) != step.before:  # the one that failed is as it was
+        remove_folders(step.entry.folders)
+    elif read_bytes(step.path) != step.before:  # the write that failed has changed nothing
         write_bytes(step.path, step.before)
 
 
-# ---------------------------------------------------------------------------------------------- the way back
+# ------------------------------------------------------------------------------------------------ undoing
 
 
 def plan_undo(state: str, record: InitRecord) -> ChangePlan:
-    """What brings every file back: as it was, or without what is ours where somebody changed it since."""
-    steps: list[FileChange] = []
-    skipped: list[SkippedFile] = []
-    for entry in reversed(record.entries):
-        try:
-            there = read_bytes(entry.path)
-            step = _plan_back(state, entry, there) if there is not None else None
-        except NotMergeable as error:
-            skipped.append(SkippedFile(path=entry.path, why=str(error)))
-        except LandlaneError as error:
-            skipped.append(SkippedFile(path=entry.path, why=error.message.removeprefix(f"{entry.path}: ")))
-        else:
-            steps += [step] if step else []
-    return ChangePlan(steps=tuple(steps), skipped=tuple(skipped))
+    """Plan how every file is restored: as it was, or without our content where somebody changed it since."""
+    return _make_plan(
+        (entry.path, lambda entry=entry: _plan_restore(state, entry)) for entry in reversed(record.entries)
+    )
 
 
-def _plan_back(state: str, entry: FileRecord, there: bytes) -> FileChange | None:
-    now = fingerprint(there)
-    if entry.existed and now == entry.before:
+def _plan_restore(state: str, entry: FileRecord) -> FileChange | None:
+    content = read_bytes(entry.path)
+    now = fingerprint(content)
+    if content is None or (entry.existed and now == entry.before):
         return None
     original = _original(state, entry)
     if now in entry.after:
         verb, why = (RESTORE, "as it was before init") if entry.existed else (REMOVE, "as init wrote it")
-        return FileChange(verb=verb, path=entry.path, why=why, before=there, after=original, entry=entry)
-    rest = take_back(entry.form, entry.content, original, there)
-    if rest == there:
+        return FileChange(verb=verb, path=entry.path, why=why, before=content, after=original, entry=entry)
+    rest = remove_content(entry.form, entry.content, original, content)
+    if rest == content:
         return None
-    why = "changed since init: only what init put in goes"
-    verb = REMOVE if rest is None else CHANGE
     return FileChange(
-        verb=verb, path=entry.path, why=why, before=there, after=rest, entry=entry, is_exact=False
+        verb=REMOVE if rest is None else CHANGE,
+        path=entry.path,
+        why="changed since init: only what init put in goes",
+        before=content,
+        after=rest,
+        entry=entry,
+        is_exact=False,
     )
 
 
-def removal(wish: FileRequest, there: bytes) -> FileChange:
-    """The step that removes a file which is known to be as we wrote it."""
-    entry = _new_entry(wish, None, there, -1, ())
-    return FileChange(verb=REMOVE, path=wish.path, why=wish.why, before=there, after=None, entry=entry)
+def removal(request: FileRequest, content: bytes) -> FileChange:
+    """Return the step that removes a file which is known to be as we wrote it."""
+    entry = _new_entry(request, None, content, -1, ())
+    return FileChange(
+        verb=REMOVE, path=request.path, why=request.why, before=content, after=None, entry=entry
+    )
 
 
 def carry_out_undo(
-    state: str, record: InitRecord, changes: ChangePlan, on_step: OnStep = lambda _: None
+    state: str, record: InitRecord, plan: ChangePlan, on_step: OnStep = lambda _: None
 ) -> None:
-    """Put every file back, then forget the record; cut off anywhere, it can be done again.
+    """Restore every file, then delete the record; if it is interrupted, it can be repeated.
 
     Raises:
-        LandlaneError: a file cannot be written; what was put back until then stays so.
+        LandlaneError: a file cannot be written; what was restored until then stays so.
     """
-    for step in changes.steps:
+    for step in plan.steps:
         check_writable(step.path)
-    for step in changes.steps:
+    for step in plan.steps:
         _check_unchanged(step)
         if step.after is None:
             remove_file(step.path)
         else:
-            is_restored = step.verb == RESTORE
-            write_bytes(step.path, step.after, step.entry.mode if is_restored else -1)
+            write_bytes(step.path, step.after, step.entry.mode if step.verb == RESTORE else -1)
         on_step(step.path)
     for entry in record.entries:
-        forget_scratch(entry.path)
+        remove_scratch(entry.path)
         if not entry.existed:
-            remove_empty(list(entry.folders))
-    stuck = {left.path for left in changes.skipped}
-    rest = tuple(entry for entry in record.entries if entry.path in stuck and entry.form not in (NEW, WHOLE))
-    is_exact = all(step.is_exact for step in changes.steps)
+            remove_folders(entry.folders)
+    skipped = {file.path for file in plan.skipped}
+    rest = tuple(one for one in record.entries if one.path in skipped and one.form not in (NEW, WHOLE))
+    is_exact = all(step.is_exact for step in plan.steps)
     save_record(state, InitRecord(entries=rest), keeps_backups=not is_exact)
 
 
 def _original(state: str, entry: FileRecord) -> bytes | None:
-    return backup(state, entry.before) if entry.existed else None
-
-
-__all__ = [
-    "CHANGE",
-    "CREATE",
-    "JSON",
-    "OUTSIDE",
-    "REMOVE",
-    "RESTORE",
-    "ChangePlan",
-    "SkippedFile",
-    "FileChange",
-    "FileRequest",
-]
+    return load_backup(state, entry.before) if entry.existed else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import reduce
 
 from landlane.clients.hook_command import hook_command, sdk_release, server_words
 from landlane.clients.model import CLIENTS, HOOK_CLIENTS, check_client
@@ -19,8 +20,8 @@ from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.run import run_in
 from landlane.managed_files.apply import FileRequest, carry_out, plan_changes
 from landlane.managed_files.formats import IGNORED, NotMergeable
+from landlane.managed_files.json_entries import merge_wanted
 from landlane.managed_files.manifest import init_lock, load_record
-from landlane.managed_files.mcp_servers import merge_contents
 from landlane.managed_files.text_block import HASHES, block_of
 from landlane.managed_files.user_files import read_bytes
 from landlane.merge.json_source import COMMENT, MARK
@@ -86,8 +87,8 @@ def _files_for(name: str) -> list[ClientFile]:
     for file in files:
         by_path.setdefault(file.path, []).append(file)
     return [
-        replace(first, content=merge_contents([first.content, *(one.content for one in others)]))
-        for first, *others in by_path.values()
+        replace(files[0], content=reduce(merge_wanted, [file.content for file in files]))
+        for files in by_path.values()
     ]
 
 

@@ -1,118 +1,144 @@
-"""What init brings into a file, by the file's form: how it gets in, and how it is taken out again."""
+"""How content gets into a file of a user and out of it again, by the file's form."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from landlane.clients.hook_command import is_ours
+from landlane.clients.hook_command import is_ours, server_words
 from landlane.clients.setup_files import JSON, TEXT, TOML, WHOLE
-from landlane.managed_files.json_entries import MISSING, combine, take_out, values_of
-from landlane.managed_files.mcp_servers import NotToml, put_table, without_older
+from landlane.managed_files.json_entries import MISSING, insert_entries, remove_entries, values_of
 from landlane.managed_files.text_block import HASHES, drop_block, drop_line, has_line, put_block, put_line
-from landlane.managed_files.toml_tables import drop_tables
+from landlane.managed_files.toml_tables import NotToml, drop_tables, put_table
 from landlane.merge.json_source import NotJson
+from landlane.merge.value_tree import is_list, is_table
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+__all__ = ["IGNORED", "JSON", "LINE", "NEW", "OUTSIDE", "TEXT", "TOML", "WHOLE", "NotMergeable"]
 
 LINE = "line"  # one line of a text file
 IGNORED = "ignored"  # a marked block of a file whose comments begin with #
 NEW = "new"  # a file that is written only where there is none, and belongs to the user from then on
 OUTSIDE = "outside"  # a file that another program changes for us
 
+_SERVER = "landlane"
+_SERVER_LISTS = ("mcpServers", "mcp")
+
 
 class NotMergeable(Exception):
     """A file that cannot be changed without harm, and why."""
 
 
-def bring_in(form: str, content: Any, there: bytes | None) -> bytes:
-    """The file with what is wanted in it; one that has it already comes back as it is.
+def insert_content(form: str, content: Any, before: bytes | None) -> bytes:
+    """Return the file with the content in it; one that has it already comes back as it is.
 
     Raises:
         NotMergeable: it cannot be read, or is somebody else's.
     """
-    if form == JSON:
-        return _encode(_combined(_decode(there), content))
-    if form == TEXT:
-        return _encode(put_block(_decode(there), content))
-    if form == IGNORED:
-        return _encode(put_block(_decode(there), content, HASHES))
-    if form == TOML:
-        try:
-            return _encode(put_table(_decode(there), content))
-        except NotToml as error:
-            raise NotMergeable(str(error)) from None
+    if form == NEW and before is not None:
+        return before
+    if form in (NEW, WHOLE):
+        is_foreign = before is not None and before != content.encode() and not is_ours(_lossy(before))
+        if is_foreign:
+            raise NotMergeable("a file of that name is there already, and not ours")
+        return content.encode()
+    text = _decode(before)
+    try:
+        if form == JSON:
+            return insert_entries(drop_old_server(text, content), content, is_ours).encode()
+        if form == TOML:
+            return put_table(text, content).encode()
+    except NotJson as error:
+        raise NotMergeable(f"it cannot be read as JSON, {error}") from None
+    except NotToml as error:
+        raise NotMergeable(str(error)) from None
     if form == LINE:
-        text = _decode(there)
-        names = (content, content.replace("@", "@./", 1))
-        return _encode(text if has_line(text, *names) else put_line(text, content))
-    if form == NEW:
-        return _encode(content) if there is None else there
-    if there is not None and there != _encode(content) and not is_ours(there.decode("utf-8", "replace")):
-        raise NotMergeable("a file of that name is there already, and not ours")
-    return _encode(content)
+        is_there = has_line(text, content, content.replace("@", "@./", 1))
+        return (text if is_there else put_line(text, content)).encode()
+    return put_block(text, content, *((HASHES,) if form == IGNORED else ())).encode()
 
 
-def take_back(form: str, content: Any, original: bytes | None, there: bytes) -> bytes | None:
-    """The file without what was brought in, though somebody changed it since; None when nothing is left.
+def remove_content(form: str, content: Any, original: bytes | None, now: bytes) -> bytes | None:
+    """Return the file without our content, though somebody changed it since; None when nothing is left.
 
     Raises:
-        NotMergeable: it cannot be told apart any more.
+        NotMergeable: our content cannot be told apart any more.
     """
-    if form == JSON:
-        text = _decode(there)
-        try:
-            before = MISSING if original is None else values_of(_decode(original))
-            found = take_out(text, content, before, is_ours)
-        except NotJson as error:
-            raise NotMergeable(f"it is not valid JSON any more, {error}") from None
-    elif form in (TEXT, IGNORED, TOML):
-        found = drop_block(_decode(there), *((HASHES,) if form != TEXT else ()))
-    elif form == LINE:
-        found = drop_line(_decode(there), content)
-    elif form == OUTSIDE:
-        found = _without_trust(_decode(there), content, _decode(original))
-    else:
+    if form in (NEW, WHOLE):
         raise NotMergeable("it was changed since")
-    is_nothing = found.strip("\ufeff \t\r\n") in ("", "{}")
-    return None if original is None and is_nothing else _encode(found)
+    text = _decode(now)
+    try:
+        if form == JSON:
+            before = MISSING if original is None else values_of(_decode(original))
+            rest = remove_entries(text, content, before, is_ours)
+        elif form == OUTSIDE:
+            rest = _without_trust(text, content, _decode(original))
+        elif form == LINE:
+            rest = drop_line(text, content)
+        else:
+            rest = drop_block(text, *((HASHES,) if form != TEXT else ()))
+    except NotJson as error:
+        raise NotMergeable(f"it is not valid JSON any more, {error}") from None
+    except NotToml as error:
+        raise NotMergeable(str(error)) from None
+    is_empty = rest.strip("\ufeff \t\r\n") in ("", "{}")
+    return None if original is None and is_empty else rest.encode()
 
 
 def _without_trust(text: str, root: str, original: str) -> str:
-    """Codex's settings without what it noted for the hooks of this checkout."""
+    """Return Codex's settings without what it noted for the hooks of this checkout."""
     hooks = os.path.join(root, ".codex/hooks.json:")
-    project = ("projects", root)
     had_project = f'[projects."{root}"]' in original
 
     def is_unwanted(keys: tuple[str, ...]) -> bool:
-        is_state = keys[:2] == ("hooks", "state") and keys[2:3] and keys[2].startswith(hooks)
-        return bool(is_state) or (keys == project and not had_project)
+        is_state = keys[:2] == ("hooks", "state") and len(keys) > 2 and keys[2].startswith(hooks)
+        return is_state or (keys == ("projects", root) and not had_project)
 
+    return drop_tables(text, is_unwanted)
+
+
+def has_content(form: str, content: Any, now: bytes | None) -> bool:
+    """Return whether a file holds the content, just as it would be written now."""
     try:
-        return drop_tables(text, is_unwanted)
-    except ValueError as error:
-        raise NotMergeable(f"it is not valid TOML: {error}") from None
-
-
-def has_all(form: str, content: Any, there: bytes | None) -> bool:
-    """Whether a file holds what is wanted, just as it would be written now."""
-    try:
-        return there is not None and bring_in(form, content, there) == there
+        return now is not None and insert_content(form, content, now) == now
     except NotMergeable:
         return False
 
 
-def _combined(text: str, content: Any) -> str:
-    try:
-        return combine(without_older(text, content), content, is_ours)
-    except NotJson as error:
-        raise NotMergeable(f"it cannot be read as JSON, {error}") from None
+def drop_old_server(text: str, wanted: Any) -> str:
+    """Return a JSON text without an entry of our MCP server that would start another interpreter.
+
+    One that somebody changed, with arguments or variables of their own, is not ours any more, and stays.
+
+    Raises:
+        NotJson: it cannot be read.
+    """
+    for name in _SERVER_LISTS:
+        entry = _get(wanted, name, _SERVER)
+        there = _get(values_of(text), name, _SERVER) if entry is not None else None
+        if there is not None and there != entry and _differs_in_interpreter(there, entry):
+            text = remove_entries(text, {name: {_SERVER: there}}, {name: {}}, lambda _: False)
+    return text
 
 
-def _decode(there: bytes | None) -> str:
+def _differs_in_interpreter(there: Any, entry: Any) -> bool:
+    """Return whether an entry differs from ours in nothing but the interpreter."""
+    if not is_table(there) or set(there) != set(entry):
+        return False
+    command, args = there.get("command"), there.get("args", [])
+    words = [*(command if is_list(command) else [command]), *(args if is_list(args) else [])]
+    others = (key for key in entry if key not in ("command", "args"))
+    return words[1:] == server_words()[1:] and all(there[key] == entry[key] for key in others)
+
+
+def _get(values: Any, *keys: str) -> Any:
+    for key in keys:
+        values = values.get(key) if is_table(values) else None
+    return values
+
+
+def _decode(content: bytes | None) -> str:
     try:
-        text = (there or b"").decode("utf-8")
+        text = (content or b"").decode("utf-8")
     except UnicodeDecodeError:
         raise NotMergeable("it is not UTF-8") from None
     if "\0" in text:
@@ -120,8 +146,5 @@ def _decode(there: bytes | None) -> str:
     return text
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8")
-
-
-__all__ = ["IGNORED", "JSON", "LINE", "NEW", "OUTSIDE", "TEXT", "TOML", "WHOLE", "NotMergeable"]
+def _lossy(content: bytes) -> str:
+    return content.decode("utf-8", "replace")

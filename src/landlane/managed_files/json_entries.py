@@ -1,44 +1,43 @@
-"""Bringing entries of ours into a JSON file of somebody else, and taking them out again.
+"""Insert entries of ours into a JSON file of a user, and remove them again.
 
-Both work by small steps on the text: one part is added, replaced or dropped, then the text is read anew,
+Both work in small steps on the text: one part is added, replaced or dropped, then the text is read again,
 until nothing is left to do. What is not ours keeps every byte.
 """
 
 from __future__ import annotations
 
-from landlane.managed_files.json_splice import add_part, drop_part, newline_of, replace_part, whole_text
+from collections.abc import Callable
+from typing import Any
+
+from landlane.managed_files.json_splice import add_part, drop_part, new_document, replace_part
+from landlane.managed_files.text_block import newline_of
 from landlane.merge.json_source import NotJson, read_json
+from landlane.merge.source_spans import Node, Source
 from landlane.merge.value_tree import is_list, is_table
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from landlane.merge.source_spans import Node, Source
-
-    IsOurs = Callable[[str], bool]
+IsOurs = Callable[[str], bool]
 
 MISSING: Any = object()  # where the original had nothing at all
 _MOST_STEPS = 2000
+_BLANK = "\ufeff \t\r\n"
 
 
-def combine(text: str, wanted: Any, is_ours: IsOurs) -> str:
-    """The text with what is wanted in it.
+def insert_entries(text: str, wanted: Any, is_ours: IsOurs) -> str:
+    """Return the text with what is wanted in it.
 
-    Tables are joined key by key. In lists, old entries of ours are replaced where they stand, and new ones
+    Tables are merged key by key. In lists, old entries of ours are replaced where they stand, and new ones
     added at the end. Anything else is set only where nothing is.
 
     Raises:
         NotJson: it cannot be read, or holds something else where a table or list has to be.
     """
-    if not text.strip("\ufeff \t\r\n"):
-        return text[: text.startswith("\ufeff")] + whole_text(wanted, newline_of(text))
-    return _repeat(text, lambda source: _bring(source, source.root, wanted, is_ours, ""))
+    if not text.strip(_BLANK):
+        return text[: text.startswith("\ufeff")] + new_document(wanted, newline_of(text))
+    return _repeat(text, lambda source: _insert(source, source.root, wanted, is_ours, ""))
 
 
-def take_out(text: str, wanted: Any, original: Any, is_ours: IsOurs) -> str:
-    """The text without what `combine` brought in; `original` are the values from before, or MISSING.
+def remove_entries(text: str, wanted: Any, original: Any, is_ours: IsOurs) -> str:
+    """Return the text without what was inserted; `original` are the values from before, or MISSING.
 
     Raises:
         NotJson: it cannot be read.
@@ -47,12 +46,20 @@ def take_out(text: str, wanted: Any, original: Any, is_ours: IsOurs) -> str:
 
 
 def values_of(text: str) -> Any:
-    """The values of a JSON text with comments; MISSING for a blank one.
+    """Return the values of a JSON text with comments; MISSING for a blank one.
 
     Raises:
         NotJson: it cannot be read.
     """
-    return read_json(text, has_comments=True).root.value if text.strip("\ufeff \t\r\n") else MISSING
+    return read_json(text, has_comments=True).root.value if text.strip(_BLANK) else MISSING
+
+
+def merge_wanted(first: Any, second: Any) -> Any:
+    """Merge what is wanted of one file: tables key by key, lists one after the other."""
+    if is_table(first) and is_table(second):
+        both = {key: merge_wanted(first[key], second[key]) for key in first if key in second}
+        return {**first, **second, **both}
+    return [*first, *second] if is_list(first) and is_list(second) else second
 
 
 def _repeat(text: str, step: Callable[[Source], str | None]) -> str:
@@ -64,54 +71,54 @@ def _repeat(text: str, step: Callable[[Source], str | None]) -> str:
     raise NotJson("it has more entries than can be followed")
 
 
-# ------------------------------------------------------------------------------------------- bringing in
+# --------------------------------------------------------------------------------------------- inserting
 
 
-def _bring(source: Source, node: Node, wanted: Any, is_ours: IsOurs, name: str) -> str | None:
+def _insert(source: Source, node: Node, wanted: Any, is_ours: IsOurs, name: str) -> str | None:
     if is_table(wanted):
         if not is_table(node.value):
             raise NotJson(f"{name or 'the whole'} is no table")
-        return _bring_table(source, node, wanted, is_ours)
+        return _insert_members(source, node, wanted, is_ours)
     if is_list(wanted):
         if not is_list(node.value):
             raise NotJson(f"{name} is no list")
-        return _bring_list(source, node, wanted, is_ours)
+        return _insert_items(source, node, wanted, is_ours)
     return None
 
 
-def _bring_table(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
+def _insert_members(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
     members = {member.key: member for member in node.members}
     for key, item in wanted.items():
         if key not in members:
             return add_part(source, node, key, item)
-        changed = _bring(source, members[key].node, item, is_ours, key)
+        changed = _insert(source, members[key].node, item, is_ours, key)
         if changed is not None:
             return changed
-    return _remove_strangers(source, node, wanted, is_ours)
+    return _remove_outdated(source, node, wanted, is_ours)
 
 
-def _bring_list(source: Source, node: Node, wanted: list[Any], is_ours: IsOurs) -> str | None:
-    mixed = _unmix(source, node, is_ours)
-    if mixed is not None:
-        return mixed
-    there = [index for index, item in enumerate(node.items) if _share(item.value, is_ours)[0]]
-    ours = [item for item in wanted if _share(item, is_ours)[0]]
-    for index, item in zip(there, ours, strict=False):
+def _insert_items(source: Source, node: Node, wanted: list[Any], is_ours: IsOurs) -> str | None:
+    split = _split_group(source, node, is_ours)
+    if split is not None:
+        return split
+    old = [index for index, item in enumerate(node.items) if _count(item.value, is_ours)[0]]
+    ours = [item for item in wanted if _count(item, is_ours)[0]]
+    for index, item in zip(old, ours, strict=False):
         if node.items[index].value != item:
             return replace_part(source, node.items[index], item)
-    if len(there) > len(ours):
-        return drop_part(source, node, there[len(ours)])
-    for item in (*ours[len(there) :], *(one for one in wanted if one not in ours)):
+    if len(old) > len(ours):
+        return drop_part(source, node, old[len(ours)])
+    for item in (*ours[len(old) :], *(one for one in wanted if one not in ours)):
         if item not in node.value:
             return add_part(source, node, None, item)
     return None
 
 
-def _share(item: Any, is_ours: IsOurs) -> tuple[int, int]:
-    """How many entries of an item are ours, and how many are not."""
+def _count(item: Any, is_ours: IsOurs) -> tuple[int, int]:
+    """Return how many entries of an item are ours, and how many are not."""
     groups = [one for one in item.values() if _is_group(one)] if is_table(item) else []
     if groups:
-        counts = [_share(entry, is_ours) for group in groups for entry in group]
+        counts = [_count(entry, is_ours) for group in groups for entry in group]
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
     return (1, 0) if _mentions(item, is_ours) else (0, 1)
 
@@ -123,12 +130,11 @@ def _is_group(item: Any) -> bool:
 def _mentions(item: Any, is_ours: IsOurs) -> bool:
     if isinstance(item, str):
         return is_ours(item)
-    if is_table(item):
-        return any(_mentions(one, is_ours) for one in item.values())
-    return is_list(item) and any(_mentions(one, is_ours) for one in item)
+    parts = item.values() if is_table(item) else item if is_list(item) else ()
+    return any(_mentions(part, is_ours) for part in parts)
 
 
-# ------------------------------------------------------------------------------------------- taking out
+# ---------------------------------------------------------------------------------------------- removing
 
 
 def _remove(source: Source, node: Node, wanted: Any, original: Any, is_ours: IsOurs) -> str | None:
@@ -155,16 +161,16 @@ def _remove_members(
         is_leftover = not member.node.value if is_container else member.node.value == item
         if was is MISSING and is_leftover:
             return drop_part(source, node, index)
-    return _remove_strangers(source, node, wanted, is_ours)
+    return _remove_outdated(source, node, wanted, is_ours)
 
 
-def _remove_strangers(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
+def _remove_outdated(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
     """Drop entries of ours under keys that are not wanted any more, as an earlier release wrote them."""
     for index, member in enumerate(node.members):
         if member.key in wanted or not is_list(member.node.value):
             continue
-        shares = [_share(item, is_ours) for item in member.node.value]
-        if shares and all(ours and not others for ours, others in shares):
+        counts = [_count(item, is_ours) for item in member.node.value]
+        if counts and all(ours and not others for ours, others in counts):
             return drop_part(source, node, index)
         changed = _drop_first_of_ours(source, member.node, is_ours)
         if changed is not None:
@@ -186,24 +192,22 @@ def _remove_items(
 
 
 def _drop_first_of_ours(source: Source, node: Node, is_ours: IsOurs) -> str | None:
-    mixed = _unmix(source, node, is_ours)
-    if mixed is not None:
-        return mixed
+    split = _split_group(source, node, is_ours)
+    if split is not None:
+        return split
     for index, item in enumerate(node.items):
-        if _share(item.value, is_ours)[0]:
+        if _count(item.value, is_ours)[0]:
             return drop_part(source, node, index)
     return None
 
 
-def _unmix(source: Source, node: Node, is_ours: IsOurs) -> str | None:
-    """Take an entry of ours out of a group that also holds somebody else's."""
+def _split_group(source: Source, node: Node, is_ours: IsOurs) -> str | None:
+    """Drop an entry of ours from a group that also holds somebody else's."""
     for item in node.items:
-        ours, others = _share(item.value, is_ours)
-        if not ours or not others:
-            continue
-        for member in item.members:
-            if _is_group(member.node.value):
-                changed = _drop_first_of_ours(source, member.node, is_ours)
-                if changed is not None:
-                    return changed
+        ours, others = _count(item.value, is_ours)
+        groups = [member.node for member in item.members if _is_group(member.node.value)]
+        for group in groups if ours and others else ():
+            changed = _drop_first_of_ours(source, group, is_ours)
+            if changed is not None:
+                return changed
     return None

@@ -1,7 +1,7 @@
 """The record of what init changed: written before the first change, so that a crash anywhere can be undone.
 
-It lies in the state folder, beside it the files as they were, byte for byte. An entry tells the content of a
-file before us and each content we gave it; by these one sees later whether somebody else changed it.
+It is in the state folder, beside copies of the files as they were, byte for byte. An entry has fingerprints
+of a file's content before us and of each content we gave it. They show whether somebody changed it later.
 """
 
 from __future__ import annotations
@@ -10,29 +10,26 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 from landlane.errors import LandlaneError, TimedOut
 from landlane.files import write_whole
 from landlane.managed_files.user_files import fingerprint, read_bytes, refused, remove_file, sync_folder
 from landlane.values import as_dict, value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from typing import Any
-
 _FOLDER = "init"
 _RECORD = "record.json"
 _LOCK = "init.lock"
 _VERSION = 1
 _WAIT_SECONDS = 30.0
-_LOOK_AGAIN_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 @value
 class FileRecord:
-    """One file that was written: as it was, as we left it, and what of it is ours."""
+    """One file that was written: its content before and after, as fingerprints, and what of it is ours."""
 
     path: str
     root: str
@@ -47,28 +44,28 @@ class FileRecord:
 
 @value
 class InitRecord:
-    """Every file that init wrote in this repository, and the clients it was told to set up."""
+    """Every file that init wrote in this repository, and the clients that it set up."""
 
     entries: tuple[FileRecord, ...] = ()
     clients: tuple[str, ...] = ()
 
     def entry_of(self, path: str) -> FileRecord | None:
-        """What was done to a file."""
+        """Return the entry of a file, or None."""
         return next((entry for entry in self.entries if entry.path == path), None)
 
 
 def load_record(state: str) -> InitRecord:
-    """What was written down; an empty record when nothing was.
+    """Load the record; it is empty when nothing was recorded.
 
     Raises:
         LandlaneError: it cannot be read.
     """
     path = os.path.join(state, _FOLDER, _RECORD)
-    found = read_bytes(path)
-    if found is None:
+    content = read_bytes(path)
+    if content is None:
         return InitRecord()
     try:
-        known = json.loads(found)
+        known = json.loads(content)
         if known["version"] != _VERSION:
             raise ValueError(f"it has version {known['version']}")
         return InitRecord(
@@ -88,17 +85,17 @@ def _entry(facts: dict[str, Any]) -> FileRecord:
 
 
 def save_record(state: str, record: InitRecord, *, keeps_backups: bool = False) -> None:
-    """Write the record, durably and whole; an empty one leaves nothing behind but backups still of use.
+    """Write the record durably, or delete it if it is empty, with the backups unless they are still needed.
 
     Raises:
-        LandlaneError: the system refuses; the old record stands.
+        LandlaneError: the system refuses; the old record stays.
     """
     folder = os.path.join(state, _FOLDER)
     path = os.path.join(folder, _RECORD)
     if not record.entries and not record.clients:
         remove_file(path)
         if not keeps_backups:
-            _forget_backups(folder)
+            _delete_backups(folder)
         return
     document = {
         "version": _VERSION,
@@ -108,38 +105,36 @@ def save_record(state: str, record: InitRecord, *, keeps_backups: bool = False) 
     _write(path, json.dumps(document, indent=1).encode())
 
 
-def keep_backup(state: str, content: bytes) -> str:
-    """Put a content away, durably; tells the name by which `backup` finds it."""
-    name = fingerprint(content)
-    path = os.path.join(state, _FOLDER, name)
+def save_backup(state: str, content: bytes) -> None:
+    """Save a content durably, under its fingerprint."""
+    path = os.path.join(state, _FOLDER, fingerprint(content))
     if not os.path.exists(path):
         _write(path, content)
-    return name
 
 
-def backup(state: str, name: str) -> bytes:
-    """A content that was put away.
+def load_backup(state: str, name: str) -> bytes:
+    """Return the content with this fingerprint.
 
     Raises:
-        LandlaneError: it is not there any more, or was changed.
+        LandlaneError: it does not exist any more, or was changed.
     """
     path = os.path.join(state, _FOLDER, name)
-    found = read_bytes(path)
-    if found is None or fingerprint(found) != name:
+    content = read_bytes(path)
+    if content is None or fingerprint(content) != name:
         raise LandlaneError(
             f"the copy of a file that init changed is gone: {path}",
             code="BACKUP_GONE",
             hint="take our entries out by hand: they name hook_entry/client_hook.py",
         )
-    return found
+    return content
 
 
 @contextmanager
 def init_lock(state: str) -> Generator[None]:
-    """Be the only one that changes what init wrote in this repository.
+    """Hold the lock for changing what init wrote in this repository.
 
     Raises:
-        TimedOut: another one is at it all the time.
+        TimedOut: another process holds it for too long.
     """
     try:
         os.makedirs(state, exist_ok=True)
@@ -155,10 +150,10 @@ def init_lock(state: str) -> Generator[None]:
                     code="INIT_BUSY",
                     hint="wait until it has ended, then try again",
                 )
-            time.sleep(_LOOK_AGAIN_SECONDS)
+            time.sleep(_POLL_SECONDS)
         yield
     finally:
-        os.close(file)  # and with it the lock
+        os.close(file)  # which releases the lock
 
 
 def _try_lock(file: int) -> bool:
@@ -179,8 +174,8 @@ def _write(path: str, content: bytes) -> None:
         raise refused(path, error.strerror or str(error)) from error
 
 
-def _forget_backups(folder: str) -> None:
-    """Remove the copies of files that are back in place; everything in here was put here by us."""
+def _delete_backups(folder: str) -> None:
+    """Delete the copies of files that are restored; all files in this folder are ours."""
     try:
         names = os.listdir(folder)
     except OSError:

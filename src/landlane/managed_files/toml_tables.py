@@ -1,27 +1,46 @@
-"""Taking whole tables out of a TOML text; every other line stays as it is."""
+"""Put a table of ours into a TOML file of a user, and drop tables; every other line stays as it is."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from landlane.managed_files.text_block import HASHES, drop_block, put_block
+
+
+class NotToml(Exception):
+    """A text that is not TOML, or would not be any more."""
+
+
+def put_table(text: str, block: str) -> str:
+    """Return the text with our block; unchanged when somebody else has entered a server of our name.
+
+    Raises:
+        NotToml: it cannot be read, or not with the block.
+    """
+    rest = _parse(drop_block(text, HASHES), "it is not valid TOML")
+    servers = rest.get("mcp_servers")
+    if isinstance(servers, dict) and "landlane" in servers:
+        return text
+    changed = put_block(text, block, HASHES)
+    _parse(changed, "our entry has no place in it")
+    return changed
 
 
 def drop_tables(text: str, is_unwanted: Callable[[tuple[str, ...]], bool]) -> str:
-    """The text without the tables whose keys are unwanted, and the blank line before each.
+    """Return the text without the tables whose keys are unwanted, and the blank line before each.
 
     A comment below a table's last line belongs to what follows, and stays.
 
     Raises:
-        ValueError: it is not valid TOML, or would not be without them.
+        NotToml: it is not valid TOML, or would not be without them.
     """
-    tomllib.loads(text.removeprefix("\ufeff"))
+    _parse(text, "it is not valid TOML")
     kept: list[str] = []
     is_dropping = False
     for line in text.splitlines(keepends=True):
-        keys = _header(line)
+        keys = _header_keys(line)
         if keys:
             is_dropping = is_unwanted(keys)
             if is_dropping and kept and not kept[-1].strip():
@@ -30,22 +49,27 @@ def drop_tables(text: str, is_unwanted: Callable[[tuple[str, ...]], bool]) -> st
             is_dropping = False
         if not is_dropping:
             kept.append(line)
-    found = "".join(kept)
-    tomllib.loads(found.removeprefix("\ufeff"))
-    return found
+    _parse("".join(kept), "it is not valid TOML")
+    return "".join(kept)
 
 
-def _header(line: str) -> tuple[str, ...]:
-    """The keys of a line that begins a table; none for any other line."""
+def _parse(text: str, problem: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as error:
+        raise NotToml(f"{problem}: {error}") from None
+
+
+def _header_keys(line: str) -> tuple[str, ...]:
+    """Return the keys of a line that begins a table; none for any other line."""
     if not line.startswith("[") or line.startswith("[["):
         return ()
     try:
-        found: object = tomllib.loads(line)
+        table: Any = tomllib.loads(line)
     except ValueError:
         return ()
     keys: list[str] = []
-    while isinstance(found, dict) and found:
-        key = next(iter(found))  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-        keys.append(str(key))  # pyright: ignore[reportUnknownArgumentType]
-        found = found[key]  # pyright: ignore[reportUnknownVariableType]
+    while table:
+        keys += table
+        table = table[keys[-1]]
     return tuple(keys)

@@ -1,23 +1,24 @@
-"""Reading and writing files of others with care: whole or not at all, through links, keeping their modes."""
+"""Read and write files of users: atomically, through links, and keeping their modes."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 
 from landlane.errors import LandlaneError
 from landlane.ids import sha256
 
 _WRITE_BITS = 0o222
-_SCRATCH = ".landlane-new"  # one name for all: nobody but the holder of init's lock writes
+_SCRATCH = ".landlane-new"  # always the same name: only the holder of the init lock writes
 
 
 def read_bytes(path: str) -> bytes | None:
-    """What a file holds; None when there is none, also where a link leads to nothing.
+    """Return the content of a file; None when there is none, also where a link leads nowhere.
 
     Raises:
-        LandlaneError: it is no file, or cannot be read.
+        LandlaneError: it is not a file, or cannot be read.
     """
     try:
         with open(path, "rb") as file:
@@ -29,7 +30,7 @@ def read_bytes(path: str) -> bytes | None:
 
 
 def mode_of(path: str) -> int:
-    """The permissions of a file; -1 when there is none."""
+    """Return the permissions of a file; -1 when there is none."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except OSError:
@@ -37,12 +38,12 @@ def mode_of(path: str) -> int:
 
 
 def fingerprint(content: bytes | None) -> str:
-    """What tells a content from another; empty for no file."""
+    """Return the SHA-256 of a content; empty for no file."""
     return "" if content is None else sha256(content).hexdigest()
 
 
 def check_writable(path: str) -> None:
-    """Whether a file can be written, before anything is.
+    """Check that a file can be written, before anything is.
 
     Raises:
         LandlaneError: it is a folder or read-only, or nothing can be made where it should be.
@@ -64,7 +65,7 @@ def check_writable(path: str) -> None:
 
 
 def write_bytes(path: str, content: bytes, mode: int = -1) -> None:
-    """Write a file whole, durably, where its link leads; an existing one keeps its mode, unless one is given.
+    """Write a file atomically and durably, where its link leads; its mode stays unless one is given.
 
     Raises:
         LandlaneError: the system refuses; the file is as it was.
@@ -84,12 +85,12 @@ def write_bytes(path: str, content: bytes, mode: int = -1) -> None:
         os.replace(scratch, real)
         sync_folder(os.path.dirname(real))
     except OSError as error:
-        forget_scratch(path)
+        remove_scratch(path)
         raise refused(path, error.strerror or str(error)) from error
 
 
 def remove_file(path: str) -> None:
-    """Remove a file, where its link leads; a link stays, and one that is gone does not matter.
+    """Remove the file that a path or its link leads to; a link stays, and a missing file is no error.
 
     Raises:
         LandlaneError: the system refuses.
@@ -105,17 +106,17 @@ def remove_file(path: str) -> None:
 
 
 def missing_folders(path: str) -> list[str]:
-    """The folders that have to be made for a file, the deepest first."""
-    found: list[str] = []
+    """Return the folders that have to be created for a file, the deepest first."""
+    missing: list[str] = []
     folder = os.path.dirname(os.path.realpath(path))
     while not os.path.lexists(folder):
-        found.append(folder)
+        missing.append(folder)
         folder = os.path.dirname(folder)
-    return found
+    return missing
 
 
-def remove_empty(folders: list[str]) -> None:
-    """Remove folders that we made, as far as nothing is in them; the deepest come first."""
+def remove_folders(folders: Sequence[str]) -> None:
+    """Remove folders that we created if they are empty; the deepest come first."""
     for folder in folders:
         try:
             os.rmdir(folder)
@@ -124,18 +125,18 @@ def remove_empty(folders: list[str]) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable."""
+    """Make the directory entries of a folder durable."""
     handle = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError:
-        return  # some file systems cannot, and need not
+        return  # some file systems do not support it, and need not
     finally:
         os.close(handle)
 
 
 def refused(path: str, why: str) -> LandlaneError:
-    """A file that cannot be read or written."""
+    """Return the error for a file that cannot be read or written."""
     return LandlaneError(
         f"{path}: {why}",
         code="FILE_REFUSED",
@@ -150,11 +151,11 @@ def _keep_owner(real: str, scratch: str) -> None:
         there = os.stat(real)
         os.chown(scratch, there.st_uid, there.st_gid)
     except OSError:
-        return  # only the superuser may give files away
+        return  # only root may change owners
 
 
-def forget_scratch(path: str) -> None:
-    """Remove what a write that was cut off left beside a file."""
+def remove_scratch(path: str) -> None:
+    """Remove what an interrupted write left beside a file."""
     try:
         os.unlink(os.path.realpath(path) + _SCRATCH)
     except OSError:

@@ -17,31 +17,22 @@ if TYPE_CHECKING:
 
 
 def write_json(merged: Any, ours: Source, theirs: Source) -> str:
-    """The merged value as text, around it what the target has around its own."""
+    """Return the merged value as text, with what the target has before and after its own."""
     writer = _Writer(ours, theirs)
     text = writer.write(merged, ours.root, theirs.root, "")
     return ours.text[: ours.root.start] + text + ours.text[ours.root.end :]
-
-
-def unit_of(source: Source) -> str:
-    """By how much a level is indented; nothing when all stands on one line."""
-    for part in (*(member.start for member in source.root.members), *(n.start for n in source.root.items)):
-        if source.is_first_on_line(part) and source.indent_at(part):
-            return source.indent_at(part)
-    return "" if "\n" not in source.at(source.root) and source.root.value else "  "
 
 
 class _Writer:
     def __init__(self, ours: Source, theirs: Source) -> None:
         self.ours = ours
         self.theirs = theirs
-        self.unit = unit_of(ours)
-        self.can_copy = self.unit == unit_of(theirs)
-        first = next(iter(ours.root.members), None)
-        self.colon = ours.text[first.end : first.node.start] if first else ": "
+        self.unit = ours.indent_unit
+        self.can_copy = self.unit == theirs.indent_unit
+        self.colon = ours.colon
 
     def write(self, merged: Any, ours: Node | None, theirs: Node | None, indent: str) -> str:
-        """A value; `indent` is that of the line it begins on."""
+        """Return a value as text; `indent` is that of the line it begins on."""
         if ours and is_same(merged, ours.value):
             return self.ours.at(ours)
         if theirs and is_same(merged, theirs.value):
@@ -52,7 +43,7 @@ class _Writer:
         return self._write_list(merged, ours, theirs, indent)
 
     def _copy(self, theirs: Node, indent: str) -> str:
-        """What the candidate wrote, as it stands if both indent alike."""
+        """Return what the candidate wrote, unchanged if both indent alike."""
         text = self.theirs.at(theirs)
         if "\n" not in text or (self.can_copy and self.theirs.indent_at(theirs.start) == indent):
             return text
@@ -61,7 +52,7 @@ class _Writer:
     def _write_table(self, merged: dict[str, Any], ours: Node, theirs: Node | None, indent: str) -> str:
         here = {member.key: member for member in ours.members}
         there = {member.key: member for member in theirs.members} if theirs else {}
-        inner = self._inner_indent(ours, [member.start for member in ours.members], indent)
+        inner = self._inner_indent(ours, indent)
         parts: list[str] = []
         for key, found in merged.items():
             left, right = here.get(key), there.get(key)
@@ -77,15 +68,16 @@ class _Writer:
     def _write_list(self, merged: list[Any], ours: Node, theirs: Node | None, indent: str) -> str:
         here = {token(item.value): item for item in ours.items}
         there = {token(item.value): item for item in theirs.items} if theirs else {}
-        inner = self._inner_indent(ours, [item.start for item in ours.items], indent)
+        inner = self._inner_indent(ours, indent)
         parts = [
             self.write(item, here.get(token(item)), there.get(token(item)), inner or indent)
             for item in merged
         ]
         return self._join("[]", parts, ours, inner, indent)
 
-    def _inner_indent(self, ours: Node, starts: list[int], indent: str) -> str | None:
-        """How the parts of this value are indented; None when they stand on its own line."""
+    def _inner_indent(self, ours: Node, indent: str) -> str | None:
+        """Return how the parts of this value are indented; None when they stand on its own line."""
+        starts = ours.part_starts
         if starts and self.ours.is_first_on_line(starts[0]):
             return self.ours.indent_at(starts[0])
         return None if starts or not self.unit else indent + self.unit
@@ -103,7 +95,7 @@ class _Writer:
 
 
 def _plain(item: Any, unit: str, indent: str, colon: str) -> str:
-    """A value written from nothing but itself."""
+    """Return a value in a plain layout."""
     inner = indent + unit
     if is_table(item) and item:
         parts = [

@@ -1,12 +1,10 @@
-"""Values and where they stand in a text, so that what did not change is copied as it is written."""
+"""Values with their positions in a text, so that unchanged parts can be copied as they are written."""
 
 from __future__ import annotations
 
-from landlane.values import value
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from landlane.values import value
 
 
 @value
@@ -18,6 +16,11 @@ class Node:
     end: int
     members: tuple[Member, ...] = ()
     items: tuple[Node, ...] = ()
+
+    @property
+    def part_starts(self) -> list[int]:
+        """Where each member or item begins."""
+        return [part.start for part in self.members or self.items]
 
 
 @value
@@ -32,21 +35,36 @@ class Member:
 
 @value
 class Source:
-    """A text with plain line ends, and its values."""
+    """A text and its values."""
 
     text: str
     root: Node
 
     def at(self, node: Node) -> str:
-        """A value as it is written."""
+        """Return a value as it is written."""
         return self.text[node.start : node.end]
 
     def indent_at(self, start: int) -> str:
-        """What stands before the first character of the line, if that is blank."""
+        """Return the indentation of the line of a position."""
         line_start = self.text.rfind("\n", 0, start) + 1
         line = self.text[line_start:start]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def is_first_on_line(self, start: int) -> bool:
-        """Whether nothing but blanks stands before it on its line."""
+        """Return whether only blanks stand before a position on its line."""
         return not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip(" \t")
+
+    @property
+    def indent_unit(self) -> str:
+        """By how much a level is indented; empty when everything is on one line."""
+        for start in self.root.part_starts:
+            if self.is_first_on_line(start) and self.indent_at(start):
+                return self.indent_at(start)[len(self.indent_at(self.root.start)) :] or "  "
+        return "" if "\n" not in self.at(self.root) and self.root.value else "  "
+
+    @property
+    def colon(self) -> str:
+        """What stands between a key of JSON and its value."""
+        first = next(iter(self.root.members), None)
+        between = self.text[first.end : first.node.start] if first else ": "
+        return between if not between.strip(" :") else ": "

@@ -12,7 +12,7 @@ from landlane.clients.codex import setup as codex_setup
 from landlane.clients.setup_checks import find_client_program
 from landlane.errors import LandlaneError
 from landlane.managed_files.formats import OUTSIDE
-from landlane.managed_files.manifest import FileRecord, InitRecord, keep_backup, load_record, save_record
+from landlane.managed_files.manifest import FileRecord, InitRecord, load_record, save_backup, save_record
 from landlane.managed_files.user_files import fingerprint, mode_of, read_bytes
 from landlane.processes.child import Child
 from landlane.values import replace
@@ -64,7 +64,7 @@ def install_trust(state: str, env: ClientEnvironment) -> str:
     if known is None or fingerprint(before) not in known.after:
         known = _first(path, env, before)
         if before is not None:
-            keep_backup(state, before)
+            save_backup(state, before)
     _save(state, record, known)
     try:
         codex_setup.trust(env, runner_at(env.root))
