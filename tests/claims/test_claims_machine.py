@@ -125,7 +125,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         return replace(repo, secrets=self.secrets)
 
     def teardown(self) -> None:
-        if not hasattr(self, "context"):
+        if not hasattr(self, "repo"):
             return
         try:
             self.check_journal()
@@ -495,7 +495,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_is_held_is_what_was_granted(self) -> None:
-        if not hasattr(self, "context"):
+        if not hasattr(self, "repo"):
             return
 
         def look(snapshot: Snapshot) -> list[tuple[object, ...]]:
@@ -514,7 +514,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_holds_what_another_holds_alone(self) -> None:
-        if not hasattr(self, "context"):
+        if not hasattr(self, "repo"):
             return
         live = self.live()
         for one in live:

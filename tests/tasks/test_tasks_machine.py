@@ -75,7 +75,7 @@ class Queue(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        if hasattr(self, "context"):
+        if hasattr(self, "repo"):
             self.repo.store.close()
 
     # ------------------------------------------------------------------------------- the model's side
@@ -241,7 +241,7 @@ class Queue(RuleBasedStateMachine):
 
     @invariant()
     def the_queue_is_as_the_model_says(self) -> None:
-        if not hasattr(self, "context"):
+        if not hasattr(self, "repo"):
             return
         self._lapse()
         stored = {int(task.id[1:]): task for task in read.list_tasks(self.repo)}

@@ -126,7 +126,7 @@ class Forsaken:
     def _faulty(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*words: Any, **more: Any) -> Any:
             code = sys._getframe(1).f_code
-            if code.co_name == "change" and "context" in code.co_filename:
+            if code.co_name == "change" and code.co_filename.endswith("repository.py"):
                 code = sys._getframe(2).f_code
             who = (code.co_filename, code.co_name)
             is_away = self._is_over and (self._how == "always" or who not in self.met)
@@ -388,14 +388,14 @@ def test_nothing_begins_below_the_floor(
     (tmp_path / "meminfo").write_text(f"MemTotal: {total} kB\nMemAvailable: 500000 kB\nHugePages_Total: 0\n")
     monkeypatch.setattr(admitting, "_MEMORY", str(tmp_path / "meminfo"))
     settings = Settings(run=RunSettings(memory_floor_bytes=2_000_000 * 1024))
-    repo = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
+    repo = cast("Any", SimpleNamespace(settings=settings, git=SimpleNamespace(root=str(tmp_path))))
 
     refusal = admitting._why_full(repo)  # pyright: ignore[reportPrivateUsage]
 
     assert refusal is not None
     assert refusal.is_for_good is is_for_good
     settings = Settings(run=RunSettings(memory_floor_bytes=1024, disk_floor_bytes=1024))
-    repo = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
+    repo = cast("Any", SimpleNamespace(settings=settings, git=SimpleNamespace(root=str(tmp_path))))
     assert admitting._why_full(repo) is None  # pyright: ignore[reportPrivateUsage]
 
 

@@ -217,7 +217,7 @@ def _queues(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[Fact]:
 
 def _tasks(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[Fact]:
     """Work is there, and nobody does anything about it."""
-    counts: dict[str, int] = dict(snapshot.all("tasks_count"))  # type: ignore[arg-type]
+    counts: dict[str, int] = {row["state"]: row["tasks"] for row in snapshot.all("tasks_count")}
     since = int(marks_in(snapshot, _JOURNAL).get("tasks_moved_at", 0))
     if counts.get(READY) and not counts.get(ACTIVE) and since and now - since >= settings.notify.stalled_ms:
         text = f"{counts[READY]} tasks are ready, and nobody has touched any for {duration_text(now - since)}"
