@@ -12,12 +12,8 @@ import pytest
 
 from landlane.errors import RepositoryError
 from landlane.git import snapshot as snapshots
-from landlane.git.private_dir import cached as lens
+from landlane.git import snapshot_dir
 from landlane.git.snapshot import (
-    ADDED,
-    CHANGED,
-    DELETED,
-    MODE,
     changes_between,
     keep_changes,
     last_snapshot,
@@ -25,6 +21,7 @@ from landlane.git.snapshot import (
     store_files,
     take_snapshot,
 )
+from landlane.git.tree_diff import ADDED, CHANGED, DELETED, MODE
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.testing.repositories import git, make_repository
 
@@ -39,21 +36,21 @@ class Scene:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.home = str(root / ".git")
-        self.place = UntrustedCheckout(root=str(root), git_dir=self.home, kind=MAIN)
+        self.place = UntrustedCheckout(root=str(root), git_dir=self.home, kind=MAIN, home=self.home)
 
     def take(self, *named: str) -> str:
-        return take_snapshot(self.home, self.place, named)
+        return take_snapshot(self.place, named)
 
     def changes(self, before: str, after: str) -> dict[str, str]:
-        return {one.path: one.kind for one in changes_between(self.home, self.place, before, after)}
+        return {one.path: one.kind for one in changes_between(self.place, before, after)}
 
     def since(self, before: str, *named: str) -> dict[str, str]:
         return self.changes(before, self.take(*named))
 
     def before(self, before: str, path: str) -> bytes:
         """What a path held in a picture that was taken before the newest."""
-        found = changes_between(self.home, self.place, before, self.take())
-        commit = keep_changes(self.home, self.place, "refs/landlane/breaches/T", found, "test")
+        found = changes_between(self.place, before, self.take())
+        commit = keep_changes(self.place, "refs/landlane/breaches/T", found, "test")
         return read_kept(self.home, commit)[0][path].data
 
 
@@ -63,7 +60,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_two_pictures_of_the_same_are_the_same(scene: Scene) -> None:
-    assert scene.take() == scene.take() == last_snapshot(scene.home, scene.place)
+    assert scene.take() == scene.take() == last_snapshot(scene.place)
 
 
 def test_what_changed_is_told_by_kind(scene: Scene) -> None:
@@ -277,12 +274,12 @@ def test_a_half_done_merge_is_pictured_as_it_lies_there(scene: Scene) -> None:
 def test_worktrees_and_unborn_branches_are_pictured(tmp_path: Path, scene: Scene) -> None:
     other = tmp_path.resolve() / "worktree"
     git(scene.root, "worktree", "add", "--quiet", "--detach", str(other))
-    place = UntrustedCheckout(root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE)
-    before = take_snapshot(scene.home, place)
+    place = UntrustedCheckout(
+        root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE, home=scene.home
+    )
+    before = take_snapshot(place)
     (other / "new").write_text("x\n")
-    assert [
-        one.path for one in changes_between(scene.home, place, before, take_snapshot(scene.home, place))
-    ] == ["new"]
+    assert [one.path for one in changes_between(place, before, take_snapshot(place))] == ["new"]
 
     empty = tmp_path.resolve() / "empty"
     empty.mkdir()
@@ -298,12 +295,12 @@ def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: Scene) 
     git(scene.root, "clone", "--quiet", "--shared", ".", str(other))
     (other / "a.txt").write_text("committed in the clone\n")
     git(other, "commit", "--quiet", "-am", "Own")
-    place = UntrustedCheckout(root=str(other), git_dir=f"{other}/.git", kind=CLONE)
-    before = take_snapshot(scene.home, place)
+    place = UntrustedCheckout(root=str(other), git_dir=f"{other}/.git", kind=CLONE, home=scene.home)
+    before = take_snapshot(place)
     (other / "a.txt").write_text("changed\n")
-    changes = changes_between(scene.home, place, before, take_snapshot(scene.home, place))
+    changes = changes_between(place, before, take_snapshot(place))
 
-    commit = keep_changes(scene.home, place, "refs/landlane/breaches/T", changes, "test")
+    commit = keep_changes(place, "refs/landlane/breaches/T", changes, "test")
 
     assert [one.path for one in changes] == ["a.txt"]
     assert read_kept(scene.home, commit)[0]["a.txt"].data == b"committed in the clone\n"
@@ -348,7 +345,7 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
     (folder,) = (scene.root / ".git/landlane/lenses").iterdir()
     for file in (folder / "objects").rglob("*"):
         os.utime(file, (1, 1))
-    monkeypatch.setattr(lens, "_MOST_STAGED_FILES", 0)
+    monkeypatch.setattr(snapshot_dir, "_MOST_STAGED_FILES", 0)
 
     now = scene.take()
 
@@ -364,10 +361,11 @@ def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
         "import sys\n"
         "from landlane.git.untrusted_checkout import UntrustedCheckout\n"
         "from landlane.git.snapshot import take_snapshot\n"
-        "place = UntrustedCheckout(root=sys.argv[1], git_dir=sys.argv[1] + '/.git', kind='main')\n"
+        "home = sys.argv[1] + '/.git'\n"
+        "place = UntrustedCheckout(root=sys.argv[1], git_dir=home, kind='main', home=home)\n"
         "for number in range(5):\n"
         "    open(f'{sys.argv[1]}/{sys.argv[2]}', 'w').write(str(number))\n"
-        "    print(take_snapshot(place.git_dir, place))\n"
+        "    print(take_snapshot(place))\n"
     )
     found: list[subprocess.CompletedProcess[str]] = []
 
@@ -414,25 +412,23 @@ def test_some_thousand_files(tmp_path: Path) -> None:
 def test_single_files_elsewhere_are_kept_by_their_stamp(scene: Scene, tmp_path: Path) -> None:
     file = tmp_path / "elsewhere"
     file.write_text("1\n")
-    first = store_files(scene.home, scene.place, [str(file), str(tmp_path / "missing")])
-    again = store_files(scene.home, scene.place, [str(file)])
+    first = store_files(scene.place, [str(file), str(tmp_path / "missing")])
+    again = store_files(scene.place, [str(file)])
     file.write_text("2\n")
-    changed = store_files(scene.home, scene.place, [str(file)])
+    changed = store_files(scene.place, [str(file)])
 
     assert list(first) == [str(file)]
     assert again == first
     assert changed[str(file)].oid != first[str(file)].oid
 
 
-def test_lenses_of_checkouts_that_are_gone_are_dropped(scene: Scene, tmp_path: Path) -> None:
+def test_snapshot_directories_of_checkouts_that_are_gone_are_removed(scene: Scene, tmp_path: Path) -> None:
     other = tmp_path.resolve() / "worktree"
     git(scene.root, "worktree", "add", "--quiet", "--detach", str(other))
-    take_snapshot(
-        scene.home,
-        UntrustedCheckout(root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE),
-    )
+    git_dir = f"{scene.home}/worktrees/worktree"
+    take_snapshot(UntrustedCheckout(root=str(other), git_dir=git_dir, kind=WORKTREE, home=scene.home))
     scene.take()
     git(scene.root, "worktree", "remove", "--force", str(other))
 
-    assert lens.drop_lenses(scene.home) == 1
+    assert snapshot_dir.remove_orphaned_dirs(scene.home) == 1
     assert len(list((scene.root / ".git/landlane/lenses").iterdir())) == 1

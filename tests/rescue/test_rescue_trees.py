@@ -155,11 +155,11 @@ def test_any_checkout_comes_back_as_it_was(kind: str, steps: list[tuple[Any, ...
             apply_step(place, step)
         before = picture(place)
         stash = git(place.root, "stash", "list") if kind == CLONE else ""
-        taken = take_rescue(scene.home, place, "r1", {})
+        taken = take_rescue(place, "r1", {})
         event("at stake" if taken else "nothing at stake")
         if taken is None:
             # Then a fresh checkout must have all of it, but for empty folders and permissions.
-            take_rescue(scene.home, place, "r1", {}, force=True)
+            take_rescue(place, "r1", {}, force=True)
         assert picture(place) == before
         scene.close(place)
         scene.gc()

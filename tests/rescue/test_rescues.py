@@ -18,10 +18,10 @@ import pytest
 
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
-from landlane.rescue.at_risk import find_unsaved_work
 from landlane.rescue.block_gc import block_gc
 from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
 from landlane.rescue.restore import restore_rescue
+from landlane.rescue.scan_checkout import find_unsaved_work
 from landlane.rescue.write_rescue import take_rescue
 from tests.support.git import git
 from tests.support.rescue import Scene, picture, tree_of
@@ -110,7 +110,7 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
     write(place, "done.txt")
     commit = scene.commit(place.root, "on no branch")
     write(place, "untracked.txt")
-    stakes = find_unsaved_work(scene.home, place)
+    stakes = find_unsaved_work(place)
     assert stakes
     assert (stakes.untracked, stakes.unpushed_commits) == (1, 1)
     fresh, restored = scene.comes_back(place, "--aggressive")
@@ -125,7 +125,7 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
 def test_an_operation_in_progress_comes_back(scene: Scene, kind: str, how: str) -> None:
     place = scene.open(kind)
     conflict(scene, place, how)
-    stakes = find_unsaved_work(scene.home, place)
+    stakes = find_unsaved_work(place)
     assert stakes.operation == how.split(maxsplit=1)[0]
     scene.comes_back(place)
 
@@ -170,7 +170,7 @@ def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
         write(place, "n", b"%d" % number)
         scene.commit(place.root, f"n{number}")
     git(place.root, "bisect", "start", "HEAD", first)
-    assert find_unsaved_work(scene.home, place).operation == "bisect"
+    assert find_unsaved_work(place).operation == "bisect"
     fresh, _ = scene.comes_back(place)
     assert "is the first bad commit" in git(fresh.root, "bisect", "run", "true") + git(
         fresh.root, "bisect", "log"
@@ -184,7 +184,7 @@ def test_bytes_that_line_end_rules_hide_come_back(scene: Scene, kind: str) -> No
     (scene.repository / "go.bat").write_bytes(b"one\r\ntwo\r\n")
     scene.commit(scene.repository, "rules")
     place = scene.open(kind)
-    assert not find_unsaved_work(scene.home, place)
+    assert not find_unsaved_work(place)
     write(place, "a.txt", b"one\r\ntwo\r\nthree\r\n")
     write(place, "new.txt", b"crlf\r\n")
     git(place.root, "add", "a.txt", "new.txt")
@@ -219,7 +219,7 @@ def test_a_hidden_change_of_line_ends_alone_is_at_stake(scene: Scene) -> None:
     write(place, "a.txt", b"one\r\ntwo\r\nthree\r\n")
     git(place.root, "add", "a.txt")
     assert git(place.root, "status", "--porcelain") == ""
-    assert find_unsaved_work(scene.home, place).modified == 1
+    assert find_unsaved_work(place).modified == 1
     scene.comes_back(place)
 
 
@@ -232,7 +232,7 @@ def test_files_git_was_told_not_to_look_at_come_back(scene: Scene, kind: str) ->
     write(place, "a.txt", b"not looked at\n")
     write(place, "sub/b.txt", b"left out, but here\n")
     os.unlink(f"{place.root}/run.sh")
-    assert find_unsaved_work(scene.home, place).modified == 2
+    assert find_unsaved_work(place).modified == 2
     scene.comes_back(place)
 
 
@@ -268,7 +268,7 @@ def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, ki
     with_submodule(scene)
     place = scene.open(kind)
     git(place.root, "submodule", "--quiet", "update", "--init")
-    assert not find_unsaved_work(scene.home, place)
+    assert not find_unsaved_work(place)
     inner = Path(place.root, "libs/one")
     (inner / "own.txt").write_text("own\n")
     own = scene.commit(inner, "unpushed")
@@ -277,7 +277,7 @@ def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, ki
     (inner / "lib.txt").write_text("dirty\n")
     (inner / "untracked").write_text("u\n")
     (inner / "other.txt").unlink()
-    assert find_unsaved_work(scene.home, place).dirty_submodules == 1
+    assert find_unsaved_work(place).dirty_submodules == 1
     status, index = (
         git(inner, "status", "--porcelain=v2", "-z"),
         git(inner, "ls-files", "--stage", "-v", "-z"),
@@ -301,7 +301,7 @@ def test_a_clone_brings_its_branches_tags_and_stash(scene: Scene) -> None:
     for number in (1, 2):
         write(place, "a.txt", b"stash %d\n" % number)
         git(place.root, "stash", "--quiet")
-    stakes = find_unsaved_work(scene.home, place)
+    stakes = find_unsaved_work(place)
     assert stakes.stash_entries == 2
     assert stakes.unpushed_commits >= 3
     fresh, _ = scene.comes_back(place)
@@ -358,8 +358,8 @@ def test_a_split_index_and_a_sparse_checkout_come_back(scene: Scene) -> None:
 
 
 def test_the_main_checkout_can_be_rescued(scene: Scene) -> None:
-    place = UntrustedCheckout(root=str(scene.repository), git_dir=scene.home, kind=MAIN)
-    assert not find_unsaved_work(scene.home, place)
+    place = UntrustedCheckout(root=str(scene.repository), git_dir=scene.home, kind=MAIN, home=scene.home)
+    assert not find_unsaved_work(place)
     scene.open(WORKTREE)
     write(place, "a.txt", b"changed\n")
     before = picture(place)
@@ -400,7 +400,7 @@ def test_hostile_settings_of_a_clone_are_never_run(scene: Scene, tmp_path: Path)
         for name in ("alias.ls-files", "alias.fast-import", "uploadpack.packObjectsHook", "gpg.program"):
             git(where, "config", name, f"!{evil}")
         git(where, "config", "core.hooksPath", str(hooks))
-    assert find_unsaved_work(scene.home, place)
+    assert find_unsaved_work(place)
     scene.rescue(place)
     assert not proof.exists()
     fresh, _ = scene.restore(WORKTREE)
@@ -412,7 +412,7 @@ def test_nothing_at_stake_gives_no_rescue_unless_forced(scene: Scene) -> None:
     place = scene.open(WORKTREE)
     os.makedirs(f"{place.root}/empty")
     write(place, "x.ignored")
-    assert take_rescue(scene.home, place, "r1", {}) is None
+    assert take_rescue(place, "r1", {}) is None
     assert find_rescue(scene.home, "r1") is None
     assert scene.rescue(place, force=True).files == 0
 
@@ -422,8 +422,8 @@ def test_a_commit_on_a_branch_that_stays_is_not_at_stake(scene: Scene) -> None:
     git(place.root, "checkout", "--quiet", "-b", "task")
     write(place, "done")
     scene.commit(place.root, "done")
-    assert not find_unsaved_work(scene.home, place)
-    stakes = find_unsaved_work(scene.home, place, lost_refs=["refs/heads/task"])
+    assert not find_unsaved_work(place)
+    stakes = find_unsaved_work(place, lost_refs=["refs/heads/task"])
     assert stakes.unpushed_commits == 1
     assert stakes
 
@@ -473,7 +473,7 @@ def test_a_checkout_that_is_gone_is_said_to_be(scene: Scene) -> None:
     place = scene.open(WORKTREE)
     scene.close(place)
     with pytest.raises(RepositoryError) as refused:
-        take_rescue(scene.home, place, "r1", {})
+        take_rescue(place, "r1", {})
     assert refused.value.code == "CHECKOUT_GONE"
 
 
@@ -500,7 +500,7 @@ def test_a_checkout_with_work_is_not_overwritten(scene: Scene) -> None:
     write(place, "a.txt", b"mine\n")
     scene.rescue(place)
     with pytest.raises(RepositoryError) as refused:
-        restore_rescue(scene.home, "r1", place)
+        restore_rescue("r1", place)
     assert refused.value.code == "RESTORE_NOT_CLEAN"
     assert Path(place.root, "a.txt").read_bytes() == b"mine\n"
 
@@ -586,7 +586,7 @@ def test_unusual_permissions_come_back(scene: Scene) -> None:
     os.chmod(f"{place.root}/a.txt", 0o400)
     os.chmod(f"{place.root}/sub", 0o700)
     git(place.root, "update-index", "--refresh")
-    assert not find_unsaved_work(scene.home, place)
+    assert not find_unsaved_work(place)
     write(place, "new/secret", b"s", 0o640)
     os.chmod(f"{place.root}/new", 0o500)
     fresh, _ = scene.comes_back(place)
@@ -612,7 +612,7 @@ from landlane.git.untrusted_checkout import UntrustedCheckout
 from landlane.rescue.write_rescue import take_rescue
 home, root, git_dir, kind, name = sys.argv[1:]
 print("begin", flush=True)
-take_rescue(home, UntrustedCheckout(root=root, git_dir=git_dir, kind=kind), name, {"reason": "killed"})
+take_rescue(UntrustedCheckout(root=root, git_dir=git_dir, kind=kind, home=home), name, {"reason": "killed"})
 print("end", flush=True)
 """
 
@@ -678,7 +678,7 @@ def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
     place = scene.open(WORKTREE)
     write(place, "new")
     leave_lock(home)
-    assert take_rescue(scene.home, place, "r1", {})
+    assert take_rescue(place, "r1", {})
     assert not lock.exists()
     git(home, "gc", "--quiet")
 

@@ -115,10 +115,10 @@ class Scene:
         if kind == WORKTREE:
             git(self.repository, "worktree", "add", "--quiet", "--detach", str(root), at)
             return UntrustedCheckout(
-                root=str(root), git_dir=f"{self.home}/worktrees/{root.name}", kind=WORKTREE
+                root=str(root), git_dir=f"{self.home}/worktrees/{root.name}", kind=WORKTREE, home=self.home
             )
         git(self.folder, "clone", "--quiet", "--shared", str(self.repository), str(root))
-        return UntrustedCheckout(root=str(root), git_dir=str(root / ".git"), kind=CLONE)
+        return UntrustedCheckout(root=str(root), git_dir=str(root / ".git"), kind=CLONE, home=self.home)
 
     def close(self, place: UntrustedCheckout) -> None:
         if place.kind == WORKTREE:
@@ -131,13 +131,13 @@ class Scene:
         git(self.repository, "gc", "--quiet", "--prune=now", *how)
 
     def rescue(self, place: UntrustedCheckout, rescue_id: str = "r1", *, force: bool = False) -> Rescue:
-        taken = take_rescue(self.home, place, rescue_id, {"reason": "test"}, force=force)
+        taken = take_rescue(place, rescue_id, {"reason": "test"}, force=force)
         assert taken is not None
         return taken
 
     def restore(self, kind: str, rescue_id: str = "r1") -> tuple[UntrustedCheckout, RestoredFiles]:
         place = self.open(kind)
-        return place, restore_rescue(self.home, rescue_id, place)
+        return place, restore_rescue(rescue_id, place)
 
     def comes_back(self, place: UntrustedCheckout, *how: str) -> tuple[UntrustedCheckout, RestoredFiles]:
         """Rescue, remove, collect garbage, restore, and be sure that nothing is different."""

@@ -24,7 +24,7 @@ from landlane.git.create_checkout import base_ref
 from landlane.git.lock import git_lock
 from landlane.git.run import git_failed, run_in, try_git_output
 from landlane.git.target import find_target
-from landlane.git.untracked import find_untracked_in_the_way
+from landlane.git.tree_diff import find_untracked_in_the_way, list_changed_paths
 from landlane.landing.combine import merge_files_by_kind, merge_rules
 from landlane.processes.child import Child
 from landlane.settings.model import LandingCheck
@@ -175,7 +175,7 @@ def _merge_files_by_kind(repo: Repository, before: Position) -> str:
     if not classes or not before.base:
         return ""
     there = replace(repo, checkout=replace(here, home=""))  # a clone merges in its own repository
-    paths = trials.list_changed_paths(here, before.base, before.head)
+    paths = list_changed_paths(here, before.base, before.head)
     contents, generated, _, clash = merge_files_by_kind(there, classes, before.tip, before.head, paths)
     tried = trials.try_merge(here, before.head, before.tip)
     left = (

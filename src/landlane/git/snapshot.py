@@ -1,10 +1,9 @@
-"""Pictures of a working tree: what is tracked, or new and not ignored, as one tree each, by raw bytes.
+"""Snapshots of a working tree: tracked files, and new ones that are not ignored, as one tree of raw bytes.
 
-A checkout is looked at through a *lens*: a git directory of ours that stays, with an index of its own. So a
-second picture costs little more than asking for the state of each file, and git's untracked cache tells which
-folders are as they were. Nothing in the checkout can make git run a command here: its settings, hooks and
-filters are not heard. Objects lie in the lens, out of reach of `git gc`, and are swept away when they are
-old.
+They are taken through a private git directory that is kept, with an index of its own. So a second snapshot
+costs little more than a `stat` of each file, and git's untracked cache knows which folders are unchanged.
+Nothing in the checkout can make git run a command here. Objects are in the private directory, out of reach of
+`git gc`, and are removed when they are old.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import os
 import stat
 
 from landlane.errors import RepositoryError
-from landlane.git.private_dir.cached import Lens, open_lens
-from landlane.git.untrusted_checkout import home_git_output, to_bytes, to_text
+from landlane.git.snapshot_dir import SnapshotDir, open_snapshot_dir
+from landlane.git.tree_diff import LINK, TreeChange, parse_raw_diff
+from landlane.git.untrusted_checkout import home_git_output, to_bytes
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -24,109 +24,84 @@ if TYPE_CHECKING:
 
     from landlane.git.untrusted_checkout import UntrustedCheckout
 
-ADDED = "added"
-DELETED = "deleted"
-CHANGED = "changed"
-MODE = "mode"
-
-NOT_KEPT = b"landlane: not kept: "  # so begins what stands for a file whose bytes are not kept
-_MOST_BYTES = 8 * 1024 * 1024  # of a file that is kept without being held by name
+NOT_KEPT = b"landlane: not kept: "  # the content of a file whose bytes are not kept begins so
+_MOST_BYTES = 8 * 1024 * 1024  # of a file that is kept without being named
 _MOST_BYTES_NAMED = 256 * 1024 * 1024
 _STATUS = (
-    "status",
-    "--porcelain=v1",
-    "-z",
-    "--untracked-files=all",
-    "--no-renames",
-    "--ignore-submodules=all",
+    *("status", "--porcelain=v1", "-z", "--untracked-files=all"),
+    *("--no-renames", "--ignore-submodules=all"),
 )
-_ABSENT = "000000"
-_LINK = "120000"
-
-
-@value
-class Changed:
-    """A path that differs between two pictures, with git's modes and objects; an absent side is empty."""
-
-    path: str
-    kind: str
-    old_mode: str = ""
-    old_oid: str = ""
-    new_mode: str = ""
-    new_oid: str = ""
 
 
 @value
 class KeptFile:
-    """What a path held: its bytes, and git's mode. `is_kept` is false where only its stamp was noted."""
+    """The content of a path, and git's mode."""
 
     mode: str
     data: bytes
 
     @property
     def is_kept(self) -> bool:
-        """Whether these are the bytes themselves."""
+        """Whether these are the bytes themselves, and not only a stamp."""
         return not self.data.startswith(NOT_KEPT)
 
 
 @value
 class StoredFile:
-    """A file that was kept by itself: git's mode and object, and its stamp; all empty where none is."""
+    """A file that was stored by itself: git's mode and object, and its stamp; all empty for no file."""
 
     mode: str = ""
     oid: str = ""
     stamp: str = ""
 
 
-def take_snapshot(home: str, place: UntrustedCheckout, named: Iterable[str] = (), *, by: str = "") -> str:
-    """Picture a checkout, and tell the tree; `named` paths are in it though git ignores them.
+def take_snapshot(checkout: UntrustedCheckout, named: Iterable[str] = (), *, by: str = "") -> str:
+    """Take a snapshot and return its tree; `named` paths are in it though git ignores them.
 
-    `by` says for whom, so that `last_snapshot` can tell whether anybody looked since.
+    `by` says for whom, so that `last_snapshot` can tell whether anybody else took one since.
 
     Raises:
         RepositoryError: git refuses, or something cannot be read.
-        TimedOut: somebody else has looked through the same lens all the time.
+        TimedOut: other processes took snapshots of this checkout all the time.
     """
     wanted = sorted(set(named))
-    with open_lens(home, place) as lens:
+    with open_snapshot_dir(checkout) as directory:
         try:
-            tree = _picture(lens, wanted)
+            tree = _take(directory, wanted)
         except RepositoryError:
-            # An object that was borrowed from the repository may be gone, or the index be damaged: anew.
-            lens.start_over()
-            tree = _picture(lens, wanted)
-        if lens.taken_by != by:
-            lens.note(taken_by=by)
+            # A borrowed object may be gone, or the index damaged: start again.
+            directory.start_over()
+            tree = _take(directory, wanted)
+        if directory.taken_by != by:
+            directory.note(taken_by=by)
         return tree
 
 
-def last_snapshot(home: str, place: UntrustedCheckout, by: str = "") -> str:
-    """The newest picture of a checkout, if it was taken for `by`, or for anybody; empty when it was not."""
-    with open_lens(home, place, is_looking=True) as lens:
-        return lens.tree if by in ("", lens.taken_by) else ""
+def last_snapshot(checkout: UntrustedCheckout, by: str = "") -> str:
+    """Return the newest snapshot of a checkout, if it was taken for `by`, or for anybody; else empty."""
+    with open_snapshot_dir(checkout, only_objects=True) as directory:
+        return directory.tree if by in ("", directory.taken_by) else ""
 
 
-def _picture(lens: Lens, named: Sequence[str]) -> str:
-    if not lens.is_begun:
-        from landlane.git.private_dir.index import begin_index  # noqa: PLC0415 - needed once for each lens
-
-        _stage(lens, begin_index(lens), ())
-        _seal(lens)
-    dirty = [line[3:] for line in lens.git_output(*_STATUS).split("\0") if line]
-    paths = [path for path in dirty if not path.endswith("/")]  # such is a repository of its own
-    known = frozenset(lens.named)
-    wanted = (*named, *lens.newly_tracked())
-    extra = [path for path in wanted if path not in known and _is_plain(lens.place.root, path)]
-    if not paths and not extra and lens.tree:
-        return lens.tree
-    _stage(lens, [*paths, *extra], {*extra, *lens.named})
+def _take(directory: SnapshotDir, named: Sequence[str]) -> str:
+    if not directory.has_index:
+        _stage(directory, directory.begin_index(), ())
+        _write_tree(directory)
+    dirty = [line[3:] for line in directory.git_output(*_STATUS).split("\0") if line]
+    paths = [path for path in dirty if not path.endswith("/")]  # a folder is a repository of its own
+    known = frozenset(directory.named)
+    wanted = (*named, *directory.list_newly_tracked())
+    extra = [path for path in wanted if path not in known and _is_plain(directory.checkout.root, path)]
+    if not paths and not extra and directory.tree:
+        return directory.tree
+    _stage(directory, [*paths, *extra], {*extra, *directory.named})
     if extra:
-        lens.note(named=[*lens.named, *extra])
-    return _seal(lens)
+        directory.note(named=[*directory.named, *extra])
+    return _write_tree(directory)
 
 
 def _is_plain(root: str, path: str) -> bool:
-    """Whether a named path is a file in this checkout, not behind a link."""
+    """Return whether a named path is a file in this checkout, not behind a link."""
     full = os.path.join(root, path)
     try:
         is_file = stat.S_ISREG(os.lstat(full).st_mode)
@@ -135,151 +110,139 @@ def _is_plain(root: str, path: str) -> bool:
     return is_file and os.path.realpath(os.path.dirname(full)) == os.path.dirname(os.path.normpath(full))
 
 
-def _stage(lens: Lens, paths: Iterable[str], named: Iterable[str]) -> None:
-    """Bring the index up to what lies at these paths."""
+def _stage(directory: SnapshotDir, paths: Iterable[str], named: Iterable[str]) -> None:
+    """Bring the index up to date with the files at these paths."""
     exempt = frozenset(named)
     plain: list[bytes] = []
-    noted: list[bytes] = []
+    stamped: list[bytes] = []
     size = 0
     for path in dict.fromkeys(paths):
-        stamp, length = _stamp_if_unkept(os.path.join(lens.place.root, path), is_named=path in exempt)
+        stamp, length = _stamp_if_unkept(os.path.join(directory.checkout.root, path), is_named=path in exempt)
         if stamp:
-            oid = lens.write_object("blob", NOT_KEPT + stamp.encode())
-            noted.append(b"100644 " + oid.encode() + b"\t" + to_bytes(path) + b"\0")
+            oid = directory.write_object("blob", NOT_KEPT + stamp.encode())
+            stamped.append(b"100644 " + oid.encode() + b"\t" + to_bytes(path) + b"\0")
         else:
             plain.append(to_bytes(path) + b"\0")
             size += length
     if plain:
-        lens.git_output(
-            "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=b"".join(plain)
-        )
-    if noted:
-        lens.git_output("update-index", "-z", "--index-info", stdin=b"".join(noted))
+        words = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        directory.git_output(*words, stdin=b"".join(plain))
+    if stamped:
+        directory.git_output("update-index", "-z", "--index-info", stdin=b"".join(stamped))
     if plain:
-        lens.note(staged_bytes=lens.staged_bytes + size, staged_files=lens.staged_files + len(plain))
+        directory.note(
+            staged_bytes=directory.staged_bytes + size, staged_files=directory.staged_files + len(plain)
+        )
 
 
 def _stamp_if_unkept(full: str, *, is_named: bool) -> tuple[str, int]:
-    """What stands for a file that is too large or cannot be read; empty for all others. And its length."""
+    """Return the stamp of a file that is too large or unreadable, empty for others; and the size to keep."""
     try:
-        seen = os.lstat(full)
+        found = os.lstat(full)
     except OSError:
         return "", 0
-    if not stat.S_ISREG(seen.st_mode):
+    if not stat.S_ISREG(found.st_mode):
         return "", 0
-    is_small = seen.st_size <= (_MOST_BYTES_NAMED if is_named else _MOST_BYTES)
+    is_small = found.st_size <= (_MOST_BYTES_NAMED if is_named else _MOST_BYTES)
     if is_small and os.access(full, os.R_OK):
-        return "", seen.st_size
-    return f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ctime_ns} {seen.st_ino}\n", 0
+        return "", found.st_size
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}\n", 0
 
 
-def _seal(lens: Lens) -> str:
-    """Make a tree of the index, and let HEAD be there, so that the next look lists only what is newer."""
-    tree = lens.git_output("write-tree").strip()
-    if tree != lens.tree:
-        lens.move_to(tree)
+def _write_tree(directory: SnapshotDir) -> str:
+    """Make a tree of the index, and HEAD of it, so that the next snapshot lists only what is newer."""
+    tree = directory.git_output("write-tree").strip()
+    if tree != directory.tree:
+        directory.set_last(tree)
     return tree
 
 
-def changes_between(home: str, place: UntrustedCheckout, before: str, after: str) -> list[Changed]:
-    """What differs between two pictures of a checkout.
+def changes_between(checkout: UntrustedCheckout, before: str, after: str) -> list[TreeChange]:
+    """Return what differs between two snapshots of a checkout.
 
     Raises:
-        RepositoryError: one of them is not there any more.
+        RepositoryError: one of them is gone.
     """
     if before == after:
         return []
-    with open_lens(home, place, is_looking=True) as lens:
-        listed = lens.git_output("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after)
-    return read_raw(listed)
+    with open_snapshot_dir(checkout, only_objects=True) as directory:
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--raw")
+        return list(parse_raw_diff(directory.git_output(*words, before, after)))
 
 
-def read_raw(listed: str) -> list[Changed]:
-    """The changes that `--raw -z` tells of."""
-    fields = listed.split("\0")
-    found: list[Changed] = []
-    for head, path in zip(fields[0::2], fields[1::2], strict=False):
-        old_mode, new_mode, old_oid, new_oid, _ = head.lstrip(":").split(" ")
-        is_new, is_gone = old_mode == _ABSENT, new_mode == _ABSENT
-        kind = ADDED if is_new else DELETED if is_gone else MODE if old_oid == new_oid else CHANGED
-        found.append(
-            Changed(
-                path=path,
-                kind=kind,
-                old_mode="" if is_new else old_mode,
-                old_oid="" if is_new else old_oid,
-                new_mode="" if is_gone else new_mode,
-                new_oid="" if is_gone else new_oid,
-            )
-        )
-    return found
+def differing_from_head(checkout: UntrustedCheckout, tree: str, head: str) -> set[str]:
+    """Return the paths at which a snapshot differs from a commit: the changes that are not committed."""
+    with open_snapshot_dir(checkout, only_objects=True) as directory:
+        words = ("diff-tree", "-r", "-z", "--no-renames", "--name-only")
+        result = directory.run(*words, f"{head}^{{tree}}", tree)
+    return set() if result.exit_code else {path for path in result.stdout.split("\0") if path}
 
 
-def differing_from_head(home: str, place: UntrustedCheckout, tree: str, head: str) -> set[str]:
-    """The paths at which a picture differs from a commit: what is not committed yet."""
-    with open_lens(home, place, is_looking=True) as lens:
-        found = lens.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", f"{head}^{{tree}}", tree)
-    if found.exit_code:
-        return set()
-    return {path for path in found.stdout.split("\0") if path}
-
-
-def store_files(home: str, place: UntrustedCheckout, files: Iterable[str]) -> dict[str, StoredFile]:
-    """Keep files that lie anywhere, by their absolute paths; what was not touched since is not read again."""
+def store_files(checkout: UntrustedCheckout, files: Iterable[str]) -> dict[str, StoredFile]:
+    """Store files by their absolute paths; a file that was not touched since is not read again."""
     found: dict[str, StoredFile] = {}
-    with open_lens(home, place, is_looking=True) as lens:
-        known: dict[str, list[str]] = lens.stored
+    with open_snapshot_dir(checkout, only_objects=True) as directory:
+        known = directory.stored
         for full in files:
             with contextlib.suppress(OSError):
-                found[full] = _store(lens, full, known.get(full))
-        fresh = {full: [one.mode, one.oid, one.stamp] for full, one in found.items()}
+                found[full] = _store(directory, full, known.get(full))
+        fresh = {full: [file.mode, file.oid, file.stamp] for full, file in found.items()}
         if any(known.get(full) != row for full, row in fresh.items()):
-            lens.note(stored=fresh)
+            directory.note(stored=fresh)
     return found
 
 
-def _store(lens: Lens, full: str, known: list[str] | None) -> StoredFile:
-    seen = os.lstat(full)
-    stamp = f"{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}:{seen.st_ino}"
+def _store(directory: SnapshotDir, full: str, known: list[str] | None) -> StoredFile:
+    found = os.lstat(full)
+    stamp = f"{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_ino}"
     if known is not None and known[2] == stamp:
         return StoredFile(mode=known[0], oid=known[1], stamp=stamp)
-    if stat.S_ISLNK(seen.st_mode):
-        data, mode = os.fsencode(os.readlink(full)), _LINK
-    elif stat.S_ISREG(seen.st_mode):
+    if stat.S_ISREG(found.st_mode):
         unkept, _ = _stamp_if_unkept(full, is_named=True)
-        mode = "100755" if seen.st_mode & 0o100 else "100644"
-        with open(full, "rb") as file:
-            data = NOT_KEPT + unkept.encode() if unkept else file.read()
-    else:
-        return StoredFile(mode="", oid="", stamp="")
-    return StoredFile(mode=mode, oid=lens.write_object("blob", data), stamp=stamp)
+        if unkept:
+            data = NOT_KEPT + unkept.encode()
+            return StoredFile(mode=_mode(found), oid=directory.write_object("blob", data), stamp=stamp)
+    content = _read_content(full, found)
+    if content is None:
+        return StoredFile()
+    return StoredFile(mode=_mode(found), oid=directory.write_object("blob", content), stamp=stamp)
 
 
-def keep_changes(
-    home: str, place: UntrustedCheckout, ref: str, changes: Sequence[Changed], message: str
-) -> str:
-    """Keep both sides of changes for good, as one commit with the folders `before` and `after` at home.
+def _mode(found: os.stat_result) -> str:
+    if stat.S_ISLNK(found.st_mode):
+        return LINK
+    return "100755" if found.st_mode & 0o100 else "100644"
+
+
+def _read_content(full: str, found: os.stat_result) -> bytes | None:
+    if stat.S_ISLNK(found.st_mode):
+        return os.fsencode(os.readlink(full))
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    with open(full, "rb") as file:
+        return file.read()
+
+
+def keep_changes(checkout: UntrustedCheckout, ref: str, changes: Sequence[TreeChange], message: str) -> str:
+    """Keep both sides of changes for good, as one commit with the folders `before` and `after`.
 
     Raises:
         RepositoryError: git refuses.
     """
-    rows: list[bytes] = []
+    entries: list[bytes] = []
     for change in changes:
-        for side, mode, oid in (
-            ("before", change.old_mode, change.old_oid),
-            ("after", change.new_mode, change.new_oid),
-        ):
+        for side, (mode, oid) in (("before", change.old), ("after", change.new)):
             if oid:
-                rows.append(f"{mode} {oid}\t{side}/".encode() + to_bytes(change.path) + b"\0")
-    with open_lens(home, place, is_looking=True) as lens:
-        return lens.bring_home(ref, rows, message)
+                entries.append(f"{mode} {oid}\t{side}/".encode() + to_bytes(change.path) + b"\0")
+    with open_snapshot_dir(checkout, only_objects=True) as directory:
+        return directory.save_entries(ref, entries, message)
 
 
 def read_kept(home: str, commit: str) -> tuple[dict[str, KeptFile], dict[str, KeptFile]]:
-    """What `keep_changes` kept, by path: before, and after.
+    """Return what `keep_changes` kept, by path: before, and after.
 
     Raises:
-        RepositoryError: it is not there any more.
+        RepositoryError: it is gone.
     """
     listed = [row for row in home_git_output(home, "ls-tree", "-r", "-z", commit).split("\0") if row]
     parts = [row.partition("\t") for row in listed]
@@ -298,20 +261,16 @@ def read_kept(home: str, commit: str) -> tuple[dict[str, KeptFile], dict[str, Ke
 
 
 def read_file_now(root: str, path: str) -> KeptFile | None:
-    """What lies at a path now, in the form in which it would be kept; nothing where there is no file."""
+    """Return what is at a path now, in the form in which it would be kept; None where there is no file."""
     full = os.path.join(root, path)
     try:
-        seen = os.lstat(full)
-        if stat.S_ISLNK(seen.st_mode):
-            return KeptFile(mode=_LINK, data=os.fsencode(os.readlink(full)))
-        if not stat.S_ISREG(seen.st_mode):
-            return None
-        with open(full, "rb") as file:
-            return KeptFile(mode="100755" if seen.st_mode & 0o100 else "100644", data=file.read())
+        found = os.lstat(full)
+        content = _read_content(full, found)
+        return KeptFile(mode=_mode(found), data=content) if content is not None else None
     except OSError:
         return None
 
 
 def path_text(path: str) -> str:
-    """A path as it can be shown: bytes that are no text are escaped."""
-    return to_text(to_bytes(path)).encode("utf-8", "backslashreplace").decode()
+    """Return a path as it can be shown: bytes that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "backslashreplace").decode()

@@ -126,16 +126,6 @@ def read_blob(home: Checkout, commit: str, path: str) -> bytes | None:
     return None if found.exit_code else found.stdout.encode("utf-8", "surrogateescape")
 
 
-def list_changed_paths(home: Checkout, one: str, other: str) -> list[str]:
-    """Every path that differs between two commits or trees, both ends of a rename."""
-    # Submodules always: what a branch says in .gitmodules could hide them.
-    words = ("-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
-    found = run_in(home, "diff-tree", *words, one, other)
-    if found.exit_code:
-        raise git_failed(("diff-tree",), found)
-    return [path for path in found.stdout.split("\0") if path]
-
-
 def replace_files(home: Checkout, tree: str, contents: Mapping[str, bytes | None]) -> str:
     """The tree with these files in it, or without those that are nothing; modes stay as they are.
 

@@ -1,10 +1,11 @@
-"""Checkouts and the repository at home that keeps their rescues, and careful ways to read and ask them."""
+"""Read a checkout that may have been tampered with, and run git on the repository that keeps its rescues."""
 
 from __future__ import annotations
 
 import os
 import stat
 
+from landlane.git.refs import is_oid
 from landlane.git.run import GitResult, git_failed, run_git
 from landlane.values import value
 
@@ -14,42 +15,46 @@ CLONE = "clone"
 SUBMODULE = "submodule"
 
 BIG_FILE = "16m"  # from here on git streams a file instead of holding it in memory
-LIMIT_SECONDS = 600.0  # for one reading of a big tree on a busy disk
+LIMIT_SECONDS = 600.0  # for one pass over a big tree on a busy disk
 _SMALL = 64 * 1024 * 1024
-_HEX = frozenset("0123456789abcdef")
+_SAFE_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @value
 class UntrustedCheckout:
-    """A checkout: its folder, the git directory that is its own, and of what kind it is."""
+    """A checkout whose git directory may say anything.
+
+    `git_dir` belongs to it alone; `home` is the git directory of the repository that keeps its rescues.
+    """
 
     root: str
     git_dir: str
     kind: str
+    home: str
 
     @property
     def has_own_objects(self) -> bool:
-        """Whether its commits may be missing at home."""
+        """Whether its commits may be missing in the repository."""
         return self.kind in {CLONE, SUBMODULE}
+
+    @property
+    def common_dir(self) -> str:
+        """The git directory that has its refs and excludes."""
+        return self.git_dir if self.has_own_objects else self.home
 
 
 def to_bytes(path: str) -> bytes:
-    """A path as the file system knows it; names need not be UTF-8."""
+    """Return a path as the file system has it; names need not be UTF-8."""
     return path.encode("utf-8", "surrogateescape")
 
 
 def to_text(path: bytes) -> str:
-    """A path as text that can be turned back, whatever its bytes."""
+    """Return a path as text that can be turned back, whatever its bytes."""
     return path.decode("utf-8", "surrogateescape")
 
 
-def is_oid(text: str) -> bool:
-    """Whether it is the full name of an object."""
-    return len(text) in (40, 64) and _HEX.issuperset(text)
-
-
 def sealed_environment(**variables: str) -> dict[str, str]:
-    """An environment in which git hears nothing but these variables and the settings of its git directory."""
+    """Return an environment in which git obeys only these variables and the settings of its git directory."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     return environment | {
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -66,7 +71,7 @@ def sealed_environment(**variables: str) -> dict[str, str]:
 
 
 def run_home_git(home: str, *arguments: str, stdin: bytes | None = None, **variables: str) -> GitResult:
-    """Run git on the home repository itself, with the user's settings but without hooks."""
+    """Run git on the repository itself, with the user's settings but without hooks."""
     return run_git(
         *("-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "gc.auto=0"),
         *("-c", f"core.bigFileThreshold={BIG_FILE}", "--git-dir", home),
@@ -79,38 +84,52 @@ def run_home_git(home: str, *arguments: str, stdin: bytes | None = None, **varia
 
 
 def home_git_output(home: str, *arguments: str, stdin: bytes | None = None, **variables: str) -> str:
-    """What git answers on the home repository, where nothing but an answer will do.
+    """Return what git prints on the repository itself.
 
     Raises:
-        RepositoryError: git refused.
+        RepositoryError: git failed.
     """
-    found = run_home_git(home, *arguments, stdin=stdin, **variables)
-    if found.exit_code:
-        raise git_failed(arguments, found)
-    return found.stdout
+    result = run_home_git(home, *arguments, stdin=stdin, **variables)
+    if result.exit_code:
+        raise git_failed(arguments, result)
+    return result.stdout
 
 
 def read_small(path: str, limit: int = _SMALL) -> bytes | None:
-    """What an ordinary file holds; nothing for links, pipes and what is not there."""
+    """Return what a regular file holds; None for links, pipes and missing files."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(path, _SAFE_READ)
     except OSError:
         return None
     with open(handle, "rb") as file:
         return file.read(limit) if stat.S_ISREG(os.fstat(handle).st_mode) else None
 
 
-def quoted_store(path: str) -> str:
-    """The path of an object store as git reads it from `alternates` and from its environment."""
-    if not any(odd in path for odd in '\n":#'):
+def copy_index(source: str, target: str) -> None:
+    """Copy an index with its time, by which git knows which entries are too young to be trusted.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    handle = os.open(source, _SAFE_READ)
+    with open(handle, "rb") as file, open(target, "wb") as copy:
+        before = os.fstat(handle)
+        while chunk := file.read(1 << 20):
+            copy.write(chunk)
+    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def quote_alternate(path: str) -> str:
+    """Return the path of an object store as git reads it from `alternates` and from its environment."""
+    if not any(special in path for special in '\n":#'):
         return path
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def read_refs(git_dir: str) -> dict[str, str]:
-    """The refs of a repository, read from its files."""
+def read_all_refs(git_dir: str) -> dict[str, str]:
+    """Return the refs of a repository, read from its files."""
     refs: dict[str, str] = {}
-    packed = (read_small(os.path.join(git_dir, "packed-refs")) or b"").decode("utf-8", "surrogateescape")
+    packed = to_text(read_small(os.path.join(git_dir, "packed-refs")) or b"")
     for line in packed.splitlines():
         oid, _, name = line.partition(" ")
         if is_oid(oid) and name.startswith("refs/"):

@@ -161,8 +161,8 @@ def _look_at_tree(
         head = _stand_of(ground.root, place.git_dir)
     tree = resolve_revision(repo.home, f"{head}^{{tree}}") if head else ""
     empty = try_git_output(repo.home, "hash-object", "-t", "tree", "/dev/null")
-    after = take_snapshot(repo.common_dir, place)
-    dirty = [one.path for one in changes_between(repo.common_dir, place, tree or empty, after)]
+    after = take_snapshot(place)
+    dirty = [one.path for one in changes_between(place, tree or empty, after)]
     if ground.workspace is None:
         dirty = _claimed(repo, task, dirty)
     if not dirty:
@@ -184,8 +184,8 @@ def save_unfinished(repo: Repository, session: Session, task: Task, root: str, b
     """
     place = locate_checkout(repo, root)
     tree = resolve_revision(repo.home, f"{base}^{{tree}}")
-    after = take_snapshot(repo.common_dir, place)
-    if not tree or not any(changes_between(repo.common_dir, place, tree, after)):
+    after = take_snapshot(place)
+    if not tree or not any(changes_between(place, tree, after)):
         return ""
     reason = f"{task.id} went on elsewhere"
     return save_checkout(repo, session, root, reason, force=True, task=task.id)

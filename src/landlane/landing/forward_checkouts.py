@@ -11,7 +11,7 @@ from landlane.git.remove_checkout import list_worktrees
 from landlane.git.run import run_git, run_in, try_git_output
 from landlane.git.stale_locks import wait_for_locks
 from landlane.git.target import commit_at
-from landlane.git.untracked import find_untracked_in_the_way, is_reachable
+from landlane.git.tree_diff import find_untracked_in_the_way, is_reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import try_git_output
 from landlane.git.target import commit_at, find_target
+from landlane.git.tree_diff import list_changed_paths
 from landlane.landing.combine import merge_rule_for, merge_rules
 from landlane.landing.records import list_landings
 from landlane.landing.suggest_order import best_order
@@ -113,7 +114,7 @@ def _open(home: Checkout, tip: str, branch: str, head: str, landing: str, agent:
     base = merge_base(home, tip, head)
     if not base:
         return None
-    paths = trials.list_changed_paths(home, base, head)
+    paths = list_changed_paths(home, base, head)
     own = try_git_output(home, "rev-list", f"{base}..{head}").splitlines()
     return Open(
         branch=branch,

@@ -10,7 +10,7 @@ from landlane.errors import RepositoryError
 from landlane.git import trial_merge as trials
 from landlane.git.run import try_git_output
 from landlane.git.trailers import read_trailers
-from landlane.git.tree_diff import files_below, resolve_link, tree_changes
+from landlane.git.tree_diff import diff_trees, files_below, resolve_link
 from landlane.roles.built_in import bound_by, roles_of
 from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
 from landlane.roles.model import Scope, may_commit, why_not_verb
@@ -51,7 +51,7 @@ def check_author(repo: Repository, session: Session, settings: Settings, before:
 def judge_trees(home: Checkout, settings: Settings, role: str, before: str, after: str) -> dict[str, str]:
     """Each path between two trees that a role may not change, with the reason; without a role, none."""
     bound = bound_by(settings, role)
-    changes = tree_changes(home, before, after) if bound is not None else []
+    changes = diff_trees(home, before, after) if bound is not None else []
     if bound is None or not changes:
         return {}
     reason = why_not_verb(bound, "land")
@@ -73,7 +73,7 @@ def why_not_change(home: Checkout, scope: Scope, tree: str, change: TreeChange) 
         return f"{name} is a submodule, which the role {role.name} may not change"
     if not change.is_link:
         return ""
-    end = resolve_link(home, tree, change.path, change.blob)
+    end = resolve_link(home, tree, change.path, change.new_oid)
     if end is None:
         return f"{name} is a link that leads out of the repository"
     for path in [end or ".", *files_below(home, tree, end)]:

@@ -11,6 +11,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at, fetch_target, find_target
+from landlane.git.tree_diff import list_changed_paths
 from landlane.landing import move_target as advancing
 from landlane.landing.combine import merge_rule_for, merge_rules
 from landlane.landing.enqueue import Submission, submit
@@ -261,7 +262,7 @@ def _describe(
             code="NO_COMMON_ANCESTOR",
             hint=f"begin it from {target.branch}, and bring the work there",
         )
-    paths = [as_text(path) for path in trials.list_changed_paths(home, base, head)]
+    paths = [as_text(path) for path in list_changed_paths(home, base, head)]
     if not paths:
         what = "has all of it already" if base == head else "would not change by it"
         raise NotAllowed(

@@ -1,9 +1,9 @@
-"""Keeping `git gc` out while objects are written that no ref names yet.
+"""Block `git gc` while objects are written that no ref names yet.
 
-`git gc --prune=now` deletes whatever no ref led to when it began, even if one does by then. But it refuses
-to run while another one does, which it knows from the file `gc.pid`; so we take our turn there. Should we be
-killed, git sees that our process is gone and pays no heed to the file. Only the lock on that file, which is
-there for a moment, would stay; whoever comes next removes it.
+`git gc --prune=now` deletes what no ref led to when it began, even if one does by then. But it refuses to run
+while another gc runs, which it reads from the file `gc.pid`; so we write our own process there. If we are
+killed, git sees that the process is gone and ignores the file. The lock on that file, which exists only for a
+moment, may stay; the next caller removes it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-_WAIT_SECONDS = 120.0  # an ordinary gc spares what is younger than two weeks: it is safe to go on then
-_OLD_SECONDS = 12 * 3600.0  # as git has it
+_WAIT_SECONDS = 120.0  # an ordinary gc keeps objects younger than two weeks, so it is safe to continue then
+_OLD_SECONDS = 12 * 3600.0  # as in git
 
 
 @contextlib.contextmanager
 def block_gc(home: str) -> Generator[None]:
-    """Wait until no gc runs, and let none begin; one at a time."""
-    room = os.path.join(home, "landlane")
-    os.makedirs(room, exist_ok=True)
-    turn = os.open(os.path.join(room, "rescuing.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    """Wait until no gc runs, and let none start; one caller at a time."""
+    folder = os.path.join(home, "landlane")
+    os.makedirs(folder, exist_ok=True)
+    lock = os.open(os.path.join(folder, "rescuing.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     path = os.path.join(home, "gc.pid")
     is_ours = False
     try:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         give_up_at = time.monotonic() + _WAIT_SECONDS
-        while not (is_ours := _take(path)) and time.monotonic() < give_up_at:
+        while not (is_ours := _write_pid(path)) and time.monotonic() < give_up_at:
             remove_stale_lock(f"{path}.lock", home, os.path.dirname(home))
             time.sleep(0.02)
         yield
@@ -42,11 +42,11 @@ def block_gc(home: str) -> Generator[None]:
         if is_ours:
             with contextlib.suppress(OSError):
                 os.unlink(path)
-        os.close(turn)
+        os.close(lock)
 
 
-def _take(path: str) -> bool:
-    """Write our name into `gc.pid` as git does, unless another's is there who lives."""
+def _write_pid(path: str) -> bool:
+    """Write our process into `gc.pid` as git does, unless a running one is there."""
     lock = f"{path}.lock"
     try:
         handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
@@ -73,7 +73,7 @@ def _is_running(path: str) -> bool:
         if host == os.uname().nodename:
             os.kill(int(pid), 0)
     except PermissionError:
-        return True  # it lives, and belongs to somebody else
+        return True  # it runs, and belongs to another user
     except (OSError, ValueError, OverflowError):
         return False
     return True

@@ -1,4 +1,4 @@
-"""Feeding `git fast-import`: bytes of any size in one pass and little memory, then the commit."""
+"""Write a commit with `git fast-import`: content of any size in one pass and little memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from landlane.git.run import GitStream
-    from landlane.git.worktree_reader import TreeReader
+    from landlane.git.worktree_files import TreeReader
 
-MADE_REF = "refs/rescue/made"  # what the commit is called in the shadow, until it is home
+MADE_REF = "refs/rescue/made"  # the commit in the private git directory, until it is in the repository
 _CHUNK = 1 << 20
 _AT_ONCE = 8 * _CHUNK
 _SAMPLE = 1 << 16
 
 
 class CommitWriter:
-    """Feeds `git fast-import`: blobs as they come, and in the end the commit that names them all."""
+    """Feeds `git fast-import`: blobs as they come, and at the end the commit of all of them."""
 
     def __init__(self, stream: GitStream) -> None:
         self._stream = stream
@@ -44,14 +44,14 @@ class CommitWriter:
         return name
 
     def add_stream(self, name: str, handle: int) -> int:
-        """Add what a file holds, and tell how much that was."""
+        """Add the content of a file; return its length."""
         size = os.fstat(handle).st_size
         if size <= _AT_ONCE:
             content = _read_up_to(handle, _AT_ONCE * 2)
             self.add(name, content)
             return len(content)
-        # The length must be said beforehand. If the file shrinks meanwhile, the rest is filled up, and the
-        # length that is noted tells how much of it counts.
+        # The length comes first. If the file shrinks meanwhile, zeros fill the rest, and the returned length
+        # says how much of it counts.
         self._begin(name, size)
         left = size
         while left and (chunk := os.read(handle, min(left, _CHUNK))):
@@ -66,7 +66,7 @@ class CommitWriter:
         return read
 
     def refer(self, name: str, oid: str, mode: str = "100644") -> None:
-        """Name an object that git has already."""
+        """Add an object that git has already."""
         if name not in self._known:
             self._known.add(name)
             self._tree.append(f"M {mode} {oid} {name}\n")
@@ -75,7 +75,7 @@ class CommitWriter:
         text = message.encode()
         who = f"Landlane <landlane@localhost> {at} +0000"
         lines = [f"commit {MADE_REF}\nauthor {who}\ncommitter {who}\ndata {len(text)}\n".encode(), text]
-        # Never `from`: the tree begins empty, and parents stand in this order.
+        # Never `from`: the tree begins empty, and parents keep this order.
         lines += [f"merge {oid}\n".encode() for oid in parents]
         self._stream.write(b"".join(lines))
         for line in self._tree:
@@ -98,14 +98,14 @@ def _read_up_to(handle: int, limit: int) -> bytes:
 
 
 def cheapest_compression(tree: TreeReader, paths: Iterable[str]) -> int:
-    """The level to compress at: none where most of it is big and dense already, such as archives and media.
+    """Return the compression level: 0 where most bytes are dense already, such as archives and media.
 
-    Trying to compress those would take several times as long as writing them down.
+    Compressing those would take several times as long as writing them.
     """
     dense = total = 0
     for path in paths:
-        seen = tree.look(path)
-        size = seen.st_size if seen is not None else 0
+        found = tree.lstat(path)
+        size = found.st_size if found is not None else 0
         total += size
         if size > _AT_ONCE:
             dense += size if _is_dense(tree, path, size) else 0
@@ -119,7 +119,7 @@ def _is_dense(tree: TreeReader, path: str, size: int) -> bool:
     try:
         samples = b"".join(os.pread(handle, _SAMPLE, size * part // 4) for part in range(4))
     except OSError:
-        return False  # who reads it in earnest will say so
+        return False  # the actual read reports the error
     finally:
         os.close(handle)
     return len(zlib.compress(samples, 1)) * 10 > len(samples) * 9

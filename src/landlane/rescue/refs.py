@@ -1,9 +1,9 @@
-"""Rescues: everything a checkout had that was nowhere else, kept as one commit each under a ref of its own.
+"""Rescues: everything a checkout had that was nowhere else, kept as one commit under a ref of its own.
 
 The commit's tree holds `manifest.json` (what, when, where from), `contents.json` (every path with its type,
-permissions and where its bytes are), the bytes as they were in numbered files, the index, and what the
-checkout's git directory knew. Its parents are the commits the checkout stood on or mentioned, so that git
-keeps them. Nothing but `drop_rescue` ever removes one.
+permissions and where its bytes are), the bytes in numbered files, the index, and the state of the checkout's
+git directory. Its parents are the commits that the checkout was on or mentioned, so that git keeps them. Only
+`drop_rescue` removes one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.refs import read_refs
-from landlane.git.untrusted_checkout import home_git_output, run_home_git
+from landlane.git.untrusted_checkout import home_git_output, run_home_git, to_bytes
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -45,10 +45,10 @@ class Rescue:
 
 
 def rescue_ref(rescue_id: str) -> str:
-    """The ref of a rescue.
+    """Return the ref of a rescue.
 
     Raises:
-        Malformed: no rescue can have such an id.
+        Malformed: the id is not valid.
     """
     if not _ID.fullmatch(rescue_id) or rescue_id.endswith(".lock"):
         raise Malformed(
@@ -60,45 +60,42 @@ def rescue_ref(rescue_id: str) -> str:
 
 
 def list_rescues(home: str) -> list[Rescue]:
-    """All rescues, the oldest first."""
+    """Return all rescues, the oldest first."""
     listed = home_git_output(home, "for-each-ref", "--format=%(objectname) %(refname)", RESCUE_REFS)
     pairs = [(line.partition(" ")[0], line.partition(" ")[2]) for line in listed.splitlines()]
     return sorted(_read(home, pairs), key=lambda rescue: (rescue.at, rescue.id))
 
 
 def find_rescue(home: str, rescue_id: str) -> Rescue | None:
-    """The rescue of this id, if there is one."""
+    """Return the rescue of this id, if there is one."""
     ref = rescue_ref(rescue_id)
     known = read_refs(home, [ref])
-    found = known.get(ref, "") if known is not None else _asked(home, ref)
-    return next(iter(_read(home, [(found, ref)])), None) if found else None
-
-
-def _asked(home: str, ref: str) -> str:
-    return run_home_git(home, "rev-parse", "--verify", "--quiet", ref).stdout.strip()
+    if known is not None:
+        commit = known.get(ref, "")
+    else:
+        commit = run_home_git(home, "rev-parse", "--verify", "--quiet", ref).stdout.strip()
+    return next(iter(_read(home, [(commit, ref)])), None) if commit else None
 
 
 def get_rescue(home: str, rescue_id: str) -> Rescue:
-    """The rescue of this id.
+    """Return the rescue of this id.
 
     Raises:
         RepositoryError: there is none.
     """
-    found = find_rescue(home, rescue_id)
-    if found is None:
+    rescue = find_rescue(home, rescue_id)
+    if rescue is None:
         raise RepositoryError(
             f"there is no rescue {rescue_id}",
             code="NO_RESCUE",
             hint="`landlane rescue list` shows which there are",
         )
-    return found
+    return rescue
 
 
 def _read(home: str, pairs: list[tuple[str, str]]) -> list[Rescue]:
     asked = "".join(f"{commit}:manifest.json\n" for commit, _ in pairs).encode()
-    answer = home_git_output(home, "cat-file", "--batch", "--buffer", stdin=asked).encode(
-        "utf-8", "surrogateescape"
-    )
+    answer = to_bytes(home_git_output(home, "cat-file", "--batch", "--buffer", stdin=asked))
     rescues: list[Rescue] = []
     at = 0
     for commit, ref in pairs:
@@ -106,7 +103,7 @@ def _read(home: str, pairs: list[tuple[str, str]]) -> list[Rescue]:
         head = answer[at:end].split(b" ")
         at = end + 1
         if len(head) != 3 or head[1] != b"blob":
-            continue  # not one of ours, or damaged: `git fsck` tells
+            continue  # not one of ours, or damaged
         size = int(head[2])
         text, at = answer[at : at + size], at + size + 1
         try:
@@ -135,7 +132,7 @@ def _from_manifest(commit: str, ref: str, manifest: dict[str, Any]) -> Rescue:
 
 
 def drop_rescue(home: str, rescue_id: str) -> None:
-    """Forget a rescue for good; what only it held goes with the next `git gc`.
+    """Delete a rescue for good; what only it held is removed by the next `git gc`.
 
     Raises:
         RepositoryError: there is none, or git refuses.
@@ -145,9 +142,9 @@ def drop_rescue(home: str, rescue_id: str) -> None:
 
 
 def pack_rescues(home: str, older_than_ms: int) -> int:
-    """Put the objects of rescues taken before this instant into one pack, and tell how many those were.
+    """Put the objects of rescues taken before this instant into one pack; return how many rescues.
 
-    Nothing is dropped: objects are copied first, and only loose copies of what is then packed go.
+    Nothing is lost: objects are copied first, and only loose copies of packed ones are removed.
 
     Raises:
         RepositoryError: git refuses.
@@ -163,15 +160,8 @@ def pack_rescues(home: str, older_than_ms: int) -> int:
     asked = "".join(f"{commit}\n" for commit in old) + kept
     home_git_output(
         home,
-        *(
-            "pack-objects",
-            "--quiet",
-            "--revs",
-            "--incremental",
-            "--non-empty",
-            "--delta-base-offset",
-            "--local",
-        ),
+        *("pack-objects", "--quiet", "--revs", "--incremental", "--non-empty"),
+        *("--delta-base-offset", "--local"),
         f"{home}/objects/pack/pack",
         stdin=asked.encode(),
     )

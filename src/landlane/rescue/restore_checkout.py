@@ -1,69 +1,71 @@
-"""Restoring a rescue into a fresh checkout: files, index, HEAD and what was half done are as they were."""
+"""Restore a rescue into a fresh checkout: files, index, HEAD, unfinished operations and submodules."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 
 from landlane.errors import RepositoryError
+from landlane.git.discovery import checkout_at
 from landlane.git.run import GitResult, GitStream, git_failed, run_git
-from landlane.git.untrusted_checkout import BIG_FILE, LIMIT_SECONDS, MAIN, to_bytes, to_text
-from landlane.git.worktree_writer import TreeWriter
+from landlane.git.untrusted_checkout import BIG_FILE, LIMIT_SECONDS, SUBMODULE, UntrustedCheckout, to_text
+from landlane.git.worktree_files import TreeWriter, is_inside
 from landlane.rescue.find_unsaved import FILE, LINK
-from landlane.rescue.git_state import STASH, is_state_path
+from landlane.rescue.scan_checkout import STASH, is_state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from landlane.git.untrusted_checkout import UntrustedCheckout
-
 
 _CHUNK = 1 << 20
 _CONFIG = "config.worktree"
 _STASH_LOG = "logs/refs/stash"
-# Of the settings of a checkout only those come back that say which files are in it: others can name programs.
+# Only the settings that choose the files of a checkout are restored: others can name programs.
 _SPARSE = ("core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse")
+_FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
+_ALL_REFS = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
 
 
 class RestoreTarget:
-    """The checkout that is written to: fresh and made by us, so git may use its settings, but no hooks."""
+    """The checkout that is written to. We have made it, so git may obey its settings, but runs no hooks."""
 
-    def __init__(self, home: str, place: UntrustedCheckout, notes: list[str] | None = None) -> None:
-        self.home = home
-        self.place = place
-        self.notes: list[str] = [] if notes is None else notes
+    def __init__(self, checkout: UntrustedCheckout, notes: list[str]) -> None:
+        self.checkout = checkout
+        self.home = checkout.home
+        self.notes = notes
 
     def run(self, *arguments: str, stdin: bytes | None = None) -> GitResult:
-        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
         return run_git(
-            *(*quiet, "-c", "advice.detachedHead=false", "-c", "protocol.file.allow=always"),
+            *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"),
+            *("-c", "advice.detachedHead=false", "-c", "protocol.file.allow=always"),
             *arguments,
-            cwd=self.place.root,
-            git_dir=self.place.git_dir,
+            cwd=self.checkout.root,
+            git_dir=self.checkout.git_dir,
             stdin=stdin,
             limit_seconds=LIMIT_SECONDS,
         )
 
     def git_output(self, *arguments: str, stdin: bytes | None = None) -> str:
-        found = self.run(*arguments, stdin=stdin)
-        if found.exit_code:
-            raise git_failed(arguments, found)
-        return found.stdout
+        result = self.run(*arguments, stdin=stdin)
+        if result.exit_code:
+            raise git_failed(arguments, result)
+        return result.stdout
 
-    def commit_of(self, ref: str) -> str:
-        return self.run("rev-parse", "--verify", "--quiet", ref).stdout.strip()
+    def resolve(self, revision: str) -> str:
+        return self.run("rev-parse", "--verify", "--quiet", revision).stdout.strip()
 
 
 class RescueReader:
-    """The files of a rescue commit, read in pieces from one running git."""
+    """The files of a rescue commit, read in chunks from one running git."""
 
     def __init__(self, home: str, commit: str) -> None:
         self._commit = commit
         environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
-        asked = ("-c", f"core.bigFileThreshold={BIG_FILE}", f"--git-dir={home}", "cat-file", "--batch")
-        self._stream = GitStream(*asked, cwd=home, environment=environment)
+        words = ("-c", f"core.bigFileThreshold={BIG_FILE}", f"--git-dir={home}", "cat-file", "--batch")
+        self._stream = GitStream(*words, cwd=home, environment=environment)
 
     def __enter__(self) -> RescueReader:
         return self
@@ -72,7 +74,7 @@ class RescueReader:
         self._stream.__exit__()
 
     def read(self, name: str, limit: int = -1) -> Iterator[bytes]:
-        """The content of a file, piece by piece, up to a number of bytes; it must be read to its end."""
+        """Yield the content of a file in chunks, up to a number of bytes; read it to its end."""
         self._stream.write(f"{self._commit}:{name}\n".encode())
         self._stream.flush()
         head = self._stream.read_line().split(b" ")
@@ -94,79 +96,80 @@ class RescueReader:
                 wanted -= min(wanted, len(chunk))
         self._stream.read(1)
 
-    def whole(self, name: str) -> bytes:
+    def read_all(self, name: str) -> bytes:
         return b"".join(self.read(name))
 
 
-def restore_section(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> str:
-    """Restore one checkout, the outermost or a submodule; gives the branch that HEAD is on then."""
-    _stand_at(target, section["head"])
-    restore_index(target, section, blobs)
-    restore_files(target, section, blobs)
-    _restore_refs(target, section, blobs)
+def restore_section(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> str:
+    """Restore one checkout, the outermost or a submodule; return the branch that HEAD is on then."""
+    _check_out(target, section["head"])
+    restore_index(target, section, rescue)
+    restore_files(target, section, rescue)
+    _restore_refs(target, section, rescue)
     branch = _restore_head(target, section)
-    # Last, so that the log of HEAD tells nothing of all this.
-    _restore_state(target, section, blobs)
+    # Last, so that the steps above are not in the log of HEAD.
+    _restore_state(target, section, rescue)
     return branch
 
 
-def _stand_at(target: RestoreTarget, head: str) -> None:
-    """Check the commit out, or have nothing at all where there was no commit yet."""
+def _check_out(target: RestoreTarget, head: str) -> None:
+    """Check out a commit, or remove all files where there was no commit yet."""
     if head:
-        if target.commit_of("HEAD") != head or target.run("symbolic-ref", "--quiet", "HEAD").exit_code == 0:
+        if target.resolve("HEAD") != head or target.run("symbolic-ref", "--quiet", "HEAD").exit_code == 0:
             target.git_output("checkout", "--quiet", "--detach", head, "--")
         return
-    with TreeWriter(target.place.root) as tree:
+    with TreeWriter(target.checkout.root) as tree:
         for path in target.git_output("ls-files", "-z").split("\0"):
             if path:
                 tree.remove(path)
     target.git_output("read-tree", "--empty")
 
 
-def restore_index(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
+def restore_index(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:
     """Restore the index of a checkout."""
-    path = os.path.join(target.place.git_dir, "index")
+    path = os.path.join(target.checkout.git_dir, "index")
     if not section["index"]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return
     new = f"{path}.landlane"
     with open(new, "wb") as file:
-        file.writelines(blobs.read(section["index"]))
+        file.writelines(rescue.read(section["index"]))
     os.replace(new, path)
 
 
-def restore_files(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
+def restore_files(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:
     """Restore the files of a checkout, and delete what was deleted."""
     saved = {entry["path"] for entry in section["files"]}
-    with TreeWriter(target.place.root) as tree:
-        for path in (*section["deleted"], *(path for path in _left_out(target) if path not in saved)):
+    with TreeWriter(target.checkout.root) as tree:
+        for path in (*section["deleted"], *(path for path in _list_sparse(target) if path not in saved)):
             tree.remove(path)
         for entry in section["files"]:
             if entry["type"] == FILE:
-                tree.write(entry["path"], blobs.read(entry["at"], entry["size"]), entry["mode"])
+                tree.write(entry["path"], rescue.read(entry["at"], entry["size"]), entry["mode"])
             elif entry["type"] == LINK:
-                tree.link(entry["path"], blobs.whole(entry["at"]))
+                tree.link(entry["path"], rescue.read_all(entry["at"]))
             else:
                 tree.set_mode(entry["path"], entry["mode"])
         for path in section["empty_folders"]:
             tree.make_folder(path)
-        # The deepest first: a folder that may not be entered any more hides those below it.
+        # The deepest first: a folder that can no longer be entered hides those below it.
         for path, mode in sorted(section["folders"], reverse=True):
             tree.set_mode(path, mode)
 
 
-def _left_out(target: RestoreTarget) -> list[str]:
-    """The paths that a sparse checkout does not have."""
+def _list_sparse(target: RestoreTarget) -> list[str]:
+    """Return the paths that a sparse checkout leaves out."""
     lines = target.git_output("ls-files", "-v", "-z").split("\0")
     return [line[2:] for line in lines if line.startswith(("S ", "s "))]
 
 
-def _restore_refs(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
-    """Bring back the refs of a clone or submodule; elsewhere they would be everybody's, and are only told."""
-    is_own = target.place.kind not in {MAIN, "worktree"}
+def _restore_refs(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:
+    """Restore the refs of a clone or submodule; in other checkouts, which share refs, only note them."""
+    is_own = target.checkout.has_own_objects
     for entry in section["objects"] if is_own else ():
-        target.git_output("hash-object", "-w", "-t", entry["type"], "--stdin", stdin=blobs.whole(entry["at"]))
+        content = rescue.read_all(entry["at"])
+        target.git_output("hash-object", "-w", "-t", entry["type"], "--stdin", stdin=content)
     for name, oid in section["refs"].items():
         if not is_own:
             if name != section["branch"]:
@@ -177,28 +180,28 @@ def _restore_refs(target: RestoreTarget, section: dict[str, Any], blobs: RescueR
         target.git_output("update-ref", STASH, section["refs"][STASH])
         log = {entry["path"]: entry["at"] for entry in section["state"]}.get(_STASH_LOG)
         if log is not None:
-            _write_state(target, _STASH_LOG, blobs.whole(log))
+            _write_state(target, _STASH_LOG, rescue.read_all(log))
 
 
-def _restore_state(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
+def _restore_state(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:
     texts: dict[str, bytes] = {}
     for entry in section["state"]:
         path = entry["path"]
         if not is_state_path(path):
             target.notes.append(f"{path} in the git directory is none that a rescue has; it was left out")
         elif path not in {"HEAD", _STASH_LOG}:
-            texts[path] = blobs.whole(entry["at"])
+            texts[path] = rescue.read_all(entry["at"])
     config = texts.pop(_CONFIG, None)
     for path, text in texts.items():
         _write_state(target, path, text)
     if config is not None:
         _restore_sparse(target, config)
     for folder in ("rebase-merge", "rebase-apply"):
-        _free_rebased_branch(target, texts, folder)
+        _restore_rebased_branch(target, texts, folder)
 
 
 def _write_state(target: RestoreTarget, path: str, text: bytes) -> None:
-    full = os.path.join(target.place.git_dir, path)
+    full = os.path.join(target.checkout.git_dir, path)
     os.makedirs(os.path.dirname(full), exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(full)
@@ -207,40 +210,37 @@ def _write_state(target: RestoreTarget, path: str, text: bytes) -> None:
 
 
 def _restore_sparse(target: RestoreTarget, config: bytes) -> None:
-    has_own = (
-        target.run("config", "--type=bool", "--get", "extensions.worktreeConfig").stdout.strip() == "true"
-    )
-    where = "--worktree" if has_own else "--local"
-    if not has_own and target.place.kind in {MAIN, "worktree"}:
-        return  # it had no effect, and would now have one on everybody
+    has_own = target.run("config", "--type=bool", "--get", "extensions.worktreeConfig").stdout == "true\n"
+    if not has_own and not target.checkout.has_own_objects:
+        return  # it had no effect before, and would now affect all worktrees
     for name in _SPARSE:
-        asked = ("config", "--no-includes", "--file", "-", "--type=bool", "--get", name)
-        said = target.run(*asked, stdin=config).stdout.strip()
-        if said:
-            target.git_output("config", where, name, said)
+        words = ("config", "--no-includes", "--file", "-", "--type=bool", "--get", name)
+        text = target.run(*words, stdin=config).stdout.strip()
+        if text:
+            target.git_output("config", "--worktree" if has_own else "--local", name, text)
 
 
-def _free_rebased_branch(target: RestoreTarget, texts: dict[str, bytes], folder: str) -> None:
-    """A rebase ends by moving its branch; if that is gone, it is made again where the rebase found it."""
+def _restore_rebased_branch(target: RestoreTarget, texts: dict[str, bytes], folder: str) -> None:
+    """Create the branch of an unfinished rebase again if it is gone, because the rebase ends by moving it."""
     name = to_text(texts.get(f"{folder}/head-name", b"")).strip()
-    was = to_text(texts.get(f"{folder}/orig-head", b"")).strip()
-    if not name.startswith("refs/heads/") or not was:
+    before = to_text(texts.get(f"{folder}/orig-head", b"")).strip()
+    if not name.startswith("refs/heads/") or not before:
         return
-    now = target.commit_of(name)
+    now = target.resolve(name)
     if not now:
-        target.git_output("update-ref", "-m", "rescue: restored", name, was)
-    elif now != was:
+        target.git_output("update-ref", "-m", "rescue: restored", name, before)
+    elif now != before:
         target.notes.append(
-            f"{name} has moved to {now} since; the rebase cannot end on it before it is at {was}"
+            f"{name} has moved to {now} since; the rebase cannot end on it before it is at {before}"
         )
 
 
 def _restore_head(target: RestoreTarget, section: dict[str, Any]) -> str:
-    """Put HEAD on its branch, if that is free or at the same commit and nobody else is on it."""
+    """Put HEAD on its branch, if that is free or at the same commit and not checked out elsewhere."""
     branch, head = section["branch"], section["head"]
     if not branch:
         return ""
-    now = target.commit_of(branch)
+    now = target.resolve(branch)
     if not head and now:
         target.notes.append(f"{branch} has begun meanwhile; HEAD is left as it is")
         return ""
@@ -257,15 +257,91 @@ def _restore_head(target: RestoreTarget, section: dict[str, Any]) -> str:
 
 
 def _is_checked_out_elsewhere(target: RestoreTarget, branch: str) -> bool:
-    if target.place.kind not in {MAIN, "worktree"}:
+    if target.checkout.has_own_objects:
         return False
-    root = os.path.realpath(target.place.root)
-    here = ""
+    root = os.path.realpath(target.checkout.root)
+    worktree = ""
     for line in target.git_output("worktree", "list", "--porcelain").splitlines():
         if line.startswith("worktree "):
-            here = os.path.realpath(
-                to_bytes(line.removeprefix("worktree ")).decode("utf-8", "surrogateescape")
-            )
-        elif line == f"branch {branch}" and here != root:
+            worktree = os.path.realpath(line.removeprefix("worktree "))
+        elif line == f"branch {branch}" and worktree != root:
             return True
     return False
+
+
+# ------------------------------------------------------------------------------------- submodules
+
+
+def restore_submodules(outer: RestoreTarget, sections: list[dict[str, Any]], rescue: RescueReader) -> None:
+    """Restore the submodules of a checkout; what is not available is noted.
+
+    Their commits come from the repository, from the rescue's bundle, or from the remote.
+    """
+    for section in sections:
+        try:
+            target = _prepare_submodule(outer, section)
+            _fetch_commits(target, section, rescue)
+            if section["head"] and not target.resolve(f"{section['head']}^{{commit}}"):
+                sources = f"neither here nor from {section['url']}"
+                outer.notes.append(f"{section['path']}: {section['head']} could be had {sources}")
+                continue
+            restore_section(target, section, rescue)
+        except RepositoryError as error:
+            outer.notes.append(f"{section['path']}: {error.message}")
+
+
+def _prepare_submodule(outer: RestoreTarget, section: dict[str, Any]) -> RestoreTarget:
+    """Return the submodule's own repository, created if it is missing."""
+    path = section["path"]
+    if not is_inside(path):
+        raise RepositoryError(f"{path!r} is outside of the tree", code="RESCUE_MALFORMED")
+    with TreeWriter(outer.checkout.root) as tree:
+        tree.make_folder(path)
+    root = os.path.join(outer.checkout.root, path)
+    found = checkout_at(root)
+    if found is None:
+        git_dir = os.path.join(outer.checkout.git_dir, "modules", path)
+        os.makedirs(os.path.dirname(git_dir), exist_ok=True)
+        algorithm = "sha256" if len(section["head"]) == 64 else "sha1"
+        run_git(
+            *("init", "--quiet", "--template=", f"--object-format={algorithm}"),
+            *(f"--separate-git-dir={git_dir}", root),
+            cwd=outer.checkout.root,
+        )
+        found = checkout_at(root)
+    assert found is not None
+    checkout = UntrustedCheckout(root=root, git_dir=found.git_dir, kind=SUBMODULE, home=outer.home)
+    target = RestoreTarget(checkout, outer.notes)
+    if section["url"] and not target.run("config", "--get", "remote.origin.url").stdout:
+        target.git_output("config", "remote.origin.url", section["url"])
+        target.git_output("config", "remote.origin.fetch", _ALL_REFS[0])
+    return target
+
+
+def _fetch_commits(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> None:
+    """Try one source after the other until the commits are here; the remote comes last."""
+    if not section["head"]:
+        return
+    stores = [
+        os.path.join(target.home, section["store"]),
+        os.path.join(target.home, "modules", section["path"]),
+    ]
+    for source in (*(store for store in stores if os.path.isdir(store)), section["url"]):
+        if _fetch_bundle(target, section, rescue):
+            return
+        # Never a source that could be a command, whatever the rescued settings said.
+        if source and not source.startswith(("ext::", "-")) and "::" not in source:
+            refs = _ALL_REFS if source == section["url"] else ("+refs/remotes/*:refs/remotes/*", *_ALL_REFS)
+            target.run(*_FETCH, "--", source, *refs)
+    _fetch_bundle(target, section, rescue)
+
+
+def _fetch_bundle(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> bool:
+    """Fetch from the bundle, if its prerequisites are here; return whether the commit is here then."""
+    if section["bundle"]:
+        with tempfile.NamedTemporaryFile(dir=target.checkout.git_dir) as file:
+            for chunk in rescue.read(section["bundle"]):
+                file.write(chunk)
+            file.flush()
+            target.run(*_FETCH, file.name, "+refs/rescue/*:refs/landlane/rescued/*")
+    return bool(target.resolve(f"{section['head']}^{{commit}}"))

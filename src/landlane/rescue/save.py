@@ -1,4 +1,4 @@
-"""Save what exists only in one checkout; list, drop and pack rescues."""
+"""Save what exists only in one checkout; drop and pack rescues."""
 
 from __future__ import annotations
 
@@ -36,31 +36,20 @@ class SavedWorkspace(Protocol):
     """What the manifest of a rescue says about the workspace it was taken from."""
 
     @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
+    def id(self) -> str: ...
     @property
-    def task(self) -> str:
-        """The task it was opened for."""
-        ...
-
+    def task(self) -> str: ...
     @property
-    def agent(self) -> str:
-        """The agent that worked in it."""
-        ...
-
+    def agent(self) -> str: ...
     @property
-    def session(self) -> str:
-        """The session that worked in it."""
-        ...
+    def session(self) -> str: ...
 
 
 def locate_checkout(repo: Repository, path: str) -> UntrustedCheckout:
-    """A checkout of this repository: the main one, a linked worktree, or a clone.
+    """Return a checkout of this repository: the main one, a linked worktree, or a clone.
 
     Raises:
-        RepositoryError: the folder is none.
+        RepositoryError: the folder is not one.
     """
     git_dir = find_git_dir(repo.home, path)
     if not git_dir:
@@ -69,11 +58,10 @@ def locate_checkout(repo: Repository, path: str) -> UntrustedCheckout:
             code="NO_CHECKOUT",
             hint="`git worktree list` and `landlane workspace list` show those that are",
         )
+    kind = CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
     if os.path.realpath(git_dir) == repo.common_dir:
-        return UntrustedCheckout(root=path, git_dir=repo.common_dir, kind=MAIN)
-    return UntrustedCheckout(
-        root=path, git_dir=git_dir, kind=CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
-    )
+        kind, git_dir = MAIN, repo.common_dir
+    return UntrustedCheckout(root=path, git_dir=git_dir, kind=kind, home=repo.common_dir)
 
 
 def save_checkout(
@@ -86,26 +74,26 @@ def save_checkout(
     force: bool = False,
     **more: Any,
 ) -> str:
-    """Save what is at stake in a checkout; the id of the rescue, or nothing when nothing is.
+    """Save what would be lost with a checkout; return the id of the rescue, or empty when there is nothing.
 
     Raises:
         RepositoryError: something cannot be saved; nothing may be deleted then.
     """
-    place = locate_checkout(repo, path)
-    return save_located(repo, session, place, reason, workspace=workspace, force=force, **more)
+    checkout = locate_checkout(repo, path)
+    return save_located(repo, session, checkout, reason, workspace=workspace, force=force, **more)
 
 
 def save_located(
     repo: Repository,
     session: Actor | None,
-    place: UntrustedCheckout,
+    checkout: UntrustedCheckout,
     reason: str,
     *,
     workspace: SavedWorkspace | None = None,
     force: bool = False,
     **more: Any,
 ) -> str:
-    """As `save_checkout`, for a checkout that lies where git does not look for it."""
+    """Like `save_checkout`, for a checkout that git would not find by its path."""
     facts: dict[str, Any] = {
         "reason": reason,
         "agent": workspace.agent if workspace else session.agent if session else "",
@@ -115,62 +103,56 @@ def save_located(
         "by": session.agent if session else "",
         **more,
     }
-    rescue_id = _next_id(repo)
-    saved = take_rescue(repo.common_dir, place, rescue_id, facts, force=force)
+    saved = take_rescue(checkout, _next_id(repo), facts, force=force)
     if saved is None:
         return ""
     who = (session.agent, session.id) if session else ("", "")
-
-    def record(tx: Transaction) -> None:
-        told = {"rescue": saved.id, "commit": saved.commit, "files": saved.files, "bytes": saved.bytes}
-        tx.record("rescue.saved", *who, {**facts, **told})
-
-    repo.change(record)
+    details = {"rescue": saved.id, "commit": saved.commit, "files": saved.files, "bytes": saved.bytes}
+    repo.change(lambda tx: tx.record("rescue.saved", *who, {**facts, **details}))
     return saved.id
 
 
 def drop_same_rescues(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> None:
-    """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
-    for one in _same_as(repo, rescue_id, workspace):
-        _forget(repo, one, rescue_id, workspace)
+    """Drop earlier rescues of a workspace with the same content, left by an interrupted process."""
+    for other in _find_same(repo, rescue_id, workspace):
+        _drop_duplicate(repo, other, rescue_id, workspace)
 
 
 def drop_if_same(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> bool:
-    """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
-    same = _same_as(repo, rescue_id, workspace)
+    """Drop a rescue if an earlier one of the same workspace has the same content; return whether."""
+    same = _find_same(repo, rescue_id, workspace)
     if same:
-        _forget(repo, rescue_id, same[0], workspace)
+        _drop_duplicate(repo, rescue_id, same[0], workspace)
     return bool(same)
 
 
-def _forget(repo: Repository, rescue_id: str, kept: str, workspace: SavedWorkspace) -> None:
-    """Drop a rescue that another one holds all of, and say so: the journal knows of both."""
+def _drop_duplicate(repo: Repository, rescue_id: str, kept: str, workspace: SavedWorkspace) -> None:
     drop_rescue(repo.common_dir, rescue_id)
     facts = {"rescue": rescue_id, "same_as": kept, "workspace": workspace.id}
     repo.change(lambda tx: tx.record("rescue.forgotten", "", "", facts))
 
 
-def _same_as(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> list[str]:
-    """The other rescues of a workspace, without what was put aside there, that hold exactly the same."""
-    held = _holdings(repo, rescue_id)
+def _find_same(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> list[str]:
+    """Return the other rescues of a workspace with the same content, without stashes."""
+    content = _list_content(repo, rescue_id)
     return [
-        one.id
-        for one in saved_work(repo)
-        if one.facts.get("workspace") == workspace.id
-        and one.id != rescue_id
-        and "stash" not in one.facts
-        and _holdings(repo, one.id) == held
+        other.id
+        for other in saved_work(repo)
+        if other.facts.get("workspace") == workspace.id
+        and other.id != rescue_id
+        and "stash" not in other.facts
+        and _list_content(repo, other.id) == content
     ]
 
 
-def _holdings(repo: Repository, rescue_id: str) -> list[str]:
-    """What a rescue's tree has beside its manifest, which tells when it was taken and where."""
+def _list_content(repo: Repository, rescue_id: str) -> list[str]:
+    """Return the entries of a rescue's tree without its manifest, which has the time and place."""
     rows = try_git_output(repo.home, "ls-tree", rescue_ref(rescue_id)).splitlines()
     return [row for row in rows if not row.endswith("\tmanifest.json")]
 
 
 def _next_id(repo: Repository) -> str:
-    """An id that no rescue here has: the store counts, and git has the last word."""
+    """Return an unused id: the store counts, and git decides."""
 
     def count(tx: Transaction) -> int:
         row = tx.one("record_next", noun="rescue")
@@ -184,12 +166,12 @@ def _next_id(repo: Repository) -> str:
 
 
 def saved_work(repo: Repository) -> list[Rescue]:
-    """All that was saved, the oldest first."""
+    """Return all rescues, the oldest first."""
     return list_rescues(repo.common_dir)
 
 
 def discard_rescue(repo: Repository, session: Actor, rescue_id: str) -> Rescue:
-    """Forget saved work for good.
+    """Delete a rescue for good, and record it.
 
     Raises:
         RepositoryError: there is none of this id.
@@ -202,6 +184,6 @@ def discard_rescue(repo: Repository, session: Actor, rescue_id: str) -> Rescue:
 
 
 def pack_old_rescues(repo: Repository) -> int:
-    """Put rescues of more than a week ago into a pack, where they take little room; tells how many."""
+    """Put rescues of more than a week ago into a pack, where they take little space; return how many."""
     with git_lock(repo.common_dir, "pack rescues"):
         return pack_rescues(repo.common_dir, repo.wall_ms() - _OLD_MS)

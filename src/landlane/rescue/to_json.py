@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def rescue_json(rescue: Rescue) -> dict[str, Any]:
-    """Saved work as every door shows it."""
+    """Return the public JSON form of a rescue."""
     facts = rescue.facts
     return {
         "id": rescue.id,

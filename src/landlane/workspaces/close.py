@@ -234,10 +234,10 @@ def _places(home: Checkout, going: Workspace, root: str) -> list[UntrustedChecko
     found: list[UntrustedCheckout] = []
     own = os.path.join(root, ".git")
     if is_folder(root) and is_folder(own):
-        found.append(UntrustedCheckout(root=root, git_dir=own, kind=CLONE_PLACE))
+        found.append(UntrustedCheckout(root=root, git_dir=own, kind=CLONE_PLACE, home=home.common_dir))
     entry = worktree_git_dir(home, going.path) if going.kind != CLONE else ""
     if is_folder(root) and entry:
-        found.append(UntrustedCheckout(root=root, git_dir=entry, kind=WORKTREE))
+        found.append(UntrustedCheckout(root=root, git_dir=entry, kind=WORKTREE, home=home.common_dir))
     return found
 
 

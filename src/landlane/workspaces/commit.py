@@ -25,6 +25,7 @@ from landlane.git.hooks.former_hooks import load_installed_hooks
 from landlane.git.lock import git_lock, lock_environment
 from landlane.git.stale_locks import wait_for_index, wait_for_locks
 from landlane.git.trailers import Trailers, find_forged_trailer, with_trailers
+from landlane.git.tree_diff import TreeChange, diff_trees
 from landlane.roles.enforce import check_paths, check_verb
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.sessions.leases import renew_session
@@ -38,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.git.commit_paths import Changed, MadeCommit, PrivateIndex, WorktreeStatus
+    from landlane.git.commit_paths import MadeCommit, PrivateIndex, WorktreeStatus
     from landlane.git.run import GitResult
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -80,7 +81,7 @@ class _Plan:
     """What was judged, ready to be committed."""
 
     sight: WorktreeStatus
-    changes: tuple[Changed, ...]
+    changes: tuple[TreeChange, ...]
     left_alone: int
     trailers: Trailers
 
@@ -233,7 +234,7 @@ def _at_or_below(paths: Sequence[str], folder: str) -> bool:
 
 
 def _refuse_undoing(
-    repo: Repository, session: Session, sight: WorktreeStatus, changes: Sequence[Changed]
+    repo: Repository, session: Session, sight: WorktreeStatus, changes: Sequence[TreeChange]
 ) -> None:
     undone = find_undone(repo.checkout, sight.head, changes, session.id)
     if not undone:
@@ -256,7 +257,7 @@ def _refuse_undoing(
 
 
 def _warn_of_stale(
-    repo: Repository, session: Session, sight: WorktreeStatus, others: Sequence[Changed]
+    repo: Repository, session: Session, sight: WorktreeStatus, others: Sequence[TreeChange]
 ) -> None:
     """Tell what is staged beside these paths and would undo what landed, should anybody commit it."""
     undone = find_undone(repo.checkout, sight.head, others, session.id) if others else []
@@ -267,7 +268,7 @@ def _warn_of_stale(
 
 def _accept(
     repo: Repository, session: Session, wish: Wish, plan: _Plan, made: MadeCommit
-) -> list[Changed] | None:
+) -> list[TreeChange] | None:
     """Look at what git made of it, and let the index follow; take it back if it is more than was judged."""
     if made.parent != plan.sight.head:
         # Somebody committed between our look and git's: this tree knows nothing of that commit.
@@ -276,7 +277,7 @@ def _accept(
         raise _stuck(made)
     if made.trailers != plan.trailers:
         raise _trailers_gone() if git.undo_commit(repo.checkout, made) else _stuck(made)
-    committed = git.changes_between(repo.checkout, made.parent, made.id)
+    committed = diff_trees(repo.checkout, made.parent, made.id)
     judged = {change.path for change in plan.changes}
     added = [one.path for one in committed if one.path not in judged]
     foreign = [path for path in added if not _is_wanted(repo, session, wish, path)]
@@ -298,7 +299,7 @@ def _is_wanted(repo: Repository, session: Session, wish: Wish, path: str) -> boo
     return True
 
 
-def _bring_index_up(repo: Repository, committed: Sequence[Changed]) -> None:
+def _bring_index_up(repo: Repository, committed: Sequence[TreeChange]) -> None:
     """Let the real index follow. The commit stands whatever happens here, so trouble is only told."""
     trouble = ""
     for _ in range(_INDEX_ATTEMPTS):

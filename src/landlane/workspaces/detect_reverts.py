@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from landlane.git.commit_paths import ABSENT_MODE, changes_between, parse_raw, read_status
+from landlane.git.commit_paths import read_status
 from landlane.git.run import git_failed, resolve_revision, run_in
 from landlane.git.trailers import read_trailers
+from landlane.git.tree_diff import diff_trees, parse_raw_diff
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.git.commit_paths import Changed, Version
     from landlane.git.discovery import Checkout
+    from landlane.git.tree_diff import TreeChange, Version
 
 _LOOK_BACK = 200  # commits that touch the paths in question
 _FURTHEST = 1000  # commits at all: the history of a file that is new would be read to its beginning
@@ -37,7 +38,7 @@ class _Step:
     before: Version
 
 
-def find_undone(here: Checkout, head: str, changes: Sequence[Changed], session: str) -> list[Undone]:
+def find_undone(here: Checkout, head: str, changes: Sequence[TreeChange], session: str) -> list[Undone]:
     """The paths that would be put back to how they were before others than this session changed them.
 
     A file whose new content is exactly an older one was probably written from an old copy. A deletion says
@@ -79,7 +80,7 @@ def _history(here: Checkout, head: str, paths: list[str]) -> dict[str, list[_Ste
             raise git_failed(words, said)
         for record in _records(said.stdout):
             commit, *parents = record[0].split(" ")
-            for change in parse_raw("\0".join(record[1:])):
+            for change in parse_raw_diff("\0".join(record[1:])):
                 step = _Step(commit=commit, parent=parents[0] if parents else "", before=change.old)
                 found.setdefault(change.path, []).append(step)
     return found
@@ -98,13 +99,13 @@ def _records(text: str) -> list[list[str]]:
     return records
 
 
-def _way_back(change: Changed, steps: list[_Step], trees: _OldTrees) -> list[_Step]:
+def _way_back(change: TreeChange, steps: list[_Step], trees: _OldTrees) -> list[_Step]:
     """The steps that a change takes back: all up to an older version that it leads to, or nothing."""
     for index, step in enumerate(steps):
         if step.before == change.new:
             is_sure = not change.is_deletion or trees.is_here(step.parent)
             return steps[: index + 1] if is_sure else []
-    if change.is_deletion or change.old[0] == ABSENT_MODE:
+    if change.is_deletion or change.is_addition:
         return []
     way: list[_Step] = []
     for step in steps[:_MOST_COMPARED]:
@@ -155,11 +156,11 @@ class _OldTrees:
         return self._may_be
 
     def _later_than(self, commit: str) -> set[str]:
-        return {change.path for change in changes_between(self._here, commit, self._head)}
+        return {change.path for change in diff_trees(self._here, commit, self._head)}
 
-    def leads_back(self, change: Changed, older: Version) -> bool:
+    def leads_back(self, change: TreeChange, older: Version) -> bool:
         """Whether every line that came since an older version is as it was then, whatever else changed."""
-        if older[0] == ABSENT_MODE:
+        if not older[0]:
             return False
         back = self._hunks(change.old[1], older[1])
         return bool(back) and back <= self._hunks(change.old[1], change.new[1])

@@ -10,7 +10,7 @@ from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryErro
 from landlane.git.lock import git_lock
 from landlane.git.snapshot import KeptFile, path_text, read_file_now, read_kept
 from landlane.git.untrusted_checkout import run_home_git
-from landlane.git.worktree_writer import TreeWriter
+from landlane.git.worktree_files import TreeWriter
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
 from landlane.workspaces.move_misplaced import Content, merge_contents, read_content, write_content

@@ -10,7 +10,7 @@ from __future__ import annotations
 from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError
-from landlane.git.private_dir.temporary import open_shadow
+from landlane.git.private_git_dir import open_temporary
 from landlane.git.run import git_output
 from landlane.patterns.pattern import covers_alternative
 from landlane.rescue.save import locate_checkout
@@ -74,8 +74,8 @@ def changes_in(repo: Repository, root: str) -> list[Changed]:
         listed = git_output(repo.home, *_STATUS)
     else:
         # Through a git directory of ours: what a worker wrote into its settings is not run.
-        with open_shadow(repo.common_dir, locate_checkout(repo, root)) as shadow:
-            listed = shadow.git_output(*_STATUS)
+        with open_temporary(locate_checkout(repo, root)) as private:
+            listed = private.git_output(*_STATUS)
     found: list[Changed] = []
     for entry in listed.split("\0"):
         letters, path = entry[:2], entry[3:]

@@ -13,11 +13,11 @@ from landlane.errors import Held, LandlaneError, NotAllowed
 from landlane.git.lock import git_lock
 from landlane.git.run import run_in
 from landlane.patterns.pattern import alternatives_overlap
-from landlane.rescue.at_risk import find_unsaved_work
 from landlane.rescue.clear import clear_rescued
 from landlane.rescue.refs import Rescue, drop_rescue, get_rescue
 from landlane.rescue.restore import restore_rescue
 from landlane.rescue.save import locate_checkout, save_checkout, saved_work
+from landlane.rescue.scan_checkout import find_unsaved_work
 from landlane.workspaces.records import is_held, list_workspaces
 from landlane.workspaces.stash_merge import merge_back
 
@@ -42,7 +42,7 @@ def save(repo: Repository, session: Session, message: str) -> Rescue:
     _check_workspace(repo, session)
     root = repo.checkout.root
     with _alone(repo, "stash save") as is_shared:
-        stake = find_unsaved_work(repo.common_dir, locate_checkout(repo, root))
+        stake = find_unsaved_work(locate_checkout(repo, root))
         if stake.operation:
             raise NotAllowed(
                 f"a {stake.operation} is half done here",
@@ -135,7 +135,7 @@ def restore(repo: Repository, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
         _check_clean(repo, place)
         head = run_in(repo.checkout, "rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
         if head == stash.head:
-            notes = tuple(restore_rescue(repo.common_dir, stash.id, place, only_changes=True).notes)
+            notes = tuple(restore_rescue(stash.id, place, only_changes=True).notes)
         else:
             notes = (merge_back(repo, stash, head),)
         drop_rescue(repo.common_dir, stash.id)
@@ -144,7 +144,7 @@ def restore(repo: Repository, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
 
 def _check_clean(repo: Repository, place: UntrustedCheckout) -> None:
     """By the same look that `save` takes: what it leaves here, such as submodules, hinders nobody."""
-    stake = find_unsaved_work(repo.common_dir, place)
+    stake = find_unsaved_work(place)
     if stake.has_changes or stake.operation:
         raise LandlaneError(
             "this checkout has changes of its own",

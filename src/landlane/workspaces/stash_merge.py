@@ -51,8 +51,10 @@ def _trees_of(repo: Repository, stash: Rescue) -> tuple[str, str]:
     try:
         checkouts.add_detached_worktree(repo.home, path, stash.head)
         checkouts.write_files(path)
-        place = UntrustedCheckout(root=path, git_dir=find_git_dir(repo.home, path), kind=WORKTREE)
-        restore_rescue(repo.common_dir, stash.id, place, only_changes=True)
+        place = UntrustedCheckout(
+            root=path, git_dir=find_git_dir(repo.home, path), kind=WORKTREE, home=repo.common_dir
+        )
+        restore_rescue(stash.id, place, only_changes=True)
         index = _asked(path, "write-tree")
         _asked(path, "add", "--all")
         return index, _asked(path, "write-tree")

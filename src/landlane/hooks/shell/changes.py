@@ -13,15 +13,9 @@ import os
 
 from landlane.claims.read import list_claims
 from landlane.errors import Malformed, RepositoryError
-from landlane.git.private_dir.cached import head_of
-from landlane.git.snapshot import (
-    Changed,
-    StoredFile,
-    changes_between,
-    last_snapshot,
-    store_files,
-    take_snapshot,
-)
+from landlane.git.private_git_dir import read_head
+from landlane.git.snapshot import StoredFile, changes_between, last_snapshot, store_files, take_snapshot
+from landlane.git.tree_diff import TreeChange
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.protocol.hook_events import AUTO, WATCH
 from landlane.sessions.join import live_sessions
@@ -170,7 +164,7 @@ def place_at(repo: Repository, root: str) -> UntrustedCheckout:
 
         return locate_checkout(repo, root)
     kind = CLONE if here.home else MAIN if here.git_dir == here.common_dir else WORKTREE
-    return UntrustedCheckout(root=root, git_dir=here.git_dir, kind=kind)
+    return UntrustedCheckout(root=root, git_dir=here.git_dir, kind=kind, home=repo.common_dir)
 
 
 def open_window(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> Window:
@@ -189,20 +183,18 @@ def open_window(repo: Repository, session: Session, event: HookEvent, line: Shel
     tree = ""
     if is_alone and policy == AUTO:
         # Nobody else could have changed anything since: the picture after the last call will do.
-        tree = last_snapshot(repo.common_dir, place, session.id)
-    tree = tree or take_snapshot(repo.common_dir, place, _named(repo, scene), by=session.id)
+        tree = last_snapshot(place, session.id)
+    tree = tree or take_snapshot(place, _named(repo, scene), by=session.id)
     trees = {root: tree}
     if not is_alone or scene.workspaces:
         for other in _mentioned(repo, scene, event, line):
-            trees[other] = take_snapshot(
-                repo.common_dir, place_at(repo, other), _named(repo, scene), by=session.id
-            )
+            trees[other] = take_snapshot(place_at(repo, other), _named(repo, scene), by=session.id)
     files = _files_elsewhere(repo, scene, trees)
-    stored = store_files(repo.common_dir, place, files) if files else {}
+    stored = store_files(place, files) if files else {}
     return Window(
         trees=trees,
         files={path: stored.get(path, StoredFile()) for path in files},
-        heads={one: head_of(repo.common_dir, place_at(repo, one)) for one in trees},
+        heads={one: read_head(place_at(repo, one))[1] for one in trees},
         is_background=event.is_background,
         command=_kept_command(event, line),
         is_patch=bool(line.patches),
@@ -277,13 +269,13 @@ def _works_at(repo: Repository, scene: Scene, claim: Claim, root: str) -> bool:
 
 def close_window(
     repo: Repository, session: Session, window: Window
-) -> tuple[list[tuple[str, Changed, str]], Window]:
+) -> tuple[list[tuple[str, TreeChange, str]], Window]:
     """What changed since, and what is there now. A change is (root, change, the tree after it).
 
     The tree is empty for a file that was looked at by itself.
     """
     scene = survey_scene(repo, session)
-    found: list[tuple[str, Changed, str]] = []
+    found: list[tuple[str, TreeChange, str]] = []
     trees: dict[str, str] = {}
     heads: dict[str, str] = {}
     for root, before in window.trees.items():
@@ -291,10 +283,10 @@ def close_window(
             place = place_at(repo, root)
         except RepositoryError:  # a workspace that was closed meanwhile
             continue
-        trees[root] = after = take_snapshot(repo.common_dir, place, _named(repo, scene), by=session.id)
-        heads[root] = head_of(repo.common_dir, place)
+        trees[root] = after = take_snapshot(place, _named(repo, scene), by=session.id)
+        heads[root] = read_head(place)[1]
         try:
-            changes = changes_between(repo.common_dir, place, before, after)
+            changes = changes_between(place, before, after)
         except RepositoryError:  # so long ago that it was swept away
             continue
         found += [(root, change, after) for change in changes]
@@ -316,24 +308,22 @@ def move_window(window: Window, now: Window) -> Window:
 def _store_now(repo: Repository, window: Window) -> dict[str, StoredFile]:
     if not window.files:
         return {}
-    now = store_files(repo.common_dir, place_at(repo, repo.checkout.root), window.files)
+    now = store_files(place_at(repo, repo.checkout.root), window.files)
     return {path: now.get(path, StoredFile()) for path in window.files}
 
 
 def _changed_files(
     repo: Repository, scene: Scene, window: Window, now: Mapping[str, StoredFile]
-) -> list[tuple[str, Changed, str]]:
+) -> list[tuple[str, TreeChange, str]]:
     roots = sorted(checkouts_of(repo, scene), key=len, reverse=True)
-    found: list[tuple[str, Changed, str]] = []
+    found: list[tuple[str, TreeChange, str]] = []
     for full, was in window.files.items():
         one = now[full]
         root = next((root for root in roots if full.startswith(f"{root}/")), "")
         if (one.mode, one.oid) == (was.mode, was.oid) or not root:
             continue
-        kind = "changed" if one.oid and was.oid else "added" if one.oid else "deleted"
-        change = Changed(
+        change = TreeChange(
             path=full[len(root) + 1 :],
-            kind=kind,
             old_mode=was.mode,
             old_oid=was.oid,
             new_mode=one.mode,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.claims.take import make_request, take
-from landlane.git.private_dir.cached import head_of
+from landlane.git.private_git_dir import read_head
 from landlane.git.snapshot import differing_from_head, path_text
 from landlane.hooks.edit import task_of
 from landlane.hooks.shell.changes import place_at
@@ -64,9 +64,9 @@ def _uncommitted(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
     for root in dict.fromkeys(one.root for one in effects):
         here = [one for one in effects if one.root == root]
         place = place_at(repo, root)
-        head = head_of(repo.common_dir, place)
+        head = read_head(place)[1]
         if head and here[0].tree:
-            dirty = differing_from_head(repo.common_dir, place, here[0].tree, head)
+            dirty = differing_from_head(place, here[0].tree, head)
             here = [one for one in here if one.path in dirty]
         found += here
     return found

@@ -74,7 +74,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.git.snapshot import Changed
+    from landlane.git.tree_diff import TreeChange
     from landlane.hooks.shell_syntax.command_line import ShellLine
     from landlane.protocol.hook_events import HookAnswer, HookEvent
     from landlane.repository import Repository
@@ -181,7 +181,7 @@ def after_shell(repo: Repository, session: Session, event: HookEvent) -> HookAns
 def _judge_all(
     repo: Repository,
     session: Session,
-    changes: Sequence[tuple[str, Changed, str]],
+    changes: Sequence[tuple[str, TreeChange, str]],
     window: Window,
     command: str,
     since: int | None,
@@ -208,17 +208,17 @@ def _judge_all(
     return texts
 
 
-def _background_changes(repo: Repository, session: Session, window: Window) -> list[tuple[str, Changed, str]]:
+def _background_changes(
+    repo: Repository, session: Session, window: Window
+) -> list[tuple[str, TreeChange, str]]:
     """What changed between the last look and this call while a command of the session ran on behind it."""
     root = repo.checkout.root
-    found: list[tuple[str, Changed, str]] = []
+    found: list[tuple[str, TreeChange, str]] = []
     for one in open_calls(repo, session.id):
         before = window_from(one.snapshot)
         is_behind = before.is_background and one.root == root and not window.is_background
         if is_behind and root in before.trees and root in window.trees:
-            changes = changes_between(
-                repo.common_dir, place_at(repo, root), before.trees[root], window.trees[root]
-            )
+            changes = changes_between(place_at(repo, root), before.trees[root], window.trees[root])
             found = [(root, change, window.trees[root]) for change in changes]
     return found
 
@@ -249,7 +249,7 @@ def _find_window(repo: Repository, session: Session, event: HookEvent) -> tuple[
     call = open_call(repo, session.id, event.call) or open_call(repo, session.id, "")
     if call is not None:
         return call, window_from(call.snapshot)
-    tree = last_snapshot(repo.common_dir, place_at(repo, repo.checkout.root))
+    tree = last_snapshot(place_at(repo, repo.checkout.root))
     return None, Window(trees={repo.checkout.root: tree}, files={}) if tree else NO_WINDOW
 
 

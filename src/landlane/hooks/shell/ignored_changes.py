@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.git.private_dir.cached import head_of
+from landlane.git.private_git_dir import read_head
 from landlane.git.snapshot import differing_from_head, path_text, read_file_now, read_kept
 from landlane.hooks.shell.changes import place_at
 from landlane.workspaces.unauthorized_writes import CLEARED, MOVED, UNDONE, end_breach, list_breaches
@@ -24,10 +24,10 @@ def without_moves(repo: Repository, effects: Sequence[Effect], window: Window) -
     for root in dict.fromkeys(one.root for one in effects if one.tree):
         here = [one for one in effects if one.root == root and one.tree]
         place = place_at(repo, root)
-        old, new = window.heads.get(root, ""), head_of(repo.common_dir, place)
+        old, new = window.heads.get(root, ""), read_head(place)[1]
         if old and new and old != new:
-            dirty = differing_from_head(repo.common_dir, place, window.trees[root], old)
-            dirty |= differing_from_head(repo.common_dir, place, here[0].tree, new)
+            dirty = differing_from_head(place, window.trees[root], old)
+            dirty |= differing_from_head(place, here[0].tree, new)
             here = [one for one in here if one.path in dirty]
         found += here
     return found

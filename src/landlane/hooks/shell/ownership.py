@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.claims.model import Claim
-    from landlane.git.snapshot import Changed
+    from landlane.git.tree_diff import TreeChange
     from landlane.hooks.shell.changes import Scene
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
@@ -48,7 +48,7 @@ class Effect:
     """A changed path and what it means. `is_sure`: nobody else is known to have been at work there."""
 
     root: str
-    change: Changed
+    change: TreeChange
     tree: str
     kind: str
     pattern: Pattern | None = None
@@ -84,7 +84,7 @@ class Effect:
 def judge_changes(
     repo: Repository,
     scene: Scene,
-    changes: Sequence[tuple[str, Changed, str]],
+    changes: Sequence[tuple[str, TreeChange, str]],
     may_write: Callable[[Repository, Session, str], str],
 ) -> list[Effect]:
     """What each change means, before it is asked who made it."""
@@ -99,7 +99,7 @@ def judge_changes(
 def _judge(
     repo: Repository,
     scene: Scene,
-    changed: tuple[str, Changed, str],
+    changed: tuple[str, TreeChange, str],
     pattern: Pattern,
     claims: Sequence[tuple[Claim, Pattern]],
     may_write: Callable[[Repository, Session, str], str],

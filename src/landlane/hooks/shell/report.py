@@ -62,7 +62,7 @@ def _keep(repo: Repository, scene: Scene, group: Sequence[Effect]) -> Breach:
     # Single files of other checkouts were kept by the lens of the one that the call ran in.
     place = place_at(repo, first.root if first.tree else repo.checkout.root)
     what = f"{session.agent} changed {names_of(group)} in {first.root}"
-    commit = keep_changes(repo.common_dir, place, ref_of(breach_id), [one.change for one in group], what)
+    commit = keep_changes(place, ref_of(breach_id), [one.change for one in group], what)
     breach = Breach(
         id=breach_id,
         state=OPEN,

@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from landlane.errors import NotAllowed, RepositoryError
 from landlane.git.create_checkout import add_detached_clone, clone_at
 from landlane.git.run import git_failed, git_output, resolve_revision, run_in
-from landlane.git.worktree_reader import TreeReader
-from landlane.git.worktree_writer import TreeWriter, is_inside
+from landlane.git.worktree_files import TreeReader, TreeWriter, is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _copy(reader: TreeReader, writer: TreeWriter, path: str, most: int) -> int:
     """Copy one file or link; tells how big it is."""
     if not is_inside(path):
         raise unsafe(f"{path} is no path inside the repository", [path])
-    seen = reader.look(path)
+    seen = reader.lstat(path)
     if seen is None:
         raise _unfit(
             f"{path} is listed, and is not in the scratch folder",
@@ -180,7 +179,7 @@ def check_sizes(bench: Checkout, changes: Sequence[TreeChange]) -> None:
     Raises:
         NotAllowed: they are.
     """
-    blobs = "".join(f"{change.blob}\n" for change in changes if change.blob.strip("0"))
+    blobs = "".join(f"{change.new_oid}\n" for change in changes if change.new_oid)
     found = run_in(bench, "cat-file", "--batch-check=%(objectsize)", stdin=blobs.encode())
     size = sum(int(line) for line in found.stdout.split() if line.isdecimal())
     if size > MOST_BYTES:

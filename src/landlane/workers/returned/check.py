@@ -44,7 +44,6 @@ _GUARD = "hand-in"
 _CAUGHT = frozenset({"CHANGE_UNSAFE", "CHANGE_TOO_BIG"})
 _MOST_PATHS = 10_000
 _MOST_NAMED = 50
-_ABSENT = "000000"
 
 
 @value
@@ -99,7 +98,7 @@ def _check_form(bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> No
     if gitlinks:
         raise returned.unsafe(f"{gitlinks[0]} is another repository: submodules are not handed in", gitlinks)
     returned.check_sizes(bench, changes)
-    new = {change.path for change in changes if change.mode_before == _ABSENT}
+    new = {change.path for change in changes if change.is_addition}
     posing = _find_posing(files_below(bench, tree, ""), new) if new else {}
     if posing:
         path, other = next(iter(posing.items()))

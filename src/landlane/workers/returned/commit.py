@@ -13,7 +13,7 @@ from landlane.git.ancestry import is_ancestor
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at
 from landlane.git.trailers import find_forged_trailer, with_trailers
-from landlane.git.tree_diff import tree_changes
+from landlane.git.tree_diff import diff_trees
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
 from landlane.tasks.owner import owned
@@ -115,7 +115,7 @@ def _lay(who: Returner, way: _Way, base: str, complete: WorkComplete, scratch: s
                 tree = returned.tree_with_patch(bench, complete.patch)
             else:
                 tree = returned.tree_with_files(bench, complete.files or (), scratch)
-        changes = tree_changes(bench, base, tree)
+        changes = diff_trees(bench, base, tree)
         return _commit(who, way, bench, base, tree, changes, complete.summary) if changes else ""
 
 

@@ -13,8 +13,7 @@ import stat
 from landlane.claims.coverage import cover
 from landlane.errors import NotAllowed
 from landlane.git.run import run_in
-from landlane.git.worktree_reader import TreeReader, default_modes
-from landlane.git.worktree_writer import TreeWriter, is_inside
+from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes, is_inside
 from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.sessions.leases import renew_session
@@ -71,17 +70,17 @@ def _check_place(task: Task, path: str, there: TreeReader) -> None:
         raise _unfit(f"{path} is not the output of {task.id}", path, f"return {output}, or what is below it")
     above = os.path.dirname(path)
     while above:
-        seen = there.look(above)
+        seen = there.lstat(above)
         if seen is not None and not stat.S_ISDIR(seen.st_mode):
             raise unsafe(f"{path} is behind {above}, which is no folder", [path])
         above = os.path.dirname(above)
-    seen = there.look(path)
+    seen = there.lstat(path)
     if seen is not None and not stat.S_ISREG(seen.st_mode):
         raise unsafe(f"{path} is there, and is no ordinary file", [path])
 
 
 def _check_file(path: str, reader: TreeReader) -> None:
-    seen = reader.look(path)
+    seen = reader.lstat(path)
     if seen is None or not stat.S_ISREG(seen.st_mode):
         raise _unfit(
             f"{path} is listed, and is no file in the scratch folder",

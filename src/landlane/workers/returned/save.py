@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from landlane.git.worktree_reader import TreeReader
-from landlane.git.worktree_writer import TreeWriter, is_inside
+from landlane.git.worktree_files import TreeReader, TreeWriter, is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
