@@ -364,7 +364,7 @@ def test_in_a_sandbox_the_resident_is_asked_first(tmp_path: Path, root: Path, cl
 
 def test_what_terminals_hang_from_is_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {10: "sh", 9: "bash", 8: "tmux: server", 7: "node"}
-    monkeypatch.setattr(client_processes, "_name", lambda pid: names[pid])
+    monkeypatch.setattr(client_processes, "read_name", lambda pid: names[pid])
     chain = [Process(boot_id="b", namespace="n", pid=pid, started=1) for pid in names]
     assert client_process(chain) is None
     assert client_process(chain[:2] + chain[3:]) == chain[3]

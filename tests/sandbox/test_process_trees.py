@@ -14,16 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.platform.file_users import processes_in
+from landlane.platform.proc import list_pids, read_dead_process, read_process
 from landlane.platform.process_identity import Process
-from landlane.processes.tree import (
-    ProcessTree,
-    end_tree,
-    find_members,
-    list_processes,
-    read_dead_process,
-    read_process,
-    record_tree,
-)
+from landlane.processes.tree import ProcessTree, end_tree, find_members, record_tree
 from landlane.sandbox.confined_thread import SandboxThread
 from landlane.sandbox.guarantees import ABI_SCOPE
 from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
@@ -304,7 +297,7 @@ def test_the_dead_that_were_adopted_are_buried(make_sandbox: Callable[..., Sandb
     wait_for_files(workspace, ("up",))
 
     def tick() -> None:
-        dead = [one for one in map(read_dead_process, list_processes()) if one and one.parent == os.getpid()]
+        dead = [one for one in map(read_dead_process, list_pids()) if one and one.parent == os.getpid()]
         if len(dead) <= 1:
             child.end(grace_seconds=0)
 

@@ -21,8 +21,8 @@ from landlane.cli.run_live import LiveView
 from landlane.cli.run_progress import RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
+from landlane.platform.proc import read_process
 from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporter
-from landlane.processes.tree import read_process
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
@@ -296,7 +296,7 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
     """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
-    silent = "import json, os, sys; from landlane.processes.tree import read_process;"
+    silent = "import json, os, sys; from landlane.platform.proc import read_process;"
     silent += "me = read_process(os.getpid());"
     silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
     silent += "os.write(1, json.dumps(told).encode() + b'\\n');"

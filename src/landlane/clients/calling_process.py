@@ -6,6 +6,7 @@ import os
 import sys
 
 from landlane.clients.model import CLIENTS
+from landlane.platform.proc import read_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,18 +28,10 @@ def client_process(chain: Sequence[Process], claimed_pid: int = 0) -> Process | 
         if process.pid == claimed_pid:
             return process
     for process in chain:
-        name = _name(process.pid)
+        name = read_name(process.pid)
         if name not in _SHELLS:
             return None if process.pid <= 1 or name in _TERMINAL_HOSTS else process
     return None
-
-
-def _name(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def why_not_a_person() -> str:

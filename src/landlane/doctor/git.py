@@ -17,12 +17,8 @@ from landlane.git.shared_config import (
     set_git_limits,
 )
 from landlane.git.stale_locks import find_lock_files, set_lock_aside
-from landlane.platform.file_users import (
-    can_see_all_processes,
-    can_see_processes,
-    describe_process,
-    find_file_users,
-)
+from landlane.platform.file_users import can_see_all_processes, describe_process, find_file_users
+from landlane.platform.proc import can_see_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

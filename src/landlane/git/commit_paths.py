@@ -27,6 +27,7 @@ from landlane.git.run import (
 from landlane.git.trailers import Trailers, read_trailers
 from landlane.git.tree_diff import TreeChange, diff_trees, parse_raw_diff
 from landlane.git.untrusted_checkout import copy_index
+from landlane.platform.proc import owner_of
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -203,7 +204,7 @@ def finish_killed_commits(here: Checkout) -> None:
     """
     for name in os.listdir(here.git_dir):
         left = re.fullmatch(rf"{_PRIVATE}(\d+)(\.lock)?", name)
-        if left is None or os.path.exists(f"/proc/{left[1]}"):
+        if left is None or owner_of(int(left[1])) >= 0:  # its process still runs
             continue
         path = os.path.join(here.git_dir, name)
         is_index = left[2] is None

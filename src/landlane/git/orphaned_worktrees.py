@@ -1,4 +1,4 @@
-"""What git left behind in a repository's folder: lock files, and entries of worktrees that are gone."""
+"""Worktree entries whose folder is gone: find them, save what only they lead to, and move them aside."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import time
 
 from landlane.git.run import git_output, resolve_revision, run_in, try_git_output
+from landlane.platform.proc import list_mounts
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -15,18 +16,18 @@ if TYPE_CHECKING:
 
 _KEPT = "leftovers"
 _RESCUES = "refs/landlane/rescue/"
-_NOBODY = {
+_IDENTITY = {
     f"GIT_{who}_{what}": text
     for who in ("AUTHOR", "COMMITTER")
     for what, text in (("NAME", "landlane"), ("EMAIL", "landlane@localhost"))
 }
-# Where drives are put that can be taken away.
+# Where removable drives are mounted.
 _DRIVES = ("/mnt", "/media", "/run/media", "/Volumes", "/net", "/autofs", "/misc")
 
 
 @value
 class OrphanedWorktree:
-    """An entry of a worktree whose folder is not there; `why_kept` tells why it must stay."""
+    """A worktree entry whose folder is gone; `why_kept` says why it must stay."""
 
     name: str
     admin: str
@@ -35,15 +36,15 @@ class OrphanedWorktree:
     why_kept: str = ""
 
 
-def names_in(folder: str) -> list[str]:
-    """List a folder; empty when it cannot be read."""
+def list_folder(folder: str) -> list[str]:
+    """Return the names in a folder; none when it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
         return []
 
 
-def place_for(common_dir: str, name: str) -> str:
+def aside_path(common_dir: str, name: str) -> str:
     """Return a new path in the state folder where something can be kept aside."""
     folder = os.path.join(common_dir, "landlane", _KEPT)
     os.makedirs(folder, exist_ok=True)
@@ -51,17 +52,17 @@ def place_for(common_dir: str, name: str) -> str:
 
 
 def find_orphans(home: Checkout) -> list[OrphanedWorktree]:
-    """The entries of worktrees whose folder is not there."""
+    """Return the worktree entries whose folder is gone."""
     folder = os.path.join(home.common_dir, "worktrees")
     found: list[OrphanedWorktree] = []
-    for name in names_in(folder):
+    for name in list_folder(folder):
         admin = os.path.join(folder, name)
         try:
             with open(os.path.join(admin, "gitdir"), encoding="utf-8", errors="surrogateescape") as file:
                 marker = os.path.join(admin, file.readline().rstrip("\n"))
             at = os.stat(os.path.join(admin, "HEAD")).st_mtime
         except OSError:
-            continue  # half made: whoever makes it is still at it
+            continue  # still being created
         if os.path.lexists(marker):
             continue
         why = "it is locked" if os.path.exists(os.path.join(admin, "locked")) else ""
@@ -75,23 +76,23 @@ def find_orphans(home: Checkout) -> list[OrphanedWorktree]:
 
 
 def _is_on_missing_drive(path: str) -> bool:
-    """Whether a path lies where a drive belongs that is not mounted now."""
-    mounted = [point for point in _mount_points("/proc/self/mounts", 1) if _is_below(path, point)]
+    """Return whether a path is on a drive that is not mounted now."""
+    mounted = [point for point in list_mounts() if _is_below(path, point)]
     if any(point != "/" and any(_is_below(point, drive) for drive in _DRIVES) for point in mounted):
         return False
     if any(_is_below(path, drive) for drive in _DRIVES):
         return True
-    planned = [point for point in _mount_points("/etc/fstab", 1) if point != "/" and _is_below(path, point)]
+    planned = [point for point in _planned_mounts() if point != "/" and _is_below(path, point)]
     return any(point not in mounted for point in planned)
 
 
-def _mount_points(table: str, column: int) -> list[str]:
+def _planned_mounts() -> list[str]:
     try:
-        with open(table, encoding="utf-8", errors="surrogateescape") as file:
+        with open("/etc/fstab", encoding="utf-8", errors="surrogateescape") as file:
             lines = [line.split() for line in file if not line.lstrip().startswith("#")]
     except OSError:
         return []
-    return [line[column] for line in lines if len(line) > column and line[column].startswith("/")]
+    return [words[1] for words in lines if len(words) > 1 and words[1].startswith("/")]
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -99,23 +100,23 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def set_orphan_aside(home: Checkout, orphan: OrphanedWorktree) -> tuple[str, str]:
-    """Save what only this entry leads to, then put it aside; tells the ref that keeps it, and the place.
+    """Save what only this entry leads to, and move it aside; return the ref that keeps it, and the new path.
 
     Raises:
-        RepositoryError: what it leads to cannot be saved; the entry stays.
+        RepositoryError: that cannot be saved; the entry stays.
     """
     commit = _last_work(home, orphan)
     ref = ""
     if commit:
         ref = _free_ref(home, f"{_RESCUES}orphan-{_as_ref(orphan.name)}", commit)
         git_output(home, "update-ref", "-m", f"worktree {orphan.name} is gone", ref, commit)
-    kept = place_for(home.common_dir, f"worktree-{orphan.name}")
+    kept = aside_path(home.common_dir, f"worktree-{orphan.name}")
     os.rename(orphan.admin, kept)
     return ref, kept
 
 
 def _last_work(home: Checkout, orphan: OrphanedWorktree) -> str:
-    """The commit that would be lost with an entry: what was staged there, or a HEAD on no branch."""
+    """Return the commit that would be lost with an entry: of what was staged there, or a detached HEAD."""
     head = resolve_revision(home, f"worktrees/{orphan.name}/HEAD^{{commit}}")
     index = os.path.join(orphan.admin, "index")
     if os.path.exists(index):
@@ -124,7 +125,7 @@ def _last_work(home: Checkout, orphan: OrphanedWorktree) -> str:
         if staged and staged != resolve_revision(home, f"{head or 'HEAD'}^{{tree}}"):
             parent = ("-p", head) if head else ()
             message = f"What was staged in the worktree {orphan.name}, whose folder is gone"
-            made = run_in(home, "commit-tree", staged, *parent, "-m", message, variables=_NOBODY)
+            made = run_in(home, "commit-tree", staged, *parent, "-m", message, variables=_IDENTITY)
             if not made.exit_code:
                 return made.stdout.strip()
     is_kept = not head or bool(
@@ -139,6 +140,6 @@ def _as_ref(name: str) -> str:
 
 
 def _free_ref(home: Checkout, ref: str, commit: str) -> str:
-    """The ref itself, or one beside it where another commit is kept under it already."""
+    """Return the ref, or another name where a different commit is kept under it already."""
     there = resolve_revision(home, ref)
     return ref if there in ("", commit) else f"{ref}-{commit[:10]}"

@@ -11,6 +11,7 @@ from landlane.errors import RepositoryError
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
 from landlane.git.untrusted_checkout import read_small
+from landlane.platform.proc import list_mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,27 +153,13 @@ def check_no_mounts(path: str) -> None:
         RepositoryError: something is, and is named.
     """
     inside = path.rstrip("/") + "/"
-    mounted = next((one for one in _mounts() if one == path or one.startswith(inside)), "")
+    mounted = next((one for one in list_mounts() if one == path or one.startswith(inside)), "")
     if mounted:
         raise RepositoryError(
             f"{mounted} is mounted inside the checkout and would be emptied",
             code="MOUNTED_INSIDE",
             hint=f"umount {mounted}, then close it again",
         )
-
-
-def _mounts() -> list[str]:
-    """Where something is mounted, as this process sees it; nothing where the system does not tell."""
-    try:
-        with open("/proc/self/mountinfo", "rb") as file:
-            fields = [line.split(b" ") for line in file]
-    except OSError:
-        return []
-    # Spaces, tabs, line ends and backslashes in names are written as octal numbers.
-    names = [
-        os.fsdecode(line[4].decode("unicode_escape").encode("latin-1")) for line in fields if len(line) > 4
-    ]
-    return names
 
 
 def _unlink_links(path: str) -> None:

@@ -12,6 +12,7 @@ import stat
 
 from landlane.errors import RepositoryError
 from landlane.git.untrusted_checkout import to_bytes, to_text
+from landlane.platform.proc import read_umask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ def unreadable_error(path: str, error: OSError) -> RepositoryError:
 
 def default_modes() -> tuple[int, int, int]:
     """Return the permissions of a new folder, program and file, as the umask leaves them."""
-    mask = 0o022
-    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        mask = next((int(line.split()[1], 8) for line in file if line.startswith("Umask:")), mask)
+    mask = read_umask()
     return 0o777 & ~mask, 0o777 & ~mask, 0o666 & ~mask
 
 

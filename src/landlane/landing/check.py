@@ -22,7 +22,7 @@ from landlane.ids import digest
 from landlane.landing.model import MOST_OUTPUT
 from landlane.landing.records import known_verdict, remember_verdict
 from landlane.processes.child import Child
-from landlane.processes.orphans import CHECK_MARK, kill_marked
+from landlane.processes.tree import CHECK_MARK, kill_marked
 from landlane.settings.model import LandingCheck
 from landlane.values import as_dict, value
 from landlane.workspaces.locate import workspaces_folder

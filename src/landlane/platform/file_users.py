@@ -1,21 +1,29 @@
-"""Which processes have a file open or work in a folder, read from /proc."""
+"""Find the processes that have a file open or work in a folder."""
 
 from __future__ import annotations
 
 import os
 
+from landlane.platform.proc import (
+    list_pids,
+    open_files,
+    read_environment,
+    read_name,
+    read_process,
+    working_folder,
+)
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
 _FIRST_NAMESPACE = "pid:[4026531836]"  # the machine's own; any other does not show all processes
 
 
 @value
 class FileUsers:
-    """Who uses what was asked for. `hidden` are gits that cannot be looked into."""
+    """The users of files and folders. `hidden` are git processes that cannot be inspected."""
 
     openers: dict[str, tuple[int, ...]]
     gits: tuple[int, ...]
@@ -23,16 +31,14 @@ class FileUsers:
 
 
 def find_file_users(paths: Collection[str], folders: Sequence[str]) -> FileUsers:
-    """Who has one of these paths open, and which gits work in one of these folders, or on one as GIT_DIR."""
+    """Return who has these paths open, and which git processes work in these folders, or on one as GIT_DIR."""
     openers: dict[str, tuple[int, ...]] = {}
     gits: list[int] = []
     hidden: list[int] = []
-    for pid in _pids():
-        is_git = _name_of(pid).startswith("git")
+    for pid in list_pids():
+        is_git = read_name(pid).startswith("git")
         try:
-            opened = _opened(pid)
-            cwd = os.readlink(f"/proc/{pid}/cwd")
-            git_dirs = _git_dirs(pid, cwd) if is_git else []
+            opened = open_files(pid)
         except PermissionError:
             if is_git:
                 hidden.append(pid)
@@ -41,30 +47,27 @@ def find_file_users(paths: Collection[str], folders: Sequence[str]) -> FileUsers
             continue  # it has ended
         for path in opened & set(paths):
             openers[path] = (*openers.get(path, ()), pid)
-        if is_git and any(_is_below(place, folder) for place in (cwd, *git_dirs) for folder in folders):
+        if is_git and any(_is_below(used, folder) for used in _git_folders(pid) for folder in folders):
             gits.append(pid)
     return FileUsers(openers=openers, gits=tuple(gits), hidden=tuple(hidden))
 
 
-def can_see_processes() -> bool:
-    """Whether there is a /proc that tells of processes."""
-    return os.path.isdir("/proc/self/fd")
+def _git_folders(pid: int) -> list[str]:
+    """Return the folders that a git process works in, or on."""
+    cwd = working_folder(pid)
+    variables = read_environment(pid)
+    named = [
+        text.partition(b"=")[2] for text in variables if text.startswith((b"GIT_DIR=", b"GIT_WORK_TREE="))
+    ]
+    return [cwd, *(os.path.join(cwd, text.decode("utf-8", "surrogateescape")) for text in named)]
 
 
 def can_see_all_processes() -> bool:
-    """Whether no process of the machine is hidden from us, as they are inside of a container."""
+    """Return whether no process of the machine is hidden, as in a container."""
     try:
         return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
     except OSError:
         return False
-
-
-def working_folder(pid: int) -> str:
-    """The folder that a process stands in; empty when that cannot be seen."""
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""
 
 
 def processes_in(folder: str, *, include_own: bool = False) -> list[tuple[int, str]]:
@@ -72,77 +75,32 @@ def processes_in(folder: str, *, include_own: bool = False) -> list[tuple[int, s
 
     This process and its parents are left out, unless `include_own` is set.
     """
-    skipped = set[int]() if include_own else _own_line()
-    return [(pid, _name_of(pid) or "?") for pid in _pids() if pid not in skipped and _lives_in(pid, folder)]
+    skipped = set[int]() if include_own else _own_and_parents()
+    return [(pid, read_name(pid) or "?") for pid in list_pids() if pid not in skipped and _uses(pid, folder)]
 
 
 def describe_process(pid: int) -> str:
-    """A process in words."""
-    return f"process {pid} ({_name_of(pid) or 'gone'})"
-
-
-def _pids() -> Iterator[int]:
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return
-    yield from (int(name) for name in names if name.isdigit())
-
-
-def _name_of(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def _opened(pid: int) -> set[str]:
-    found: set[str] = set()
-    folder = f"/proc/{pid}/fd"
-    for name in os.listdir(folder):
-        try:
-            found.add(os.readlink(f"{folder}/{name}"))
-        except FileNotFoundError:
-            continue  # closed meanwhile
-    return found
-
-
-def _git_dirs(pid: int, cwd: str) -> list[str]:
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        variables = file.read().split(b"\0")
-    named = [text.partition(b"=") for text in variables if text.startswith((b"GIT_DIR=", b"GIT_WORK_TREE="))]
-    return [os.path.join(cwd, text.decode("utf-8", "surrogateescape")) for _, _, text in named]
+    """Return a process in words."""
+    return f"process {pid} ({read_name(pid) or 'gone'})"
 
 
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _own_line() -> set[int]:
-    """Return the pids of this process and its parents."""
-    line, pid = set[int](), os.getpid()
+def _own_and_parents() -> set[int]:
+    pids, pid = set[int](), os.getpid()
     while pid > 1:
-        line.add(pid)
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            break
-    return line
+        pids.add(pid)
+        found = read_process(pid)
+        pid = found.parent if found else 0
+    return pids
 
 
-def _lives_in(pid: int, folder: str) -> bool:
+def _uses(pid: int, folder: str) -> bool:
+    if _is_below(working_folder(pid), folder):
+        return True
     try:
-        if _is_below(os.readlink(f"/proc/{pid}/cwd"), folder):
-            return True
-        return any(_is_below(_target(pid, number), folder) for number in os.listdir(f"/proc/{pid}/fd"))
+        return any(_is_below(path, folder) for path in open_files(pid))
     except OSError:
         return False  # it has ended, or belongs to another user
-
-
-def _target(pid: int, number: str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/fd/{number}")
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Processes of this machine, each told apart by boot, pid namespace, pid and start time together."""
+"""Identify processes of this machine by boot, pid namespace, pid and start time together."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import os
 from landlane.clock import read_boot_id
 from landlane.errors import Malformed
 from landlane.ids import digest
+from landlane.platform.proc import read_process
 from landlane.values import value
 
 _MOST_ANCESTORS = 64
 
 
 class MachineProcesses:
-    """What /proc tells; where there is no /proc, `ps` is not asked and nothing is taken for gone.
+    """Reads processes from /proc; without /proc, no process counts as gone.
 
-    Who acts on behalf of another process gives that one's pid as `caller`: ancestors are those of it. 0 means
-    that no process stands for the caller.
+    `caller` is the pid of the process on whose behalf this one acts: `ancestry` is that of the caller. 0 means
+    that no process is the caller.
     """
 
     def __init__(self, caller: int | None = None) -> None:
@@ -27,7 +28,7 @@ class MachineProcesses:
 
     @property
     def machine(self) -> str:
-        """A name for this machine that differs from every other machine's."""
+        """A name that no other machine has."""
         if not self._machine:
             host = os.uname().nodename[:32] or "host"
             self._machine = f"{host}-{digest(_machine_id() + host)[:8]}"
@@ -42,7 +43,7 @@ class MachineProcesses:
 
     @property
     def namespace(self) -> str:
-        """The pid namespace: inside a container the same pid is another process."""
+        """The pid namespace: in a container, the same pid is another process."""
         if not self._namespace:
             try:
                 self._namespace = os.readlink("/proc/self/ns/pid")
@@ -54,60 +55,45 @@ class MachineProcesses:
         return self.identify(os.getpid())
 
     def identify(self, pid: int) -> Process:
-        """The process that has this pid now.
+        """Return the process that has this pid now.
 
         Raises:
             Malformed: there is none.
         """
-        found = _parent_and_start(pid)
+        found = read_process(pid)
         if found is None:
             raise Malformed(
                 f"there is no process {pid}", code="NO_PROCESS", hint="give the pid of a running process"
             )
-        return Process(boot_id=self.boot_id, namespace=self.namespace, pid=pid, started=found[1])
+        return self._process(pid, found.started)
+
+    def _process(self, pid: int, started: int) -> Process:
+        return Process(boot_id=self.boot_id, namespace=self.namespace, pid=pid, started=started)
 
     def ancestry(self) -> list[Process]:
+        """Return the parents of the caller, nearest first."""
         chain: list[Process] = []
-        pid = os.getppid() if self._caller is None else _parent_of(self._caller)
-        while pid > 0 and len(chain) < _MOST_ANCESTORS:
-            found = _parent_and_start(pid)
-            if found is None:
-                break
-            chain.append(Process(boot_id=self.boot_id, namespace=self.namespace, pid=pid, started=found[1]))
-            pid = found[0]
+        pid = os.getppid()
+        if self._caller is not None:
+            caller = read_process(self._caller) if self._caller > 0 else None
+            pid = caller.parent if caller else 0
+        while pid > 0 and len(chain) < _MOST_ANCESTORS and (found := read_process(pid)) is not None:
+            chain.append(self._process(pid, found.started))
+            pid = found.parent
         return chain
 
     def is_gone(self, process: Process) -> bool:
         if not os.path.isdir("/proc/self"):
             return False
         if process.boot_id != self.boot_id or process.namespace != self.namespace:
-            return False  # another machine, boot or container: only its lease can tell
-        found = _parent_and_start(process.pid)
-        return found is None or found[1] != process.started
+            return False  # another machine, boot or container: only its lease shows its end
+        found = read_process(process.pid)
+        return found is None or found.started != process.started
 
     def is_port_free(self, port: int) -> bool:
         from landlane.platform.free_port import is_port_free  # noqa: PLC0415 - few commands need sockets
 
         return is_port_free(port)
-
-
-def _parent_of(pid: int) -> int:
-    found = _parent_and_start(pid) if pid > 0 else None
-    return found[0] if found else 0
-
-
-def _parent_and_start(pid: int) -> tuple[int, int] | None:
-    """The parent and the start time (in clock ticks since boot) of a process; nothing when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            raw = file.read()
-    except OSError:
-        return None
-    # The name in parentheses may hold spaces and parentheses of its own: count from the last one.
-    fields = raw[raw.rindex(b")") + 2 :].split()
-    if fields[0] in (b"Z", b"X"):  # dead, only not yet buried by its parent
-        return None
-    return int(fields[1]), int(fields[19])
 
 
 def _machine_id() -> str:
@@ -123,7 +109,7 @@ def _machine_id() -> str:
 
 @value
 class Process:
-    """One run of a process, told apart from every other: a pid alone is used again."""
+    """One run of a process, distinct from every other, since a pid is used again."""
 
     boot_id: str
     namespace: str

@@ -18,8 +18,8 @@ import socket
 import sys
 import traceback
 
+from landlane.platform.proc import read_process
 from landlane.processes.child import Child
-from landlane.processes.tree import read_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

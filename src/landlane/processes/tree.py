@@ -1,10 +1,9 @@
-"""Process trees: everything a command started, found and ended, also what left its group and its session.
+"""Process trees: find and end everything that a command started, also what left its group and session.
 
-Who is in the sandbox of the root belongs to its tree; the kernel tells, as long as the starter lives. For
-anybody else, a process belongs to it when it descends from the root, is in the root's session, or has the
-tree's mark in its environment. Each is told apart by pid and start time, and signalled through a descriptor
-of its own, so that a pid used again harms nobody. Where the root is bubblewrap, all the rest lives in a pid
-namespace that the kernel ends together with it.
+For the starter of a sandbox, the kernel tells which processes are in it. For others, a process belongs to a
+tree when it descends from the root, is in the root's session, or has the tree's mark in its environment. A
+process is identified by pid and start time, and signalled through a pidfd, so that a pid that is used again
+is safe. Where the root is bubblewrap, the rest is in a pid namespace that the kernel ends together with it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,14 @@ import signal
 import time
 
 from landlane.ids import new_uuid
+from landlane.platform.proc import (
+    ProcessInfo,
+    list_pids,
+    read_dead_process,
+    read_environment,
+    read_process,
+    start_time,
+)
 from landlane.platform.process_identity import MachineProcesses, Process
 from landlane.values import value
 
@@ -21,62 +28,81 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # Which of these pids belong to the tree for certain; nothing when that cannot be told.
+    # Returns which of these pids certainly belong to the tree; None when that is unknown.
     Members = Callable[[list[int]], set[int] | None]
 
 
 TREE_MARK = "LANDLANE_TREE"
+CHECK_MARK = "LANDLANE_BENCH"  # in the environment of every check, and of all it starts
 _GRACE_SECONDS = 5.0
 _LIMIT_SECONDS = 5.0  # a process that is stuck in the kernel is not waited for any longer
 _POLL_SECONDS = 0.02
-_FIRST_PAUSE_SECONDS = 0.0005  # most are gone at once
-_QUIET_ROUNDS = 3  # a slow machine may need all of the quiet time for one
-_DEAD = (b"Z", b"X")
-_STARTED = 19  # the place of the start time behind the state
+_FIRST_PAUSE_SECONDS = 0.0005  # most processes end at once
+_QUIET_ROUNDS = 3  # on a slow machine one round may take all of the quiet time
 
 
 @value
-class ProcessInfo:
-    """A process as /proc shows it."""
+class ProcessTree:
+    """A started command with everything it will ever start."""
 
-    pid: int
-    started: int
-    parent: int
-    session: int
+    id: str  # in the environment of all its processes
+    root: Process
+    is_wrapped: bool  # the root is bubblewrap, and the rest is in a pid namespace of its own
+
+    def is_here(self) -> bool:
+        """Return whether its pids are pids of this machine, boot and container."""
+        machine = MachineProcesses()
+        return self.root.boot_id == machine.boot_id and self.root.namespace == machine.namespace
+
+    def is_wrapper(self, process: ProcessInfo) -> bool:
+        """Return whether a process is bubblewrap, whose end ends all others."""
+        return self.is_wrapped and process.pid == self.root.pid
 
 
 def new_tree_id() -> str:
-    """A mark that nothing else in the world has."""
+    """Return a mark that no other tree has."""
     return new_uuid()
 
 
 def record_tree(tree_id: str, pid: int, *, is_wrapped: bool) -> ProcessTree:
-    """The record of a child of ours that was just started with this mark; it may have ended already."""
-    machine, fields = MachineProcesses(), _stat_fields(pid)
-    started = int(fields[_STARTED]) if fields else 0  # it is not buried before we wait for it
+    """Return the tree of a child that was just started with this mark; it may have ended already."""
+    machine = MachineProcesses()
+    started = start_time(pid)  # it is not reaped before we wait for it
     root = Process(boot_id=machine.boot_id, namespace=machine.namespace, pid=pid, started=started)
     return ProcessTree(id=tree_id, root=root, is_wrapped=is_wrapped)
 
 
 def find_members(tree: ProcessTree, is_inside: Members | None = None) -> list[ProcessInfo]:
-    """Every process of the tree that lives now, the root among them; never this process itself."""
-    processes = MachineProcesses()
-    if tree.root.boot_id != processes.boot_id or tree.root.namespace != processes.namespace:
-        return []  # another machine, boot or container: its pids are not ours
-    pids = list_processes()
+    """Return every running process of the tree, the root among them; never this process itself."""
+    if not tree.is_here():
+        return []
+    pids = list_pids()
     inside = is_inside(pids) if is_inside else None
-    if inside is not None:  # nobody leaves a sandbox: there are no others to look for
-        return [one for one in map(read_process, sorted(inside)) if one is not None]
-    living = {one.pid: one for one in map(read_process, pids) if one is not None}
-    young = [one for one in living.values() if one.started >= tree.root.started and one.pid != os.getpid()]
-    mark = os.fsencode(f"{TREE_MARK}={tree.id}")
-    found = {one.pid for one in young if _is_marked(one.pid, mark)}
-    root = living.get(tree.root.pid)
+    if inside is not None:  # no process can leave a sandbox
+        return [found for found in map(read_process, sorted(inside)) if found is not None]
+    running = {found.pid: found for found in map(read_process, pids) if found is not None}
+    young = [
+        found for found in running.values() if found.started >= tree.root.started and found.pid != os.getpid()
+    ]
+    members = {found.pid for found in young if has_mark(found.pid, tree.id)}
+    root = running.get(tree.root.pid)
     if root is not None and root.started == tree.root.started:
-        found.add(root.pid)
-        found |= {one.pid for one in young if one.session == root.pid}
-    _add_descendants(found, young)
-    return [living[pid] for pid in sorted(found - {os.getpid()})]
+        members.add(root.pid)
+        members |= {found.pid for found in young if found.session == root.pid}
+    _add_descendants(members, young)
+    return [running[pid] for pid in sorted(members - {os.getpid()})]
+
+
+def _add_descendants(members: set[int], young: list[ProcessInfo]) -> None:
+    children: dict[int, list[int]] = {}
+    for found in young:
+        children.setdefault(found.parent, []).append(found.pid)
+    waiting = list(members)
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child not in members:
+                members.add(child)
+                waiting.append(child)
 
 
 def end_tree(
@@ -86,27 +112,27 @@ def end_tree(
     is_inside: Members | None = None,
     kill_all: Callable[[], object] = lambda: None,
 ) -> int:
-    """End all of it: asked first, killed after the grace; tells how many processes there were.
+    """End the tree, with SIGTERM first and SIGKILL after the grace; return how many processes there were.
 
-    `kill_all` kills what forks faster than anybody can look for it, where the caller has means to.
+    `kill_all` kills processes that fork faster than they can be found, where the caller can do that.
     """
     known: dict[tuple[int, int], ProcessInfo] = {}
     if grace_seconds > 0:
-        for one in _look(tree, known, is_inside):
-            if not (tree.is_wrapped and one.pid == tree.root.pid):  # bubblewrap's end is everybody's, at once
-                _send(one, signal.SIGTERM)
-                _send(one, signal.SIGCONT)
+        for member in _find_running(tree, known, is_inside):
+            if not tree.is_wrapper(member):
+                _send(member, signal.SIGTERM)
+                _send(member, signal.SIGCONT)
         give_up_at = time.monotonic() + grace_seconds
-        while _has_others(tree, _look(tree, known, is_inside)) and time.monotonic() < give_up_at:
+        while _has_others(tree, _find_running(tree, known, is_inside)) and time.monotonic() < give_up_at:
             time.sleep(_POLL_SECONDS)
-    _look(tree, known, is_inside)
+    _find_running(tree, known, is_inside)
     kill_all()
     give_up_at, pause = time.monotonic() + _LIMIT_SECONDS, _FIRST_PAUSE_SECONDS
-    while (left := _look(tree, known, is_inside)) and time.monotonic() < give_up_at:
-        if not tree.is_wrapped:  # a namespace is ended by the kernel, all at once
+    while (left := _find_running(tree, known, is_inside)) and time.monotonic() < give_up_at:
+        if not tree.is_wrapped:  # the kernel ends a namespace in one step
             _stop_all(tree, left, known, is_inside)
-        for one in known.values():
-            _send(one, signal.SIGKILL)
+        for member in known.values():
+            _send(member, signal.SIGKILL)
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS)
     return len(known)
@@ -115,13 +141,12 @@ def end_tree(
 def kill_until_quiet(
     tree: ProcessTree, is_member: Callable[[ProcessInfo], bool], *, quiet_seconds: float
 ) -> int:
-    """Kill members of a tree as soon as they are seen, until none was for a while; tells how many there were.
+    """Kill members of a tree as soon as they are seen, until none was seen for a while; return how many.
 
-    What forks and ends all the time is not found by looking at everybody: who is dead, or older than the
-    tree, is looked at once only.
+    Processes that fork and end all the time are not found by reading all processes. So dead processes, and
+    those older than the tree, are read only once.
     """
-    machine = MachineProcesses()
-    if tree.root.boot_id != machine.boot_id or tree.root.namespace != machine.namespace:
+    if not tree.is_here():
         return 0
     killed: set[tuple[int, int]] = set()
     others = {os.getpid()}
@@ -129,161 +154,114 @@ def kill_until_quiet(
     quiet_at, quiet_rounds = time.monotonic() + quiet_seconds, 0
     while (quiet_rounds < _QUIET_ROUNDS or time.monotonic() < quiet_at) and time.monotonic() < give_up_at:
         quiet_rounds += 1
-        pids = set(list_processes())
+        pids = set(list_pids())
         others &= pids
-        for pid in sorted(pids - others, reverse=True):  # the youngest first: it may be gone in no time
-            one = read_process(pid)
-            if one is None or one.started < tree.root.started:
+        for pid in sorted(pids - others, reverse=True):  # the youngest first: it may end at any moment
+            found = read_process(pid)
+            if found is None or found.started < tree.root.started:
                 others.add(pid)
-                dead = read_dead_process(pid) if one is None and pid != tree.root.pid else None
+                dead = read_dead_process(pid) if found is None and pid != tree.root.pid else None
                 if dead is None or dead.parent != os.getpid():
                     continue  # else an orphan has just ended, perhaps after forking
-            elif is_member(one):
-                _send(one, signal.SIGKILL)
-                killed.add((one.pid, one.started))
+            elif is_member(found):
+                _send(found, signal.SIGKILL)
+                killed.add((found.pid, found.started))
             else:
                 continue
             quiet_at, quiet_rounds = time.monotonic() + quiet_seconds, 0
     return len(killed)
 
 
+def kill_marked(variable: str, text: str) -> int:
+    """Kill every process of this user with this variable in its environment; return how many."""
+    mark = os.fsencode(f"{variable}={text}")
+    killed: set[int] = set()
+    give_up_at = time.monotonic() + _LIMIT_SECONDS
+    while time.monotonic() < give_up_at:
+        found = {pid for pid in list_pids() if pid != os.getpid() and mark in read_environment(pid)}
+        if not found:
+            break
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        killed |= found
+        time.sleep(_POLL_SECONDS)
+    return len(killed)
+
+
 def count_marked() -> dict[str, int]:
-    """The marks that living processes bear, and how many bear each."""
+    """Return the marks of trees in running processes, each with the number of its processes."""
     found: dict[str, int] = {}
     prefix = os.fsencode(f"{TREE_MARK}=")
-    for pid in list_processes():
+    for pid in list_pids():
         if pid == os.getpid() or read_process(pid) is None:
             continue
-        for variable in _environment(pid):
+        for variable in read_environment(pid):
             if variable.startswith(prefix):
                 tree_id = os.fsdecode(variable[len(prefix) :])
                 found[tree_id] = found.get(tree_id, 0) + 1
     return found
 
 
+def has_mark(pid: int, tree_id: str) -> bool:
+    """Return whether a process has the mark of a tree in its environment."""
+    return os.fsencode(f"{TREE_MARK}={tree_id}") in read_environment(pid)
+
+
 def signal_tree(tree: ProcessTree, number: int, is_inside: Members | None = None) -> None:
-    """Send a signal to everything in the tree but bubblewrap, whose end would be everybody's."""
-    for one in find_members(tree, is_inside):
-        if not (tree.is_wrapped and one.pid == tree.root.pid):
-            _send(one, number)
+    """Send a signal to everything in the tree but bubblewrap."""
+    for member in find_members(tree, is_inside):
+        if not tree.is_wrapper(member):
+            _send(member, number)
 
 
-def _look(
+def _find_running(
     tree: ProcessTree, known: dict[tuple[int, int], ProcessInfo], is_inside: Members | None
 ) -> list[ProcessInfo]:
-    """What lives of the tree, and of what was seen to belong to it before its parents ended."""
-    for one in find_members(tree, is_inside):
-        known[one.pid, one.started] = one
-    return [
-        one
-        for one in known.values()
-        if (now := read_process(one.pid)) is not None and now.started == one.started
-    ]
+    """Return the running members, also those that were found before their parents ended."""
+    for member in find_members(tree, is_inside):
+        known[member.pid, member.started] = member
+    return [member for member in known.values() if _is_running(member)]
+
+
+def _is_running(process: ProcessInfo) -> bool:
+    now = read_process(process.pid)
+    return now is not None and now.started == process.started
 
 
 def _stop_all(
     tree: ProcessTree,
-    found: list[ProcessInfo],
+    members: list[ProcessInfo],
     known: dict[tuple[int, int], ProcessInfo],
     is_inside: Members | None,
 ) -> None:
-    """Stop them before any is killed: one that forks meanwhile would leave a child nobody can trace to it."""
+    """Stop all before any is killed: one that forks meanwhile would leave a child that cannot be traced."""
     stopped: set[tuple[int, int]] = set()
-    while fresh := [one for one in found if (one.pid, one.started) not in stopped]:
-        for one in fresh:
-            _send(one, signal.SIGSTOP)
-            stopped.add((one.pid, one.started))
-        found = _look(tree, known, is_inside)
+    while fresh := [member for member in members if (member.pid, member.started) not in stopped]:
+        for member in fresh:
+            _send(member, signal.SIGSTOP)
+            stopped.add((member.pid, member.started))
+        members = _find_running(tree, known, is_inside)
 
 
-def _has_others(tree: ProcessTree, living: list[ProcessInfo]) -> bool:
-    """Whether more lives than bubblewrap itself and the first process of its namespace."""
+def _has_others(tree: ProcessTree, running: list[ProcessInfo]) -> bool:
+    """Return whether more runs than bubblewrap itself and the first process of its namespace."""
     if not tree.is_wrapped:
-        return bool(living)
-    return any(one.pid != tree.root.pid and one.parent != tree.root.pid for one in living)
+        return bool(running)
+    return any(tree.root.pid not in (member.pid, member.parent) for member in running)
 
 
-def _add_descendants(found: set[int], young: list[ProcessInfo]) -> None:
-    children: dict[int, list[int]] = {}
-    for one in young:
-        children.setdefault(one.parent, []).append(one.pid)
-    waiting = list(found)
-    while waiting:
-        for child in children.get(waiting.pop(), ()):
-            if child not in found:
-                found.add(child)
-                waiting.append(child)
-
-
-def list_processes() -> list[int]:
-    """The pids of this machine, or of this container."""
-    names = os.listdir("/proc") if os.path.isdir("/proc") else []
-    return [int(name) for name in names if name.isdecimal()]
-
-
-def read_process(pid: int) -> ProcessInfo | None:
-    """A process, unless it is gone, or dead and only not yet buried."""
-    fields = _stat_fields(pid)
-    return _seen(pid, fields) if fields and fields[0] not in _DEAD else None
-
-
-def read_dead_process(pid: int) -> ProcessInfo | None:
-    """A process that is dead and not yet buried."""
-    fields = _stat_fields(pid)
-    return _seen(pid, fields) if fields and fields[0] in _DEAD else None
-
-
-def _seen(pid: int, fields: list[bytes]) -> ProcessInfo:
-    return ProcessInfo(pid=pid, started=int(fields[_STARTED]), parent=int(fields[1]), session=int(fields[3]))
-
-
-def _stat_fields(pid: int) -> list[bytes]:
-    """What /proc says of a process, from its state on; nothing when it is gone."""
+def _send(process: ProcessInfo, number: int) -> None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            raw = file.read()
-    except OSError:
-        return []
-    # The name in parentheses may hold spaces and parentheses of its own: count from the last one.
-    return raw[raw.rindex(b")") + 2 :].split()
-
-
-def has_mark(pid: int, tree_id: str) -> bool:
-    """Whether a process has the mark of a tree in its environment."""
-    return _is_marked(pid, os.fsencode(f"{TREE_MARK}={tree_id}"))
-
-
-def _is_marked(pid: int, mark: bytes) -> bool:
-    return mark in _environment(pid)
-
-
-def _environment(pid: int) -> list[bytes]:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
-    except OSError:
-        return []  # gone, or another user's
-
-
-def _send(one: ProcessInfo, number: int) -> None:
-    try:
-        handle = os.pidfd_open(one.pid)
+        handle = os.pidfd_open(process.pid)
     except OSError:
         return
     try:
-        now = read_process(one.pid)
-        if now is not None and now.started == one.started:  # the handle is of the process we mean
+        if _is_running(process):  # so the handle is of the process that is meant
             signal.pidfd_send_signal(handle, number)
     except OSError:
         return
     finally:
         os.close(handle)
-
-
-@value
-class ProcessTree:
-    """A started command with everything it will ever start."""
-
-    id: str  # stands in the environment of all of it
-    root: Process
-    is_wrapped: bool  # the root is bubblewrap, and all the rest lives in a pid namespace of its own

@@ -7,7 +7,7 @@ import signal
 import stat
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.platform.file_users import can_see_processes
+from landlane.platform.proc import can_see_processes
 from landlane.processes.child import Child, ChildResult
 from landlane.processes.tree import TREE_MARK, ProcessTree, end_tree, new_tree_id, record_tree, signal_tree
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE, find_bubblewrap, trial_command, wrap_command

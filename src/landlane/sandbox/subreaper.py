@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 
-from landlane.processes.tree import has_mark, kill_until_quiet, list_processes, read_dead_process
+from landlane.platform.proc import list_pids, read_dead_process
+from landlane.processes.tree import has_mark, kill_until_quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.processes.tree import ProcessInfo, ProcessTree
+    from landlane.platform.proc import ProcessInfo
+    from landlane.processes.tree import ProcessTree
 
 
 _SET_ADOPTING, _IS_ADOPTING = 36, 37
@@ -47,7 +49,7 @@ class Subreaper:
         What somebody in this process waits for is buried at once, or soon; so only those are taken that were
         dead already the last time. The root is waited for by whoever started it.
         """
-        found = map(read_dead_process, list_processes()) if _has_dead() else ()
+        found = map(read_dead_process, list_pids()) if _has_dead() else ()
         dead = {
             (one.pid, one.started)
             for one in found

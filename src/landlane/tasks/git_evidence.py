@@ -11,7 +11,7 @@ from landlane.git.ancestry import is_ancestor, merge_base
 from landlane.git.run import LOCATION_VARIABLES, run_git
 from landlane.ids import digest, short_id
 from landlane.processes.child import Child
-from landlane.processes.orphans import CHECK_MARK, kill_marked
+from landlane.processes.tree import CHECK_MARK, kill_marked
 from landlane.tasks.evidence_model import Checked
 
 TYPE_CHECKING = False

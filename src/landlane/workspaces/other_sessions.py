@@ -7,7 +7,7 @@ import os
 from landlane.claims.read import list_claims
 from landlane.errors import RepositoryError
 from landlane.git.discovery import find_checkout
-from landlane.platform.file_users import working_folder
+from landlane.platform.proc import working_folder
 from landlane.sessions.join import live_sessions
 from landlane.sessions.read import list_processes
 from landlane.store import records

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from landlane.processes.tree import TREE_MARK, ProcessInfo, find_members, kill_until_quiet
+from landlane.platform.proc import ProcessInfo
+from landlane.processes.tree import TREE_MARK, find_members, kill_until_quiet
 from landlane.processes.tree_child import WorkerChild
 from landlane.sandbox.subreaper import Subreaper
 
