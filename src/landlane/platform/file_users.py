@@ -31,7 +31,7 @@ class FileUsers:
 
 
 def find_file_users(paths: Collection[str], folders: Sequence[str]) -> FileUsers:
-    """Return who has these paths open, and which git processes work in these folders, or on one as GIT_DIR."""
+    """Return who has these paths open, and which git processes work in or on these folders."""
     openers: dict[str, tuple[int, ...]] = {}
     gits: list[int] = []
     hidden: list[int] = []

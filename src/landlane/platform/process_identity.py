@@ -16,8 +16,8 @@ _MOST_ANCESTORS = 64
 class MachineProcesses:
     """Reads processes from /proc; without /proc, no process counts as gone.
 
-    `caller` is the pid of the process on whose behalf this one acts: `ancestry` is that of the caller. 0 means
-    that no process is the caller.
+    `caller` is the pid of the process on whose behalf this one acts; `ancestry` returns its parents. With 0
+    there is no such process.
     """
 
     def __init__(self, caller: int | None = None) -> None:
