@@ -470,7 +470,7 @@ def test_a_shell_that_stands_beside_the_own_workspace_strays(place: Place) -> No
     assert "outside of your own workspace" in place.shell("echo x > src/b.py").text
     with pytest.raises(NotAllowed) as refused:
         refuse_breached(place.site, place.ann, ["src/b.py"], str(place.root))
-    assert refused.value.code == "STRAY_WRITE"
+    assert refused.value.code == "MISPLACED_WRITE"
 
 
 @pytest.mark.usefixtures("quick")
@@ -551,7 +551,7 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
     with pytest.raises(NotAllowed) as refused:
         commit(place.site, place.ann, make_wish(place.site, ["src/a.py"], str(place.root), message="Mine"))
 
-    assert refused.value.code == "STRAY_WRITE"
+    assert refused.value.code == "MISPLACED_WRITE"
     assert refused.value.exit_code == 6
     assert f"landlane stray undo {breach}" in refused.value.hint
     with pytest.raises(NotAllowed):
@@ -573,7 +573,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
     with pytest.raises(NotAllowed) as refused:
         submit_branch(place.site, place.ann, GitWitness(place.repo), "topic", "")
 
-    assert refused.value.code == "STRAY_WRITE"
+    assert refused.value.code == "MISPLACED_WRITE"
 
 
 @pytest.mark.usefixtures("quick")
@@ -612,7 +612,7 @@ def test_undoing_stops_before_what_somebody_changed_since(place: Place) -> None:
     with pytest.raises(NotAllowed) as refused:
         undo_breach(place.site, None, first)
     assert (refused.value.code, refused.value.hint) == (
-        "STRAY_CONFLICT",
+        "MISPLACED_CONFLICT",
         "undo the newer write first: landlane stray undo B2",
     )
 

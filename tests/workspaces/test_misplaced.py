@@ -152,7 +152,7 @@ def test_who_has_several_workspaces_is_asked_which_unless_the_claim_has_a_task(s
     assert scene.strays() == {"src/a.py": (STRAY, "W2"), "src/b.py": (STRAY, "")}
     with pytest.raises(Malformed) as error:
         scene.move()
-    assert error.value.code == "STRAY_UNCLEAR"
+    assert error.value.code == "MISPLACED_UNCLEAR"
     assert scene.move("src/b.py", to="T1") == ["src/b.py to W1"]
 
 
@@ -219,7 +219,7 @@ def test_where_both_changed_the_same_nothing_is_moved(scene: Scene, theirs: str 
     with pytest.raises(NotAllowed) as error:
         scene.move()
 
-    assert error.value.code == "STRAY_CONFLICT"
+    assert error.value.code == "MISPLACED_CONFLICT"
     assert error.value.facts["path"] == "src/a.py"
     assert scene.status() == before
     assert not (own / "src" / "new.py").exists()
@@ -273,7 +273,7 @@ def test_a_change_that_nobody_holds_is_moved_only_by_name_and_place(scene: Scene
     _, own = scene.worker("ann", "src/**")
     (scene.root / "README.md").write_text("new\n")
 
-    for paths, to, code in (((), "", "NO_STRAYS"), (("README.md",), "", "STRAY_UNCLEAR")):
+    for paths, to, code in (((), "", "NOTHING_MISPLACED"), (("README.md",), "", "MISPLACED_UNCLEAR")):
         with pytest.raises(LandlaneError) as error:
             scene.move(*paths, to=to)
         assert error.value.code == code
@@ -302,7 +302,7 @@ def test_what_is_in_its_place_or_unchanged_is_not_moved(scene: Scene) -> None:
         scene.move("src/b.py", to="W1")
     with pytest.raises(Malformed) as error:
         scene.move("run.sh", to="W1")
-    assert error.value.code == "NOT_A_STRAY"
+    assert error.value.code == "NOT_MISPLACED"
 
 
 def test_a_link_in_the_workspace_leads_nothing_astray(scene: Scene, tmp_path: Path) -> None:
@@ -316,5 +316,5 @@ def test_a_link_in_the_workspace_leads_nothing_astray(scene: Scene, tmp_path: Pa
     with pytest.raises(LandlaneError) as error:
         scene.move()
 
-    assert error.value.code == "STRAY_UNMOVABLE"
+    assert error.value.code == "MISPLACED_UNMOVABLE"
     assert list(outside.iterdir()) == []

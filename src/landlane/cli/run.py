@@ -146,7 +146,7 @@ def _failed(summary: RunSummary) -> dict[str, Any]:
         }
     if summary.paused:
         return {
-            "code": "POOL_PAUSED",
+            "code": "RUN_PAUSED",
             "message": f"the pool is paused: {summary.paused}",
             "hint": "mend it, then run again; `landlane pool resume` where the pool was paused",
         }

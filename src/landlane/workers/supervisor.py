@@ -405,6 +405,6 @@ class Keeper(Attendance):
         if isinstance(error, Stale):
             kept = self._save_returned() if self._patience.has_waited else ""  # its lease ended meanwhile
             return Outcome(kind="lost", why=f"{error}{kept}")
-        if isinstance(error, NotAllowed) and code == "POOL_PAUSED":
+        if isinstance(error, NotAllowed) and code == "RUN_PAUSED":
             return Outcome(kind="returned", why=str(error))
         return self._give_back(f"{code}: {str(error) or type(error).__name__}{self._save_returned()}")

@@ -82,7 +82,7 @@ def move_breach(repo: Repository, session: Session | None, breach_id: str, to: s
         if workspace.path == breach.root:
             raise Malformed(
                 f"{breach_id} is in that workspace already",
-                code="NOT_A_STRAY",
+                code="NOT_MISPLACED",
                 hint=f"landlane stray undo {breach_id}",
             )
         before, after = read_kept(repo.common_dir, breach.commit)
@@ -192,7 +192,7 @@ def _refusal(breach: Breach, paths: Sequence[str]) -> NotAllowed:
     accept = f"; or ask {breach.holder} for `landlane stray accept {breach.id}`" if breach.holder else ""
     return NotAllowed(
         f"{_some(paths)} was written through a shell by {breach.agent}{why}",
-        code="STRAY_WRITE",
+        code="MISPLACED_WRITE",
         hint=f"take it back: landlane stray undo {breach.id}{accept}",
         path=paths[0],
         holder=breach.holder or None,
@@ -221,7 +221,7 @@ def _own_workspace(repo: Repository, breach: Breach) -> Workspace:
         names = " or ".join(str(one["id"]) for one in own)
         raise Malformed(
             f"{breach.agent} has {'several workspaces' if own else 'no workspace'}",
-            code="STRAY_UNCLEAR",
+            code="MISPLACED_UNCLEAR",
             hint=f"name it: landlane stray move {breach.id} --to {names or 'WORKSPACE'}",
         )
     return find_workspace(repo, str(own[0]["id"]))
@@ -259,7 +259,7 @@ def _cannot(breach: Breach, path: str, why: str, hint: str = "") -> NotAllowed:
     shown = path_text(path)
     return NotAllowed(
         f"{shown} cannot be put back: {why}. Nothing was changed",
-        code="STRAY_CONFLICT",
+        code="MISPLACED_CONFLICT",
         hint=hint or f"see what was there before: git show {breach.ref}:before/{shown}",
         path=shown,
         breach=breach.id,

@@ -112,7 +112,7 @@ def _choose(
     else:
         meant = [_named(repo, known, root, path, target) for root, path in paths]
     if not meant:
-        raise Malformed("there is no stray work to move", code="NO_STRAYS", hint="landlane stray list")
+        raise Malformed("there is no stray work to move", code="NOTHING_MISPLACED", hint="landlane stray list")
     return [(one, target or _home_of(repo, one)) for one in meant]
 
 
@@ -131,7 +131,7 @@ def _named(repo: Repository, known: Sequence[Stray], root: str, path: str, targe
                 until_at=standing.claim.until,
             )
         raise Malformed(
-            f"{path} is not changed in {root}", code="NOT_A_STRAY", hint="landlane stray list shows what is"
+            f"{path} is not changed in {root}", code="NOT_MISPLACED", hint="landlane stray list shows what is"
         )
     if found.state == STRAY and target is not None and target.id not in found.choices:
         raise Held(
@@ -143,7 +143,7 @@ def _named(repo: Repository, known: Sequence[Stray], root: str, path: str, targe
         )
     if found.root == (target.path if target else ""):
         raise Malformed(
-            f"{path} is in that workspace already", code="NOT_A_STRAY", hint="landlane stray list"
+            f"{path} is in that workspace already", code="NOT_MISPLACED", hint="landlane stray list"
         )
     return found
 
@@ -155,7 +155,7 @@ def _home_of(repo: Repository, stray: Stray) -> Workspace:
     whose = f"{stray.agent} has several workspaces" if stray.choices else "nobody holds it"
     raise Malformed(
         f"there is no telling where {stray.path} belongs: {whose}",
-        code="STRAY_UNCLEAR",
+        code="MISPLACED_UNCLEAR",
         hint=f"name the workspace: landlane stray move {stray.path} --to {' or '.join(names)}",
     )
 
@@ -223,7 +223,7 @@ def merge_contents(
 def _conflict(path: str, root: str, workspace: Workspace) -> NotAllowed:
     return NotAllowed(
         f"{path} cannot be moved to {workspace.id}: {_CONFLICT}. Nothing was moved",
-        code="STRAY_CONFLICT",
+        code="MISPLACED_CONFLICT",
         hint=f"join {os.path.join(root, path)} and the one in {workspace.path} by hand",
         path=path,
         workspace=workspace.id,
@@ -232,7 +232,7 @@ def _conflict(path: str, root: str, workspace: Workspace) -> NotAllowed:
 
 def _unmovable(stray: Stray, why: str) -> RepositoryError:
     return RepositoryError(
-        f"{stray.path} cannot be moved: {why}", code="STRAY_UNMOVABLE", hint="move it by hand"
+        f"{stray.path} cannot be moved: {why}", code="MISPLACED_UNMOVABLE", hint="move it by hand"
     )
 
 
@@ -246,7 +246,7 @@ def read_content(root: str, path: str) -> Content:
     parent = os.path.realpath(os.path.dirname(full))
     if parent != os.path.normpath(os.path.join(os.path.realpath(root), os.path.dirname(path))):
         raise RepositoryError(
-            f"{full} lies behind a link", code="STRAY_UNMOVABLE", hint="move the file that it leads to"
+            f"{full} lies behind a link", code="MISPLACED_UNMOVABLE", hint="move the file that it leads to"
         )
     try:
         mode = os.lstat(full).st_mode
@@ -255,7 +255,7 @@ def read_content(root: str, path: str) -> Content:
     if stat.S_ISLNK(mode):
         return Content(data=os.fsencode(os.readlink(full)), mode=0o120000)
     if not stat.S_ISREG(mode):
-        raise RepositoryError(f"{full} is no file", code="STRAY_UNMOVABLE", hint="move it by hand")
+        raise RepositoryError(f"{full} is no file", code="MISPLACED_UNMOVABLE", hint="move it by hand")
     with open(full, "rb") as file:
         return Content(data=file.read(), mode=0o100755 if mode & 0o100 else 0o100644)
 
@@ -304,7 +304,7 @@ def _still(step: Step, *, is_written: bool = False) -> None:
     if not is_same or read_content(step.workspace.path, step.stray.path) != expected:
         raise NotAllowed(
             f"{step.stray.path} changed while it was moved; nothing was moved",
-            code="STRAY_CONFLICT",
+            code="MISPLACED_CONFLICT",
             hint="try again when nobody writes to it",
             path=step.stray.path,
             workspace=step.workspace.id,
