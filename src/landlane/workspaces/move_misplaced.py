@@ -112,7 +112,9 @@ def _choose(
     else:
         meant = [_named(repo, known, root, path, target) for root, path in paths]
     if not meant:
-        raise Malformed("there is no stray work to move", code="NOTHING_MISPLACED", hint="landlane stray list")
+        raise Malformed(
+            "there is no stray work to move", code="NOTHING_MISPLACED", hint="landlane stray list"
+        )
     return [(one, target or _home_of(repo, one)) for one in meant]
 
 
