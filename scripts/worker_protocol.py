@@ -10,7 +10,9 @@ import argparse
 import difflib
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from landlane.protocol.worker.fields import (
     CODES,
@@ -30,7 +32,6 @@ from landlane.protocol.worker.messages import (
     WorkComplete,
     write_line,
 )
-from landlane.protocol.worker.schema import worker_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by scripts/worker_protocol.py from the code. Change that, then run the script. -->"
@@ -76,6 +77,22 @@ _INTROS = {
 }
 
 
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES = {
+    "text": "string",
+    "word": "string",
+    "whole": "integer",
+    "number": "number",
+    "flag": "boolean",
+    "texts": "array",
+    "paths": "array",
+    "commit": "string",
+    "usage": "object",
+    "findings": "array",
+}
+_PATTERNS = {"word": "^[!-~]+$", "commit": "^([0-9a-f]{40}|[0-9a-f]{64})$"}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Write or check both files, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -104,6 +121,70 @@ def main(arguments: list[str] | None = None) -> int:
 def schema_text() -> str:
     """The schema as a file."""
     return json.dumps(worker_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def worker_schema() -> dict[str, Any]:
+    """Return the JSON Schema of one line, for validators in any language."""
+    return {
+        "$schema": _DIALECT,
+        "title": "Landlane worker protocol",
+        "description": "One line of JSON is one message.",
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in TABLE],
+        "$defs": {name: _message(name) for name in TABLE},
+    }
+
+
+def _message(name: str) -> dict[str, Any]:
+    fields = TABLE[name]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"type": {"const": name}, "version": {"const": VERSION}, **_properties(fields)},
+        "required": ["type", "version", *(key for key, field in fields.items() if not field.is_optional)],
+        "additionalProperties": False,
+    }
+    rivals = ONE_OF.get(name, ())
+    pairs = [(one, other) for at, one in enumerate(rivals) for other in rivals[at + 1 :]]
+    if pairs:
+        schema["not"] = {"anyOf": [_both(one, other) for one, other in pairs]}
+    return schema
+
+
+def _both(one: str, other: str) -> dict[str, Any]:
+    said = {"not": {"type": "null"}}
+    return {"required": [one, other], "properties": {one: said, other: said}}
+
+
+def _properties(fields: Mapping[str, Field]) -> dict[str, Any]:
+    return {key: _property(field) for key, field in fields.items()}
+
+
+def _property(field: Field) -> dict[str, Any]:
+    made = _form(field)
+    if field.is_optional:
+        made["type"] = [made["type"], "null"]
+    return {"description": field.help, **made}
+
+
+def _form(field: Field) -> dict[str, Any]:
+    form: dict[str, Any] = {"type": _TYPES[field.kind]}
+    match field.kind:
+        case "text" | "word":
+            form["maxLength"] = field.most
+        case "whole" | "number":
+            form |= {"minimum": 0, "maximum": field.most}
+        case "texts" | "paths":
+            form |= {"maxItems": field.most, "items": {"type": "string"}}
+        case "findings":
+            item = {"type": "object", "properties": _properties(FINDING_FIELDS)}
+            item |= {"required": ["text"], "additionalProperties": False}
+            form |= {"maxItems": field.most, "items": item}
+        case "usage":
+            form |= {"properties": _properties(USAGE_FIELDS), "additionalProperties": False}
+        case _:
+            pass
+    if field.kind in _PATTERNS:
+        form["pattern"] = _PATTERNS[field.kind]
+    return form
 
 
 def page_text() -> str:

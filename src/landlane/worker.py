@@ -18,12 +18,17 @@ import os
 import signal
 import sys
 import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from landlane.errors import Malformed
 from landlane.protocol.worker.fields import MOST_LINE_BYTES
 from landlane.protocol.worker.messages import (
+    Ending,
     Flaw,
     Heartbeat,
+    Message,
     Progress,
     Usage,
     WorkAssignment,
@@ -35,14 +40,7 @@ from landlane.protocol.worker.messages import (
 
 __all__ = ["Failure", "Usage", "Work", "WorkAssignment", "WorkComplete", "WorkFailed", "serve"]
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from landlane.protocol.worker.messages import Ending, Message
-
-_BEATS = 3  # heartbeats within the time that the assignment allows: two may be late
+_BEATS = 3  # heartbeats within the time that the assignment allows, so that two may be late
 _LONGEST_REASON = 8_000
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
@@ -72,18 +70,17 @@ class _Stopped(BaseException):
 
 
 class Work:
-    """The assignment, and what can be said about it."""
+    """The assignment, and the messages about it."""
 
-    def __init__(self, assignment: WorkAssignment, say: Callable[[Message], None]) -> None:
+    def __init__(self, assignment: WorkAssignment, send: Callable[[Message], None]) -> None:
         self.assignment = assignment
-        self.usage: Usage | None = None  # set it as it becomes known: every later message tells it
-        self.doing: str | None = None  # told with every heartbeat
-        self._say = say
+        self.usage: Usage | None = None  # set it as it becomes known: every later message carries it
+        self.doing: str | None = None  # sent with every heartbeat
+        self._send = send
 
     def progress(self, text: str, done: float | None = None) -> None:
-        """Tell what happened, and how much of it is done, from 0 to 1."""
-        said = Progress(assignment=self.assignment.assignment, text=text, done=done, usage=self.usage)
-        self._say(said)
+        """Report what happened, and how much of the work is done, from 0 to 1."""
+        self._send(Progress(assignment=self.assignment.assignment, text=text, done=done, usage=self.usage))
 
     def complete(
         self,
@@ -96,7 +93,7 @@ class Work:
         findings: Sequence[Mapping[str, Any]] | None = None,
         notes: str | None = None,
     ) -> WorkComplete:
-        """What a handler returns when it is done: with a commit, a patch, files in scratch, or no change.
+        """Return the result for a handler to return: a commit, a patch, files in scratch, or no change.
 
         A reviewer gives its verdict, `approve` or `reject`, and findings.
         """
@@ -113,7 +110,7 @@ class Work:
         )
 
     def failed(self, failure: Failure) -> WorkFailed:
-        """What is said when a handler raises `Failure`."""
+        """Return the result for a `Failure` that a handler raised."""
         return WorkFailed(
             assignment=self.assignment.assignment,
             code=failure.code,
@@ -126,11 +123,11 @@ class Work:
 
 
 def serve(handler: Callable[[Work], Ending], *, beats_while: Callable[[], bool] = lambda: True) -> None:
-    """Read the assignment, let the handler do it, and say how it ended. To be called once, by a main program.
+    """Read the assignment, let the handler do it, and send its result. Call it once, in a main program.
 
-    A heartbeat is sent only while `beats_while` says so; it is asked from another thread.
+    A heartbeat is sent only while `beats_while`, called in another thread, returns true.
 
-    Ends the process with exit code 1 when there is no assignment that can be understood.
+    Ends the process with exit code 1 when there is no valid assignment.
     """
     out = _take_over_output()
     line = _read_assignment()
@@ -139,18 +136,18 @@ def serve(handler: Callable[[Work], Ending], *, beats_while: Callable[[], bool] 
         why = assignment.reason if isinstance(assignment, Flaw) else "it is no WorkAssignment"
         sys.stderr.write(f"worker: the assignment cannot be understood: {why}\n")
         raise SystemExit(1)
-    mouth = _Mouth(out)
-    work = Work(assignment, mouth.say)
-    silence = threading.Event()
-    beating = threading.Thread(target=_beat, args=(work, mouth, silence, beats_while), daemon=True)
+    sender = _Sender(out)
+    work = Work(assignment, sender.send)
+    is_over = threading.Event()
+    beating = threading.Thread(target=_beat, args=(work, sender, is_over, beats_while), daemon=True)
     try:
         signal.signal(signal.SIGTERM, _stop)
         beating.start()
         end = _do(handler, work)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # from here on it ends by itself, and at once
-        silence.set()
-    mouth.say_last(end, work)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends by itself at once
+        is_over.set()
+    sender.send_last(end, work)
 
 
 def _do(handler: Callable[[Work], Ending], work: Work) -> Ending:
@@ -160,9 +157,7 @@ def _do(handler: Callable[[Work], Ending], work: Work) -> Ending:
         return work.failed(failure)
     except _Stopped:
         return work.failed(Failure("told to end by SIGTERM", code="stopped"))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is how the work ended
-        import traceback  # noqa: PLC0415 - only on the way out
-
+    except Exception as error:  # noqa: BLE001 - any exception ends the work
         traceback.print_exc()
         return work.failed(Failure(f"{type(error).__name__}: {error}"))
     if not isinstance(end, (WorkComplete, WorkFailed)):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -183,7 +178,7 @@ def _take_over_output() -> int:
 
 
 def _read_assignment() -> bytes:
-    """The first line of standard input, without its end."""
+    """Return the first line of standard input, without its end."""
     line = bytearray()
     while b"\n" not in line and len(line) <= MOST_LINE_BYTES:
         got = os.read(_STDIN, 65_536)
@@ -193,33 +188,33 @@ def _read_assignment() -> bytes:
     return bytes(line.partition(b"\n")[0])
 
 
-def _beat(work: Work, mouth: _Mouth, silence: threading.Event, beats_while: Callable[[], bool]) -> None:
+def _beat(work: Work, sender: _Sender, is_over: threading.Event, beats_while: Callable[[], bool]) -> None:
     assignment = work.assignment
     pause = max(assignment.heartbeat_seconds / _BEATS, 0.01)
     while True:
         try:
             if beats_while():
-                mouth.say(Heartbeat(assignment=assignment.assignment, doing=work.doing))
+                sender.send(Heartbeat(assignment=assignment.assignment, doing=work.doing))
         except OSError:
-            os.kill(os.getpid(), signal.SIGTERM)  # nobody listens any more, and nobody would take the result
+            os.kill(os.getpid(), signal.SIGTERM)  # nobody reads our output any more
             return
-        if silence.wait(pause):
+        if is_over.wait(pause):
             return
 
 
-class _Mouth:
-    """Says one message at a time, and nothing behind the last."""
+class _Sender:
+    """Sends one message at a time, and nothing after the last."""
 
     def __init__(self, out: int) -> None:
         self._out = out
         self._lock = threading.Lock()
-        self._is_shut = False
+        self._is_closed = False
 
-    def say(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         self._write(write_line(message), is_last=False)
 
-    def say_last(self, end: Ending, work: Work) -> None:
-        """Say how it ended; an end that cannot be said becomes a failure that says so."""
+    def send_last(self, end: Ending, work: Work) -> None:
+        """Send the result; one that the protocol cannot carry becomes a failure that says so."""
         try:
             line = write_line(end)
         except Malformed as error:
@@ -230,8 +225,8 @@ class _Mouth:
 
     def _write(self, line: bytes, *, is_last: bool) -> None:
         with self._lock:
-            if self._is_shut:
+            if self._is_closed:
                 return
-            self._is_shut = is_last
+            self._is_closed = is_last
             while line:
                 line = line[os.write(self._out, line) :]

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.protocol.worker.conversation import NEW, OVER, WORKING, Conversation
+from landlane.protocol.worker.conversation import NEW, OVER, WORKING, Conversation, WorkerLimits, limits_of
 from landlane.protocol.worker.fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
-from landlane.protocol.worker.heartbeat_limits import Limits, limits_of
 from landlane.protocol.worker.messages import (
     CLASSES,
     Flaw,
@@ -28,8 +27,8 @@ from landlane.protocol.worker.messages import (
     read_object,
     write_line,
 )
-from landlane.protocol.worker.schema import worker_schema
 from landlane.values import replace
+from scripts.worker_protocol import worker_schema
 
 pytestmark = pytest.mark.unit
 
@@ -199,14 +198,14 @@ def test_what_cannot_be_said_is_refused_before_it_is_written() -> None:
 def talk(*said: Any, start: Conversation | None = None) -> Conversation:
     conversation = start or Conversation()
     for at, message in enumerate(said):
-        heard = conversation.hear(message, at)
+        heard = conversation.receive(message, at)
         assert isinstance(heard, Conversation), heard
         conversation = heard
     return conversation
 
 
 def refuse(conversation: Conversation, message: Any) -> str:
-    found = conversation.hear(message, 0)
+    found = conversation.receive(message, 0)
     assert isinstance(found, Flaw)
     assert found.code == "out_of_order"
     return found.reason
@@ -239,35 +238,37 @@ def test_what_comes_at_the_wrong_time_is_named() -> None:
 
 
 def test_silence_has_an_end_and_signs_of_life_prolong_it() -> None:
-    limits = Limits(silence_ms=60_000, whole_ms=10_000_000)
+    limits = WorkerLimits(silence_ms=60_000, total_ms=10_000_000)
     conversation = BEGUN
     for now in range(0, 48 * 60_000, 59_000):  # most of an hour of heartbeats, each just in time
-        assert conversation.judge(now, limits) is None
-        heard = conversation.hear(ALIVE, now)
+        assert conversation.check_limits(now, limits) is None
+        heard = conversation.receive(ALIVE, now)
         assert isinstance(heard, Conversation)
         conversation = heard
-    last = conversation.heard_at
-    assert conversation.judge(last + 59_999, limits) is None
-    assert conversation.judge(last + 60_000, limits) == Flaw(code="silent", reason="no sign of life for 60 s")
+    last = conversation.received_at
+    assert conversation.check_limits(last + 59_999, limits) is None
+    assert conversation.check_limits(last + 60_000, limits) == Flaw(
+        code="silent", reason="no sign of life for 60 s"
+    )
 
 
 def test_the_whole_has_an_end_too_and_so_has_the_number_of_messages() -> None:
     busy = talk(*[ALIVE] * 5, start=BEGUN)
 
-    late = busy.judge(1000, Limits(whole_ms=1000))
+    late = busy.check_limits(1000, WorkerLimits(total_ms=1000))
     assert late is not None
     assert late.code == "late"
-    flooded = busy.judge(10, Limits(most_messages=4))
+    flooded = busy.check_limits(10, WorkerLimits(most_messages=4))
     assert flooded is not None
     assert flooded.code == "flooded"
-    assert talk(ASKED, DONE).judge(10**9, Limits()) is None
+    assert talk(ASKED, DONE).check_limits(10**9, WorkerLimits()) is None
 
 
 def test_an_assignment_tells_its_own_limits() -> None:
     asked = replace(ASKED, heartbeat_seconds=0.5, limit_seconds=7)
 
-    assert limits_of(asked) == Limits(silence_ms=500, whole_ms=7000)
-    assert limits_of(ASKED).whole_ms is None
+    assert limits_of(asked) == WorkerLimits(silence_ms=500, total_ms=7000)
+    assert limits_of(ASKED).total_ms is None
 
 
 @pytest.mark.slow
@@ -275,7 +276,7 @@ def test_an_assignment_tells_its_own_limits() -> None:
 def test_whatever_is_said_there_is_one_end_and_nothing_behind_it(said: list[Any]) -> None:
     conversation = Conversation()
     for at, message in enumerate(said):
-        heard = conversation.hear(message, at)
+        heard = conversation.receive(message, at)
         if isinstance(heard, Conversation):
             assert conversation.end is None
             conversation = heard

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.processes.tree import find_members
-from landlane.protocol.worker.heartbeat_limits import Limits
+from landlane.protocol.worker.conversation import WorkerLimits
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
 from landlane.sandbox.start import start_sandboxed
 from landlane.workers.run_worker import WorkerEnd, run_worker
@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 
 
-def run(script: str, sandbox: Sandbox, backend: Backend, limits: Limits) -> tuple[WorkerEnd, SandboxedChild]:
+def run(
+    script: str, sandbox: Sandbox, backend: Backend, limits: WorkerLimits
+) -> tuple[WorkerEnd, SandboxedChild]:
     started: list[SandboxedChild] = []
 
     def start(streams: tuple[int, int, int]) -> SandboxedChild:
@@ -47,7 +49,7 @@ def test_a_sandboxed_worker_is_heard_out(backend: Backend, make_sandbox: Callabl
     sandbox = make_sandbox()
 
     end, child = run(
-        f"read line; echo x > ../outside; echo y > inside; echo '{DONE}'", sandbox, backend, Limits()
+        f"read line; echo x > ../outside; echo y > inside; echo '{DONE}'", sandbox, backend, WorkerLimits()
     )
 
     assert end.outcome == WorkComplete(assignment="T7-1", summary="done")
@@ -60,7 +62,7 @@ def test_a_sandboxed_worker_that_is_silent_is_ended_with_all_it_started(
 ) -> None:
     script = "trap '' TERM; setsid sleep 300 & sleep 300"
 
-    end, child = run(script, make_sandbox(), backend, Limits(silence_ms=500))
+    end, child = run(script, make_sandbox(), backend, WorkerLimits(silence_ms=500))
 
     assert isinstance(end.outcome, WorkFailed)
     assert end.outcome.code == "silent"

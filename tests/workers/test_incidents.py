@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.protocol.worker.conversation import Conversation
-from landlane.protocol.worker.heartbeat_limits import Limits
+from landlane.protocol.worker.conversation import Conversation, WorkerLimits
 from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
 from landlane.sessions.join import join, leave, live_sessions
 from landlane.sessions.leases import renew_session
@@ -89,21 +88,21 @@ def test_t28_a_worker_that_shows_life_is_never_ended(repository: Path) -> None:
     assignment = WorkAssignment(
         assignment="T1-1", task="T1", attempt=1, title="Long", folder="/", heartbeat_seconds=60
     )
-    talk = Conversation().hear(assignment, 0)
+    talk = Conversation().receive(assignment, 0)
     clock = FakeClock()
     repo = open_test_repository(repository, str(repository.parent / "store.db"), clock=clock)
     session = join(repo, "ann").session
     for second in range(0, (48 + 90) * 60, 50):
         assert isinstance(talk, Conversation)
         now = second * 1000
-        assert talk.judge(now, Limits()) is None
-        talk = talk.hear(Heartbeat(assignment="T1-1", doing="one long command"), now)
+        assert talk.check_limits(now, WorkerLimits()) is None
+        talk = talk.receive(Heartbeat(assignment="T1-1", doing="one long command"), now)
         clock.advance(50_000)
         renew_session(repo.store, session)
 
     assert [one.id for one in live_sessions(repo)] == [session.id]
     assert isinstance(talk, Conversation)
-    silent = talk.judge((48 + 90) * MINUTE + 61_000, Limits())
+    silent = talk.check_limits((48 + 90) * MINUTE + 61_000, WorkerLimits())
     assert silent is not None
     assert silent.code == "silent"
 

@@ -16,7 +16,7 @@ import pytest
 from landlane.errors import Malformed
 from landlane.processes.tree import TREE_MARK, find_members
 from landlane.processes.tree_child import WorkerChild
-from landlane.protocol.worker.heartbeat_limits import Limits
+from landlane.protocol.worker.conversation import WorkerLimits
 from landlane.protocol.worker.messages import (
     Heartbeat,
     Progress,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "workers"
-PATIENT = Limits(silence_ms=30_000)
+PATIENT = WorkerLimits(silence_ms=30_000)
 ID = '"version":1,"assignment":"T7-1"'
 BEAT = f'{{"type":"Heartbeat",{ID}}}'
 DONE = f'{{"type":"WorkComplete",{ID},"summary":"done"}}'
@@ -47,7 +47,7 @@ class Bench:
         self.heard: list[Any] = []
         self.trees: list[ProcessTree] = []
 
-    def run(self, *command: str, limits: Limits = PATIENT, **more: Any) -> WorkerEnd:
+    def run(self, *command: str, limits: WorkerLimits = PATIENT, **more: Any) -> WorkerEnd:
         def start(streams: tuple[int, int, int]) -> WorkerChild:
             child = WorkerChild(command, cwd=str(self.folder), streams=streams)
             self.trees.append(child.tree)
@@ -138,14 +138,14 @@ def test_a_worker_may_be_slow_as_long_as_its_heart_beats(bench: Bench) -> None:
     script = f"for n in 1 2 3 4 5 6 7 8; do echo '{BEAT}'; done; echo '{DONE}'"
 
     # By this clock, 50 of the 60 seconds pass before each of its signs of life.
-    end = bench.sh(script, limits=Limits(silence_ms=60_000), now=lambda: 50_000 * len(bench.heard))
+    end = bench.sh(script, limits=WorkerLimits(silence_ms=60_000), now=lambda: 50_000 * len(bench.heard))
 
     assert isinstance(end.outcome, WorkComplete)
     assert end.messages == 9
 
 
 def test_one_that_stays_behind_its_last_word_is_ended_and_believed(bench: Bench) -> None:
-    end = bench.sh("exec >&-; sleep 300 & echo never", limits=Limits(silence_ms=500))
+    end = bench.sh("exec >&-; sleep 300 & echo never", limits=WorkerLimits(silence_ms=500))
     failure(end, "died")
 
     end = bench.sh(f"sleep 300 & echo '{DONE}'")  # a child of its own holds the output
@@ -166,7 +166,7 @@ def test_a_binary_flood_without_lines_ends_it(bench: Bench) -> None:
 
 
 def test_a_flood_of_messages_ends_it(bench: Bench) -> None:
-    end = bench.sh(f"yes '{BEAT}'", limits=Limits(most_messages=1000))
+    end = bench.sh(f"yes '{BEAT}'", limits=WorkerLimits(most_messages=1000))
 
     assert "1,000 messages" in failure(end, "flooded")
     assert len(bench.heard) == 1000
@@ -175,7 +175,7 @@ def test_a_flood_of_messages_ends_it(bench: Bench) -> None:
 def test_a_flood_of_bytes_ends_it(bench: Bench) -> None:
     told = f'{{"type":"Progress",{ID},"text":"{"x" * 7000}"}}'
 
-    assert "bytes" in failure(bench.sh(f"yes '{told}'", limits=Limits(most_bytes=1_000_000)), "flooded")
+    assert "bytes" in failure(bench.sh(f"yes '{told}'", limits=WorkerLimits(most_bytes=1_000_000)), "flooded")
 
 
 def test_a_flood_of_complaints_is_cut_and_does_no_harm(bench: Bench) -> None:
@@ -186,7 +186,7 @@ def test_a_flood_of_complaints_is_cut_and_does_no_harm(bench: Bench) -> None:
 
 
 def test_silence_ends_it_and_half_a_line_is_silence(bench: Bench) -> None:
-    end = bench.sh("printf '{'; sleep 300", limits=Limits(silence_ms=400))
+    end = bench.sh("printf '{'; sleep 300", limits=WorkerLimits(silence_ms=400))
 
     assert "no sign of life" in failure(end, "silent")
     assert end.ended_by_us
@@ -195,7 +195,7 @@ def test_silence_ends_it_and_half_a_line_is_silence(bench: Bench) -> None:
 def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: Bench) -> None:
     hours = iter(range(0, 10**12, 3_600_000))
 
-    end = bench.sh("sleep 300", limits=Limits(silence_ms=7_200_000), now=lambda: next(hours))
+    end = bench.sh("sleep 300", limits=WorkerLimits(silence_ms=7_200_000), now=lambda: next(hours))
 
     failure(end, "silent")
 
@@ -227,7 +227,7 @@ def test_a_machine_that_slept_makes_nobody_silent(bench: Bench) -> None:
 
     script = f"echo '{BEAT}'; {waits_for('awake')}; echo '{DONE}'"
 
-    end = bench.sh(script, limits=Limits(silence_ms=60_000), now=now, on_tick=tick)
+    end = bench.sh(script, limits=WorkerLimits(silence_ms=60_000), now=now, on_tick=tick)
 
     assert isinstance(end.outcome, WorkComplete), end
 
@@ -250,7 +250,7 @@ def test_what_was_said_during_a_slow_tick_is_read_before_it_is_judged(bench: Ben
 
     script = f"{waits_for('tick')}; echo '{BEAT}'; touch said; {waits_for('over')}; echo '{DONE}'"
 
-    end = bench.sh(script, limits=Limits(silence_ms=400), now=lambda: now[0], on_tick=tick)
+    end = bench.sh(script, limits=WorkerLimits(silence_ms=400), now=lambda: now[0], on_tick=tick)
 
     assert isinstance(end.outcome, WorkComplete), end
 
@@ -263,14 +263,14 @@ def test_whoever_is_silent_is_ended_though_every_tick_is_slow(bench: Bench) -> N
         ticks[0] += 1
         return "" if ticks[0] < 100 else "it is not ended"
 
-    end = bench.sh("sleep 300", limits=Limits(silence_ms=5_000), now=now, on_tick=tick)
+    end = bench.sh("sleep 300", limits=WorkerLimits(silence_ms=5_000), now=now, on_tick=tick)
 
     failure(end, "silent")
     assert ticks[0] > 1
 
 
 def test_taking_too_long_ends_it_though_the_heart_beats(bench: Bench) -> None:
-    end = bench.sh(f"while :; do echo '{BEAT}'; sleep 0.1; done", limits=Limits(whole_ms=600))
+    end = bench.sh(f"while :; do echo '{BEAT}'; sleep 0.1; done", limits=WorkerLimits(total_ms=600))
 
     assert "not done within" in failure(end, "late")
 

@@ -1,4 +1,4 @@
-"""What coding clients tell their hooks, in one vocabulary for all of them, and what a hook may answer."""
+"""The events that coding clients report to their hooks, the same for all clients, and the answers to them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ CHILD_STOP = "child-stop"
 SETTINGS = "settings"  # the client is about to obey changed settings
 OTHER_KIND = "other"
 
-# What a tool does with files.
+# What a tool does.
 EDIT = "edit"  # names the paths that it writes
 SHELL = "shell"  # may write anything
 READ = "read"
 OTHER = "other"
 
 # What a hook answers.
-SILENT = "silent"  # go on; nothing to say
-INFORM = "tell"  # go on, and tell the model this
-DENY = "deny"  # do not do it; the text says why and what to do instead
-HOLD = "hold"  # at the end of a turn: there is something left to do
+SILENT = "silent"  # go on; there is nothing to say
+INFORM = "tell"  # go on, and give the model this text
+DENY = "deny"  # refuse; the text says why and what to do instead
+HOLD = "hold"  # at the end of a turn: something is left to do
 
 AUTO = "auto"
 STRICT = "strict"
@@ -52,12 +52,12 @@ class HookEvent:
     is_again: bool = False
     is_background: bool = False
     settings_path: str = ""
-    exit_code: int | None = None  # of a shell call that has ended, where the client tells
+    exit_code: int | None = None  # of a shell call that has ended, where the client reports it
 
 
 @value
 class HookAnswer:
-    """What the client is told, before it is put into the client's own words."""
+    """An answer to a client, before it is put into the client's own form."""
 
     verdict: str
     text: str = ""
@@ -81,15 +81,15 @@ def deny(text: str) -> HookAnswer:
 
 
 def inform(text: str) -> HookAnswer:
-    """Go on, and let the model know; an empty text is nothing to say."""
+    """Go on, and give the model a text, unless that is empty."""
     return HookAnswer(verdict=INFORM, text=text) if text else NOTHING
 
 
 def is_guarded(event: HookEvent) -> bool:
-    """Whether a failure of ours must refuse what the client is about to do."""
+    """Return whether a failure of ours must refuse what the client is about to do."""
     return event.kind == SETTINGS or (event.kind == BEFORE and event.tool in (EDIT, SHELL))
 
 
 def is_own_tool(tool_name: str) -> bool:
-    """Whether a client means a tool of our own server: mcp__landlane__claim, landlane_claim and so on."""
+    """Return whether a tool is one of our MCP server, such as mcp__landlane__claim or landlane_claim."""
     return "landlane" in tool_name

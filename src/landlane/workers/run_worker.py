@@ -14,9 +14,8 @@ import time
 
 from landlane.clock import awake_ms
 from landlane.processes.tree_child import ChildPipes
-from landlane.protocol.worker.conversation import Conversation
+from landlane.protocol.worker.conversation import Conversation, WorkerLimits, limits_of
 from landlane.protocol.worker.fields import MOST_LINE_BYTES
-from landlane.protocol.worker.heartbeat_limits import Limits, limits_of
 from landlane.protocol.worker.messages import Flaw, WorkComplete, WorkFailed, failed, read_line, write_line
 from landlane.values import replace, value
 
@@ -71,7 +70,7 @@ def run_worker(
     start: Start,
     assignment: WorkAssignment,
     *,
-    limits: Limits | None = None,
+    limits: WorkerLimits | None = None,
     on_message: Callable[[Says], None] = lambda _: None,
     on_tick: Callable[[], str] = lambda: "",
     now: Callable[[], int] | None = None,
@@ -123,7 +122,7 @@ class _Talk:
         pipes: ChildPipes,
         assignment: WorkAssignment,
         line: bytes,
-        limits: Limits,
+        limits: WorkerLimits,
         on_message: Callable[[Says], None],
         on_tick: Callable[[], str],
         now: Callable[[], int] | None,
@@ -135,10 +134,10 @@ class _Talk:
         self._on_message = on_message
         self._on_tick = on_tick
         self._now = now or awake_ms
-        begun = Conversation().hear(assignment, self._now())
+        begun = Conversation().receive(assignment, self._now())
         assert isinstance(begun, Conversation)
         self._said = begun
-        self._judged_at = begun.heard_at
+        self._judged_at = begun.received_at
         self._assignment = assignment.assignment
         self._partial = bytearray()
         self._bytes = 0
@@ -259,11 +258,11 @@ class _Talk:
         message = read_line(line)
         if isinstance(message, Flaw):
             return message
-        heard = self._said.hear(message, self._now())
+        heard = self._said.receive(message, self._now())
         if isinstance(heard, Flaw):
             return heard
         self._said = heard
-        flaw = heard.judge(self._now(), self._limits)
+        flaw = heard.check_limits(self._now(), self._limits)
         if flaw is None and not self._is_over:
             self._on_message(message)  # pyright: ignore[reportArgumentType] - no assignment passes `hear` twice
         if heard.end is not None:
@@ -279,7 +278,7 @@ class _Talk:
         if flaw is not None:
             return flaw
         self._judged_at = self._now()
-        return self._said.judge(self._judged_at, self._limits)
+        return self._said.check_limits(self._judged_at, self._limits)
 
     def _overlook_our_absence(self) -> None:
         """Forgive what is too long between two judgements: the worker slept too, or was not listened to.
@@ -289,7 +288,7 @@ class _Talk:
         now = self._now()
         unheard = now - self._judged_at - _MOST_UNHEARD_MS
         if unheard > 0:
-            self._said = self._said.overlook(unheard, now)
+            self._said = self._said.excuse_silence(unheard, now)
 
     def _after_death(self) -> Flaw | None:
         """It has ended and its output is closed: what is wrong with that, if anything."""

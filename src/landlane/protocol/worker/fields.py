@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 VERSION = 1
-MOST_LINE_BYTES = 4 * 1024 * 1024  # with its line end; a patch is the longest thing that is said
+MOST_LINE_BYTES = 4 * 1024 * 1024  # with its line end; a patch is the longest content
 
 TEXT, WORD, WHOLE, NUMBER, FLAG = "text", "word", "whole", "number", "flag"
 TEXTS, PATHS, COMMIT, USAGE, FINDINGS = "texts", "paths", "commit", "usage", "findings"
 
 _LONG = 64_000
-_LONGEST_PATCH = 3_000_000  # characters: even escaped, most patches fit into a line
-_MOST_WHOLE = 2**53 - 1  # what every language reads exactly
+_LONGEST_PATCH = 3_000_000  # characters; even escaped, most patches fit into a line
+_MOST_WHOLE = 2**53 - 1  # every language reads it exactly
 _HEX = frozenset("0123456789abcdef")
 
 
 @value
 class Field:
-    """One field: its kind, what it means, and its limit. What is optional may be left out, or null."""
+    """One field: its kind, its meaning and its limit. An optional one may be left out, or null."""
 
     kind: str
     help: str
@@ -30,6 +29,7 @@ class Field:
     is_optional: bool = False
 
 
+_LONG_TEXT = Field(kind=TEXT, help="", most=_LONG)
 _ASSIGNMENT = Field(kind=WORD, help="the id of the assignment, as it was given", most=100)
 _USAGE = Field(kind=USAGE, help="what was used since the assignment began; unknown is null", is_optional=True)
 _NOTES = Field(kind=TEXT, help="for whoever works on it next", most=_LONG, is_optional=True)
@@ -37,7 +37,7 @@ _NOTES = Field(kind=TEXT, help="for whoever works on it next", most=_LONG, is_op
 ASSIGNMENT, HEARTBEAT, PROGRESS = "WorkAssignment", "Heartbeat", "Progress"
 COMPLETE, FAILED = "WorkComplete", "WorkFailed"
 
-# type → field → what it is. `type` and `version` stand in every message and are not repeated here.
+# message type → field. Every message also has `type` and `version`.
 TABLE: dict[str, dict[str, Field]] = {
     ASSIGNMENT: {
         "assignment": Field(kind=WORD, help="an id; every answer repeats it", most=100),
@@ -116,14 +116,14 @@ TABLE: dict[str, dict[str, Field]] = {
         "notes": _NOTES,
     },
 }
-# Of these, a message has one at most.
+# A message has at most one of these.
 ONE_OF = {COMPLETE: ("commit", "patch", "files")}
 USAGE_FIELDS: dict[str, Field] = {
     "input_tokens": Field(kind=WHOLE, help="tokens read", most=_MOST_WHOLE, is_optional=True),
     "output_tokens": Field(kind=WHOLE, help="tokens written", most=_MOST_WHOLE, is_optional=True),
     "cost_usd": Field(kind=NUMBER, help="US dollars", most=1_000_000_000, is_optional=True),
 }
-# What a reviewer found: where, how bad, and why. Only the text must be there.
+# What a reviewer found; only the text is required.
 FINDING_FIELDS: dict[str, Field] = {
     "path": Field(kind=TEXT, help="from the root of the repository", most=4_096, is_optional=True),
     "line": Field(kind=WHOLE, help="from 1 on", most=10_000_000, is_optional=True),
@@ -132,7 +132,7 @@ FINDING_FIELDS: dict[str, Field] = {
     ),
     "text": Field(kind=TEXT, help="what is wrong, or right, and why", most=4_000),
 }
-# Why work failed. The first group is for workers to say; the others are what is found about them.
+# Why work failed. Workers report the first five; the supervisor finds the others.
 CODES: dict[str, str] = {
     "failed": "it could not be done",
     "blocked": "something or somebody else must act first",
@@ -151,63 +151,61 @@ CODES: dict[str, str] = {
 }
 
 
-def why_not(field: Field, found: object) -> str:
-    """What is wrong with what stands in a field; empty when nothing is."""
-    if found is None:
+def find_problem(field: Field, item: object) -> str:
+    """Return what is wrong with the content of a field; empty when nothing is."""
+    if item is None:
         return "" if field.is_optional else "must not be null"
-    return _JUDGES[field.kind](field, found)
+    return _CHECKS[field.kind](field, item)
 
 
-def _text(field: Field, found: object) -> str:
-    if not isinstance(found, str):
+def _check_text(field: Field, item: object) -> str:
+    if not isinstance(item, str):
         return "must be a text"
-    if len(found) > field.most:
-        return f"has {len(found):,} characters; {field.most:,} are the most"
-    if "\0" in found or (not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found)):
+    if len(item) > field.most:
+        return f"has {len(item):,} characters; {field.most:,} are the most"
+    if "\0" in item or (not item.isascii() and any("\ud800" <= letter <= "\udfff" for letter in item)):
         return "holds characters that are no text"
     return ""
 
 
-def _word(field: Field, found: object) -> str:
-    wrong = _text(field, found)
-    is_word = (
-        isinstance(found, str) and found.isascii() and found.isprintable() and found and " " not in found
-    )
-    return wrong or ("" if is_word else "must be one word in plain letters")
+def _check_word(field: Field, item: object) -> str:
+    problem = _check_text(field, item)
+    is_word = isinstance(item, str) and item.isascii() and item.isprintable() and item and " " not in item
+    return problem or ("" if is_word else "must be one word in plain letters")
 
 
-def _whole(field: Field, found: object) -> str:
-    is_number = isinstance(found, int) and not isinstance(found, bool)
-    return "" if is_number and 0 <= found <= field.most else f"must be a whole number up to {field.most:,}"  # pyright: ignore[reportOperatorIssue]
+def _check_integer(field: Field, item: object) -> str:
+    is_integer = isinstance(item, int) and not isinstance(item, bool) and 0 <= item <= field.most
+    return "" if is_integer else f"must be a whole number up to {field.most:,}"
 
 
-def _number(field: Field, found: object) -> str:
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    # What is not a number, and what is infinite, is not within the limits either.
-    return "" if is_number and 0 <= found <= field.most else f"must be a number from 0 to {field.most:,}"  # pyright: ignore[reportOperatorIssue]
+def _check_number(field: Field, item: object) -> str:
+    # NaN and infinity are not within the limits either.
+    is_number = isinstance(item, (int, float)) and not isinstance(item, bool) and 0 <= item <= field.most
+    return "" if is_number else f"must be a number from 0 to {field.most:,}"
 
 
-def _flag(_: Field, found: object) -> str:
-    return "" if isinstance(found, bool) else "must be true or false"
+def _check_flag(_: Field, item: object) -> str:
+    return "" if isinstance(item, bool) else "must be true or false"
 
 
-def _texts(field: Field, found: object) -> str:
-    if not isinstance(found, (list, tuple)):
-        return "must be a list of texts"
-    items: list[object] = list(found)  # pyright: ignore[reportUnknownArgumentType]
+def _check_list(field: Field, item: object, what: str, check: Callable[[object], str]) -> str:
+    if not isinstance(item, (list, tuple)):
+        return f"must be a list of {what}"
+    items = cast("list[object]", item)
     if len(items) > field.most:
         return f"has {len(items):,} items; {field.most:,} are the most"
-    one = Field(kind=TEXT, help="", most=_LONG)
-    return next((f"holds an item that {wrong}" for item in items if (wrong := _text(one, item))), "")
+    return next((f"holds an item that {problem}" for one in items if (problem := check(one))), "")
 
 
-def _paths(field: Field, found: object) -> str:
-    wrong = _texts(field, found)
-    if wrong:
-        return wrong
-    paths: Any = found
-    odd = next((path for path in paths if not _is_inside(str(path))), None)
-    return "" if odd is None else f"holds {odd[:80]!r}, which is no path inside the repository"
+def _check_texts(field: Field, item: object) -> str:
+    return _check_list(field, item, "texts", lambda one: _check_text(_LONG_TEXT, one))
+
+
+def _check_paths(field: Field, item: object) -> str:
+    problem = _check_texts(field, item)
+    outside = [path for path in cast("list[str]", item) if not _is_inside(path)] if not problem else []
+    return f"holds {outside[0][:80]!r}, which is no path inside the repository" if outside else problem
 
 
 def _is_inside(path: str) -> bool:
@@ -215,53 +213,47 @@ def _is_inside(path: str) -> bool:
     return bool(path) and len(path) <= 4_096 and not any(part in ("", ".", "..", ".git") for part in parts)
 
 
-def _commit(_: Field, found: object) -> str:
-    is_id = isinstance(found, str) and len(found) in (40, 64) and _HEX.issuperset(found)
+def _check_commit(_: Field, item: object) -> str:
+    is_id = isinstance(item, str) and len(item) in (40, 64) and _HEX.issuperset(item)
     return "" if is_id else "must be the full id of a commit"
 
 
-def _usage(_: Field, found: object) -> str:
-    if not isinstance(found, dict):
-        return "must be an object"
-    given: dict[str, object] = found  # pyright: ignore[reportUnknownVariableType]
-    for name, item in given.items():
-        wrong = why_not(USAGE_FIELDS[name], item) if name in USAGE_FIELDS else "is unknown"
-        if wrong:
-            return f"holds {name[:40]!r}, which {wrong}"
-    return ""
-
-
-def _findings(field: Field, found: object) -> str:
-    if not isinstance(found, (list, tuple)):
-        return "must be a list of objects"
-    items: list[object] = list(found)  # pyright: ignore[reportUnknownArgumentType]
-    if len(items) > field.most:
-        return f"has {len(items):,} items; {field.most:,} are the most"
-    return next((f"holds an item that {wrong}" for item in items if (wrong := _finding(item))), "")
-
-
-def _finding(item: object) -> str:
+def _check_usage(_: Field, item: object) -> str:
     if not isinstance(item, dict):
         return "must be an object"
-    given: dict[str, object] = item  # pyright: ignore[reportUnknownVariableType]
-    odd = next((name for name in given if name not in FINDING_FIELDS), None)
-    if odd is not None:
-        return f"has an unknown field {odd[:40]!r}"
-    for name, field in FINDING_FIELDS.items():
-        if wrong := why_not(field, given.get(name)):
-            return f"has a {name} that {wrong}"
+    for name, number in cast("dict[str, object]", item).items():
+        known = USAGE_FIELDS.get(name)
+        if problem := find_problem(known, number) if known else "is unknown":
+            return f"holds {name[:40]!r}, which {problem}"
     return ""
 
 
-_JUDGES = {
-    TEXT: _text,
-    WORD: _word,
-    WHOLE: _whole,
-    NUMBER: _number,
-    FLAG: _flag,
-    TEXTS: _texts,
-    PATHS: _paths,
-    COMMIT: _commit,
-    USAGE: _usage,
-    FINDINGS: _findings,
+def _check_findings(field: Field, item: object) -> str:
+    return _check_list(field, item, "objects", _check_finding)
+
+
+def _check_finding(item: object) -> str:
+    if not isinstance(item, dict):
+        return "must be an object"
+    given = cast("dict[str, object]", item)
+    unknown = next((name for name in given if name not in FINDING_FIELDS), None)
+    if unknown is not None:
+        return f"has an unknown field {unknown[:40]!r}"
+    for name, field in FINDING_FIELDS.items():
+        if problem := find_problem(field, given.get(name)):
+            return f"has a {name} that {problem}"
+    return ""
+
+
+_CHECKS: dict[str, Callable[[Field, object], str]] = {
+    TEXT: _check_text,
+    WORD: _check_word,
+    WHOLE: _check_integer,
+    NUMBER: _check_number,
+    FLAG: _check_flag,
+    TEXTS: _check_texts,
+    PATHS: _check_paths,
+    COMMIT: _check_commit,
+    USAGE: _check_usage,
+    FINDINGS: _check_findings,
 }

@@ -1,13 +1,15 @@
-"""The worker protocol: messages as values, read strictly from lines of JSON and written to them.
+"""The messages of the worker protocol as values, read strictly from lines of JSON and written to them.
 
-One line is one message. Towards the worker goes one `WorkAssignment`; back come any number of `Heartbeat` and
-`Progress`, and then exactly one `WorkComplete` or `WorkFailed`. What does not fit is a `Flaw`, never an
-exception: whoever talks to a worker has to go on whatever it says.
+One line is one message. The worker gets one `WorkAssignment`. It sends any number of `Heartbeat` and
+`Progress`, and then exactly one `WorkComplete` or `WorkFailed`. Anything else is a `Flaw`, never an
+exception: the supervisor must go on whatever a worker sends.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeAlias
 
 from landlane.errors import Malformed
 from landlane.protocol.worker.fields import (
@@ -21,21 +23,16 @@ from landlane.protocol.worker.fields import (
     TABLE,
     USAGE,
     VERSION,
-    why_not,
+    find_problem,
 )
 from landlane.values import as_dict, value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, NoReturn, TypeAlias
 
 _LONGEST_SHOWN = 80
 
 
 @value
 class Usage:
-    """What was used; what nobody knows is None."""
+    """Tokens and money used; None where unknown."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -100,7 +97,7 @@ class WorkComplete:
 
 @value
 class WorkFailed:
-    """It is not done, and why."""
+    """It is not done, with the reason."""
 
     assignment: str
     code: str
@@ -113,15 +110,14 @@ class WorkFailed:
 
 @value
 class Flaw:
-    """Why something is no message, or none for this moment; `code` is that of the `WorkFailed` it makes."""
+    """Why a message is wrong or comes at the wrong time; `code` is that of the resulting `WorkFailed`."""
 
     code: str
     reason: str
 
 
-if TYPE_CHECKING:
-    Ending: TypeAlias = WorkComplete | WorkFailed
-    Message: TypeAlias = WorkAssignment | Heartbeat | Progress | WorkComplete | WorkFailed
+Ending: TypeAlias = WorkComplete | WorkFailed
+Message: TypeAlias = WorkAssignment | Heartbeat | Progress | WorkComplete | WorkFailed
 
 CLASSES: dict[str, type[Message]] = {
     ASSIGNMENT: WorkAssignment,
@@ -130,50 +126,49 @@ CLASSES: dict[str, type[Message]] = {
     COMPLETE: WorkComplete,
     FAILED: WorkFailed,
 }
-_NAMES = {made: name for name, made in CLASSES.items()}
+_NAMES = {message_class: name for name, message_class in CLASSES.items()}
 
 
 # ------------------------------------------------------------------------------------------- reading
 
 
 def read_line(line: bytes) -> Message | Flaw:
-    """The message that a line holds, or what is wrong with it."""
+    """Return the message in a line, or what is wrong with it."""
     if len(line) > MOST_LINE_BYTES:
         return Flaw(
             code="oversized", reason=f"a line of {len(line):,} bytes; {MOST_LINE_BYTES:,} are the most"
         )
     try:
-        found = json.loads(line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
+        item = json.loads(line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
     except UnicodeDecodeError:
         return _malformed("a line is not UTF-8")
-    except _Twice as error:
-        return _malformed(f"a key stands twice: {_shown(error.key)}")
+    except _DuplicateKey as error:
+        return _malformed(f"a key stands twice: {_shown(error.args[0])}")
     except RecursionError:
         return _malformed("a line is nested too deeply")
     except ValueError as error:
         return _malformed(f"a line is not JSON ({error}): {_shown(line)}")
-    return read_object(found)
+    return read_object(item)
 
 
-def read_object(found: object) -> Message | Flaw:
-    """The message that a parsed object is, or what is wrong with it."""
-    if not isinstance(found, dict):
-        return _malformed(f"a line is not an object: {_shown(found)}")
-    given: dict[str, object] = dict(found)  # pyright: ignore[reportUnknownArgumentType]
+def read_object(item: object) -> Message | Flaw:
+    """Return the message that a parsed object is, or what is wrong with it."""
+    if not isinstance(item, dict):
+        return _malformed(f"a line is not an object: {_shown(item)}")
+    given: dict[str, object] = dict(item)  # pyright: ignore[reportUnknownArgumentType]
     name, version = given.pop("type", None), given.pop("version", None)
     if not isinstance(name, str) or name not in TABLE:
         return _malformed(f"there is no message of type {_shown(name)}; known: {', '.join(TABLE)}")
     if version != VERSION or isinstance(version, (bool, float)):
         return _malformed(f"{name} is of version {_shown(version)}, and only {VERSION} is understood")
-    wrong = _wrong_fields(name, given)
-    if wrong:
-        return _malformed(f"{name}: {wrong}")
+    if problem := _find_problem(name, given):
+        return _malformed(f"{name}: {problem}")
     fields: dict[str, Any] = {key: _as_value(TABLE[name][key].kind, item) for key, item in given.items()}
     return CLASSES[name](**fields)
 
 
-def _wrong_fields(name: str, given: dict[str, object]) -> str:
-    """What is wrong with the fields of a message; empty when nothing is."""
+def _find_problem(name: str, given: dict[str, object]) -> str:
+    """Return what is wrong with the fields of a message; empty when nothing is."""
     table = TABLE[name]
     for key in given:
         if key not in table:
@@ -181,11 +176,10 @@ def _wrong_fields(name: str, given: dict[str, object]) -> str:
     for key, field in table.items():
         if key not in given and not field.is_optional:
             return f"the field {key} is missing"
-        wrong = why_not(field, given.get(key))
-        if wrong:
-            return f"the field {key} {wrong}"
-    said = [key for key in ONE_OF.get(name, ()) if given.get(key) is not None]
-    return f"only one of {', '.join(said)} can be the change" if len(said) > 1 else ""
+        if problem := find_problem(field, given.get(key)):
+            return f"the field {key} {problem}"
+    changes = [key for key in ONE_OF.get(name, ()) if given.get(key) is not None]
+    return f"only one of {', '.join(changes)} can be the change" if len(changes) > 1 else ""
 
 
 def _as_value(kind: str, item: Any) -> object:
@@ -194,19 +188,17 @@ def _as_value(kind: str, item: Any) -> object:
     return tuple(item) if isinstance(item, list) else item  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-class _Twice(ValueError):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
+class _DuplicateKey(ValueError):
+    """Its text is the key."""
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    made: dict[str, object] = {}
     for key, item in pairs:
-        if key in found:
-            raise _Twice(key)
-        found[key] = item
-    return found
+        if key in made:
+            raise _DuplicateKey(key)
+        made[key] = item
+    return made
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -217,8 +209,8 @@ def _malformed(reason: str) -> Flaw:
     return Flaw(code="malformed", reason=reason)
 
 
-def _shown(found: object) -> str:
-    text = repr(found[: 2 * _LONGEST_SHOWN] if isinstance(found, (str, bytes)) else found)
+def _shown(item: object) -> str:
+    text = repr(item[: 2 * _LONGEST_SHOWN] if isinstance(item, (str, bytes)) else item)
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
 
 
@@ -226,7 +218,7 @@ def _shown(found: object) -> str:
 
 
 def as_object(message: Message) -> dict[str, Any]:
-    """A message as it stands in JSON, with every field; nothing is judged."""
+    """Return a message as a JSON object with every field; nothing is checked."""
     name = _NAMES[type(message)]
     document: dict[str, Any] = {"type": name, "version": VERSION}
     for key in TABLE[name]:
@@ -242,17 +234,17 @@ def _as_json(item: Any) -> object:
 
 
 def write_line(message: Message) -> bytes:
-    """The line that says a message.
+    """Return the line for a message.
 
     Raises:
         Malformed: a field holds what the protocol does not allow, or the line would be too long.
     """
     document = as_object(message)
-    wrong = _wrong_fields(document["type"], {key: document[key] for key in TABLE[document["type"]]})
-    if wrong:
-        raise Malformed(f"{document['type']}: {wrong}", code="BAD_MESSAGE", hint="see the worker protocol")
-    said = {key: item for key, item in document.items() if item is not None}
-    line = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    name = document["type"]
+    if problem := _find_problem(name, {key: document[key] for key in TABLE[name]}):
+        raise Malformed(f"{name}: {problem}", code="BAD_MESSAGE", hint="see the worker protocol")
+    known = {key: item for key, item in document.items() if item is not None}
+    line = json.dumps(known, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     if len(line) > MOST_LINE_BYTES:
         raise Malformed(
             f"the message would be a line of {len(line):,} bytes; {MOST_LINE_BYTES:,} are the most",
@@ -263,5 +255,5 @@ def write_line(message: Message) -> bytes:
 
 
 def failed(assignment: str, flaw: Flaw, usage: Usage | None = None) -> WorkFailed:
-    """The end of work whose worker went wrong."""
+    """Return the end of work whose worker broke the protocol."""
     return WorkFailed(assignment=assignment, code=flaw.code, reason=flaw.reason, usage=usage)
