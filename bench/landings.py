@@ -12,7 +12,7 @@ from bench.table import Row, Skipped, at_least, at_most
 from landlane.app.open import open_repository
 from landlane.claims.take import make_request, take
 from landlane.landing.model import BOUNCED, LANDED
-from landlane.landing.queue import QueueRunner, drain, start_running
+from landlane.landing.queue import QueueRunner, drain_queue, start_runner
 from landlane.landing.records import get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import join
@@ -90,15 +90,15 @@ def _land_all(root: str, branches: int, *, batch: int, check: str) -> tuple[floa
         file.write(f"[landing]\nchecks = ['{check}']\nbatch = {batch}\nresident = false\n")
     repo = open_repository(root)
     try:
-        runner = start_running(repo.require_git(), "bench")
+        runner = start_runner(repo.require_git(), "bench")
         assert isinstance(runner, QueueRunner)
         # The queue keeps its checkout: making it, once for all time, is not part of a landing.
         _submit(repo, ["warm"])
-        drain(runner)
+        drain_queue(runner)
         tests_before = get_queue(repo, "main").tests
         _submit(repo, [f"topic-{number}" for number in range(branches)])
         started = time.monotonic()
-        stop = drain(runner)
+        stop = drain_queue(runner)
         took = time.monotonic() - started
         runner.close()
         ended = list_landings(repo, (LANDED, BOUNCED))

@@ -46,3 +46,8 @@ def nearest_word(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), "")
+
+
+def printable(name: str) -> str:
+    """Return a name from git as valid text: bytes that are not UTF-8 are replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -9,7 +9,7 @@ import pytest
 from landlane.events import records as events
 from landlane.events.detect_in_store import observe
 from landlane.gates import ask as gates
-from landlane.landing.model import Landing, Queue
+from landlane.landing.model import Landing, LandingState, Queue
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
@@ -48,7 +48,7 @@ def landing(site: Site, state: str, **more: object) -> dict[str, object]:
     now = site.repo().store.wall_of(site.now())
     made = Landing(
         id="L1", branch="one", head="1" * 40, target="main", agent="ann", session="s-1", holder="s-2",
-        state=state, submitted_at=now, machine="m", home="h",
+        state=LandingState(state), submitted_at=now, machine="m", home="h",
     )  # fmt: skip
     return as_dict(replace(made, **more))
 

@@ -29,7 +29,7 @@ from landlane.setup.install_git_hooks import (
     install_git_hooks,
     remove_git_hooks,
 )
-from landlane.workspaces.commit import commit, make_wish
+from landlane.workspaces.commit import commit, make_commit_request
 from tests.support.landing import Yard as LandingYard
 from tests.support.resident import Served, copy_package
 from tests.support.workspaces import KINDS, Yard, add_remote
@@ -303,7 +303,7 @@ def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Guarded) -> No
     yard.hold("ann", "a.py")
     (yard.repository / "a.py").write_text("text\n", encoding="utf-8")
     site = yard.site()
-    wish = make_wish(site, ["a.py"], str(yard.repository), message="Work")
+    wish = make_commit_request(site, ["a.py"], str(yard.repository), message="Work")
     with pytest.raises(NotAllowed) as refused:
         commit(site, yard.session("ann"), wish)
     assert refused.value.code == "TARGET_GUARDED"

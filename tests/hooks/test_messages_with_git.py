@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.hooks.messages import due_messages
-from landlane.landing.outcomes import decide
+from landlane.landing.outcomes import decide_held_entry
 from landlane.rules.model import RULES_TEMPLATE, version_of
 from landlane.rules.versions import find_acknowledgement
 from landlane.sessions.client_sessions import ClientName, begin, begin_child, find_bound
@@ -119,12 +119,12 @@ def test_an_answered_gate_reaches_who_waits(yard: Yard) -> None:
     client(yard, "ann")
     first = yard.submit("one", "ann")
     pat = yard.agent("pat")
-    decide(yard.repo, pat, first.id, approve=True, wall_ms=1)
+    decide_held_entry(yard.repo, pat, first.id, is_approved=True)
     (approved,) = heard(yard, "ann")
 
     yard.branch("two", {"a.py": "3\n"})
     second = yard.submit("two", "ann")
-    decide(yard.repo, pat, second.id, approve=False, wall_ms=1, why="the price is wrong")
+    decide_held_entry(yard.repo, pat, second.id, is_approved=False, why="the price is wrong")
     (rejected,) = heard(yard, "ann")
 
     assert approved == f"pat let {first.id} (one) land: it is queued again"

@@ -33,12 +33,12 @@ from landlane.store import records
 from landlane.tasks.git_evidence import GitWitness
 from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict, replace
-from landlane.workspaces.commit import commit, make_wish
+from landlane.workspaces.commit import commit, make_commit_request
 from landlane.workspaces.fix_unauthorized_writes import (
     accept_breach,
+    list_open_breaches,
     move_breach,
     refuse_breached,
-    standing_breaches,
     undo_breach,
 )
 from landlane.workspaces.model import Workspace
@@ -529,7 +529,7 @@ def test_what_was_put_back_by_hand_is_over(place: Place) -> None:
     first = place.breach()
     (place.root / "src/a.py").write_text(FILES["src/a.py"])
 
-    assert standing_breaches(place.site) == []
+    assert list_open_breaches(place.site) == []
     assert find_breach(place.repo, first).state == CLEARED
 
 
@@ -549,7 +549,11 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
     breach = place.breach()
 
     with pytest.raises(NotAllowed) as refused:
-        commit(place.site, place.ann, make_wish(place.site, ["src/a.py"], str(place.root), message="Mine"))
+        commit(
+            place.site,
+            place.ann,
+            make_commit_request(place.site, ["src/a.py"], str(place.root), message="Mine"),
+        )
 
     assert refused.value.code == "MISPLACED_WRITE"
     assert refused.value.exit_code == 6

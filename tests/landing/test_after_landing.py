@@ -16,7 +16,7 @@ from landlane.landing import after_landing as settling
 from landlane.landing import queue
 from landlane.landing import records as landings
 from landlane.landing.model import LANDED
-from landlane.landing.queue_control import eject
+from landlane.landing.outcomes import eject_entry
 from landlane.sessions import join as sessions
 from landlane.sessions import notices
 from landlane.sessions.notices import take_notices
@@ -172,7 +172,7 @@ def test_a_wave_whose_last_entry_is_ejected_gets_its_task(yard: Yard) -> None:
     assert yard.states() == {"b0": "landed", "b1": "landed", "b2": "landed", "b3": "held"}
     assert wholes(yard) == []
 
-    eject(yard.site, yard.agent("agent3"), "L4", "not now")
+    eject_entry(yard.site, yard.agent("agent3"), "L4", "not now")
     assert yard.run() is None
     assert yard.run() is None
 
@@ -218,7 +218,7 @@ def test_a_task_that_cannot_be_opened_fails_no_landing(yard: Yard, monkeypatch: 
         raise Malformed("the body is too long", code="TOO_LONG", hint="")
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "integrate", refuse)
+        patch.setattr(queue, "open_integration_task", refuse)
         assert yard.land("one").state == "landed"
     assert any("no task for the whole was opened" in note for note in yard.notes)
     assert yard.run() is None
@@ -289,7 +289,7 @@ def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(records, "json", SimpleNamespace(loads=parse, dumps=json.dumps))
     monkeypatch.setattr(cli_command, "heed_signals", lambda: None)
 
-    settling.tidy_pins(yard.site, settling.find_target(yard.site.home, yard.repo.settings))
+    settling.repair_submitted_refs(yard.site, settling.find_target(yard.site.home, yard.repo.settings))
     assert take_notices(repo, session) == []
     call = CommandCall(yard)
     assert run_queue(call, drain=True, wait="") == 0  # pyright: ignore[reportArgumentType]

@@ -8,9 +8,9 @@ import pytest
 
 from landlane.claims import read as held
 from landlane.errors import NotAllowed
-from landlane.git import pins as git_pins
+from landlane.git import temporary_refs
 from landlane.git.target import find_target
-from landlane.landing.after_landing import settle_here
+from landlane.landing.after_landing import clean_up_here
 from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import Review
 from landlane.sessions import join as sessions
@@ -160,17 +160,17 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     assert other.run() is None
     assert (other.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
     assert pins(other) == []
-    settle_here(yard.site)
+    clean_up_here(yard.site)
     assert git_line(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
 
 
 def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> None:
     head = begin(yard)
-    settle_here(yard.site)
+    clean_up_here(yard.site)
     assert pins(other) == [f"refs/landlane/proved/{head}"], "it is under review"
     bob = other.agent("bob")
     reviews.give_verdict(other.repo, bob, "V1", verdict="reject", summary="not yet")
-    settle_here(yard.site)
+    clean_up_here(yard.site)
     assert pins(other) == []
 
 
@@ -198,13 +198,13 @@ def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yar
 def test_what_cannot_be_taken_from_the_remote_is_remembered_as_shared(yard: Yard, other: Yard) -> None:
     target = find_target(yard.site.home, yard.site.settings)
     head = git_line(yard.folder, "rev-parse", "main").strip()
-    assert git_pins.share_verified(yard.site.home, target, head)
+    assert temporary_refs.share_verified(yard.site.home, target, head)
     place = git_line(yard.folder, "remote", "get-url", "origin").strip()
     git_line(yard.folder, "remote", "set-url", "origin", f"{place}.away")
 
-    git_pins.unshare_verified(yard.site.home, target, head)
-    assert git_pins.list_shared(yard.site.home) == [head]
+    temporary_refs.drop_verified(yard.site.home, target, head)
+    assert temporary_refs.list_verified(yard.site.home) == [head]
 
     git_line(yard.folder, "remote", "set-url", "origin", place)
-    git_pins.unshare_verified(yard.site.home, target, head)
-    assert (git_pins.list_shared(yard.site.home), pins(yard)) == ([], [])
+    temporary_refs.drop_verified(yard.site.home, target, head)
+    assert (temporary_refs.list_verified(yard.site.home), pins(yard)) == ([], [])

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import NotAllowed, RepositoryError
-from landlane.landing import check as checking
-from landlane.landing.outcomes import bounce
-from landlane.landing.queue_control import eject, resume
+from landlane.landing import run_checks
+from landlane.landing.model import EJECTED, Rejection
+from landlane.landing.outcomes import eject_entry, reject_entry
+from landlane.landing.queue import resume_queue
 from landlane.landing.records import get_queue
 from landlane.tasks.read import get_task
 from landlane.testing.repositories import git
@@ -174,7 +175,7 @@ def test_a_red_target_is_believed_only_after_it_was_asked_again(yard: Yard) -> N
     yard.submit("good")
     assert yard.run() is not None
     outage.unlink()
-    eject(yard.site, yard.agent("ann"), "L1", "later")
+    eject_entry(yard.site, yard.agent("ann"), "L1", "later")
     yard.branch("culprit", {"bad": "x"})
 
     assert yard.land("culprit", "bob").code == "CHECK_FAILED", "the target was red only for a while"
@@ -190,7 +191,7 @@ def test_what_bounced_in_an_outage_lands_when_it_is_submitted_again_later(
     assert yard.land("one").state == "bounced"
     outage.unlink()
     assert yard.land("one").state == "bounced", "for a while what was red is believed to be red"
-    monkeypatch.setattr(checking, "_RED_MS", -1)
+    monkeypatch.setattr(run_checks, "_FAILURE_TTL_MS", -1)
 
     again = yard.land("one")
 
@@ -301,7 +302,7 @@ def test_a_rewound_target_pauses_the_queue_until_somebody_resumes_it(yard: Yard)
     assert (yard.look(entry).state, yard.tip) == ("queued", before)
     assert get_queue(yard.repo, "main").state == "paused"
 
-    resume(yard.site, yard.agent("pat"), "it was meant")
+    resume_queue(yard.site, yard.agent("pat"), "it was meant")
     assert yard.run() is None
     assert yard.look(entry).state == "landed"
 
@@ -312,7 +313,7 @@ def test_an_entry_can_be_ejected_while_it_waits(yard: Yard) -> None:
     entry = yard.submit("one")
     git(yard.folder, "branch", "--quiet", "-D", "one")
 
-    ended = eject(yard.site, yard.agent("ann"), entry.id, "wrong branch")
+    ended = eject_entry(yard.site, yard.agent("ann"), entry.id, "wrong branch")
 
     assert (ended.state, ended.reason) == ("ejected", "ann: wrong branch")
     assert git(yard.folder, "rev-parse", "one").strip() == entry.head, "its branch is there again"
@@ -327,7 +328,7 @@ def test_another_agent_cannot_eject_what_is_not_its_own(yard: Yard) -> None:
     entry = yard.submit("one")
 
     with pytest.raises(NotAllowed, match="L1 is ann's"):
-        eject(yard.site, yard.agent("bob"), entry.id, "")
+        eject_entry(yard.site, yard.agent("bob"), entry.id, "")
 
 
 def test_what_is_being_tested_cannot_be_taken_out_behind_the_back_of_the_queue(yard: Yard) -> None:
@@ -338,17 +339,9 @@ def test_what_is_being_tested_cannot_be_taken_out_behind_the_back_of_the_queue(y
 
     def on_step(name: str) -> None:
         if name == "tested":
+            taken_out = Rejection(reason="taken out", code="EJECTED", hint="")
             with pytest.raises(NotAllowed) as found:
-                bounce(
-                    yard.repo,
-                    None,
-                    entry.id,
-                    reason="taken out",
-                    code="EJECTED",
-                    hint="",
-                    wall_ms=0,
-                    state="ejected",
-                )
+                reject_entry(yard.repo, None, entry.id, taken_out, state=EJECTED)
             refused.append(found.value.code)
 
     assert yard.run(on_step) is None

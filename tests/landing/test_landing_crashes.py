@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.git import pins
+from landlane.git import temporary_refs
 from landlane.journal.read import read_entries
 from landlane.landing import after_landing as settling
 from landlane.landing import submit as submitting
-from landlane.landing.queue_control import eject
+from landlane.landing.outcomes import eject_entry
 from landlane.landing.records import get_landing, list_landings
 from tests.support.git import git_line
 from tests.support.killing import (
@@ -196,7 +196,7 @@ def test_a_stopped_runner_cannot_bring_back_what_was_taken_out(yard: Yard) -> No
         # Whoever takes over finds the move, sees that it was not made, and is killed before it begins anew.
         wait_until(lambda: wait_for(fork(lambda: run_queue(yard.repository, kill_at("recovered", 1)))) < 0)
         repo = yard.open()
-        eject(repo.require_git(), ann, landing.id, "wrong branch")
+        eject_entry(repo.require_git(), ann, landing.id, "wrong branch")
         repo.close()
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -223,7 +223,7 @@ def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
 
         return wait_for(fork(work))
 
-    assert killed_in("submit") == -signal.SIGKILL
+    assert killed_in("enqueue") == -signal.SIGKILL
     assert git_line(yard.repository, "for-each-ref", "refs/landlane/landing") != ""
     repo = yard.open()
     assert list_landings(repo, ()) == []
@@ -286,9 +286,11 @@ def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> 
 def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
     repo = yard.open()
     landing = yard.enter(repo, "one", {"one.txt": "one\n"})
-    git_line(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
-    settling.tidy_pins(repo.require_git(), settling.find_target(repo.require_git().home, repo.settings))
-    assert pins.list_submitted(repo.require_git().home) == [landing.head]
+    git_line(yard.repository, "update-ref", "-d", temporary_refs.submitted_ref(landing.head))
+    settling.repair_submitted_refs(
+        repo.require_git(), settling.find_target(repo.require_git().home, repo.settings)
+    )
+    assert temporary_refs.list_submitted(repo.require_git().home) == [landing.head]
     repo.close()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.landing.model import MOST_OUTPUT
+from landlane.landing.model import MAX_OUTPUT_CHARS
 from landlane.tasks.read import get_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
@@ -58,7 +58,7 @@ def test_a_red_branch_goes_back_as_a_task_with_the_end_of_what_the_check_said(ya
 
     assert (entry.state, entry.code, yard.tip) == ("bounced", "CHECK_FAILED", before)
     assert entry.reason == f"`{check}` ended with 3"
-    assert len(entry.output) <= MOST_OUTPUT
+    assert len(entry.output) <= MAX_OUTPUT_CHARS
     assert entry.output.endswith("the reason\n")
     task = get_task(yard.repo, entry.bounce_task)
     assert task.title.startswith("Mend one:")
@@ -136,7 +136,7 @@ def test_a_check_that_prints_without_end_costs_no_memory(yard: Yard) -> None:
 
     entry = yard.land("one")
 
-    assert len(entry.output) <= MOST_OUTPUT
+    assert len(entry.output) <= MAX_OUTPUT_CHARS
     assert entry.output.endswith("the end\n")
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import NotAllowed
-from landlane.landing.enqueue import Submission, submit
+from landlane.landing.enqueue import Submission, enqueue
 from landlane.landing.model import BOUNCED, LANDED
-from landlane.landing.outcomes import decide
+from landlane.landing.outcomes import decide_held_entry
 from landlane.roles.built_in import BUILT_IN
 from landlane.sessions import join as sessions
 from landlane.testing.repositories import git
@@ -109,7 +109,7 @@ def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
     paths = tuple(yard.changed(branch))
     yard.claim(name, *paths)  # before it has a role, which would refuse that
     author = sessions.join(repo, name, role=role, may_choose_role=True).session
-    wish = Submission(
+    submission = Submission(
         branch=branch,
         head=git(yard.folder, "rev-parse", branch).strip(),
         target="main",
@@ -119,7 +119,7 @@ def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
         machine=repo.processes.machine,
         home=yard.site.common_dir,
     )
-    return submit(repo, author, wish, yard.site.wall_ms())[0]
+    return enqueue(repo, author, submission)[0]
 
 
 def refuse(yard: Yard, branch: str, role: str) -> NotAllowed:
@@ -171,7 +171,7 @@ def test_a_role_lands_what_is_its_own_and_nothing_else(yard: Yard, role: str) ->
     assert (landed.state, landed.role) == (LANDED, role), landed
     assert all(yard.at(path) == "good\n" for path in good)
     with pytest.raises(NotAllowed, match="no role decides"):
-        decide(yard.repo, ann, landed.id, approve=True, wall_ms=0)
+        decide_held_entry(yard.repo, ann, landed.id, is_approved=True)
 
 
 # -------------------------------------------------------------------------------------- tricks of git

@@ -10,7 +10,8 @@ from landlane.claims.refusal_model import Refused
 from landlane.errors import Held, Malformed, NotAllowed, Stale
 from landlane.landing import outcomes as landing_ends
 from landlane.landing import records as landings
-from landlane.landing.enqueue import Submission, submit
+from landlane.landing.enqueue import Submission, enqueue
+from landlane.landing.model import Rejection
 from landlane.sessions.notices import take_notices
 from landlane.sessions.runner_lease import RunnerLease, take_runner
 from landlane.setup.rebuild_store import rebuild_store
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.contract
 
-HEAD, COMMIT, WALL = "1" * 40, "2" * 40, 1_700_000_000_000
+HEAD, COMMIT = "1" * 40, "2" * 40
 
 
-def wish(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Submission:
+def submission(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Submission:
     found = Submission(
         branch=branch,
         head=HEAD,
@@ -46,7 +47,7 @@ def wish(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Subm
 
 
 def enter(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Landing:
-    return submit(agent.repo, agent.session, wish(agent, *paths, branch=branch, **more), WALL)[0]
+    return enqueue(agent.repo, agent.session, submission(agent, *paths, branch=branch, **more))[0]
 
 
 def run_by(agent: Agent) -> RunnerLease:
@@ -57,14 +58,13 @@ def run_by(agent: Agent) -> RunnerLease:
 
 def land(agent: Agent, lease: RunnerLease, *ids: str) -> list[Landing]:
     landings.begin_testing(agent.repo, lease, ids)
-    done = [(landing_id, COMMIT, {}) for landing_id in ids]
-    return landing_ends.mark_landed(agent.repo, lease, "main", done, COMMIT, WALL)
+    entries = [landing_ends.LandedEntry(id=landing_id, commit=COMMIT) for landing_id in ids]
+    return landing_ends.mark_landed(agent.repo, lease, "main", entries, COMMIT)
 
 
-def bounce(agent: Agent, lease: RunnerLease | None, landing_id: str) -> Landing:
-    return landing_ends.bounce(
-        agent.repo, lease, landing_id, reason="red", code="CHECK_FAILED", hint="mend it", wall_ms=WALL
-    )
+def reject(agent: Agent, lease: RunnerLease | None, landing_id: str) -> Landing:
+    rejection = Rejection(reason="red", code="CHECK_FAILED", hint="mend it")
+    return landing_ends.reject_entry(agent.repo, lease, landing_id, rejection)
 
 
 def test_an_entry_holds_what_its_author_held(site: Site) -> None:
@@ -113,10 +113,10 @@ def test_a_runner_that_was_overtaken_writes_nothing(site: Site) -> None:
     for step in (
         lambda: landings.begin_testing(ann.repo, old, ["L1"]),
         lambda: land(ann, old, "L1"),
-        lambda: bounce(ann, old, "L1"),
-        lambda: landings.put_back(ann.repo, old, ["L1"], "again"),
+        lambda: reject(ann, old, "L1"),
+        lambda: landings.requeue(ann.repo, old, ["L1"], "again"),
         lambda: landings.hold(ann.repo, old, "L1", "a gate"),
-        lambda: landings.change_queue(ann.repo, old, "main", "moving", move={}),
+        lambda: landings.update_queue(ann.repo, old, "main", "moving", move={}),
     ):
         with pytest.raises(Stale):
             step()
@@ -133,7 +133,7 @@ def test_an_entry_ends_once(site: Site) -> None:
 
     assert land(ann, lease, "L1") == []
     with pytest.raises(NotAllowed, match="L1 is landed already"):
-        bounce(ann, lease, "L1")
+        reject(ann, lease, "L1")
     assert landings.get_queue(ann.repo, "main").landed == 1
 
 
@@ -142,7 +142,7 @@ def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
     ann.take("a")
     enter(ann, "a")
 
-    ended = bounce(ann, run_by(ann), "L1")
+    ended = reject(ann, run_by(ann), "L1")
 
     task = get_task(ann.repo, ended.bounce_task)
     assert (task.state, task.next_action) == ("ready", "mend it")
@@ -156,7 +156,7 @@ def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(site: Sit
     ann.take("a")
     enter(ann, "a", task="T1")
 
-    ended = bounce(ann, run_by(ann), "L1")
+    ended = reject(ann, run_by(ann), "L1")
 
     assert ended.bounce_task == "T2"
     assert "It was for T1." in get_task(ann.repo, "T2").body
@@ -197,11 +197,11 @@ def test_a_person_decides_once_about_one_head(site: Site) -> None:
     repo, session = pat.repo, pat.session
 
     with pytest.raises(Stale, match="L1 is at 111111111111, not at 999"):
-        landing_ends.decide(repo, session, "L1", approve=True, wall_ms=WALL, head="999")
-    done = landing_ends.decide(repo, session, "L1", approve=True, wall_ms=WALL, head="111")
+        landing_ends.decide_held_entry(repo, session, "L1", is_approved=True, head="999")
+    done = landing_ends.decide_held_entry(repo, session, "L1", is_approved=True, head="111")
     assert (done.state, done.approved_by, done.approved_head) == ("queued", "pat", HEAD)
     with pytest.raises(NotAllowed, match="it does not wait for a person"):
-        landing_ends.decide(repo, session, "L1", approve=False, wall_ms=WALL, why="no")
+        landing_ends.decide_held_entry(repo, session, "L1", is_approved=False, why="no")
 
 
 def test_two_who_submit_the_same_branch_at_once_are_one_entry(live_site: Site) -> None:
@@ -218,7 +218,7 @@ def test_there_is_no_such_entry(site: Site) -> None:
     with pytest.raises(Malformed, match="there is no landing 'L9'"):
         landings.get_landing(ann.repo, "L9")
     with pytest.raises(Malformed):
-        bounce(ann, None, "L9")
+        reject(ann, None, "L9")
 
 
 @SQLITE_ONLY
@@ -229,7 +229,7 @@ def test_entries_and_queues_are_built_anew_from_the_journal(site: Site) -> None:
         enter(ann, name, branch=name)
     lease = run_by(ann)
     land(ann, lease, "L1")
-    bounce(ann, lease, "L2")
+    reject(ann, lease, "L2")
     before = [as_dict(one) for one in landings.list_landings(ann.repo, ())]
     queue = landings.get_queue(ann.repo, "main")
     with opened(site) as repo:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from landlane.landing.predict_conflicts import foresee
+from landlane.landing.predict_conflicts import predict_conflicts
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
@@ -35,7 +35,7 @@ def test_conflicts_are_named_before_anything_lands(yard: Yard) -> None:
     yard.submit("queued")
     before = git(yard.folder, "for-each-ref"), git(yard.folder, "status", "--porcelain")
 
-    found = foresee(yard.site)
+    found = predict_conflicts(yard.site)
 
     assert found["conflicts"] == [
         {"one": "landlane/T1-1/work", "other": "landlane/T2-1/work", "paths": ["a"]},
@@ -62,7 +62,7 @@ def test_what_a_class_joins_is_hot_but_no_conflict(yard: Yard) -> None:
             f"landlane/T{number}-1/work", {"LOG": f"- a\n- {number}\n", "COUNT": "2\n"}, f"Do {number}"
         )
 
-    found = foresee(yard.site)
+    found = predict_conflicts(yard.site)
 
     assert found["conflicts"] == []
     assert found["hot"] == [
@@ -77,7 +77,7 @@ def test_a_conflict_with_the_target_comes_last(yard: Yard) -> None:
     yard.branch("landlane/T2-1/work", {"b": "two\n"})
     yard.commit({"a": "person\n"})
 
-    found = foresee(yard.site)
+    found = predict_conflicts(yard.site)
 
     assert found["conflicts"] == [{"one": "landlane/T1-1/work", "other": "main", "paths": ["a"]}]
     assert found["order"] == ["landlane/T2-1/work", "landlane/T1-1/work"]
@@ -93,7 +93,7 @@ def test_what_has_landed_is_not_open(yard: Yard) -> None:
     assert yard.run() is None
     assert git(yard.folder, "branch", "--list", "landlane/*") != ""
 
-    assert foresee(yard.site)["branches"] == []
+    assert predict_conflicts(yard.site)["branches"] == []
 
 
 def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Yard) -> None:
@@ -103,7 +103,7 @@ def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Ya
     yard.branch("landlane/T3-1/work", {"a": None, "moved": "text\n" * 30})
     yard.branch("landlane/T4-1/work", {"a": "text\n" * 29 + "end\n"})
 
-    found = foresee(yard.site)
+    found = predict_conflicts(yard.site)
 
     assert [(one["one"][9:11], one["other"][9:11]) for one in found["conflicts"]] == [("T1", "T2")]
     assert len(found["order"]) == 4
@@ -115,7 +115,13 @@ def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
     for number in range(4):
         yard.branch(f"landlane/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
 
-    assert [branch[9:11] for branch in foresee(yard.site)["order"]] == ["T2", "T3", "T4", "T5", "T1"]
+    assert [branch[9:11] for branch in predict_conflicts(yard.site)["order"]] == [
+        "T2",
+        "T3",
+        "T4",
+        "T5",
+        "T1",
+    ]
 
 
 @pytest.mark.slow
@@ -145,7 +151,7 @@ def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
     subprocess.run(["git", "fast-import", "--quiet"], cwd=yard.folder, input=script.encode(), check=True)
     begun = time.monotonic()
 
-    found = foresee(yard.site)
+    found = predict_conflicts(yard.site)
 
     assert len(found["order"]) == 50
     assert len(found["conflicts"]) == 10 * (5 * 4 // 2)

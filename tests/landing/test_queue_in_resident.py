@@ -13,7 +13,7 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.landing import wait as waiting
-from landlane.landing.queue import drain
+from landlane.landing.queue import drain_queue
 from landlane.landing.records import list_landings
 from landlane.resident import start as resident
 from tests.support.git import git_line
@@ -179,13 +179,13 @@ def test_what_was_submitted_while_the_runner_let_go_is_not_left_behind(
     late = iter([("two", {"two.txt": "two"})])
 
     def drain_then_submit(runner: QueueRunner) -> LandlaneError | None:
-        stop = drain(runner)
+        stop = drain_queue(runner)
         for name, files in late:
             yard.enter(repo, name, files)  # its resident finds the queue being run, and ends
         return stop
 
     monkeypatch.setattr(waiting, "drain", drain_then_submit)
-    assert waiting.run_until(repo.require_git(), "resident", is_drained=True) is None
+    assert waiting.serve_queue(repo.require_git(), "resident", is_drained=True) is None
     repo.close()
     yard.check_end({"L1": "landed", "L2": "landed"})
 

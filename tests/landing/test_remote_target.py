@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.git.target import find_target
-from landlane.landing.queue import queue_name
-from landlane.landing.queue_control import resume
+from landlane.landing.queue import queue_lease_name, resume_queue
 from landlane.landing.records import get_queue, list_landings
 from tests.support.git import git_line
 from tests.support.killing import Yard, fork, join, kill_at, leftover_refs, run_queue, wait_for
@@ -153,7 +152,7 @@ class Slow:
         os.mkfifo(self._gate)
         hook(remote, "pre-receive", f"mkdir {self.begun} 2>/dev/null || exit 0\nread line < {self._gate}")
 
-    def let_go(self) -> None:
+    def delete_entry_ref(self) -> None:
         self._gate.write_text("go\n")
 
 
@@ -164,7 +163,7 @@ def test_a_push_that_arrives_after_its_runner_was_killed_has_landed(yard: Yard, 
     wait_until(slow.begun.exists)
     os.kill(pid, signal.SIGKILL)
     wait_for(pid)
-    slow.let_go()
+    slow.delete_entry_ref()
     wait_until(lambda: git_line(remote, "rev-parse", "main") != yard.start)
     assert run_queue(yard.repository) == ""
     assert yard.look(landing).commit == git_line(remote, "rev-parse", "main")
@@ -181,7 +180,7 @@ def test_a_push_that_arrives_after_it_was_given_up_has_landed_once(yard: Yard, r
 
     def on_step(step: str) -> None:
         if step == "recovered":  # the remote said that nothing was moved; only now it is
-            slow.let_go()
+            slow.delete_entry_ref()
             wait_until(lambda: git_line(remote, "rev-parse", "main") != yard.start)
 
     assert run_queue(yard.repository, on_step) == ""
@@ -198,7 +197,7 @@ def test_a_push_that_comes_too_late_moves_nothing(yard: Yard, remote: Path) -> N
     wait_for(pid)
     assert run_queue(yard.repository) == ""
     tip = git_line(remote, "rev-parse", "main")
-    slow.let_go()
+    slow.delete_entry_ref()
     enter(yard, "two")
     assert run_queue(yard.repository) == ""
     git_line(remote, "merge-base", "--is-ancestor", tip, "main")
@@ -207,7 +206,7 @@ def test_a_push_that_comes_too_late_moves_nothing(yard: Yard, remote: Path) -> N
 
 def lease_end(repo: Repository) -> int:
     """The end of the lease of whoever runs the queue."""
-    row = repo.store.view(lambda snapshot: snapshot.one("runner_lock", name=queue_name("main")))
+    row = repo.store.view(lambda snapshot: snapshot.one("runner_lock", name=queue_lease_name("main")))
     assert row is not None
     return int(row["until"])
 
@@ -223,7 +222,7 @@ def test_a_slow_push_keeps_its_lease(yard: Yard, remote: Path) -> None:
     wait_until(lambda: lease_end(repo) > now + 2 * LEASE_MS)
     repo.close()
     assert run_queue(yard.repository) == "busy"
-    slow.let_go()
+    slow.delete_entry_ref()
     assert wait_for(pid) == 0
     check_history(yard, remote)
 
@@ -290,7 +289,7 @@ def test_a_rewound_branch_pauses_the_queue_until_a_person_has_looked(yard: Yard,
         assert git_line(remote, "rev-parse", "main") == yard.start
         assert yard.look(landing).state == "queued"
     repo = yard.open()
-    resume(repo.require_git(), join(repo, "ann"), "it was meant")
+    resume_queue(repo.require_git(), join(repo, "ann"), "it was meant")
     repo.close()
     assert run_queue(yard.repository) == ""
     assert yard.look(landing).commit == git_line(remote, "rev-parse", "main")

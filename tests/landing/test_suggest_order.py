@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.landing.suggest_order import MOST_EXACT, best_order
+from landlane.landing.predict_conflicts import MAX_EXACT, best_order
 
 pytestmark = pytest.mark.unit
 
@@ -55,7 +55,7 @@ def test_few_are_ordered_as_well_as_can_be(conflicts: set[tuple[str, str]]) -> N
 @given(st.sets(st.tuples(st.integers(0, 19), st.integers(0, 19)).filter(lambda pair: pair[0] < pair[1])))
 def test_many_are_ordered_at_least_as_well_as_they_came(found: set[tuple[int, int]]) -> None:
     many = [str(number) for number in range(20)]
-    assert len(many) > MOST_EXACT
+    assert len(many) > MAX_EXACT
     conflicts = {(str(one), str(other)) for one, other in found}
 
     order = best_order(many, conflicts)

@@ -229,5 +229,5 @@ def test_no_role_decides_for_a_person(site: Site) -> None:
     posing = replace(ann.session, kind=PERSON)
 
     with pytest.raises(NotAllowed) as told:
-        landing_ends.decide(ann.repo, posing, "L1", approve=True, wall_ms=0)
+        landing_ends.decide_held_entry(ann.repo, posing, "L1", is_approved=True)
     assert told.value.code == "ROLE_FORBIDS"

@@ -13,7 +13,7 @@ from landlane.git.discovery import find_checkout
 from landlane.settings.model import Settings
 from landlane.testing.fake_clock import FakeClock
 from landlane.values import replace
-from landlane.workspaces.commit import Made, commit, make_wish
+from landlane.workspaces.commit import Made, commit, make_commit_request
 from tests.support import sites
 
 
@@ -46,7 +46,9 @@ class Crew:
     ) -> Made:
         here = find_checkout(str(at or self.root))
         site = replace(agent.repo, checkout=here, report=self.told.append)
-        wish = make_wish(site, paths, str(at or self.root), message=message, task=task, may_undo=may_undo)
+        wish = make_commit_request(
+            site, paths, str(at or self.root), message=message, task=task, may_undo=may_undo
+        )
         return commit(site, agent.session, wish)
 
     def write(self, path: str, text: str = "text\n", at: Path | None = None) -> None:

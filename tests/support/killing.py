@@ -16,7 +16,7 @@ from landlane.app.open import open_repository
 from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, Taken
 from landlane.claims.read import list_claims
-from landlane.landing.queue import drain, start_running
+from landlane.landing.queue import drain_queue, start_runner
 from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions import join as sessions
@@ -215,11 +215,11 @@ def run_queue(
     """Drain the queue in this process; tells why it stopped early, or that somebody else runs it."""
     repo = open_repository(str(folder))
     try:
-        runner = start_running(repo.require_git(), "runner", on_step, lease_ms=lease_ms)
+        runner = start_runner(repo.require_git(), "runner", on_step, lease_ms=lease_ms)
         if isinstance(runner, RunnerBusy):
             return "busy"
         try:
-            stop = drain(runner)
+            stop = drain_queue(runner)
         finally:
             runner.close()
         return stop.code if stop is not None else ""

@@ -11,7 +11,7 @@ from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.refusal_model import Refused
 from landlane.landing.model import Landing
-from landlane.landing.queue import QueueRunner, drain, start_running
+from landlane.landing.queue import QueueRunner, drain_queue, start_runner
 from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions import join as sessions
@@ -117,10 +117,10 @@ class Yard:
 
     def run(self, on_step: Callable[[str], None] = lambda _: None) -> LandlaneError | None:
         """Run the queue until nothing is left to do; tells why it stopped early."""
-        runner = start_running(self.site, "runner", on_step)
+        runner = start_runner(self.site, "runner", on_step)
         assert isinstance(runner, QueueRunner), runner
         try:
-            return drain(runner)
+            return drain_queue(runner)
         finally:
             runner.close()
 

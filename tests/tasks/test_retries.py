@@ -10,6 +10,7 @@ from landlane.errors import NotAllowed, Stale
 from landlane.gates import ask as gates
 from landlane.gates import decide
 from landlane.landing import outcomes as landing_ends
+from landlane.landing.model import Rejection
 from landlane.sessions import join as sessions
 from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
@@ -362,16 +363,13 @@ def test_a_bounce_is_judged_like_any_failure(site: Site) -> None:
     for number in range(2):
         finish.report_done(ann.repo, ann.session, "T1")
         one = enter(ann, branch=f"b{number}", task="T1")
-        landing_ends.bounce(
-            ann.repo,
-            lease,
-            one.id,
+        rejection = Rejection(
             reason="check failed",
             code="CHECK_FAILED",
             hint="mend it",
-            wall_ms=1,
             output=f"FAILED tests/test_a.py::test_b in {number}.3s\n",
         )
+        landing_ends.reject_entry(ann.repo, lease, one.id, rejection)
         states.append(state(site, "T1"))
     assert states == ["reported", "waiting_for_person"]
     assert lineage(ann, "T1").attempts == 2
@@ -390,8 +388,8 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
 
     def bounces(number: int, reason: str, branch: str = "one") -> str:
         entry = enter(ann, "a", branch=branch, head=f"{number:040d}")
-        how = {"reason": reason, "code": "CHECK_FAILED", "hint": "mend it", "wall_ms": number}
-        return landing_ends.bounce(carl.repo, lease, entry.id, **how).bounce_task  # type: ignore[arg-type]
+        rejection = Rejection(reason=reason, code="CHECK_FAILED", hint="mend it")
+        return landing_ends.reject_entry(carl.repo, lease, entry.id, rejection).bounce_task
 
     assert [bounces(1, "red: a is missing"), bounces(2, "red: b is missing")] == ["T1", "T1"]
     assert bounces(3, "red: other branches are other work", branch="two") == "T2"
@@ -406,7 +404,8 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
 
     tasks.retry_task(ann.repo, person(site).session, "T1", "the check was wrong")
     entry = enter(ann, "a", head="6" * 40)
-    landing_ends.mark_landed(carl.repo, lease, "main", [(entry.id, "6" * 40, {})], "6" * 40, 6)
+    landed = landing_ends.LandedEntry(id=entry.id, commit="6" * 40)
+    landing_ends.mark_landed(carl.repo, lease, "main", [landed], "6" * 40)
     assert read.get_task(ann.repo, "T1").why == f"its branch has landed as {entry.id}"
     ann.take("a")
     assert bounces(7, "red: a is missing") == "T3", "another story"

@@ -19,9 +19,9 @@ from landlane.store import records
 from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict
 from landlane.workspaces import move_misplaced as stray_moves
-from landlane.workspaces.misplaced import STRAY, UNKNOWN, find_strays
+from landlane.workspaces.misplaced import STRAY, UNKNOWN, find_misplaced
 from landlane.workspaces.model import Workspace
-from landlane.workspaces.move_misplaced import locate, move_strays
+from landlane.workspaces.move_misplaced import locate, move_misplaced_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,11 +85,11 @@ class Scene:
             take(repo, session, make_request(repo, wanted, task=task))
 
     def strays(self) -> dict[str, tuple[str, str]]:
-        return {one.path: (one.state, one.to) for one in find_strays(self.site)}
+        return {one.path: (one.state, one.to) for one in find_misplaced(self.site)}
 
     def move(self, *paths: str, to: str = "", cwd: Path | None = None) -> list[str]:
         wanted = [locate(self.site, str(cwd or self.root), path, to) for path in paths] or None
-        moved = move_strays(self.site, None, wanted, to)
+        moved = move_misplaced_changes(self.site, None, wanted, to)
         return [f"{step.stray.path} to {step.workspace.id}" for step in moved.steps]
 
     def status(self) -> str:
@@ -247,7 +247,7 @@ def test_a_move_can_be_undone_by_rescues_and_is_in_the_journal(scene: Scene) -> 
     (scene.root / "src" / "a.py").write_text("stray\n")
     (own / "src" / "b.py").write_text("mine\n")
 
-    moved = move_strays(scene.site, None, None, "")
+    moved = move_misplaced_changes(scene.site, None, None, "")
 
     assert [root for root, _ in moved.rescues] == [str(scene.root), str(own)]
     entries = [entry.facts() for entry in read_entries(scene.repo) if entry.kind == "stray.moved"]

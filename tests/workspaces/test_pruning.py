@@ -116,7 +116,7 @@ def test_one_that_fails_does_not_stop_the_others(yard: Yard, monkeypatch: pytest
 
     assert outcomes[0] == outcomes[2] == "closed"
     assert "Permission denied" in outcomes[1]
-    (left,) = records.list_half_way(yard.repo())
+    (left,) = records.list_interrupted(yard.repo())
     assert left.id == made[1].id
 
 

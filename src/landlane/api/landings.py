@@ -6,7 +6,7 @@ from landlane.app.repair_config import prepare_git
 from landlane.landing.model import OPEN
 from landlane.landing.records import list_landings
 from landlane.landing.submit import submit_branch
-from landlane.landing.wait import see_through
+from landlane.landing.wait import wait_for_landing
 from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ class Landings:
         Raises:
             LandlaneError: the queue stopped before the entry had ended.
         """
-        ended, stop = see_through(prepare_git(self._repo), self._session(), landing, on_stage)
+        ended, stop = wait_for_landing(prepare_git(self._repo), self._session(), landing, on_stage)
         self._repo.settle()
         if stop is not None and ended.state in ("queued", "testing"):
             raise stop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.clock import parse_duration
-from landlane.landing.submit import bring_reviewed, bring_task_home
+from landlane.landing.submit import fetch_reviewed_commit, fetch_task_commits
 from landlane.plans.add_tasks import Entered, enter_plan
 from landlane.plans.parse import read_plan
 from landlane.reviews.model import check_step
@@ -100,7 +100,7 @@ class Tasks:
     def _bring_reviewed(self, task: Task) -> None:
         """Have here what another machine made and this one is to review."""
         if task.kind == "review":
-            bring_reviewed(self._repo, task)
+            fetch_reviewed_commit(self._repo, task)
 
     def take(self, task: str) -> picking.Picked | None:
         """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
@@ -136,7 +136,7 @@ class Tasks:
             Stale: the task is not this session's any more.
         """
         if self._repo.checkout.common_dir:
-            bring_task_home(self._repo, task)
+            fetch_task_commits(self._repo, task)
         concluded = evidence.conclude(
             self._repo, GitWitness(self._repo), self._session(), task, result=result
         )

@@ -8,7 +8,7 @@ from landlane.app.repair_config import prepare_git
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
 from landlane.workspaces.close import close_workspace
-from landlane.workspaces.commit import commit, make_wish
+from landlane.workspaces.commit import commit, make_commit_request
 from landlane.workspaces.locate import find_workspace, workspaces_folder
 from landlane.workspaces.open import open_workspace
 from landlane.workspaces.survey import survey
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from landlane.workspaces.close import Closed
     from landlane.workspaces.commit import Made
     from landlane.workspaces.open import Opened
-    from landlane.workspaces.survey import Surveyed
+    from landlane.workspaces.survey import WorkspaceStatus
 
 
 class Workspaces:
@@ -46,7 +46,7 @@ class Workspaces:
         self._repo.settle()
         return opened
 
-    def list(self, *, closed: bool = False) -> list[Surveyed]:
+    def list(self, *, closed: bool = False) -> list[WorkspaceStatus]:
         """All workspaces, with what is found of them on the disk."""
         return survey(self._repo.require_git(), with_closed=closed)
 
@@ -71,7 +71,9 @@ class Workspaces:
         """
         repo = prepare_git(self._repo)
         made = commit(
-            repo, self._session(), make_wish(repo, paths, repo.checkout.root, message=message, task=task)
+            repo,
+            self._session(),
+            make_commit_request(repo, paths, repo.checkout.root, message=message, task=task),
         )
         self._repo.settle()
         return made

@@ -9,7 +9,7 @@ from landlane.cli.sandboxed.own_clone import commit_inside
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
 from landlane.workspaces.commit import commit as make_commit
-from landlane.workspaces.commit import make_wish
+from landlane.workspaces.commit import make_commit_request
 from landlane.workspaces.to_json import commit_json
 
 TYPE_CHECKING = False
@@ -27,7 +27,9 @@ def commit(
         return commit_inside(call, paths, message or "\n\n".join(m), task)
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
-    wish = make_wish(repo, paths, call.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert)
+    wish = make_commit_request(
+        repo, paths, call.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert
+    )
     made = make_commit(repo, call.session(), wish)
     if made.changed_by_hooks:
         names = in_one_line(", ".join(made.changed_by_hooks[:10]))

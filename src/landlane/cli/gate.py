@@ -13,10 +13,10 @@ from landlane.gates.decide import withdraw as take_back
 from landlane.gates.subject import ask_person, ask_plainly, check_unmoved, wait_for_answer, what_moved
 from landlane.gates.to_json import gate_json, gate_text
 from landlane.git.target import find_target
-from landlane.landing.after_landing import let_go
-from landlane.landing.outcomes import decide
+from landlane.landing.after_landing import delete_entry_ref
+from landlane.landing.outcomes import decide_held_entry
 from landlane.landing.records import get_landing
-from landlane.landing.submit import show_commits, stat_of
+from landlane.landing.submit import diff_stat
 from landlane.landing.to_json import landing_json
 from landlane.resident.start import start_queue_runner
 from landlane.tasks.model import check_reason
@@ -56,7 +56,7 @@ def show(call: CommandCall, id: str) -> int:
 
 
 def _stat_of(repo: Any, head: str) -> str:
-    return stat_of(repo, head) if head and repo is not None else ""
+    return diff_stat(repo, head) if head and repo is not None else ""
 
 
 def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str) -> int:
@@ -111,7 +111,7 @@ def approve(call: CommandCall, id: str, head: str, why: str = "") -> int:
     if not id.startswith(_LANDING):
         return _answer(call, person, id, approve=True, head=head, why=why)
     repo = call.repo.require_git()
-    call.terminal.note(show_commits(repo, get_landing(repo, id)))
+    call.terminal.note(diff_stat(repo, get_landing(repo, id).head))
     return _decide(call, person, id, approve=True, head=head, why="")
 
 
@@ -147,9 +147,9 @@ def _answer(call: CommandCall, person: Any, id: str, *, approve: bool, head: str
 
 def _decide(call: CommandCall, person: Any, id: str, *, approve: bool, head: str, why: str) -> int:
     repo = call.repo.require_git()
-    landing = decide(repo, person, id, approve=approve, wall_ms=repo.wall_ms(), head=head, why=why)
+    landing = decide_held_entry(repo, person, id, is_approved=approve, head=head, why=why)
     if not approve:
-        let_go(repo, find_target(repo.home, repo.settings), landing)
+        delete_entry_ref(repo, find_target(repo.home, repo.settings), landing)
     elif repo.settings.landing.resident:
         start_queue_runner(repo)
     word = "approved" if approve else "rejected"

@@ -8,7 +8,7 @@ from landlane.cli.queue import show_output
 from landlane.errors import LandlaneError
 from landlane.landing.submit import submit_branch
 from landlane.landing.to_json import landing_json
-from landlane.landing.wait import has_more, see_through
+from landlane.landing.wait import has_new_entries, wait_for_landing
 from landlane.resident.start import start_queue_runner
 from landlane.tasks.git_evidence import GitWitness
 
@@ -84,8 +84,10 @@ def _see_through(
 ) -> tuple[Landing, LandlaneError | None]:
     """Run the queue, or watch whoever does, until the entry has ended."""
     heed_signals()
-    seen = see_through(repo, session, landing.id, lambda stage: call.terminal.note(f"{landing.id}: {stage}"))
-    if has_more(repo):  # whoever submitted meanwhile relies on the one who ran the queue
+    seen = wait_for_landing(
+        repo, session, landing.id, lambda stage: call.terminal.note(f"{landing.id}: {stage}")
+    )
+    if has_new_entries(repo):  # whoever submitted meanwhile relies on the one who ran the queue
         _leave_to_resident(call, repo)
     return seen
 

@@ -9,19 +9,19 @@ from landlane.git.snapshot import path_text
 from landlane.workspaces.fix_unauthorized_writes import (
     accept_breach,
     end_moved,
+    list_open_breaches,
     move_breach,
-    standing_breaches,
     undo_breach,
 )
-from landlane.workspaces.misplaced import STRAY, find_strays
-from landlane.workspaces.move_misplaced import locate, move_strays
+from landlane.workspaces.misplaced import STRAY, find_misplaced
+from landlane.workspaces.move_misplaced import locate, move_misplaced_changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command_call import CommandCall
-    from landlane.workspaces.fix_unauthorized_writes import Mended
+    from landlane.workspaces.fix_unauthorized_writes import FixResult
     from landlane.workspaces.unauthorized_writes import Breach
 
 
@@ -32,8 +32,8 @@ def list_all(call: CommandCall) -> int:
     """List changes that lie in the wrong checkout."""
     call.show_life()
     repo = prepare_git(call.repo, call.terminal.note)
-    found = find_strays(repo)
-    breaches = standing_breaches(repo)
+    found = find_misplaced(repo)
+    breaches = list_open_breaches(repo)
     items: list[dict[str, Any]] = [
         {
             "path": one.path,
@@ -97,7 +97,7 @@ def accept(call: CommandCall, id: str) -> int:
     return _tell_mended(call, accept_breach(repo, call.known_session(), id), "accepted")
 
 
-def _tell_mended(call: CommandCall, mended: Mended, verb: str) -> int:
+def _tell_mended(call: CommandCall, mended: FixResult, verb: str) -> int:
     where = f"  to {mended.workspace.id} at {mended.workspace.path}" if mended.workspace else ""
     lines = [f"{verb} {in_one_line(_shown(path))}{where}" for path in mended.paths]
     lines = lines or ["nothing had to be changed: all of it is as it was"]
@@ -120,7 +120,7 @@ def move(call: CommandCall, paths: tuple[str, ...], to: str) -> int:
     if len(paths) == 1 and paths[0][:1] == "B" and paths[0][1:].isdecimal():
         return _tell_mended(call, move_breach(repo, session, paths[0], to), "moved")
     wanted = [locate(repo, call.cwd, path, to) for path in paths] if paths else None
-    moved = move_strays(repo, session, wanted, to)
+    moved = move_misplaced_changes(repo, session, wanted, to)
     end_moved(repo, session, [(one.stray.root, one.stray.path) for one in moved.steps])
     items = [
         {

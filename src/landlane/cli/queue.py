@@ -7,11 +7,11 @@ from landlane.cli.command import heed_signals
 from landlane.clock import parse_duration
 from landlane.error_json import failure
 from landlane.errors import LandlaneError, TimedOut
-from landlane.landing.queue_control import eject as take_out
-from landlane.landing.queue_control import resume as go_on
+from landlane.landing.outcomes import eject_entry
+from landlane.landing.queue import resume_queue
 from landlane.landing.records import get_landing, list_landings
 from landlane.landing.to_json import landing_json, queue_json
-from landlane.landing.wait import run_until
+from landlane.landing.wait import serve_queue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run_queue(call: CommandCall, drain: bool, wait: str) -> int:
     repo = prepare_git(call.repo, call.terminal.note)
     before = [one.id for one in list_landings(repo)]
     wait_ms = parse_duration(wait, what="--wait") if wait else 0
-    stop = run_until(repo, call.caller_name(), is_drained=drain, wait_ms=wait_ms)
+    stop = serve_queue(repo, call.caller_name(), is_drained=drain, wait_ms=wait_ms)
     ended = [landing_json(get_landing(repo, landing_id)) for landing_id in before]
     if isinstance(stop, TimedOut):
         raise stop
@@ -51,7 +51,7 @@ def run_queue(call: CommandCall, drain: bool, wait: str) -> int:
 def eject(call: CommandCall, landing: str, why: str) -> int:
     """Take an entry out of the queue."""
     repo = call.repo.require_git()
-    ended = take_out(repo, call.session(), landing, why or "taken out")
+    ended = eject_entry(repo, call.session(), landing, why or "taken out")
     call.terminal.answer(
         {"ok": True, "landing": landing_json(ended)}, f"{landing} is ejected; {ended.branch} stays"
     )
@@ -61,6 +61,6 @@ def eject(call: CommandCall, landing: str, why: str) -> int:
 def resume(call: CommandCall, why: str) -> int:
     """Go on after a pause."""
     repo = call.repo.require_git()
-    queue = go_on(repo, call.session(), why)
+    queue = resume_queue(repo, call.session(), why)
     call.terminal.answer({"ok": True, "queue": queue_json(queue)}, f"the queue goes on from {queue.tip[:12]}")
     return 0

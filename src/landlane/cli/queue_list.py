@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.app.repair_config import prepare_git
 from landlane.cli.terminal import in_one_line
 from landlane.git.target import find_target
-from landlane.landing.after_landing import settle_here
+from landlane.landing.after_landing import clean_up_here
 from landlane.landing.model import OPEN
 from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.to_json import conflicts_text, landing_json, queue_json
@@ -22,7 +22,7 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
     repo = call.repo
     call.show_life()
     repo = prepare_git(repo, call.terminal.note)
-    settle_here(repo)
+    clean_up_here(repo)
     if conflicts:
         return _show_conflicts(call, repo)
     items = [landing_json(one) for one in list_landings(repo, () if all else OPEN)]
@@ -39,9 +39,9 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
 
 
 def _show_conflicts(call: CommandCall, repo: Any) -> int:
-    from landlane.landing.predict_conflicts import foresee  # noqa: PLC0415 - it loads all of landing
+    from landlane.landing.predict_conflicts import predict_conflicts  # noqa: PLC0415 - it loads all of landing
 
-    found = foresee(repo)
+    found = predict_conflicts(repo)
     call.terminal.answer({"ok": True, **found}, conflicts_text(found))
     return 0
 

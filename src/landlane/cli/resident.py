@@ -223,14 +223,14 @@ class Houses:
 
     def _look_after_queue(self) -> None:
         """Have entries run that nobody runs, each once: what stays in line then has its reasons."""
-        from landlane.landing.wait import has_more  # noqa: PLC0415 - the resident starts without it
+        from landlane.landing.wait import has_new_entries  # noqa: PLC0415 - the resident starts without it
 
         repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
             if not repo.checkout.common_dir or not repo.settings.landing.resident:
                 return
             repo = repo.require_git()
-            if has_more(repo, self._drained):
+            if has_new_entries(repo, self._drained):
                 self._drained |= {one.id for one in list_landings(repo)}
                 start_queue_runner(repo)
         finally:

@@ -10,7 +10,7 @@ import sys
 
 from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
-from landlane.landing.wait import run_until
+from landlane.landing.wait import serve_queue
 from landlane.processes.fork_server import serve_reporting
 from landlane.tasks.git_evidence import GitWitness
 from landlane.workers.agents import find_agent
@@ -54,7 +54,7 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
         for step in (land_approved, submit_proved):
             for line in step(place.repo, place.witness):
                 place.repo.report(line)
-        run_until(place.repo, "run", is_drained=True)
+        serve_queue(place.repo, "run", is_drained=True)
         return
     halt = Halt()
 

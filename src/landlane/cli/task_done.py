@@ -7,7 +7,7 @@ import os
 from landlane.cli.read_file import read_file
 from landlane.cli.task_answers import answer_task
 from landlane.cli.terminal import in_one_line
-from landlane.landing.submit import bring_task_home
+from landlane.landing.submit import fetch_task_commits
 from landlane.tasks.change import fail_task
 from landlane.tasks.evidence import change_of, conclude
 from landlane.tasks.git_evidence import GitWitness
@@ -26,7 +26,7 @@ def done(call: CommandCall, task: str, result: str) -> int:
     """Report a task as done and show how far it is believed."""
     repo = call.repo
     if repo.checkout.common_dir:
-        bring_task_home(repo, task)
+        fetch_task_commits(repo, task)
     concluded = conclude(
         repo,
         GitWitness(repo),

@@ -36,9 +36,9 @@ def next_one(call: CommandCall, role: str, wait: str, resume: bool) -> int:
         heed_signals()
     outcome = wait_for_task(repo, session, role, wait_ms, GitWitness(repo).start)
     if isinstance(outcome, Picked) and outcome.task.kind == "review":
-        from landlane.landing.submit import bring_reviewed  # noqa: PLC0415 - only reviewers need it
+        from landlane.landing.submit import fetch_reviewed_commit  # noqa: PLC0415 - only reviewers need it
 
-        missing = bring_reviewed(repo, outcome.task)
+        missing = fetch_reviewed_commit(repo, outcome.task)
         if missing:
             call.terminal.note(missing)
     return _hand_over(call, outcome) if isinstance(outcome, Picked) else _nothing_ready(call, outcome)

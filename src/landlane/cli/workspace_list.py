@@ -20,10 +20,10 @@ def settle_landed(repo: Repository) -> None:
     landed = repo.store.view(lambda snapshot: all_of(snapshot, "landing", ("landed",)))
     if all(one.get("is_settled") for one in landed):
         return
-    from landlane.landing.after_landing import settle_here  # noqa: PLC0415 - slow to load, rarely needed
+    from landlane.landing.after_landing import clean_up_here  # noqa: PLC0415 - slow to load, rarely needed
 
     try:
-        settle_here(repo)
+        clean_up_here(repo)
     except LandlaneError as error:
         repo.report(error.message)
 

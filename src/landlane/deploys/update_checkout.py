@@ -176,18 +176,15 @@ def _merge_files_by_kind(repo: Repository, before: Position) -> str:
         return ""
     there = replace(repo, checkout=replace(here, home=""))  # a clone merges in its own repository
     paths = list_changed_paths(here, before.base, before.head)
-    contents, generated, _, clash = merge_files_by_kind(there, classes, before.tip, before.head, paths)
-    tried = trials.try_merge(here, before.head, before.tip)
-    left = (
-        [path for path in tried.paths if path not in contents]
-        if isinstance(tried, trials.MergeConflict)
-        else []
-    )
-    if not contents or clash is not None or left:
+    files = merge_files_by_kind(there, classes, before.tip, before.head, paths)
+    if isinstance(files, trials.MergeConflict) or not files.contents:
         return ""
-    for path in generated:
+    merged = trials.try_merge(here, before.head, before.tip)
+    if isinstance(merged, trials.MergeConflict) and any(path not in files.contents for path in merged.paths):
+        return ""
+    for path in files.generated:
         repo.report(f"{path} is generated: run its command again before you commit")
-    tree = trials.replace_files(here, tried.tree, contents)
+    tree = trials.replace_files(here, merged.tree, files.contents)
     message = f"Merge {before.place} into {before.branch}\n"
     return trials.create_commit(here, tree, [before.head, before.tip], message)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.doctor.finding import Finding
-from landlane.workspaces.misplaced import STRAY, find_strays
+from landlane.workspaces.misplaced import STRAY, find_misplaced
 from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ def look_at_strays(repo: Repository, is_fixing: bool) -> Finding:
     """Changes that lie in the wrong checkout. Moving them would change a workspace in use: it is not done."""
     if not open_workspaces(repo):
         return Finding(is_ok=True, found="no workspace is open here")
-    strays = [one for one in find_strays(repo) if one.state == STRAY]
+    strays = [one for one in find_misplaced(repo) if one.state == STRAY]
     if not strays:
         return Finding(is_ok=True, found="none")
     named = ", ".join(f"{one.path} of {one.agent}" for one in strays[:_MOST_NAMED])

@@ -19,7 +19,7 @@ from landlane.rules.violations import CLAIM_FIRST, record_violation
 from landlane.sessions.client_sessions import children_of
 from landlane.values import value
 from landlane.workspaces.other_sessions import is_owner, open_workspaces, others_anywhere
-from landlane.workspaces.target_guard import check_branch, guarded_target, past_the_queue
+from landlane.workspaces.target_guard import bypasses_queue_error, check_branch, guarded_target
 from landlane.workspaces.unauthorized_writes import list_breaches
 
 TYPE_CHECKING = False
@@ -184,7 +184,7 @@ def judge_moves(repo: Repository, caller: Caller, moves: Sequence[Move], *, is_p
         was = now[move.ref]
         if target is not None and move.ref == target.ref and not _has_landed(repo, target, was, move.new):
             verb = "deleting" if move.is_deletion else "moving"
-            raise past_the_queue(target, f"{verb} {target.branch}")
+            raise bypasses_queue_error(target, f"{verb} {target.branch}")
         if move.is_deletion or not _contains(repo, move.new, was):
             _check_nobody_on(repo, caller, move.branch, "delete" if move.is_deletion else "rewind")
 
@@ -282,7 +282,7 @@ def judge_push(repo: Repository, caller: Caller, remote: str, pushed: Sequence[P
             "home" if repo.checkout.home else target.remote,
         )
         if target is not None and counts and one.ref == target.ref:
-            raise past_the_queue(target, f"pushing to {target.branch} of {remote}")
+            raise bypasses_queue_error(target, f"pushing to {target.branch} of {remote}")
         if one.ref.startswith(_HEADS) and (is_zero(one.new) or one.is_forced):
             verb = "delete" if is_zero(one.new) else "overwrite"
             _check_nobody_on(repo, caller, one.ref.removeprefix(_HEADS), verb)

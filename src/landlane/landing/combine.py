@@ -1,4 +1,4 @@
-"""Compute the candidate: the target branch with one entry merged into it."""
+"""Merge one entry onto the target branch as git objects, without a checkout."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.settings.model import Settings
 
-    # What a command makes of a file on a tree: (tree, path, command) → content, or what went wrong.
+    # (tree, path, command) → the content that the command generates, or an error text
     Regenerator = Callable[[str, str, str], bytes | str]
 
 
 @value
-class Recipe:
-    """By what entries are put onto the target, the same for a whole round."""
+class MergeOptions:
+    """How the entries of one round are merged."""
 
     settings: Settings
-    classes: list[MergeRule]
+    rules: list[MergeRule]
     committer: Committer
     regenerate: Regenerator
 
 
 @value
 class Candidate:
-    """The target as it would be, with one more entry on it."""
+    """A commit with one entry merged onto `before`."""
 
     landing: Landing
     before: str
@@ -46,15 +46,15 @@ class Candidate:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the target has all of it already."""
+        """Whether the target already contains all of it."""
         return self.commit == self.before
 
 
-def recipe_for(repo: Repository, settings: Settings, regenerate: Regenerator) -> Recipe:
-    """What a round combines by: the target's settings, and who commits here."""
-    return Recipe(
+def merge_options(repo: Repository, settings: Settings, regenerate: Regenerator) -> MergeOptions:
+    """Return the merge options of a round."""
+    return MergeOptions(
         settings=settings,
-        classes=merge_rules(settings),
+        rules=merge_rules(settings),
         committer=trials.find_committer(repo.home),
         regenerate=regenerate,
     )
@@ -72,84 +72,87 @@ def merge_rules(settings: Settings) -> list[MergeRule]:
     ]
 
 
-def merge_rule_for(repo: Repository, classes: list[MergeRule], path: str) -> MergeRule | None:
+def merge_rule_for(repo: Repository, rules: list[MergeRule], path: str) -> MergeRule | None:
     """Return how a path is merged; None if it is not mergeable."""
     pattern_of = repo.git.pattern_of
 
-    def is_match(pattern: str, wanted: str) -> bool:
-        (branch,) = pattern_of(wanted, "literal").alternatives
-        return any(covers_alternative(one, branch) for one in pattern_of(pattern, "glob").alternatives)
+    def is_match(pattern: str, path: str) -> bool:
+        (literal,) = pattern_of(path, "literal").alternatives
+        return any(covers_alternative(glob, literal) for glob in pattern_of(pattern, "glob").alternatives)
 
-    return rule_for(path, classes, is_match) if classes else None
+    return rule_for(path, rules, is_match) if rules else None
 
 
-def combine(repo: Repository, recipe: Recipe, tip: str, landing: Landing) -> Candidate | MergeConflict:
-    """Put an entry on a tip, or say what clashes.
+def merge_entry(
+    repo: Repository, options: MergeOptions, tip: str, landing: Landing
+) -> Candidate | MergeConflict:
+    """Merge an entry onto a tip, or return the conflict.
 
     Raises:
-        RepositoryError: the two have nothing in common, or git cannot do it.
+        RepositoryError: the two have no common ancestor, or git fails.
     """
     home = repo.home
-    tried = trials.try_merge(home, tip, landing.head)
-    contents, generated, notes, clash = merge_files_by_kind(
-        repo, recipe.classes, tip, landing.head, landing.paths
-    )
-    if isinstance(tried, MergeConflict):
-        left = [path for path in tried.paths if path not in contents and path not in generated]
+    merged = trials.try_merge(home, tip, landing.head)
+    files = merge_files_by_kind(repo, options.rules, tip, landing.head, landing.paths)
+    if isinstance(merged, MergeConflict):
+        clash = files if isinstance(files, MergeConflict) else None
+        solved = {} if isinstance(files, MergeConflict) else files.contents
+        left = tuple(path for path in merged.paths if path not in solved)
         if left or clash:
-            return MergeConflict(
-                paths=tuple(left) or (clash.paths if clash else ()), reasons=clash.reasons if clash else ()
-            )
-    elif clash:
-        return clash
-    tree = trials.replace_files(home, tried.tree, contents)
-    for path, command in generated.items():
-        made = recipe.regenerate(tree, path, command)
-        if isinstance(made, str):
-            return MergeConflict(paths=(path,), reasons=(f"{path} cannot be generated: {made}",))
-        tree = trials.replace_files(home, tree, {path: made})
+            paths = left or (clash.paths if clash else ())
+            return MergeConflict(paths=paths, reasons=clash.reasons if clash else ())
+    if isinstance(files, MergeConflict):
+        return files
+    tree = trials.replace_files(home, merged.tree, files.contents)
+    for path, command in files.generated.items():
+        content = options.regenerate(tree, path, command)
+        if isinstance(content, str):
+            return MergeConflict(paths=(path,), reasons=(f"{path} cannot be generated: {content}",))
+        tree = trials.replace_files(home, tree, {path: content})
     if tree == trials.tree_of(home, tip):
         return Candidate(landing=landing, before=tip, commit=tip, tree=tree, notes=("it is there already",))
-    return _commit(repo, recipe, tip, landing, tree, tuple(notes))
+    return _commit(repo, options, tip, landing, tree, tuple(files.notes))
+
+
+@value
+class MergedFiles:
+    """Mergeable files that both sides changed: their contents, and the commands of generated ones."""
+
+    contents: dict[str, bytes | None]
+    generated: dict[str, str]
+    notes: list[str]
 
 
 def merge_files_by_kind(
-    repo: Repository, classes: list[MergeRule], tip: str, head: str, paths: Sequence[str]
-) -> tuple[dict[str, bytes | None], dict[str, str], list[str], MergeConflict | None]:
-    """What becomes of hot files that both sides changed; git alone would lose one of two equal changes.
-
-    Tells the contents, the commands of those that have to be generated, notes, and what cannot be merged.
-    """
+    repo: Repository, rules: list[MergeRule], tip: str, head: str, paths: Sequence[str]
+) -> MergedFiles | MergeConflict:
+    """Merge the mergeable files that both sides changed; git alone would drop one of two equal changes."""
     contents: dict[str, bytes | None] = {}
     generated: dict[str, str] = {}
     notes: list[str] = []
-    hot = [(path, one) for path in paths if (one := merge_rule_for(repo, classes, path))]
-    base = merge_base(repo.home, tip, head) if hot else ""
-    for path, one in hot:
+    mergeable = [(path, rule) for path in paths if (rule := merge_rule_for(repo, rules, path))]
+    base = merge_base(repo.home, tip, head) if mergeable else ""
+    for path, rule in mergeable:
         before, ours, theirs = (trials.read_blob(repo.home, commit, path) for commit in (base, tip, head))
-        if before == ours and one.kind != "generated":
+        if before == ours and rule.kind != "generated":
             continue
-        outcome = merge_file(one.kind, before, ours, theirs, path, one.options)
+        outcome = merge_file(rule.kind, before, ours, theirs, path, rule.options)
         if isinstance(outcome, Merged):
             contents[path] = outcome.content
             notes += outcome.notes
         elif isinstance(outcome, Regenerate):
             contents[path] = outcome.provisional
-            generated[path] = str(one.options["command"])
+            generated[path] = str(rule.options["command"])
         else:
-            return (
-                {},
-                {},
-                [],
-                MergeConflict(paths=(path,), reasons=(f"{path}: {outcome.reason}", *outcome.details)),
-            )
-    return contents, generated, notes, None
+            reasons = (f"{path}: {outcome.reason}", *outcome.details)
+            return MergeConflict(paths=(path,), reasons=reasons)
+    return MergedFiles(contents=contents, generated=generated, notes=notes)
 
 
 def _commit(
-    repo: Repository, recipe: Recipe, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
+    repo: Repository, options: MergeOptions, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
 ) -> Candidate:
-    home, style, committer = repo.home, recipe.settings.landing.style, recipe.committer
+    home, style, committer = repo.home, options.settings.landing.style, options.committer
     if style not in (SQUASH, REBASE):
         message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
         author = Author(**landing.author) if landing.author else trials.read_author(home, landing.head)
@@ -171,18 +174,18 @@ def _commit(
 
 
 def _own_trailers(landing: Landing) -> list[str]:
-    known = {"Landing": landing.id, "Agent": landing.agent, "Session": landing.session, "Task": landing.task}
-    return [f"Landlane-{name}: {text}" for name, text in known.items() if text]
+    values = {"Landing": landing.id, "Agent": landing.agent, "Session": landing.session, "Task": landing.task}
+    return [f"Landlane-{name}: {text}" for name, text in values.items() if text]
 
 
 def _squash_message(repo: Repository, landing: Landing, own: list[str], author: Author) -> str:
-    """One message for all commits of a branch: what each said, who else wrote it, and every trailer once."""
+    """Return one message for all commits of a branch: their messages, co-authors, and each trailer once."""
     home = repo.home
     trailers = [*trials.list_trailers(home, own)]
     others = dict.fromkeys(
-        f"Co-authored-by: {one.name} <{one.mail}>"
-        for one in (trials.read_author(home, commit) for commit in own)
-        if one.mail != author.mail
+        f"Co-authored-by: {other.name} <{other.mail}>"
+        for other in (trials.read_author(home, commit) for commit in own)
+        if other.mail != author.mail
     )
     trailers += [line for line in (*others, *_own_trailers(landing)) if line not in trailers]
     messages = [_without_trailers(trials.read_message(home, commit), trailers) for commit in own]
@@ -205,10 +208,13 @@ def _with_trailers(message: str, trailers: list[str]) -> str:
     return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n" if trailers else message.rstrip() + "\n"
 
 
-def validators(repo: Repository, classes: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
-    """The commands that the settings name for hot files among these paths."""
-    wanted = [one for one in classes if "validate" in one.options]
-    found = {path: merge_rule_for(repo, classes, path) for path in dict.fromkeys(paths)} if wanted else {}
+def validators_for(repo: Repository, rules: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
+    """Return the validation commands of the mergeable files among these paths."""
+    if not any("validate" in rule.options for rule in rules):
+        return {}
+    found = {path: merge_rule_for(repo, rules, path) for path in dict.fromkeys(paths)}
     return {
-        path: str(one.options["validate"]) for path, one in found.items() if one and "validate" in one.options
+        path: str(rule.options["validate"])
+        for path, rule in found.items()
+        if rule and "validate" in rule.options
     }

@@ -1,4 +1,4 @@
-"""Checkouts of the target branch follow it: moved forward where clean, left alone with a note where not."""
+"""Update the checkouts of the target branch after a landing; those with local changes are left alone."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PLAIN_FILES = ("000000", "100644", "100755")
 def forward_checkouts(
     home: Checkout, target: TargetBranch, before: str, after: str, on_tick: Callable[[], None] | None = None
 ) -> list[str]:
-    """Move checkouts of the target branch forward where they are clean; tells of those that are not.
+    """Move clean checkouts of the target branch forward; return notes about those that are not clean.
 
-    A checkout with changes is left as it is, files and index. Only its HEAD is set to the commit it shows:
-    otherwise its next commit would take back everything that landed.
+    A checkout with changes keeps its files and index. Only its HEAD is set to the commit that its files are
+    based on: otherwise its next commit would revert everything that landed.
     """
     notes: list[str] = []
     roots = [Checkout(root=home.root, git_dir=home.common_dir, common_dir=home.common_dir)]
@@ -37,15 +37,15 @@ def forward_checkouts(
         for git_dir, root in list_worktrees(home)
     ]
     for checkout in roots:
-        if os.path.isdir(checkout.root) and _branch_of(checkout) == target.ref:
+        if os.path.isdir(checkout.root) and _head_ref(checkout) == target.ref:
             with git_lock(home.common_dir, f"move {checkout.root} forward", on_tick=on_tick):
-                note = _forward(checkout, target, before, after)
+                note = _forward_checkout(checkout, target, before, after)
             if note:
                 notes.append(note)
     return notes
 
 
-def _branch_of(checkout: Checkout) -> str:
+def _head_ref(checkout: Checkout) -> str:
     try:
         with open(os.path.join(checkout.git_dir, "HEAD"), encoding="utf-8", errors="replace") as file:
             return file.readline().strip().removeprefix("ref: ")
@@ -53,37 +53,37 @@ def _branch_of(checkout: Checkout) -> str:
         return ""
 
 
-def _forward(checkout: Checkout, target: TargetBranch, before: str, after: str) -> str:
+def _forward_checkout(checkout: Checkout, target: TargetBranch, before: str, after: str) -> str:
     if try_git_output(checkout, "rev-parse", "--is-bare-repository") == "true":
         return ""
     try:
-        wait_for_locks(checkout)  # a git of somebody who was killed may still be at it
+        wait_for_locks(checkout)  # a git process of a killed client may still be running
     except RepositoryError as error:
         return _leave_alone(checkout, target, before, after, error.message)
-    if target.remote:  # only the remote's branch has moved: this one follows if it is behind
+    if target.remote:  # only the remote's branch has moved: fast-forward this one if it is behind
         return _fast_forward(checkout, target, after)
-    # What has moved on since then is shown as it is now: HEAD means that already.
+    # The branch may have moved again since: HEAD already refers to its current tip.
     after = commit_at(checkout, target.ref) or after
     if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
-        return ""  # done before
-    trouble = _in_the_way(checkout, before, after)
+        return ""  # already forwarded
+    trouble = _find_obstacle(checkout, before, after)
     is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code
     if not trouble and is_as_before and _is_clean(checkout):
         moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
         if not moved.exit_code:
             return ""
         trouble = moved.stderr  # an untracked file is in the way, or a file is locked
-    if _finish_half_done(checkout, before, after):
+    if _finish_interrupted(checkout, before, after):
         return ""
     return _leave_alone(checkout, target, before, after, trouble)
 
 
-def _in_the_way(checkout: Checkout, before: str, after: str) -> str:
+def _find_obstacle(checkout: Checkout, before: str, after: str) -> str:
     try:
-        strange = find_untracked_in_the_way(checkout, before, after) if before else []
+        untracked = find_untracked_in_the_way(checkout, before, after) if before else []
     except RepositoryError as error:
-        return error.message  # what cannot be judged is left alone
-    return f"{strange[0]} lies there without being under version control" if strange else ""
+        return error.message
+    return f"{untracked[0]} lies there without being under version control" if untracked else ""
 
 
 def _is_clean(checkout: Checkout) -> bool:
@@ -91,19 +91,19 @@ def _is_clean(checkout: Checkout) -> bool:
     return not run_in(checkout, "diff-files", "--quiet").exit_code
 
 
-def _finish_half_done(checkout: Checkout, before: str, after: str) -> bool:
-    """Bring to its end what a git that was killed left half way; tells whether that was all there was."""
-    if not _is_half_done(checkout, before, after):
+def _finish_interrupted(checkout: Checkout, before: str, after: str) -> bool:
+    """Finish an update that a killed git left half done; return whether that worked."""
+    if not _is_interrupted(checkout, before, after):
         return False
     return not run_in(checkout, "read-tree", "--reset", "-u", after).exit_code
 
 
-def _is_half_done(checkout: Checkout, before: str, after: str) -> bool:
-    """Whether every file is as in one of two commits: a git that went from one to the other was killed."""
+def _is_interrupted(checkout: Checkout, before: str, after: str) -> bool:
+    """Return whether every file is as in one of two commits, as after an interrupted update between them."""
     if all(
         run_in(checkout, "diff-index", "--cached", "--quiet", commit).exit_code for commit in (before, after)
     ):
-        return False  # somebody has staged something
+        return False  # there are staged changes
     fields = try_git_output(checkout, "diff-tree", "-r", "-z", "--no-renames", before, after).split("\0")
     between = {path: facts.split() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
     dirty = try_git_output(checkout, "diff-files", "-z", "--name-only").split("\0")
@@ -111,17 +111,17 @@ def _is_half_done(checkout: Checkout, before: str, after: str) -> bool:
         return False
     ours = frozenset(between)
     return all(
-        is_reachable(checkout.root, path, ours) and _is_one_of(checkout, path, facts)
+        is_reachable(checkout.root, path, ours) and _matches_either(checkout, path, facts)
         for path, facts in between.items()
     )
 
 
-def _is_one_of(checkout: Checkout, path: str, facts: list[str]) -> bool:
+def _matches_either(checkout: Checkout, path: str, facts: list[str]) -> bool:
     modes, blobs = [facts[0].lstrip(":"), facts[1]], facts[2:4]
-    place = os.path.join(checkout.root, path)
-    if not os.path.lexists(place):
+    file = os.path.join(checkout.root, path)
+    if not os.path.lexists(file):
         return "000000" in modes
-    if os.path.islink(place) or not os.path.isfile(place) or any(mode not in _PLAIN_FILES for mode in modes):
+    if os.path.islink(file) or not os.path.isfile(file) or any(mode not in _PLAIN_FILES for mode in modes):
         return False
     return try_git_output(checkout, "hash-object", "--", path) in blobs
 
@@ -129,8 +129,8 @@ def _is_one_of(checkout: Checkout, path: str, facts: list[str]) -> bool:
 def _leave_alone(checkout: Checkout, target: TargetBranch, before: str, after: str, why: str = "") -> str:
     if not target.remote:
         run_in(checkout, "update-ref", "--no-deref", "-m", "landlane: left alone", "HEAD", before)
-    said = [line.strip() for line in why.splitlines() if line.strip() and line.strip() != "Aborting"]
-    reason = " ".join(said[:3]).removeprefix("error: ").rstrip(".") or "it has changes of its own"
+    lines = [line.strip() for line in why.splitlines() if line.strip() and line.strip() != "Aborting"]
+    reason = " ".join(lines[:3]).removeprefix("error: ").rstrip(".") or "it has changes of its own"
     if target.remote:
         return f"{checkout.root} was left alone: {reason}; git pull brings it to {after[:12]}"
     return (
@@ -147,30 +147,30 @@ def _fast_forward(checkout: Checkout, target: TargetBranch, after: str) -> str:
         return (
             f"{checkout.root} was left alone: {target.branch} there has commits that {target.remote} has not"
         )
-    trouble = _in_the_way(checkout, now, after)
+    trouble = _find_obstacle(checkout, now, after)
     is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", "HEAD").exit_code
     if not trouble and is_as_before and _is_clean(checkout):
-        found = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
-        if not found.exit_code:
+        merged = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
+        if not merged.exit_code:
             return ""
-        trouble = found.stderr or "git refused"
-    if _finish_half_done(checkout, now, after):
+        trouble = merged.stderr or "git refused"
+    if _finish_interrupted(checkout, now, after):
         run_in(checkout, "update-ref", "-m", "landlane: landed", "HEAD", after, now)
         return ""
     return _leave_alone(checkout, target, now, after, trouble)
 
 
-def follow_locally(home: Checkout, target: TargetBranch, after: str) -> None:
-    """Let a local target branch that is checked out nowhere follow the remote's."""
+def update_local_target(home: Checkout, target: TargetBranch, after: str) -> None:
+    """Fast-forward a local target branch that is not checked out to the remote's commit."""
     now = commit_at(home, target.ref)
     if not target.remote or now == after:
         return
     with git_lock(home.common_dir, f"follow {target.branch}"):
         roots = [home.common_dir, *(git_dir for git_dir, _ in list_worktrees(home))]
-        used = any(
-            _branch_of(Checkout(root="", git_dir=folder, common_dir=home.common_dir)) == target.ref
+        is_checked_out = any(
+            _head_ref(Checkout(root="", git_dir=folder, common_dir=home.common_dir)) == target.ref
             for folder in roots
         )
         is_behind = not now or not run_in(home, "merge-base", "--is-ancestor", now, after).exit_code
-        if not used and is_behind:
+        if not is_checked_out and is_behind:
             run_in(home, "update-ref", "-m", "landlane: landed", target.ref, after, now or "")

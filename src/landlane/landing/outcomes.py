@@ -1,345 +1,283 @@
-"""How an entry of the landing queue ends: landed, bounced to its author, or decided by a person.
+"""How an entry of the landing queue ends: landed, rejected, ejected, or approved by a person.
 
-With it end its claims, and its task goes on: done with the commit that landed, or the author's again together
-with what has to be mended.
+Its claims end with it. Its task is done with the commit that landed, or goes back to the author.
 """
 
 from __future__ import annotations
 
 from landlane.errors import NotAllowed, Stale
-from landlane.landing.bounce_reasons import REJECTED, rejected
+from landlane.git.target import find_target
+from landlane.landing.after_landing import delete_entry_ref
 from landlane.landing.entry_claims import (
-    end_holder,
-    give_back,
-    living_author,
-    release_authors,
-    tell_holders,
+    end_entry_session,
+    find_live_author,
+    notify_affected_sessions,
+    release_author_claims,
+    return_claims,
 )
-from landlane.landing.fix_tasks import book_bounce, drop_mend, find_mend, is_open
 from landlane.landing.model import (
     BOUNCED,
     EJECTED,
     HELD,
     LANDED,
-    MOST_OUTPUT,
-    OPEN,
+    MAX_OUTPUT_CHARS,
+    QUEUE_LEASE_MS,
     QUEUED,
+    REJECTED,
     TESTING,
     Landing,
+    LandingState,
+    Rejection,
+    person_rejection,
+    queue_lease_name,
 )
-from landlane.landing.records import NOUN, get_landing, locked, locked_queue
+from landlane.landing.records import NOUN, get_landing, get_queue, lock_landing, lock_queue
+from landlane.landing.rejected_tasks import drop_fix_task, reopen_task, return_task
 from landlane.roles.model import forbidden
 from landlane.sessions.notices import add_notice
-from landlane.sessions.runner_lease import check_runner
+from landlane.sessions.read import find_session
+from landlane.sessions.runner_lease import RunnerBusy, check_runner, end_runner, wait_for_runner
 from landlane.store import records
-from landlane.tasks.add import ADDING, Added, add_in
+from landlane.tasks.add import ADDING
 from landlane.tasks.finish import finish
-from landlane.tasks.lineage import why_stopped
-from landlane.tasks.model import (
-    LANDING,
-    LONGEST_BODY,
-    LONGEST_LINE,
-    LONGEST_TITLE,
-    READY,
-    REPORTED,
-    NewTask,
-)
-from landlane.tasks.retry import judge_in, park_in, state_after, tell_end
-from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.rows import get_in, move_task, who
-from landlane.values import as_dict, replace
+from landlane.tasks.model import LANDING, REPORTED
+from landlane.tasks.rows import get_in
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.store.interface import Transaction
-    from landlane.tasks.model import Task
+
+_EJECT_WAIT_MS = 10_000
+
+
+@value
+class LandedEntry:
+    """An entry that is on the target now: as which commit, on which base, and the notes for its author."""
+
+    id: str
+    commit: str
+    base: str = ""
+    notes: list[str] = []  # noqa: RUF012 - never changed
+    flaky: list[str] = []  # noqa: RUF012 - never changed
 
 
 def mark_landed(
     repo: Repository,
     lease: RunnerLease,
     target: str,
-    landed: Sequence[tuple[str, str, dict[str, object]]],
+    entries: Sequence[LandedEntry],
     tip: str,
-    wall_ms: int,
     *,
     is_late: bool = False,
-    is_checkout: Callable[[str], bool] = lambda _: True,
 ) -> list[Landing]:
-    """The target has moved: these entries have landed, each as a commit; their claims and tasks end with it.
+    """Record that the target has moved and that these entries landed; end their claims and tasks.
 
-    A push that arrives late may bring what was sent back or taken out meanwhile: it has landed all the same.
-    `is_checkout` says whether a folder of this machine is the root of a checkout.
+    A push that arrives late (`is_late`) can land an entry that was rejected or ejected meanwhile.
 
     Raises:
-        Stale: somebody else runs the queue by now.
+        Stale: another process runs the queue now.
     """
 
     def work(tx: Transaction) -> list[Landing]:
         check_runner(tx, lease)
-        done: list[Landing] = []
-        for landing_id, commit, more in landed:
-            one = locked(tx, landing_id)
-            if one.state == LANDED or (one.state not in (TESTING, QUEUED) and not is_late):
+        landed: list[Landing] = []
+        for entry in entries:
+            before = lock_landing(tx, entry.id)
+            if before.state == LANDED or (before.state not in (TESTING, QUEUED) and not is_late):
                 continue
-            now = replace(
-                one, state=LANDED, stage="", commit=commit, reason="", code="", ended_at=wall_ms, **more
+            landing = replace(
+                before,
+                state=LANDED,
+                stage="",
+                reason="",
+                code="",
+                ended_at=repo.store.wall_of(tx.now),
+                **as_dict(entry),
             )
-            records.put(tx, NOUN, as_dict(now), "landed")
-            end_holder(tx, now, commit)
-            drop_mend(tx, repo, now)
-            task = get_in(tx, now.task) if now.task else None
-            if task is not None and task.state in (LANDING, REPORTED) and task.attempt == now.attempt:
-                evidence: list[dict[str, object]] = [
-                    {"name": "landed", "is_seen": True, "found": f"{commit[:12]} on {target}", "hint": ""}
-                ]
-                finish(tx, repo, task, None, head=now.head, evidence=evidence)
-            done.append(now)
-        release_authors(tx, repo, done)
-        for now in done:  # only now: whose own work landed with it need not hear of it
-            tell_holders(tx, repo, now, is_checkout)
-        queue = locked_queue(tx, target)
-        queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(done))
+            records.put(tx, NOUN, as_dict(landing), "landed")
+            end_entry_session(tx, landing, landing.commit)
+            drop_fix_task(tx, repo, landing)
+            _finish_task(tx, repo, landing)
+            landed.append(landing)
+        release_author_claims(tx, repo, landed)
+        for landing in landed:  # after the release: authors whose own work landed need no notice
+            notify_affected_sessions(tx, repo, landing)
+        queue = lock_queue(tx, target)
+        queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(landed))
         records.put(tx, "queue", as_dict(queue), "moved")
         tx.frees = True
-        return done
+        return landed
 
     return repo.change(work)
 
 
-def bounce(
+def _finish_task(tx: Transaction, repo: Repository, landing: Landing) -> None:
+    task = get_in(tx, landing.task) if landing.task else None
+    if task is None or task.state not in (LANDING, REPORTED) or task.attempt != landing.attempt:
+        return
+    found = f"{landing.commit[:12]} on {landing.target}"
+    evidence: list[dict[str, object]] = [{"name": "landed", "is_seen": True, "found": found, "hint": ""}]
+    finish(tx, repo, task, None, head=landing.head, evidence=evidence)
+
+
+def reject_entry(
     repo: Repository,
     lease: RunnerLease | None,
     landing_id: str,
+    rejection: Rejection,
     *,
-    reason: str,
-    code: str,
-    hint: str,
-    wall_ms: int,
-    output: str = "",
-    pair: str = "",
-    state: str = BOUNCED,
-    **more: object,
+    state: LandingState = BOUNCED,
+    base: str = "",
 ) -> Landing:
-    """Send an entry back: its claims return to its author if that lives, and its task with what to do.
+    """End an entry without landing it: its claims and its task go back to its author if that is alive.
 
     Raises:
-        Stale: somebody else runs the queue by now.
-        NotAllowed: it has ended already.
+        Stale: another process runs the queue now.
+        NotAllowed: it has already ended, or it is being tested and `lease` is missing.
     """
 
     def work(tx: Transaction) -> Landing:
         if lease is not None:
             check_runner(tx, lease)
-        one = locked(tx, landing_id)
-        if one.state not in OPEN:
+        landing = lock_landing(tx, landing_id)
+        if not landing.is_open:
             raise NotAllowed(
-                f"{landing_id} is {one.state} already",
+                f"{landing_id} is {landing.state} already",
                 code="LANDING_ENDED",
                 hint="`landlane queue show` tells how it ended",
             )
-        if lease is None and (one.state == TESTING or is_moving(tx, one)):
+        is_moving = lease is None and lock_queue(tx, landing.target).is_moving(landing_id)
+        if lease is None and (landing.state == TESTING or is_moving):
             raise NotAllowed(
-                f"{landing_id} is being tested, or on its way onto {one.target}",
+                f"{landing_id} is being tested, or on its way onto {landing.target}",
                 code="LANDING_BUSY",
                 hint="wait for the verdict; `landlane queue show` tells how far it is",
             )
-        author = living_author(tx, one)
-        tail = output[-MOST_OUTPUT:]
-        task_id = _return_task(tx, repo, one, author, reason, hint, tail) if state == BOUNCED else ""
+        author = find_live_author(tx, landing)
+        output = rejection.output[-MAX_OUTPUT_CHARS:]
+        task_id = ""
         if state == EJECTED:
-            _reopen_task(tx, one, author, reason)
-        now = replace(
-            one,
+            reopen_task(tx, landing, author, rejection.reason)
+        else:
+            task_id = return_task(tx, repo, landing, author, replace(rejection, output=output))
+        landing = replace(
+            landing,
             state=state,
             stage="",
-            reason=reason,
-            code=code,
-            output=tail,
-            pair=pair,
-            advice=hint,
+            reason=rejection.reason,
+            code=rejection.code,
+            output=output,
+            pair=rejection.pair,
+            advice=rejection.hint,
             bounce_task=task_id,
-            ended_at=wall_ms,
-            **more,
+            ended_at=repo.store.wall_of(tx.now),
+            base=base or landing.base,
         )
-        give_back(tx, repo, now, author)
-        if author is not None and code == REJECTED:  # somebody else answered: its author does not look now
-            add_notice(tx, author.id, f"{landing_id} ({one.branch}) will not land: {reason}. {hint}")
-        records.put(tx, NOUN, as_dict(now), state)
+        return_claims(tx, repo, landing, author)
+        if author is not None and rejection.code == REJECTED:  # a person decided, maybe much later
+            text = f"{landing_id} ({landing.branch}) will not land: {rejection.reason}. {rejection.hint}"
+            add_notice(tx, author.id, text)
+        records.put(tx, NOUN, as_dict(landing), state)
         tx.frees = True
-        return now
+        return landing
 
     return repo.change(work, areas=ADDING)
 
 
-def is_moving(tx: Transaction, landing: Landing) -> bool:
-    """Whether an entry is part of a move of the target that is written down."""
-    entries = locked_queue(tx, landing.target).move.get("entries", [])
-    return isinstance(entries, list) and landing.id in entries
-
-
-def _return_task(
-    tx: Transaction,
-    repo: Repository,
-    landing: Landing,
-    author: Session | None,
-    reason: str,
-    hint: str,
-    output: str,
-) -> str:
-    """The author's task again, or a new one where that is not to be had; tells which."""
-    task = get_in(tx, landing.task) if landing.task else None
-    if task is None or task.attempt != landing.attempt or task.state not in (LANDING, REPORTED):
-        return _add_task(tx, repo, landing, author, reason, hint, output)
-    said = _with_tail(f"{landing.id} bounced: {reason}", output)
-    end = AttemptEnd(task=task.id, attempt=task.attempt, code="bounced", feedback=said)
-    # The author mends it in a workspace that is there: nothing is gained by waiting.
-    verdict = judge_in(tx, repo, task, end, grace=task.max_attempts)
-    is_theirs = author is not None and task.session == author.id
-    then = state_after(verdict, REPORTED if is_theirs else READY)
-    why = verdict.why[:LONGEST_LINE]
-    failures = task.failures + verdict.is_failure
-    _send_back(tx, task, then, why, hint[:LONGEST_LINE], failures, is_theirs=is_theirs)
-    by = (landing.agent, landing.session)
-    tell_end(tx, repo, by, task, end, verdict, then, landing=landing.id)
-    return task.id
-
-
-def _with_tail(text: str, output: str) -> str:
-    """A reason and as much as fits of what was said, from its end: that is where the trouble stands."""
-    left = LONGEST_LINE - len(text) - 1
-    return f"{text}\n{output[-left:]}" if output and left > 0 else text[:LONGEST_LINE]
-
-
-def _add_task(
-    tx: Transaction,
-    repo: Repository,
-    landing: Landing,
-    author: Session | None,
-    reason: str,
-    hint: str,
-    output: str,
-) -> str:
-    said = _with_tail(f"{landing.id} bounced: {reason}", output)
-    earlier = None
-    if not landing.task:  # a branch that comes again and again has one lineage, too
-        earlier = find_mend(tx, landing.branch, landing.target, landing.agent, landing.home)
-    if earlier is not None and is_open(earlier):
-        book_bounce(tx, repo, landing, get_in(tx, earlier.id), said, hint[:LONGEST_LINE])
-        return earlier.id
-    about = f" It was for {landing.task}." if landing.task else ""
-    body = (
-        f"{landing.id} (branch `{landing.branch}`, head {landing.head}) of {landing.agent} did not land on"
-        f" {landing.target}.{about}\n\nWhy: {reason}\n\nWhat to do: {hint}\n"
-    ) + (f"\nWhat was said, at its end:\n\n{output}\n" if output else "")
-    new = NewTask(
-        title=f"Mend {landing.branch}: {reason.splitlines()[0]}"[:LONGEST_TITLE],
-        body=body[:LONGEST_BODY],
-        paths=(),
-        key=f"bounce/{landing.id}",
-        parent=landing.task or (earlier.id if earlier is not None else ""),
-        labels=("bounced", f"author={landing.agent}"[:64]),
-        next_action=hint[:LONGEST_LINE],
-    )
-    added = add_in(tx, repo, author, new, (), force=True, may_be_stopped=True)
-    if not isinstance(added, Added):
-        return ""
-    stopped = why_stopped(tx, repo, added.task)
-    if stopped and added.is_new:
-        park_in(tx, repo, added.task, f"{stopped}. Last: {reason}")
-    elif not landing.task and added.is_new:
-        book_bounce(tx, repo, landing, added.task, said, hint[:LONGEST_LINE])
-    return added.task.id
-
-
-def _send_back(
-    tx: Transaction, task: Task, then: str, why: str, hint: str, failures: int, *, is_theirs: bool
-) -> None:
-    if then == REPORTED and task.state == REPORTED:
-        tx.run("task_set_why", task=task.id, why=why, next_action=hint)
-        tx.run("task_set_failures", task=task.id, failures=failures)
-        return
-    keep = is_theirs and then == REPORTED
-    move_task(tx, task, then, why=why, keep_owner=keep, failures=failures, head="", next_action=hint)
-
-
-def _reopen_task(tx: Transaction, landing: Landing, author: Session | None, reason: str) -> None:
-    """An ejected entry's task is its author's again, or anybody's."""
-    if not landing.task:
-        return
-    task = get_in(tx, landing.task)
-    if task.attempt == landing.attempt and task.state == LANDING:
-        is_theirs = author is not None and task.session == author.id
-        why = f"{landing.id} was ejected: {reason}"
-        move_task(
-            tx, task, REPORTED if is_theirs else READY, why=why[:LONGEST_LINE], keep_owner=is_theirs, head=""
-        )
-        tx.record(
-            "task.doubted",
-            *who(author),
-            {"task": task.id, "why": why[:LONGEST_LINE], "attempt": task.attempt},
-        )
-
-
-def decide(
-    repo: Repository,
-    session: Session,
-    landing_id: str,
-    *,
-    approve: bool,
-    wall_ms: int,
-    head: str = "",
-    why: str = "",
-) -> Landing:
-    """A person lets an entry land exactly as it is, or sends it back.
+def eject_entry(repo: Repository, session: Session, landing_id: str, why: str) -> Landing:
+    """Take an entry out of the queue: its author may, and everyone once the author's session has ended.
 
     Raises:
-        NotAllowed: it does not wait for a person, or whoever decides has a role.
-        Stale: its head is another than the one the person saw.
+        NotAllowed: another session submitted it, or it is being moved onto the target.
+    """
+    landing = get_landing(repo, landing_id)
+    target = find_target(repo.home, repo.settings)
+    is_own = landing.session == session.id or landing.agent == session.agent
+    if not is_own and session.kind != "person" and _is_alive(repo, landing.session):
+        raise NotAllowed(
+            f"{landing_id} is {landing.agent}'s",
+            code="NOT_YOURS",
+            hint=f"ask {landing.agent}, or a person at a terminal",
+            holder=landing.agent,
+        )
+    lease = None
+    if landing.state == TESTING:  # its runner must have stopped, or it could land at the same time
+        lease = wait_for_runner(
+            repo, session, queue_lease_name(target.branch), QUEUE_LEASE_MS, _EJECT_WAIT_MS
+        )
+        if isinstance(lease, RunnerBusy):
+            raise NotAllowed(
+                f"{landing_id} is being tested by {lease.agent}",
+                code="LANDING_BUSY",
+                hint="wait for the verdict, or end that process",
+                holder=lease.agent,
+            )
+    try:
+        if get_queue(repo, target.branch).is_moving(landing_id):
+            raise NotAllowed(
+                f"{landing_id} is on its way onto {target.branch}",
+                code="LANDING_BUSY",
+                hint="`landlane queue run --drain` settles it",
+            )
+        rejection = Rejection(code="EJECTED", reason=f"{session.agent}: {why}", hint="")
+        ended = reject_entry(repo, lease, landing_id, rejection, state=EJECTED)
+        delete_entry_ref(repo, target, ended)
+        return ended
+    finally:
+        if lease is not None:
+            end_runner(repo, lease)
+
+
+def _is_alive(repo: Repository, session_id: str) -> bool:
+    session, now = repo.store.view(lambda snapshot: (find_session(snapshot, session_id), snapshot.now))
+    return session is not None and session.is_alive(now)
+
+
+def decide_held_entry(
+    repo: Repository, session: Session, landing_id: str, *, is_approved: bool, head: str = "", why: str = ""
+) -> Landing:
+    """Let a person approve a held entry at its current head, or reject it.
+
+    Raises:
+        NotAllowed: it does not wait for a person, or the session has a role.
+        Stale: its head differs from the one the person saw.
     """
     if session.role:
         raise forbidden(session.agent, session.role, "no role decides what waits for a person")
-    one = get_landing(repo, landing_id)
-    if one.state != HELD:
+    held = get_landing(repo, landing_id)
+    if held.state != HELD:
         raise NotAllowed(
-            f"{landing_id} is {one.state}: it does not wait for a person",
+            f"{landing_id} is {held.state}: it does not wait for a person",
             code="NOT_WAITING",
             hint="`landlane gate list` shows what does",
         )
-    if head and not one.head.startswith(head):
+    if head and not held.head.startswith(head):
         raise Stale(
-            f"{landing_id} is at {one.head[:12]}, not at {head[:12]}",
+            f"{landing_id} is at {held.head[:12]}, not at {head[:12]}",
             code="HEAD_MOVED",
-            hint=f"look at the change again: git show {one.head[:12]}",
+            hint=f"look at the change again: git show {held.head[:12]}",
         )
-    if not approve:
-        said = rejected(session.agent, why)
-        return bounce(
-            repo,
-            None,
-            landing_id,
-            reason=said.reason,
-            code=said.code,
-            hint=said.hint,
-            wall_ms=wall_ms,
-        )
+    if not is_approved:
+        return reject_entry(repo, None, landing_id, person_rejection(session.agent, why))
 
     def work(tx: Transaction) -> Landing:
-        now = locked(tx, landing_id)
-        if now.state != HELD or now.head != one.head:
+        landing = lock_landing(tx, landing_id)
+        if landing.state != HELD or landing.head != held.head:
             raise Stale(f"{landing_id} has changed meanwhile", code="HEAD_MOVED", hint="look at it again")
-        now = replace(now, state=QUEUED, approved_by=session.agent, approved_head=now.head, reason="")
-        records.put(tx, NOUN, as_dict(now), "approved", session)
-        if living_author(tx, now) is not None:
-            add_notice(
-                tx, now.session, f"{session.agent} let {now.id} ({now.branch}) land: it is queued again"
-            )
+        landing = replace(
+            landing, state=QUEUED, approved_by=session.agent, approved_head=landing.head, reason=""
+        )
+        records.put(tx, NOUN, as_dict(landing), "approved", session)
+        if find_live_author(tx, landing) is not None:
+            text = f"{session.agent} let {landing_id} ({landing.branch}) land: it is queued again"
+            add_notice(tx, landing.session, text)
         tx.frees = True
-        return now
+        return landing
 
     return repo.change(work)

@@ -1,7 +1,7 @@
 """Predict conflicts between open branches without touching any checkout.
 
-Only branches that changed a common path are merged with each other, as objects. What a hot class can join is
-no conflict. All of it is computed anew each time, so nothing can be out of date.
+Only branches that change a common path are merged with each other, as git objects. Files that Landlane can
+merge by their kind do not conflict. Everything is computed again each time, so nothing can be out of date.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from landlane.git.target import commit_at, find_target
 from landlane.git.tree_diff import list_changed_paths
 from landlane.landing.combine import merge_rule_for, merge_rules
 from landlane.landing.records import list_landings
-from landlane.landing.suggest_order import best_order
 from landlane.merge.file_kinds import MergeRule
 from landlane.merge.merge_file import merge_file
 from landlane.merge.result import Conflict
@@ -26,7 +25,7 @@ from landlane.workspaces.committed_settings import read_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from landlane.git.discovery import Checkout
@@ -34,15 +33,16 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
 
 
-_OURS = "refs/heads/landlane/"
-_WORK = re.compile(r"landlane/[^/]+/work")
-_AT_ONCE = 4  # gits that run beside each other
-_MOST_PATHS = 20
+_BRANCHES = "refs/heads/landlane/"
+_WORK_BRANCH = re.compile(r"landlane/[^/]+/work")
+_MAX_PARALLEL = 4  # git processes
+_MAX_PATHS = 20
+MAX_EXACT = 8  # branches for which every combination is tried; more are ordered greedily
 
 
 @value
-class Open:
-    """A branch that has not landed: where it parted from the target, and what it changes."""
+class OpenBranch:
+    """A branch that has not landed: its merge base with the target, and what it changes."""
 
     branch: str
     head: str
@@ -53,25 +53,25 @@ class Open:
     agent: str = ""
 
 
-def foresee(repo: Repository) -> dict[str, Any]:
-    """Which open branches conflict, in which files, and in which order they would conflict least."""
+def predict_conflicts(repo: Repository) -> dict[str, Any]:
+    """Return the open branches that conflict, the files, and the landing order with the fewest conflicts."""
     home, target = repo.home, find_target(repo.home, repo.settings)
     tip = commit_at(home, target.remote_ref or target.ref)
     branches = _open_branches(repo, target, tip)
     rules = merge_rules(read_at(repo, tip))
     mergeable = {path: merge_rule_for(repo, rules, path) for one in branches for path in one.paths}
-    look = _Look(home, {path: rule for path, rule in mergeable.items() if rule})
-    with_target = _in_parallel(branches, lambda one: look.against_tip(one, tip))
+    finder = _ConflictFinder(home, {path: rule for path, rule in mergeable.items() if rule})
+    with_target = _in_parallel(branches, lambda one: finder.conflicts_with_target(one, tip))
     alive = [one for one, found in zip(branches, with_target, strict=True) if found is not None]
     late = {one.branch: found for one, found in zip(branches, with_target, strict=True) if found}
-    pairs = [(one, other) for one, other in combinations(alive, 2) if _shared(one, other)]
-    found = _in_parallel(pairs, lambda pair: look.against_each_other(*pair))
+    pairs = [(one, other) for one, other in combinations(alive, 2) if _common_paths(one, other)]
+    found = _in_parallel(pairs, lambda pair: finder.conflicts_between(*pair))
     conflicts = [
         {"one": branch, "other": target.branch, "paths": list(paths)} for branch, paths in late.items()
     ]
     met = [(one, other, paths) for (one, other), paths in zip(pairs, found, strict=True) if paths]
     conflicts += [
-        {"one": one.branch, "other": other.branch, "paths": list(paths[:_MOST_PATHS])}
+        {"one": one.branch, "other": other.branch, "paths": list(paths[:_MAX_PATHS])}
         for one, other, paths in met
     ]
     order = best_order(
@@ -89,34 +89,36 @@ def foresee(repo: Repository) -> dict[str, Any]:
             for one in alive
         ],
         "conflicts": conflicts,
-        "hot": _rank(alive, [paths for _, _, paths in met], look.hot),
+        "hot": _rank_paths(alive, [paths for _, _, paths in met], finder.rules),
         "order": order,
     }
 
 
-def _open_branches(repo: Repository, target: TargetBranch, tip: str) -> list[Open]:
-    """What stands in the queue, in its order, then what is being worked on and has not landed."""
+def _open_branches(repo: Repository, target: TargetBranch, tip: str) -> list[OpenBranch]:
+    """Return the branches in the queue, in its order, then the other branches that have not landed."""
     queued = [one for one in list_landings(repo) if one.target == target.branch]
     heads = {one.branch: (one.head, one.id, one.agent) for one in queued}
     form = "--format=%(refname:lstrip=2) %(objectname)"
-    listed = try_git_output(repo.home, "for-each-ref", form, f"--no-merged={tip}", _OURS)
+    listed = try_git_output(repo.home, "for-each-ref", form, f"--no-merged={tip}", _BRANCHES)
     for line in listed.splitlines():
         branch, _, head = line.rpartition(" ")
-        if _WORK.fullmatch(branch):
+        if _WORK_BRANCH.fullmatch(branch):
             heads.setdefault(branch, (head, "", ""))
     missing = trials.missing_commits(repo.home, [head for head, _, _ in heads.values()])
     here = [(branch, *facts) for branch, facts in heads.items() if facts[0] not in missing]
-    found = _in_parallel(here, lambda one: _open(repo.home, tip, *one))
+    found = _in_parallel(here, lambda one: _describe_branch(repo.home, tip, *one))
     return [one for one in found if one is not None]
 
 
-def _open(home: Checkout, tip: str, branch: str, head: str, landing: str, agent: str) -> Open | None:
+def _describe_branch(
+    home: Checkout, tip: str, branch: str, head: str, landing: str, agent: str
+) -> OpenBranch | None:
     base = merge_base(home, tip, head)
     if not base:
         return None
     paths = list_changed_paths(home, base, head)
     own = try_git_output(home, "rev-list", f"{base}..{head}").splitlines()
-    return Open(
+    return OpenBranch(
         branch=branch,
         head=head,
         base=base,
@@ -127,8 +129,8 @@ def _open(home: Checkout, tip: str, branch: str, head: str, landing: str, agent:
     )
 
 
-def _shared(one: Open, other: Open) -> frozenset[str]:
-    """What both change: the same path, or a file where the other has a folder."""
+def _common_paths(one: OpenBranch, other: OpenBranch) -> frozenset[str]:
+    """Return the paths that both change, or where one has a file and the other a folder."""
     both = one.paths & other.paths
     if both:
         return both
@@ -140,17 +142,17 @@ def _folders(paths: Iterable[str]) -> set[str]:
 
 
 def _in_parallel(items: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
-    """The same for every item, a few at a time: nearly all of it is waiting for git."""
-    if len(items) < _AT_ONCE:
+    """Call `work` for every item in a few threads: nearly all of the time is spent in git."""
+    if len(items) < _MAX_PARALLEL:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         return list(pool.map(work, items))
 
 
-def _rank(
-    branches: Sequence[Open], met: Sequence[Sequence[str]], hot: dict[str, MergeRule]
+def _rank_paths(
+    branches: Sequence[OpenBranch], met: Sequence[Sequence[str]], rules: dict[str, MergeRule]
 ) -> list[dict[str, Any]]:
-    """The paths that several branches change: where they conflict most, then where most meet."""
+    """Return the paths that several branches change, those with the most conflicts first."""
     users: dict[str, int] = {}
     for one in branches:
         for path in one.paths:
@@ -166,51 +168,96 @@ def _rank(
             "path": path,
             "branches": users[path],
             "conflicts": clashes.get(path, 0),
-            "class": hot[path].kind if path in hot else None,
+            "class": rules[path].kind if path in rules else None,
         }
-        for path in busy[:_MOST_PATHS]
+        for path in busy[:_MAX_PATHS]
     ]
 
 
-class _Look:
-    """Looks at two branches at a time; what it has read of hot files it remembers."""
+class _ConflictFinder:
+    """Merges two branches at a time, and caches the mergeable files that it reads."""
 
-    def __init__(self, home: Checkout, hot: dict[str, MergeRule]) -> None:
+    def __init__(self, home: Checkout, rules: dict[str, MergeRule]) -> None:
         self._home = home
-        self.hot = hot
+        self.rules = rules
         self._blobs: dict[tuple[str, str], bytes | None] = {}
 
-    def against_tip(self, one: Open, tip: str) -> tuple[str, ...] | None:
-        """Where a branch conflicts with the target; nothing at all if the target has all of it."""
+    def conflicts_with_target(self, one: OpenBranch, tip: str) -> tuple[str, ...] | None:
+        """Return where a branch conflicts with the target; None if the target already contains it."""
         tried = trials.try_merge(self._home, tip, one.head)
         if isinstance(tried, trials.MergeConflict):
-            return tuple(path for path in tried.paths if not self._joins(path, one.base, tip, one.head))
+            return tuple(path for path in tried.paths if not self._can_merge(path, one.base, tip, one.head))
         return None if tried.tree == trials.tree_of(self._home, tip) else ()
 
-    def against_each_other(self, one: Open, other: Open) -> tuple[str, ...]:
-        """Where two branches conflict."""
-        base = self._parted(one, other)
-        both = _shared(one, other)
-        if both and all(path in self.hot for path in both):  # git need not be asked
-            return tuple(path for path in sorted(both) if not self._joins(path, base, one.head, other.head))
+    def conflicts_between(self, one: OpenBranch, other: OpenBranch) -> tuple[str, ...]:
+        """Return the paths in which two branches conflict."""
+        base = self._merge_base(one, other)
+        both = _common_paths(one, other)
+        if both and all(path in self.rules for path in both):  # no need to start git
+            return tuple(
+                path for path in sorted(both) if not self._can_merge(path, base, one.head, other.head)
+            )
         tried = trials.try_merge(self._home, one.head, other.head)
         if isinstance(tried, trials.MergedTree):
             return ()
-        return tuple(path for path in tried.paths if not self._joins(path, base, one.head, other.head))
+        return tuple(path for path in tried.paths if not self._can_merge(path, base, one.head, other.head))
 
-    def _parted(self, one: Open, other: Open) -> str:
+    def _merge_base(self, one: OpenBranch, other: OpenBranch) -> str:
         if one.base == other.base and not one.own & other.own:
             return one.base
         return merge_base(self._home, one.head, other.head)
 
-    def _joins(self, path: str, base: str, ours: str, theirs: str) -> bool:
-        found = self.hot.get(path)
-        if found is None:
+    def _can_merge(self, path: str, base: str, ours: str, theirs: str) -> bool:
+        rule = self.rules.get(path)
+        if rule is None:
             return False
         before, now, then = (self._blob(commit, path) for commit in (base, ours, theirs))
-        return not isinstance(merge_file(found.kind, before, now, then, path, found.options), Conflict)
+        return not isinstance(merge_file(rule.kind, before, now, then, path, rule.options), Conflict)
 
     def _blob(self, commit: str, path: str) -> bytes | None:
         if (commit, path) not in self._blobs:
             self._blobs[commit, path] = trials.read_blob(self._home, commit, path)
         return self._blobs[commit, path]
+
+
+def best_order(
+    names: Sequence[str], conflicts: Iterable[tuple[str, str]], last: Iterable[str] = ()
+) -> list[str]:
+    """Order branches: first those that can all land, then those that conflict with one of them.
+
+    `last` are those that conflict with the target already. Otherwise the given order is kept.
+    """
+    conflicts_of: dict[str, set[str]] = {name: set() for name in names}
+    for one, other in conflicts:
+        conflicts_of[one].add(other)
+        conflicts_of[other].add(one)
+    late = set(last)
+    free = [name for name in names if name not in late]
+    landing = _largest_set(free, conflicts_of) if len(free) <= MAX_EXACT else _greedy_set(free, conflicts_of)
+    first = [name for name in free if name in landing]
+    rest = [name for name in free if name not in landing]
+    behind = sorted(rest, key=lambda name: len(conflicts_of[name] & landing))
+    return [*first, *behind, *(name for name in names if name in late)]
+
+
+def _largest_set(names: Sequence[str], conflicts_of: Mapping[str, set[str]]) -> set[str]:
+    """Return the largest set of names without a conflict; of equal sets the first in the given order."""
+    best: list[str] = []
+    for choice in range((1 << len(names)) - 1, 0, -1):
+        # The first name is the highest bit, so sets with earlier names come first.
+        chosen = [name for index, name in enumerate(reversed(names)) if choice >> index & 1][::-1]
+        if len(chosen) > len(best) and not any(conflicts_of[name] & set(chosen) for name in chosen):
+            best = chosen
+    return set(best)
+
+
+def _greedy_set(names: Sequence[str], conflicts_of: Mapping[str, set[str]]) -> set[str]:
+    """Take the name that conflicts with the fewest of the others, again and again."""
+    left: list[str] = list(names)
+    chosen: set[str] = set()
+    while left:
+        others = set(left)
+        name = min(left, key=lambda one: len(conflicts_of[one] & others))
+        chosen.add(name)
+        left = [one for one in left if one != name and one not in conflicts_of[name]]
+    return chosen

@@ -1,4 +1,4 @@
-"""Submit a branch: verify the evidence, pin its head, hand its claims to the entry."""
+"""Submit a branch to the landing queue: verify the evidence, keep its head, add the entry with its claims."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import re
 
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
-from landlane.git import pins
+from landlane.git import temporary_refs
 from landlane.git import trial_merge as trials
-from landlane.git.ancestry import merge_base
+from landlane.git.ancestry import is_ancestor, merge_base
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at, fetch_target, find_target
 from landlane.git.tree_diff import list_changed_paths
-from landlane.landing import move_target as advancing
 from landlane.landing.combine import merge_rule_for, merge_rules
-from landlane.landing.enqueue import Submission, submit
+from landlane.landing.enqueue import Submission, enqueue
 from landlane.landing.model import LANDED
 from landlane.landing.records import list_landings
-from landlane.landing.role_check import check_author, unidentified_commits
-from landlane.landing.target_settings import gate_for, settings_at
+from landlane.landing.target_rules import check_author, find_gate, settings_at, unidentified_commits
 from landlane.patterns.pattern import covers_alternative
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.tasks.evidence import conclude
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
 from landlane.tasks.read import get_task
+from landlane.text import printable
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 from landlane.workspaces.model import CLONE
@@ -48,7 +47,7 @@ _TASK_BRANCH = re.compile(r"landlane/(?P<task>[^/]+)-\d+/work")
 
 @value
 class Submitted:
-    """An entry, and whether it is new."""
+    """A queue entry, and whether it is new."""
 
     landing: Landing
     is_new: bool
@@ -57,23 +56,23 @@ class Submitted:
 def submit_branch(
     repo: Repository, session: Session, witness: Witness, branch: str, task_id: str
 ) -> Submitted:
-    """Enter a branch into the queue.
+    """Submit a branch to the queue.
 
     Raises:
-        RepositoryError: there is no such branch, or it shares nothing with the target.
-        NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold or
-            its role may not change.
+        RepositoryError: there is no such branch, or it has no common ancestor with the target.
+        NotAllowed: it is empty, its evidence is missing, or it changes paths that its author has not claimed
+            or its role may not change.
     """
     target = find_target(repo.home, repo.settings)
-    named = (branch or _current_branch(repo)).removeprefix("refs/heads/")
-    if named == target.branch:
-        raise _target_itself(repo, named)
-    _bring_home(repo, named)
-    task = task_id or _task_of(named)
-    head = _bring_proved(repo, task, named, commit_at(repo.home, f"refs/heads/{named}"))
+    name = (branch or _current_branch(repo)).removeprefix("refs/heads/")
+    if name == target.branch:
+        raise _target_branch_error(repo, name)
+    _fetch_clone_commits(repo, name)
+    task = task_id or _task_of_branch(name)
+    head = _find_head(repo, task, name, commit_at(repo.home, f"refs/heads/{name}"))
     if not head:
         raise RepositoryError(
-            f"there is no branch {named[:200]!r}",
+            f"there is no branch {name[:200]!r}",
             code="UNKNOWN_BRANCH",
             hint="`git branch` shows those there are",
         )
@@ -81,40 +80,40 @@ def submit_branch(
     if trouble:
         repo.report(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
     try:
-        wish = _describe(repo, session, target, named, head, task)
+        submission = _describe(repo, session, target, name, head, task)
     except NotAllowed as error:
-        landed = _landed_before(repo, target, named, head) if error.code == "EMPTY_BRANCH" else None
+        landed = _find_landed(repo, target, name, head) if error.code == "EMPTY_BRANCH" else None
         if landed is None:
             raise
         return Submitted(landing=landed, is_new=False)
-    refuse_breached(repo, session, wish.paths)
-    _tell_of_rest(repo, named)
+    refuse_breached(repo, session, submission.paths)
+    _warn_about_uncommitted(repo, name)
     if task:
-        _see_evidence(repo, session, witness, task, head)
-    pins.pin_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
+        _verify_evidence(repo, session, witness, task, head)
+    temporary_refs.keep_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     try:
         with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
-            landing, is_new = submit(repo, session, wish, repo.wall_ms())
+            landing, is_new = enqueue(repo, session, submission)
     except LandlaneError:
-        if not any(one.head == head for one in list_landings(repo)):
-            pins.unpin_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
+        if not any(landing.head == head for landing in list_landings(repo)):
+            temporary_refs.drop_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
 
 
-def _target_itself(repo: Repository, branch: str) -> NotAllowed:
+def _target_branch_error(repo: Repository, branch: str) -> NotAllowed:
     hint = "commit on a branch of your own: landlane workspace open TASK, or git switch -c BRANCH"
     if not repo.settings.landing.target:
         hint += "; if work should land elsewhere, say so under [landing] target in landlane.toml"
     return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
 
 
-def _landed_before(repo: Repository, target: TargetBranch, branch: str, head: str) -> Landing | None:
-    """The entry with which exactly this has landed, if it is on the target: asking again is no mistake."""
-    for one in reversed(list_landings(repo, (LANDED,))):
-        is_same = (one.branch, one.head, one.target) == (branch, head, target.branch)
-        if is_same and advancing.is_in(repo.home, one.commit, target.remote_ref or target.ref):
-            return one
+def _find_landed(repo: Repository, target: TargetBranch, branch: str, head: str) -> Landing | None:
+    """Return the entry with which exactly this head landed, if the target still contains it."""
+    for landing in reversed(list_landings(repo, (LANDED,))):
+        is_same = (landing.branch, landing.head, landing.target) == (branch, head, target.branch)
+        if is_same and is_ancestor(repo.home, landing.commit, target.remote_ref or target.ref):
+            return landing
     return None
 
 
@@ -127,90 +126,91 @@ def _current_branch(repo: Repository) -> str:
     return branch
 
 
-def _tell_of_rest(repo: Repository, branch: str) -> None:
-    """Say that what is in no commit stays out; whoever forgot it can still eject the entry."""
+def _warn_about_uncommitted(repo: Repository, branch: str) -> None:
+    """Report uncommitted changes, which are not submitted."""
     if try_git_output(repo.checkout, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
         return
-    rest = [line[3:] for line in try_git_output(repo.checkout, "status", "--porcelain").splitlines()]
-    if rest:
-        named = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-        repo.report(f"only what is committed is submitted; not {named}")
+    uncommitted = [line[3:] for line in try_git_output(repo.checkout, "status", "--porcelain").splitlines()]
+    if uncommitted:
+        more = f" and {len(uncommitted) - 3} more" if len(uncommitted) > 3 else ""
+        repo.report(f"only what is committed is submitted; not {', '.join(uncommitted[:3])}{more}")
 
 
-def _task_of(branch: str) -> str:
+def _task_of_branch(branch: str) -> str:
     found = _TASK_BRANCH.fullmatch(branch)
     return found["task"] if found else ""
 
 
-def _bring_home(repo: Repository, branch: str) -> None:
-    """What was committed in a clone must be here before it can land."""
+def _fetch_clone_commits(repo: Repository, branch: str) -> None:
+    """Fetch commits of a branch that were made in a clone workspace."""
     if repo.checkout.home:
         checkouts.fetch_clone_branch(repo.home, repo.checkout.root, branch)
         return
-    for one in list_workspaces(repo):
-        if one.branch == branch and one.kind == CLONE and is_here(repo, one, repo.common_dir):
-            checkouts.fetch_clone_branch(repo.home, one.path, branch)
+    for workspace in list_workspaces(repo):
+        is_clone = workspace.branch == branch and workspace.kind == CLONE
+        if is_clone and is_here(repo, workspace, repo.common_dir):
+            checkouts.fetch_clone_branch(repo.home, workspace.path, branch)
 
 
-def is_within_reach(repo: Repository, head: str, *, is_offline: bool = False) -> bool:
-    """Whether a proved commit is here: what another machine proved is fetched from where it was shared."""
+def is_commit_available(repo: Repository, head: str, *, is_offline: bool = False) -> bool:
+    """Return whether a verified commit is in this clone, after fetching it if another machine shared it."""
     target = find_target(repo.home, repo.settings)
-    return pins.ensure_commit(
-        repo.home, replace(target, remote="") if is_offline else target, head, is_entered=False
+    return temporary_refs.fetch_commit(
+        repo.home, replace(target, remote="") if is_offline else target, head, is_submitted=False
     )
 
 
-def why_out_of_reach(repo: Repository, head: str) -> str:
-    """Why a proved commit cannot be landed from here; empty when it can. Nobody is to blame for that."""
+def why_commit_unavailable(repo: Repository, head: str) -> str:
+    """Return why a verified commit cannot be landed from this clone; empty if it can."""
     try:
-        return "" if is_within_reach(repo, head) else "it lands from where it is"
+        return "" if is_commit_available(repo, head) else "it lands from where it is"
     except RepositoryError as error:
         return error.message
 
 
-def bring_reviewed(repo: Repository, task: Task) -> str:
-    """Fetch the commit that a reviewer's task is about, if another machine made it; tells what is missing."""
+def fetch_reviewed_commit(repo: Repository, task: Task) -> str:
+    """Fetch the commit under review if another machine made it; return an error text if that fails."""
     try:
         head = commit_under_review(repo, task)
-        if not head or is_within_reach(repo.require_git(), head):
+        if not head or is_commit_available(repo.require_git(), head):
             return ""
     except LandlaneError as error:
-        return error.message  # the task is taken all the same
+        return error.message  # the reviewer can take the task nevertheless
     return f"{head[:12]}, which {task.id} is about, is not here: review it where it was made"
 
 
-def _bring_proved(repo: Repository, task_id: str, branch: str, head: str) -> str:
-    """The head of a branch. One that was proved on another machine is made here as it was proved there."""
+def _find_head(repo: Repository, task_id: str, branch: str, head: str) -> str:
+    """Return the head of a branch; create the branch if its task was verified on another machine."""
     if head or not task_id:
         return head
     try:
         task = get_task(repo, task_id)
     except Malformed:
         return ""
-    is_meant = task.state in (REPORTED, LANDING) and task.branch == branch and task.head
-    if not is_meant or not is_within_reach(repo, task.head):
+    is_verified = task.state in (REPORTED, LANDING) and task.branch == branch and task.head
+    if not is_verified or not is_commit_available(repo, task.head):
         return ""
     run_in(repo.home, "update-ref", f"refs/heads/{branch}", task.head, "0" * len(task.head))
     return commit_at(repo.home, f"refs/heads/{branch}")
 
 
-def bring_task_home(repo: Repository, task_id: str) -> None:
-    """Fetch what was committed for a task in clones on this machine, so that it can be seen as evidence.
+def fetch_task_commits(repo: Repository, task_id: str) -> None:
+    """Fetch the commits that were made for a task in clone workspaces of this machine, as evidence.
 
     Raises:
-        RepositoryError: what is there does not hash to what it says.
+        RepositoryError: an object in the clone is damaged.
     """
-    clones = [one for one in list_workspaces(repo) if one.task == task_id and one.kind == CLONE]
-    for one in clones:
-        if is_here(repo, one, repo.common_dir):
-            checkouts.fetch_clone_branch(repo.home, one.path, one.branch)
+    for workspace in list_workspaces(repo):
+        is_clone = workspace.task == task_id and workspace.kind == CLONE
+        if is_clone and is_here(repo, workspace, repo.common_dir):
+            checkouts.fetch_clone_branch(repo.home, workspace.path, workspace.branch)
 
 
-def _see_evidence(repo: Repository, session: Session, witness: Witness, task_id: str, head: str) -> None:
-    """The task must be proved on exactly this head.
+def _verify_evidence(repo: Repository, session: Session, witness: Witness, task_id: str, head: str) -> None:
+    """Verify the task on exactly this head.
 
     Raises:
-        NotAllowed: something is missing, and is named.
+        NotAllowed: evidence is missing, or the task waits for its review.
     """
     concluded = conclude(
         repo, witness, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}")
@@ -245,7 +245,7 @@ def _see_evidence(repo: Repository, session: Session, witness: Witness, task_id:
 def _describe(
     repo: Repository, session: Session, target: TargetBranch, branch: str, head: str, task: str
 ) -> Submission:
-    """What the queue has to know of a branch, judged by the rules of the target."""
+    """Return the submission of a branch, checked by the rules of the target."""
     home = repo.home
     tip = commit_at(home, target.remote_ref or target.ref)
     if not tip:
@@ -262,7 +262,7 @@ def _describe(
             code="NO_COMMON_ANCESTOR",
             hint=f"begin it from {target.branch}, and bring the work there",
         )
-    paths = [as_text(path) for path in list_changed_paths(home, base, head)]
+    paths = [printable(path) for path in list_changed_paths(home, base, head)]
     if not paths:
         what = "has all of it already" if base == head else "would not change by it"
         raise NotAllowed(
@@ -272,32 +272,32 @@ def _describe(
         )
     check_author(repo, session, settings, base, head)
     if not task:
-        _check_reviewed(repo, settings, paths)
-    classes = merge_rules(settings)
+        _check_review_paths(repo, settings, paths)
+    rules = merge_rules(settings)
     return Submission(
         branch=branch,
         head=head,
         target=target.branch,
         paths=tuple(paths),
-        mergeable=frozenset(path for path in paths if merge_rule_for(repo, classes, path)),
-        subject=as_text(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
+        mergeable=frozenset(path for path in paths if merge_rule_for(repo, rules, path)),
+        subject=printable(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
         author=as_dict(trials.read_author(home, head)),
         machine=repo.processes.machine,
         home=repo.common_dir,
         task=task,
-        gate=gate_for(repo, settings, paths),
+        gate=find_gate(repo, settings, paths),
         free=settings.claims.free,
         unidentified=tuple(unidentified_commits(repo, tip, head)),
     )
 
 
-def _check_reviewed(repo: Repository, settings: Settings, paths: Sequence[str]) -> None:
-    """Refuse what changes paths that need a review, without a task that could be reviewed."""
+def _check_review_paths(repo: Repository, settings: Settings, paths: Sequence[str]) -> None:
+    """Refuse changes of paths that need a review if there is no task to review."""
     pattern_of = repo.git.pattern_of
-    asked = [(text, one) for text in settings.review.paths for one in pattern_of(text, "glob").alternatives]
-    for path in paths if asked else ():
-        (branch,) = pattern_of(path, "literal").alternatives
-        rule = next((text for text, one in asked if covers_alternative(one, branch)), "")
+    globs = [(text, glob) for text in settings.review.paths for glob in pattern_of(text, "glob").alternatives]
+    for path in paths if globs else ():
+        (literal,) = pattern_of(path, "literal").alternatives
+        rule = next((text for text, glob in globs if covers_alternative(glob, literal)), "")
         if rule:
             raise NotAllowed(
                 f"{path} is not changed without a review ([review] paths has {rule}), and there is no task",
@@ -307,23 +307,12 @@ def _check_reviewed(repo: Repository, settings: Settings, paths: Sequence[str]) 
             )
 
 
-def as_text(name: str) -> str:
-    """A name or message as text; bytes that are none are replaced: only a wider claim covers such a path."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def stat_of(repo: Repository, head: str) -> str:
-    """What a commit would bring to the target, file by file; nothing when git cannot tell."""
+def diff_stat(repo: Repository, head: str) -> str:
+    """Return `git diff --stat` of what a commit would change on the target; empty if git fails."""
     target = find_target(repo.home, repo.settings)
     tip = commit_at(repo.home, target.remote_ref or target.ref)
-    places = (repo.home, repo.checkout)
-    return next(
-        (said for place in places if (said := try_git_output(place, "diff", "--stat", f"{tip}...{head}"))), ""
-    )
-
-
-def show_commits(repo: Repository, landing: Landing) -> str:
-    """What an entry would bring, for a person who decides."""
-    target = find_target(repo.home, repo.settings)
-    tip = commit_at(repo.home, target.remote_ref or target.ref)
-    return run_in(repo.home, "diff", "--stat", f"{tip}...{landing.head}").stdout.rstrip()
+    for checkout in (repo.home, repo.checkout):
+        stat = try_git_output(checkout, "diff", "--stat", f"{tip}...{head}")
+        if stat:
+            return stat.rstrip()
+    return ""

@@ -1,4 +1,4 @@
-"""Landings and queues as the JSON that every door answers with."""
+"""The public JSON form of landings and queues, and the text form of predicted conflicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def landing_json(landing: Landing) -> dict[str, Any]:
-    """An entry of the queue as every door shows it."""
+    """Return the JSON form of a queue entry."""
     return {
         "id": landing.id,
         "state": landing.state,
@@ -46,7 +46,7 @@ def landing_json(landing: Landing) -> dict[str, Any]:
 
 
 def queue_json(queue: Queue) -> dict[str, Any]:
-    """What is known of a target branch."""
+    """Return the JSON form of a queue."""
     return {
         "target": queue.target,
         "state": queue.state,
@@ -58,20 +58,20 @@ def queue_json(queue: Queue) -> dict[str, Any]:
     }
 
 
-def conflicts_text(found: Mapping[str, Any]) -> str:
-    """What open branches will do to each other, for people."""
+def conflicts_text(prediction: Mapping[str, Any]) -> str:
+    """Return predicted conflicts as text."""
     named = {
-        one["branch"]: f"{one['branch']} ({one['landing']})" if one["landing"] else one["branch"]
-        for one in found["branches"]
+        entry["branch"]: f"{entry['branch']} ({entry['landing']})" if entry["landing"] else entry["branch"]
+        for entry in prediction["branches"]
     }
     if not named:
-        return f"no open branches on the way to {found['target']}"
+        return f"no open branches on the way to {prediction['target']}"
     lines: list[str] = []
-    for one in found["conflicts"]:
-        other = named.get(one["other"], one["other"])
-        lines.append(f"{named[one['one']]} and {other} conflict in {', '.join(one['paths'])}")
-    for one in found["hot"]:
-        how = f", merged as {one['class']}" if one["class"] else ""
-        lines.append(f"hot: {one['path']} ({one['branches']} branches, {one['conflicts']} conflicts{how})")
+    for pair in prediction["conflicts"]:
+        other = named.get(pair["other"], pair["other"])
+        lines.append(f"{named[pair['one']]} and {other} conflict in {', '.join(pair['paths'])}")
+    for file in prediction["hot"]:
+        how = f", merged as {file['class']}" if file["class"] else ""
+        lines.append(f"hot: {file['path']} ({file['branches']} branches, {file['conflicts']} conflicts{how})")
     lines = lines or ["no conflicts"]
-    return "\n".join([*lines, "order: " + " ".join(named[branch] for branch in found["order"])])
+    return "\n".join([*lines, "order: " + " ".join(named[branch] for branch in prediction["order"])])

@@ -1,14 +1,15 @@
-"""Whoever waits for the queue runs it: sees one entry through, drains it, or serves it as long as asked."""
+"""Wait for the queue by running it: until one entry has ended, until it is empty, or forever."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from landlane.errors import LandlaneError, Stale, TimedOut
 from landlane.git.target import find_target
-from landlane.landing import records as operations
-from landlane.landing.model import OPEN, QUEUED
-from landlane.landing.queue import LEASE_MS, QueueRunner, drain, queue_name, start_running
+from landlane.landing import records
+from landlane.landing.model import HELD, QUEUE_LEASE_MS, QUEUED, queue_lease_name
+from landlane.landing.queue import QueueRunner, drain_queue, start_runner
 from landlane.sessions.leases import touch
 from landlane.sessions.runner_lease import RunnerBusy, wait_for_runner
 
@@ -21,60 +22,57 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 
-_LONGEST_PAUSE = 60.0
+_MAX_PAUSE_SECONDS = 60.0
 _IDLE_SECONDS = 2.0
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
+_FOREVER_MS = 10**9
 
 
-def see_through(
+def wait_for_landing(
     repo: Repository, session: Session, landing_id: str, on_stage: Callable[[str], None]
 ) -> tuple[Landing, LandlaneError | None]:
-    """Run the queue until an entry has ended, or watch whoever runs it; tells why it stopped early."""
+    """Run the queue until an entry has ended, or wait for the process that runs it.
+
+    Return the entry, and why the queue stopped before the entry ended.
+    """
     shown = ""
 
-    def look() -> Landing:
+    def refresh() -> Landing:
         nonlocal shown
-        found = operations.get_landing(repo, landing_id)
-        stage = found.stage or found.state
+        landing = records.get_landing(repo, landing_id)
+        stage = landing.stage or landing.state
         if stage != shown:
             on_stage(stage)
             shown = stage
-        return found
+        return landing
+
+    def on_step(_: str = "") -> None:
+        refresh()
+        # Waiting keeps the session alive; the entry does not depend on it.
+        with contextlib.suppress(LandlaneError):
+            touch(repo.store, session)
 
     while True:
-        landing = look()
-        if landing.state not in OPEN or landing.state == "held":
+        landing = refresh()
+        if not landing.is_open or landing.state == HELD:
             return landing, None
-        runner = start_running(repo, session, lambda _: _stay(repo, session, look))
+        runner = start_runner(repo, session, on_step)
         if isinstance(runner, RunnerBusy):
-            operations.wait_until(
-                repo,
-                lambda: look().state not in OPEN,
-                lambda: _stay(repo, session, look),
-                _LOOK_SECONDS,
-            )
+            records.wait_for_change(repo, _POLL_SECONDS, lambda: not refresh().is_open)
+            on_step()
             continue
         try:
-            stop = drain(runner, lambda: look().state not in OPEN)
+            stop = drain_queue(runner, lambda: not refresh().is_open)
         except Stale:
-            continue  # overtaken: whoever did goes on with it
+            continue  # another process took the queue over and continues with the entry
         finally:
             runner.close()
-        landing = look()
-        if stop is not None or landing.state in OPEN:
-            return landing, stop or _nothing_to_do(landing)
+        landing = refresh()
+        if stop is not None or landing.is_open:
+            return landing, stop or _not_landed_error(landing)
 
 
-def _stay(repo: Repository, session: Session, look: Callable[[], Landing]) -> None:
-    """Waiting is a sign of life, if the session still lives; the entry does not depend on it."""
-    look()
-    try:
-        touch(repo.store, session)
-    except LandlaneError:
-        return
-
-
-def _nothing_to_do(landing: Landing) -> LandlaneError:
+def _not_landed_error(landing: Landing) -> LandlaneError:
     return LandlaneError(
         f"{landing.id} is still {landing.state}: {landing.reason or 'its commits are not here'}",
         code=landing.code or "NOT_LANDED",
@@ -82,24 +80,28 @@ def _nothing_to_do(landing: Landing) -> LandlaneError:
     )
 
 
-def has_more(repo: Repository, seen: Collection[str] = ()) -> bool:
-    """Whether entries stand in line that a runner has not seen; whoever lets go of the queue looks once more.
+def has_new_entries(repo: Repository, seen: Collection[str] = ()) -> bool:
+    """Return whether entries are queued that a runner has not seen; checked after a runner has stopped.
 
-    Who submitted them meanwhile found the queue being run, and left them to whoever ran it.
+    An entry that was submitted while the queue was being run was left to that runner.
     """
     target = find_target(repo.home, repo.settings)
-    found = operations.list_landings(repo, (QUEUED,))
-    return any(one.target == target.branch and one.id not in seen for one in found)
+    queued = records.list_landings(repo, (QUEUED,))
+    return any(landing.target == target.branch and landing.id not in seen for landing in queued)
 
 
-def run_until(repo: Repository, who: str, *, is_drained: bool, wait_ms: int = 0) -> LandlaneError | None:
-    """Run the queue until nothing is left to do, or until a signal; tells why it stopped early."""
+def serve_queue(repo: Repository, who: str, *, is_drained: bool, wait_ms: int = 0) -> LandlaneError | None:
+    """Run the queue until it is empty (`is_drained`) or until a signal; return why it stopped early."""
     seen: set[str] = set()
     pause = _IDLE_SECONDS
     while True:
         target = find_target(repo.home, repo.settings)
         lease = wait_for_runner(
-            repo, who, queue_name(target.branch), LEASE_MS, wait_ms if is_drained else 10**9
+            repo,
+            who,
+            queue_lease_name(target.branch),
+            QUEUE_LEASE_MS,
+            wait_ms if is_drained else _FOREVER_MS,
         )
         if isinstance(lease, RunnerBusy):
             if wait_ms:
@@ -108,27 +110,27 @@ def run_until(repo: Repository, who: str, *, is_drained: bool, wait_ms: int = 0)
                 )
             repo.report(f"{lease.agent} runs the queue already")
             return None
-        runner = QueueRunner(repo, who, lease, target)
+        runner = QueueRunner(repo, lease, target)
         try:
-            stop = drain(runner)
+            stop = drain_queue(runner)
         except Stale as error:
             stop = error
         finally:
             runner.close()
-        is_blind = stop is not None and not runner.seen  # it could not even look: another try ends the same
+        has_failed_early = stop is not None and not runner.seen  # trying again would fail the same way
         seen |= runner.seen
-        if is_drained and (is_blind or not has_more(repo, seen)):
+        if is_drained and (has_failed_early or not has_new_entries(repo, seen)):
             return stop
         if stop is not None:
             repo.report(f"{stop.message} ({stop.hint})")
         if not is_drained:
-            pause = min(pause * 2, _LONGEST_PAUSE) if stop is not None else _IDLE_SECONDS
-            _rest(repo, seen, pause)
+            pause = min(pause * 2, _MAX_PAUSE_SECONDS) if stop is not None else _IDLE_SECONDS
+            _pause(repo, seen, pause)
 
 
-def _rest(repo: Repository, seen: Collection[str], seconds: float) -> None:
-    """Let some time pass, or until something new stands in line: what stopped us will not end in a moment."""
+def _pause(repo: Repository, seen: Collection[str], seconds: float) -> None:
+    """Sleep for some time, or until a new entry is queued."""
     until = time.monotonic() + seconds
-    while time.monotonic() < until and not has_more(repo, seen):
-        operations.wait_until(repo, lambda: False, lambda: None, _IDLE_SECONDS)
+    while time.monotonic() < until and not has_new_entries(repo, seen):
+        records.wait_for_change(repo, _IDLE_SECONDS, lambda: False)
         time.sleep(0.01)

@@ -18,7 +18,7 @@ from landlane.gates.to_json import gate_json
 from landlane.journal.read import last_position, read_entries
 from landlane.journal.to_json import entry_json
 from landlane.landing.records import list_landings
-from landlane.landing.submit import bring_reviewed
+from landlane.landing.submit import fetch_reviewed_commit
 from landlane.mcp.arguments import read_arguments
 from landlane.mcp.handoff_tool import hand_over, left_before, waiting_for
 from landlane.mcp.land_tool import land
@@ -210,7 +210,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         return _nothing(outcome, call.wait_seconds)
     missing = ""
     if outcome.task.kind == "review":
-        missing = bring_reviewed(repo, outcome.task)
+        missing = fetch_reviewed_commit(repo, outcome.task)
     if call.is_given_up() and not outcome.is_resumed:
         hand_back(repo, session, outcome.task.id, "the client had stopped waiting when it was taken")
     return {

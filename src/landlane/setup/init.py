@@ -16,7 +16,7 @@ from landlane.clients.setup_files import environment_at
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
 from landlane.git.shared_config import list_own_limits, remove_own_limits
-from landlane.landing.check import find_benches, remove_benches
+from landlane.landing.run_checks import find_test_checkouts, remove_test_checkouts
 from landlane.managed_files import apply as installing
 from landlane.managed_files.agents_md import AGENTS_TEXT
 from landlane.managed_files.apply import ChangePlan, FileChange, FileRequest, SkippedFile
@@ -226,7 +226,7 @@ def plan_undo(cwd: str) -> Plan:
         changes=changes,
         git_hooks=git_hooks,
         is_undo=True,
-        benches=tuple(find_benches(home)),
+        benches=tuple(find_test_checkouts(home)),
         limits=_limits_to_drop(home),
     )
 
@@ -336,7 +336,7 @@ def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
     if now.git_hooks:
         remove_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
     home = find_checkout(plan.root).home_checkout
-    removed = remove_benches(home)
+    removed = remove_test_checkouts(home)
     if now.limits and remove_own_limits(home) and not now.git_hooks:
         removed.append(os.path.join(home.common_dir, "config"))
     steps = [step.path for step in now.changes.steps]

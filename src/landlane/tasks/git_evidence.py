@@ -123,8 +123,8 @@ class GitWitness:
 
     def share(self, commit: str, on_tick: Tick) -> None:
         """Let other machines fetch a commit from the remote; what it does not take is only to be had here."""
-        from landlane.git.pins import share_verified  # noqa: PLC0415 - only what is proved needs it
         from landlane.git.target import find_target  # noqa: PLC0415 - mostly the quick way is enough
+        from landlane.git.temporary_refs import share_verified  # noqa: PLC0415 - only what is proved needs it
 
         try:
             target = find_target(self._checkout, self._settings)

@@ -13,7 +13,7 @@ from landlane.clock import duration_text
 from landlane.errors import LandlaneError
 from landlane.exec.sandbox_rules import search_path
 from landlane.handoffs.accept import open_handoff
-from landlane.landing.model import HELD, entry_of
+from landlane.landing.model import HELD, landing_id_of
 from landlane.landing.records import get_landing, get_queue
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.built_in import find_role
@@ -208,7 +208,9 @@ class Admission:
         """That an entry of the landing queue holds a path, and whether that will end by itself."""
         repo = self._repo
         held = list_claims(repo, [repo.git.pattern_of(text, kind)])
-        entry = next((entry for one in held if one.mode == EXCLUSIVE and (entry := entry_of(one.agent))), "")
+        entry = next(
+            (entry for one in held if one.mode == EXCLUSIVE and (entry := landing_id_of(one.agent))), ""
+        )
         if not entry:
             return None
         landing = get_landing(repo, entry)

@@ -10,8 +10,8 @@ from landlane.git.remove_checkout import is_folder
 from landlane.git.run import resolve_revision, try_git_output
 from landlane.handoffs.collect_state import save_unfinished
 from landlane.ids import digest
-from landlane.landing.failed_submission import send_back
 from landlane.landing.records import list_landings
+from landlane.landing.rejected_tasks import fail_unsubmitted
 from landlane.landing.submit import submit_branch
 from landlane.protocol.worker.messages import WorkComplete, WorkFailed
 from landlane.reviews.give_verdict import take_verdict
@@ -268,7 +268,7 @@ def _end(
     repo = case.repo
     # Done twice, either finds the task gone on, and says that it is not ours any more.
     if case.see_task().state == LANDING:  # it was proved, and is the queue's rather than ours
-        decision = case.outlast(lambda: send_back(repo, case.session, end))
+        decision = case.outlast(lambda: fail_unsubmitted(repo, case.session, end))
     else:
         decision = case.outlast(lambda: end_attempt(repo, case.session, case.task.id, end))
     return _outcome(case, decision.outcome, why=decision.why or feedback, code=code, head=head)

@@ -16,7 +16,7 @@ from landlane.errors import LandlaneError, StoreError, StoreTransient
 from landlane.exec.cleanup import clear_forsaken
 from landlane.fanout.join import settle_fans
 from landlane.git.target import find_target
-from landlane.landing.after_landing import settle_here
+from landlane.landing.after_landing import clean_up_here
 from landlane.landing.model import HELD, QUEUED, TESTING
 from landlane.landing.records import get_queue, list_landings
 from landlane.platform.process_identity import Process
@@ -167,7 +167,7 @@ class Orchestrator(Crew):
         for step in (end_orphaned, clear_forsaken, close_left):
             self._try(lambda one=step: tell(one))
         self._try(lambda: settle_fans(self._repo))
-        self._try(lambda: settle_here(self._repo))
+        self._try(lambda: clean_up_here(self._repo))
         if self._broken_starts < MOST_BROKEN:
             self._paused = pool_of(self._repo).paused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.run import run_in
 from landlane.git.target import find_base, find_target, target_tip
-from landlane.landing.target_settings import settings_at
+from landlane.landing.target_rules import settings_at
 from landlane.tasks.evidence_model import kind_of
 from landlane.tasks.model import BLOCKED, READY
 from landlane.workers.agents import agent_for

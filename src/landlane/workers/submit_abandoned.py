@@ -6,11 +6,11 @@ from landlane.claims.model import EXCLUSIVE, Request
 from landlane.claims.refusal_model import Refused
 from landlane.claims.take import take
 from landlane.errors import LandlaneError, Stale, StoreError
-from landlane.landing.failed_submission import send_back
 from landlane.landing.model import OPEN
 from landlane.landing.records import list_landings
-from landlane.landing.role_check import lander_role
-from landlane.landing.submit import submit_branch, why_out_of_reach
+from landlane.landing.rejected_tasks import fail_unsubmitted
+from landlane.landing.submit import submit_branch, why_commit_unavailable
+from landlane.landing.target_rules import lander_role
 from landlane.reviews.close import adopt
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.sessions.join import join, leave
@@ -46,7 +46,7 @@ def land_approved(repo: Repository, witness: Witness) -> list[str]:
 
 
 def _land_review(repo: Repository, witness: Witness, review: Review) -> str:
-    if why := why_out_of_reach(repo, review.head):
+    if why := why_commit_unavailable(repo, review.head):
         return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
     task = get_task(repo, review.task)
     here = repo.processes.current()
@@ -115,7 +115,7 @@ def submit_proved(repo: Repository, witness: Witness) -> list[str]:
 
 
 def _submit_task(repo: Repository, witness: Witness, task: Task) -> str:
-    if task.head and (why := why_out_of_reach(repo, task.head)):
+    if task.head and (why := why_commit_unavailable(repo, task.head)):
         return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
     here = repo.processes.current()
     joined = join(
@@ -149,7 +149,7 @@ def _give_up(repo: Repository, session: Session, task: Task, error: LandlaneErro
         is_progress=True,
     )
     try:
-        send_back(repo, session, end)
+        fail_unsubmitted(repo, session, end)
     except Stale as stale:
         return f"{task.id}: {stale.message}"
     return f"{task.id} was proved, and cannot be submitted: {told}"

@@ -21,7 +21,7 @@ from landlane.exec.sandbox_rules import make_sandbox, requested_sandbox, search_
 from landlane.exec.start_client import furnish
 from landlane.git.target import find_base, find_target
 from landlane.ids import short_id
-from landlane.landing.submit import is_within_reach
+from landlane.landing.submit import is_commit_available
 from landlane.managed_files.client_files import equip
 from landlane.platform.process_identity import Process
 from landlane.processes.tree import TREE_MARK, ProcessTree, new_tree_id
@@ -113,7 +113,7 @@ class Keeper(Attendance):
             is_offline=order.is_offline,
         )
         reviewed = commit_under_review(repo, task)
-        if reviewed and not is_within_reach(self._repo, reviewed, is_offline=order.is_offline):
+        if reviewed and not is_commit_available(self._repo, reviewed, is_offline=order.is_offline):
             why = f"{reviewed[:12]} is not here: it can be reviewed where it was made, or once it is shared"
             return Outcome(kind=_WAITS, why=why, code="head_not_here")
         self._base = reviewed or base.commit  # reviewers read that, and nothing else

@@ -92,7 +92,7 @@ def _check_alone(repo: Repository, session: Session | None, workspace: Workspace
     is_own = session is not None and workspace.session == session.id
     if not is_own and operations.is_held(repo, workspace):
         raise operations.held_by(workspace)
-    inside = inhabitants(workspace)
+    inside = processes_inside(workspace)
     if inside:
         named = ", ".join(f"{pid} ({name})" for pid, name in inside[:5])
         raise Held(
@@ -117,7 +117,7 @@ def finish_or_leave(
         raise
 
 
-def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
+def processes_inside(workspace: Workspace) -> list[tuple[int, str]]:
     """The processes in a workspace, also when its folder was renamed under them to be removed."""
     return [*processes_in(workspace.path), *processes_in(removal_path(workspace.path, workspace.id))]
 

@@ -31,7 +31,7 @@ from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.sessions.leases import renew_session
 from landlane.text import check_label
 from landlane.values import value
-from landlane.workspaces.detect_reverts import find_undone
+from landlane.workspaces.detect_reverts import find_reverted_changes
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 from landlane.workspaces.target_guard import GUARD_CODES, LAND_FIRST, check_branch
 
@@ -54,7 +54,7 @@ _WORK_BRANCH = re.compile(r"landlane/(.+)-\d+/work")
 
 
 @value
-class Wish:
+class CommitRequest:
     """What is to be committed: paths from the root, and what to say about them."""
 
     paths: tuple[str, ...]
@@ -86,10 +86,10 @@ class _Plan:
     trailers: Trailers
 
 
-def make_wish(
+def make_commit_request(
     repo: Repository, paths: Sequence[str], cwd: str, *, message: str, task: str = "", may_undo: bool = False
-) -> Wish:
-    """A wish that makes sense, with its paths as typed in a folder.
+) -> CommitRequest:
+    """A request that makes sense, with its paths as typed in a folder.
 
     Raises:
         Malformed: there is no message, or it bears trailers that only we write; a path leads out of here.
@@ -107,10 +107,10 @@ def make_wish(
     if task:
         check_label(task, "task")
     inside = tuple(dict.fromkeys(git.resolve_path(text, repo.checkout, cwd) for text in paths))
-    return Wish(paths=inside, message=message, task=task, may_undo=may_undo)
+    return CommitRequest(paths=inside, message=message, task=task, may_undo=may_undo)
 
 
-def commit(repo: Repository, session: Session, wish: Wish) -> Made:
+def commit(repo: Repository, session: Session, request: CommitRequest) -> Made:
     """Commit only these paths, or say why not.
 
     Raises:
@@ -130,7 +130,7 @@ def commit(repo: Repository, session: Session, wish: Wish) -> Made:
         wait_for_locks(repo.checkout)
         git.finish_killed_commits(repo.checkout)
         for _ in range(_ATTEMPTS):
-            made = _try_once(repo, session, wish)
+            made = _try_once(repo, session, request)
             if made is not None:
                 break
         else:
@@ -139,22 +139,22 @@ def commit(repo: Repository, session: Session, wish: Wish) -> Made:
                 code="HEAD_MOVED",
                 hint="others commit here without landlane; try again",
             )
-    tell_journal(repo, session, made)
+    record_commit(repo, session, made)
     _bring_home(repo, made)
     return made
 
 
-def _try_once(repo: Repository, session: Session, wish: Wish) -> Made | None:
+def _try_once(repo: Repository, session: Session, request: CommitRequest) -> Made | None:
     """One attempt; nothing when HEAD moved in the middle of it."""
     with git.PrivateIndex(repo.checkout) as index:  # until the real one has followed: it tells where we were
-        plan = _plan(repo, session, wish, index)
+        plan = _plan(repo, session, request, index)
         hooks = git.list_commit_hooks(repo.checkout)
         before = git.stamp_changed_files(repo.checkout) if hooks else {}
         renew_session(repo.store, session)  # hooks may take long, and nobody can speak meanwhile
-        message = with_trailers(wish.message, plan.trailers)
+        message = with_trailers(request.message, plan.trailers)
         said = git.make_commit(repo.checkout, index, message, lock_environment(repo.common_dir))
         made = None if said.exit_code else git.find_made_commit(repo.checkout, session.id, plan.sight.head)
-        committed = _accept(repo, session, wish, plan, made) if made is not None else None
+        committed = _accept(repo, session, request, plan, made) if made is not None else None
     _show_life_after(repo, session)
     touched = _touched(repo, before, plan) if hooks else []
     if said.exit_code and git.read_head(repo.checkout) == plan.sight.head:
@@ -165,7 +165,7 @@ def _try_once(repo: Repository, session: Session, wish: Wish) -> Made | None:
     return Made(
         commit=made.id,
         branch=plan.sight.branch,
-        subject=wish.message.strip().split("\n")[0],
+        subject=request.message.strip().split("\n")[0],
         paths=paths,
         trailers=made.trailers,
         changed_by_hooks=tuple(path for path in touched if path not in paths),
@@ -173,21 +173,21 @@ def _try_once(repo: Repository, session: Session, wish: Wish) -> Made | None:
     )
 
 
-def _plan(repo: Repository, session: Session, wish: Wish, index: PrivateIndex) -> _Plan:
+def _plan(repo: Repository, session: Session, request: CommitRequest, index: PrivateIndex) -> _Plan:
     """Judge what would be committed.
 
     Raises:
         LandlaneError: it may not be, as `commit` says.
     """
-    sight = git.read_status(repo.checkout, wish.paths)
-    _check_named(repo, wish, sight)
+    sight = git.read_status(repo.checkout, request.paths)
+    _check_named(repo, request, sight)
     if load_installed_hooks(repo.common_dir) is not None:  # our own git is not judged by our hooks
         with Watched(repo=repo, session=session, rule=LAND_FIRST, guard="commit", codes=GUARD_CODES):
             check_branch(repo, sight.branch)
     changes, others = index.fill(sight)
     if not changes:
         raise LandlaneError(
-            f"nothing has changed at {_some(wish.paths)}",
+            f"nothing has changed at {_some(request.paths)}",
             code="NOTHING_TO_COMMIT",
             hint="`git status` shows what has; what was committed already needs no second commit",
         )
@@ -195,19 +195,19 @@ def _plan(repo: Repository, session: Session, wish: Wish, index: PrivateIndex) -
     refuse_breached(repo, session, [change.path for change in changes], repo.checkout.root)
     with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES):
         claims = cover(repo, session, [change.path for change in changes])
-    if not wish.may_undo:
+    if not request.may_undo:
         _refuse_undoing(repo, session, sight, changes)
     _warn_of_stale(repo, session, sight, others)
     work = _WORK_BRANCH.fullmatch(sight.branch)
-    task = wish.task or (work[1] if work else "") or next((one.task for one in claims if one.task), "")
+    task = request.task or (work[1] if work else "") or next((one.task for one in claims if one.task), "")
     tokens = tuple(sorted({claim.token for claim in claims}))
     trailers = Trailers(agent=session.agent, session=session.id, task=task, tokens=tokens)
     return _Plan(sight=sight, changes=tuple(changes), left_alone=len(others), trailers=trailers)
 
 
-def _check_named(repo: Repository, wish: Wish, sight: WorktreeStatus) -> None:
+def _check_named(repo: Repository, request: CommitRequest, sight: WorktreeStatus) -> None:
     """Refuse a path that is not there and never was, and one that git ignores."""
-    quiet = [path for path in wish.paths if path != "." and not _at_or_below(sight.paths, path)]
+    quiet = [path for path in request.paths if path != "." and not _at_or_below(sight.paths, path)]
     if not quiet:
         return
     tracked = tuple(git.list_tracked(repo.checkout, quiet))
@@ -236,7 +236,7 @@ def _at_or_below(paths: Sequence[str], folder: str) -> bool:
 def _refuse_undoing(
     repo: Repository, session: Session, sight: WorktreeStatus, changes: Sequence[TreeChange]
 ) -> None:
-    undone = find_undone(repo.checkout, sight.head, changes, session.id)
+    undone = find_reverted_changes(repo.checkout, sight.head, changes, session.id)
     if not undone:
         return
     first = undone[0]
@@ -260,14 +260,14 @@ def _warn_of_stale(
     repo: Repository, session: Session, sight: WorktreeStatus, others: Sequence[TreeChange]
 ) -> None:
     """Tell what is staged beside these paths and would undo what landed, should anybody commit it."""
-    undone = find_undone(repo.checkout, sight.head, others, session.id) if others else []
+    undone = find_reverted_changes(repo.checkout, sight.head, others, session.id) if others else []
     if undone:
         names = _some([one.path for one in undone])
         repo.report(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
 
 
 def _accept(
-    repo: Repository, session: Session, wish: Wish, plan: _Plan, made: MadeCommit
+    repo: Repository, session: Session, request: CommitRequest, plan: _Plan, made: MadeCommit
 ) -> list[TreeChange] | None:
     """Look at what git made of it, and let the index follow; take it back if it is more than was judged."""
     if made.parent != plan.sight.head:
@@ -280,16 +280,16 @@ def _accept(
     committed = diff_trees(repo.checkout, made.parent, made.id)
     judged = {change.path for change in plan.changes}
     added = [one.path for one in committed if one.path not in judged]
-    foreign = [path for path in added if not _is_wanted(repo, session, wish, path)]
+    foreign = [path for path in added if not _is_wanted(repo, session, request, path)]
     if foreign:
         raise _added(foreign) if git.undo_commit(repo.checkout, made) else _stuck(made)
     _bring_index_up(repo, committed)
     return committed
 
 
-def _is_wanted(repo: Repository, session: Session, wish: Wish, path: str) -> bool:
+def _is_wanted(repo: Repository, session: Session, request: CommitRequest, path: str) -> bool:
     """Whether a hook may have added this path: it was named, if only by its folder, and is covered."""
-    if not any(folder == "." or _at_or_below((path,), folder) for folder in wish.paths):
+    if not any(folder == "." or _at_or_below((path,), folder) for folder in request.paths):
         return False
     try:
         check_paths(repo, session, [path], guard="commit")
@@ -394,7 +394,7 @@ def _bring_home(repo: Repository, made: Made) -> None:
         repo.report(f"committed here, but not yet in the repository this is a clone of: {error.message}")
 
 
-def tell_journal(repo: Repository, session: Session, made: Made) -> None:
+def record_commit(repo: Repository, session: Session, made: Made) -> None:
     """Write the entry. The commit is made and bears its trailers: a store that fails now is only told of."""
     facts = {
         "commit": made.commit,

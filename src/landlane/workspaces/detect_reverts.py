@@ -22,7 +22,7 @@ _AT_ONCE = 500  # paths on one command line
 
 
 @value
-class Undone:
+class RevertedChange:
     """A path that would be as it was before these commits, the newest first."""
 
     path: str
@@ -38,7 +38,9 @@ class _Step:
     before: Version
 
 
-def find_undone(here: Checkout, head: str, changes: Sequence[TreeChange], session: str) -> list[Undone]:
+def find_reverted_changes(
+    here: Checkout, head: str, changes: Sequence[TreeChange], session: str
+) -> list[RevertedChange]:
     """The paths that would be put back to how they were before others than this session changed them.
 
     A file whose new content is exactly an older one was probably written from an old copy. A deletion says
@@ -56,13 +58,13 @@ def find_undone(here: Checkout, head: str, changes: Sequence[TreeChange], sessio
     }
     if not suspects:
         return []
-    undone: list[Undone] = []
+    undone: list[RevertedChange] = []
     told = _told_of(here, {step.commit for way in suspects.values() for step in way})
     for path, way in suspects.items():
         theirs = [step.commit for step in way if told[step.commit][2] != session]
         if theirs:
             subject, author, _ = told[theirs[0]]
-            undone.append(Undone(path=path, commits=tuple(theirs), subject=subject, author=author))
+            undone.append(RevertedChange(path=path, commits=tuple(theirs), subject=subject, author=author))
     return undone
 
 

@@ -44,7 +44,7 @@ _LINK = "120000"
 
 
 @value
-class Mended:
+class FixResult:
     """A breach that was put right, the paths that were written, and the workspace they went to."""
 
     breach: Breach
@@ -52,7 +52,7 @@ class Mended:
     workspace: Workspace | None = None
 
 
-def undo_breach(repo: Repository, session: Session | None, breach_id: str) -> Mended:
+def undo_breach(repo: Repository, session: Session | None, breach_id: str) -> FixResult:
     """Put back what was there before a stray write, byte for byte; all paths or none.
 
     Raises:
@@ -65,10 +65,10 @@ def undo_breach(repo: Repository, session: Session | None, breach_id: str) -> Me
         paths = _put_back(repo, breach, before, after)
     ended = end_breach(repo, session, breach_id, UNDONE)
     _drop_old(repo)
-    return Mended(breach=ended, paths=tuple(paths))
+    return FixResult(breach=ended, paths=tuple(paths))
 
 
-def move_breach(repo: Repository, session: Session | None, breach_id: str, to: str = "") -> Mended:
+def move_breach(repo: Repository, session: Session | None, breach_id: str, to: str = "") -> FixResult:
     """Bring a stray write into a workspace, the writer's own if none is named, and put back what was there.
 
     Raises:
@@ -106,10 +106,10 @@ def move_breach(repo: Repository, session: Session | None, breach_id: str, to: s
             raise
     ended = end_breach(repo, session, breach_id, MOVED)
     _drop_old(repo)
-    return Mended(breach=ended, paths=tuple(wanted), workspace=workspace)
+    return FixResult(breach=ended, paths=tuple(wanted), workspace=workspace)
 
 
-def accept_breach(repo: Repository, session: Session | None, breach_id: str) -> Mended:
+def accept_breach(repo: Repository, session: Session | None, breach_id: str) -> FixResult:
     """Let a stray write stand: said by the holder, or by a person, but not by the writer.
 
     Raises:
@@ -123,7 +123,7 @@ def accept_breach(repo: Repository, session: Session | None, breach_id: str) -> 
             code="NOT_YOURS_TO_ACCEPT",
             hint=f"ask {whose}, or take it back: landlane stray undo {breach_id}",
         )
-    return Mended(breach=end_breach(repo, session, breach_id, ACCEPTED), paths=breach.paths)
+    return FixResult(breach=end_breach(repo, session, breach_id, ACCEPTED), paths=breach.paths)
 
 
 def end_moved(repo: Repository, session: Session | None, moved: Sequence[tuple[str, str]]) -> None:
@@ -134,7 +134,7 @@ def end_moved(repo: Repository, session: Session | None, moved: Sequence[tuple[s
             end_breach(repo, session, breach.id, MOVED)
 
 
-def standing_breaches(repo: Repository, session: Session | None = None) -> list[Breach]:
+def list_open_breaches(repo: Repository, session: Session | None = None) -> list[Breach]:
     """The stray writes that are still to be put right; one whose files are as before is over, and ended."""
     standing: list[Breach] = []
     for breach in list_breaches(repo):

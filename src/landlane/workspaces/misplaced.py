@@ -1,4 +1,4 @@
-"""Stray work: changes that lie in another checkout than the workspace of the session that holds their paths.
+"""Misplaced changes: those outside the workspace of the session that claimed their paths.
 
 A session that works in a workspace of its own, and writes to an absolute path that it carries along from
 before, changes the main checkout without noticing. Claims tell whose a changed path is. Nothing is guessed:
@@ -51,7 +51,7 @@ class Changed:
 
 
 @value
-class Stray:
+class MisplacedChange:
     """A change, the checkout it lies in, and where it belongs; without `to`, any of `choices` is possible."""
 
     root: str
@@ -84,7 +84,7 @@ def changes_in(repo: Repository, root: str) -> list[Changed]:
     return found
 
 
-def find_strays(repo: Repository) -> list[Stray]:
+def find_misplaced(repo: Repository) -> list[MisplacedChange]:
     """The changes in the main checkout and in all workspaces here that another session holds, or nobody.
 
     What is changed in a workspace without a claim is its own session's business. In the main checkout it
@@ -93,14 +93,14 @@ def find_strays(repo: Repository) -> list[Stray]:
     workspaces = open_workspaces(repo)
     claims = _exclusive(repo)
     sessions = {session.id: session for session in live_sessions(repo)}
-    found: list[Stray] = []
+    found: list[MisplacedChange] = []
     for root in [repo.home.root, *(one["path"] for one in workspaces)]:
         is_main = root == repo.home.root
         for change in changes_in(repo, root):
             holder = _holder(repo, claims, change.path)
             if holder is None:
                 if is_main and workspaces:
-                    found.append(Stray(**as_dict(change), state=UNKNOWN))
+                    found.append(MisplacedChange(**as_dict(change), state=UNKNOWN))
                 continue
             session = sessions.get(holder.session)
             own = [one for one in workspaces if session is not None and is_owner(one, session)]
@@ -127,10 +127,10 @@ def _holder(repo: Repository, claims: Sequence[tuple[Claim, Pattern]], path: str
     return None
 
 
-def _belonging(change: Changed, session: Session, own: Sequence[Document], claim: Claim) -> Stray:
+def _belonging(change: Changed, session: Session, own: Sequence[Document], claim: Claim) -> MisplacedChange:
     """Where a change belongs: the workspace of the claim's task, or the only one of the session."""
     fitting = [one for one in own if claim.task and one["task"] == claim.task] or list(own)
-    return Stray(
+    return MisplacedChange(
         **as_dict(change),
         state=STRAY,
         agent=session.agent,

@@ -18,7 +18,7 @@ from landlane.git.run import git_output, run_git, run_in
 from landlane.rescue.save import save_checkout
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
-from landlane.workspaces.misplaced import STRAY, Stray, find_strays
+from landlane.workspaces.misplaced import STRAY, MisplacedChange, find_misplaced
 from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False
@@ -49,10 +49,10 @@ class Content:
 
 
 @value
-class Step:
+class PlannedMove:
     """One path to move: what lies in each place now, and what shall lie in the workspace."""
 
-    stray: Stray
+    stray: MisplacedChange
     workspace: Workspace
     here: Content
     there: Content
@@ -63,11 +63,11 @@ class Step:
 class Moved:
     """What was moved to which workspace, and the rescues that undo it."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedMove, ...]
     rescues: tuple[tuple[str, str], ...]  # (the folder of a checkout, the rescue of it)
 
 
-def move_strays(
+def move_misplaced_changes(
     repo: Repository, session: Session | None, paths: Sequence[tuple[str, str]] | None, to: str
 ) -> Moved:
     """Move stray changes, all or those at (root of a checkout, path), to where they belong or are told to.
@@ -104,8 +104,8 @@ def locate(repo: Repository, cwd: str, text: str, to: str) -> tuple[str, str]:
 
 def _choose(
     repo: Repository, paths: Sequence[tuple[str, str]] | None, to: str
-) -> list[tuple[Stray, Workspace]]:
-    known = find_strays(repo)
+) -> list[tuple[MisplacedChange, Workspace]]:
+    known = find_misplaced(repo)
     target = find_workspace(repo, to) if to else None
     if paths is None:
         meant = [one for one in known if one.state == STRAY and (target is None or target.id in one.choices)]
@@ -118,7 +118,9 @@ def _choose(
     return [(one, target or _home_of(repo, one)) for one in meant]
 
 
-def _named(repo: Repository, known: Sequence[Stray], root: str, path: str, target: Workspace | None) -> Stray:
+def _named(
+    repo: Repository, known: Sequence[MisplacedChange], root: str, path: str, target: Workspace | None
+) -> MisplacedChange:
     found = next((one for one in known if (one.root, one.path) == (root, path)), None)
     if found is None:
         standing = check(repo, None, repo.git.pattern_of(path, "literal"))
@@ -150,7 +152,7 @@ def _named(repo: Repository, known: Sequence[Stray], root: str, path: str, targe
     return found
 
 
-def _home_of(repo: Repository, stray: Stray) -> Workspace:
+def _home_of(repo: Repository, stray: MisplacedChange) -> Workspace:
     if stray.to:
         return find_workspace(repo, stray.to)
     names = stray.choices or tuple(str(one["id"]) for one in open_workspaces(repo))
@@ -165,7 +167,7 @@ def _home_of(repo: Repository, stray: Stray) -> Workspace:
 # ------------------------------------------------------------------------------------------ planning
 
 
-def _plan(repo: Repository, stray: Stray, workspace: Workspace) -> Step:
+def _plan(repo: Repository, stray: MisplacedChange, workspace: Workspace) -> PlannedMove:
     here, there = read_content(stray.root, stray.path), read_content(workspace.path, stray.path)
     base = _committed(repo, stray)
     if there in (base, here):
@@ -174,10 +176,10 @@ def _plan(repo: Repository, stray: Stray, workspace: Workspace) -> Step:
         wanted = there
     else:
         wanted = merge_contents(stray.path, stray.root, workspace, base, here, there)
-    return Step(stray=stray, workspace=workspace, here=here, there=there, wanted=wanted)
+    return PlannedMove(stray=stray, workspace=workspace, here=here, there=there, wanted=wanted)
 
 
-def _committed(repo: Repository, stray: Stray) -> Content:
+def _committed(repo: Repository, stray: MisplacedChange) -> Content:
     """The file as the commit of its checkout has it, in the form in which it is checked out."""
     checkout = _checkout(repo, stray.root)
     listed = git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){stray.path}").rstrip("\0")
@@ -232,7 +234,7 @@ def _conflict(path: str, root: str, workspace: Workspace) -> NotAllowed:
     )
 
 
-def _unmovable(stray: Stray, why: str) -> RepositoryError:
+def _unmovable(stray: MisplacedChange, why: str) -> RepositoryError:
     return RepositoryError(
         f"{stray.path} cannot be moved: {why}", code="MISPLACED_UNMOVABLE", hint="move it by hand"
     )
@@ -265,7 +267,7 @@ def read_content(root: str, path: str) -> Content:
 # ---------------------------------------------------------------------------------------- carrying out
 
 
-def _rescue(repo: Repository, session: Session | None, steps: Sequence[Step]) -> list[tuple[str, str]]:
+def _rescue(repo: Repository, session: Session | None, steps: Sequence[PlannedMove]) -> list[tuple[str, str]]:
     """Save every checkout that is about to change."""
     found: list[tuple[str, str]] = []
     workspaces = {step.workspace.path: step.workspace for step in steps}
@@ -277,8 +279,8 @@ def _rescue(repo: Repository, session: Session | None, steps: Sequence[Step]) ->
     return found
 
 
-def _carry_out(repo: Repository, steps: Sequence[Step]) -> None:
-    done: list[Step] = []
+def _carry_out(repo: Repository, steps: Sequence[PlannedMove]) -> None:
+    done: list[PlannedMove] = []
     is_restoring = False
     try:
         for step in steps:
@@ -299,7 +301,7 @@ def _carry_out(repo: Repository, steps: Sequence[Step]) -> None:
         raise
 
 
-def _still(step: Step, *, is_written: bool = False) -> None:
+def _still(step: PlannedMove, *, is_written: bool = False) -> None:
     """Refuse to go on over a file that somebody changed since it was looked at."""
     is_same = read_content(step.stray.root, step.stray.path) == step.here
     expected = step.wanted if is_written else step.there
@@ -313,7 +315,7 @@ def _still(step: Step, *, is_written: bool = False) -> None:
         )
 
 
-def _restore(repo: Repository, root: str, strays: Sequence[Stray]) -> None:
+def _restore(repo: Repository, root: str, strays: Sequence[MisplacedChange]) -> None:
     """Make the old place as it was committed; what was new there is gone."""
     checkout = _checkout(repo, root)
     known = [one.path for one in strays if not one.is_new]
@@ -352,7 +354,10 @@ def write_content(root: str, path: str, content: Content) -> None:
 
 
 def _record(
-    repo: Repository, session: Session | None, steps: Sequence[Step], rescues: Sequence[tuple[str, str]]
+    repo: Repository,
+    session: Session | None,
+    steps: Sequence[PlannedMove],
+    rescues: Sequence[tuple[str, str]],
 ) -> None:
     who = (session.agent, session.id) if session else ("", "")
     facts = {

@@ -205,7 +205,7 @@ def _fill(repo: Repository, session: Session, begun: Workspace, ground: _Ground,
 
 def _mend(repo: Repository, session: Session) -> None:
     """Take up what was left half way; loading what that needs is worth it only if there is anything."""
-    if operations.list_half_way(repo):
+    if operations.list_interrupted(repo):
         for told in mend(repo, session):
             repo.report(told)
 
@@ -228,7 +228,7 @@ def _await_other(repo: Repository, begun: Workspace) -> None:
         now = operations.find(repo, begun.id)
         if now is None or now.state not in operations.HALF_WAY:
             return
-        if operations.is_forsaken(repo, now) and not operations.is_own(repo, now):
+        if operations.is_abandoned(repo, now) and not operations.is_own(repo, now):
             _check_mended(repo, now)
             return
         time.sleep(_LOOK_AGAIN_SECONDS)

@@ -43,7 +43,7 @@ def list_workspaces(repo: Repository, *, with_closed: bool = False) -> list[Work
     return [workspace_from(document) for document in found]
 
 
-def list_half_way(repo: Repository) -> list[Workspace]:
+def list_interrupted(repo: Repository) -> list[Workspace]:
     """The workspaces that somebody opens or closes just now, or was about to."""
     found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, HALF_WAY))
     return [workspace_from(document) for document in found]
@@ -235,7 +235,7 @@ def take_over(repo: Repository, workspace: Workspace, state: str) -> Workspace |
         if document is None or document["state"] not in HALF_WAY:
             return None
         now = workspace_from(document)
-        if now.machine != repo.processes.machine or not _is_forsaken(tx, repo, now):
+        if now.machine != repo.processes.machine or not _is_abandoned(tx, repo, now):
             return None
         now = replace(now, state=state, process=as_dict(repo.processes.current()))
         records.put_quietly(tx, _NOUN, as_dict(now))
@@ -249,12 +249,12 @@ def is_own(repo: Repository, workspace: Workspace) -> bool:
     return workspace.process == as_dict(repo.processes.current())
 
 
-def is_forsaken(repo: Repository, workspace: Workspace) -> bool:
+def is_abandoned(repo: Repository, workspace: Workspace) -> bool:
     """Whether the process of this machine that was making or removing it has ended, or is this one."""
-    return repo.store.view(lambda snapshot: _is_forsaken(snapshot, repo, workspace))
+    return repo.store.view(lambda snapshot: _is_abandoned(snapshot, repo, workspace))
 
 
-def _is_forsaken(snapshot: Snapshot, repo: Repository, workspace: Workspace) -> bool:
+def _is_abandoned(snapshot: Snapshot, repo: Repository, workspace: Workspace) -> bool:
     process = workspace.process
     if not process:
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import LandlaneError
 from landlane.workspaces import records as operations
-from landlane.workspaces.close import finish_or_leave, give_up, inhabitants, process_ended
+from landlane.workspaces.close import finish_or_leave, give_up, process_ended, processes_inside
 from landlane.workspaces.model import CLOSING
 
 TYPE_CHECKING = False
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def mend(repo: Repository, session: Session | None = None) -> list[str]:
     """Go on with what processes that have ended left half way; tells what was done, or why it was not."""
     done: list[str] = []
-    for one in operations.list_half_way(repo):
+    for one in operations.list_interrupted(repo):
         is_here = operations.is_here(repo, one, repo.common_dir)
         # A child of the process that died, such as git or an installer, may still be at work in it.
-        if not is_here or operations.is_own(repo, one) or inhabitants(one):
+        if not is_here or operations.is_own(repo, one) or processes_inside(one):
             continue
         taken = operations.take_over(repo, one, one.state)
         if taken is None:

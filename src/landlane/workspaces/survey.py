@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Surveyed:
+class WorkspaceStatus:
     """A workspace as it lies there. `behind` is unknown when its base or the target is."""
 
     workspace: Workspace
@@ -34,7 +34,7 @@ class Surveyed:
     is_stale: bool
 
 
-def survey(repo: Repository, *, with_closed: bool = False) -> list[Surveyed]:
+def survey(repo: Repository, *, with_closed: bool = False) -> list[WorkspaceStatus]:
     """Every workspace with what is known and what is found.
 
     git is asked once for all branches, and once or twice for each commit that a workspace stands on.
@@ -45,11 +45,11 @@ def survey(repo: Repository, *, with_closed: bool = False) -> list[Surveyed]:
     return [_look(repo, one, distances, now) for one in found]
 
 
-def _look(repo: Repository, one: Workspace, distances: Distances, now: int) -> Surveyed:
+def _look(repo: Repository, one: Workspace, distances: Distances, now: int) -> WorkspaceStatus:
     is_here = one.state in THERE and operations.is_here(repo, one, repo.common_dir)
     is_there = is_here and os.path.isdir(one.path)
     behind, touched = distances.of(one) if is_there else (None, False)
-    return Surveyed(
+    return WorkspaceStatus(
         workspace=one,
         is_there=is_there,
         size=size_of(one.path) if is_there else 0,

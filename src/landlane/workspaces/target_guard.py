@@ -27,7 +27,7 @@ def check_branch(repo: Repository, branch: str) -> None:
     """
     target = guarded_target(repo) if branch and not repo.checkout.home else None
     if target is not None and branch == target.branch:
-        raise past_the_queue(target, f"a commit on {target.branch}")
+        raise bypasses_queue_error(target, f"a commit on {target.branch}")
 
 
 def guarded_target(repo: Repository) -> TargetBranch | None:
@@ -59,7 +59,7 @@ def likely_target(repo: Repository) -> TargetBranch | None:
         return None
 
 
-def past_the_queue(target: TargetBranch, what: str) -> NotAllowed:
+def bypasses_queue_error(target: TargetBranch, what: str) -> NotAllowed:
     """Refuse a change of the target branch that bypasses the landing queue."""
     return NotAllowed(
         f"{what} goes past the landing queue, which alone moves {target.branch}",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from landlane.workspaces.commit import Made
     from landlane.workspaces.model import Workspace
-    from landlane.workspaces.survey import Surveyed
+    from landlane.workspaces.survey import WorkspaceStatus
 
 
 def workspace_json(workspace: Workspace) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def workspace_json(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def surveyed_json(one: Surveyed) -> dict[str, Any]:
+def surveyed_json(one: WorkspaceStatus) -> dict[str, Any]:
     """A workspace with what was found on the disk; `text` is how a table shows it."""
     item = workspace_json(one.workspace)
     item |= {

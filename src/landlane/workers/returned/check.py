@@ -15,13 +15,14 @@ from landlane.claims.take import make_request, take_in
 from landlane.errors import Held, NotAllowed, PatternError
 from landlane.git.trailers import Trailers
 from landlane.git.tree_diff import files_below
-from landlane.landing.role_check import as_name, why_not_change
+from landlane.landing.target_rules import why_not_change
 from landlane.patterns.pattern import covers_alternative
 from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.rows import pattern_pairs
+from landlane.text import printable
 from landlane.values import replace, value
 from landlane.workers.returned import apply as returned
 
@@ -94,7 +95,7 @@ def _check_form(bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> No
             hint="leave out what is built or downloaded, or split the task",
             paths=[],
         )
-    gitlinks = [as_name(change.path) for change in changes if change.is_submodule]
+    gitlinks = [printable(change.path) for change in changes if change.is_submodule]
     if gitlinks:
         raise returned.unsafe(f"{gitlinks[0]} is another repository: submodules are not handed in", gitlinks)
     returned.check_sizes(bench, changes)
@@ -103,8 +104,8 @@ def _check_form(bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> No
     if posing:
         path, other = next(iter(posing.items()))
         raise returned.unsafe(
-            f"{as_name(path)} and {as_name(other)} are one name to some disks",
-            [as_name(one) for one in posing],
+            f"{printable(path)} and {printable(other)} are one name to some disks",
+            [printable(one) for one in posing],
         )
 
 
@@ -143,7 +144,7 @@ def _check_role(who: Returner, bench: Checkout, tree: str, changes: Sequence[Tre
     role = who.role
     judged = replace(role, writes=("**",), may_change_protected=False) if role.is_read_only else role
     scope = Scope(judged, who.repo.settings)
-    found = {as_name(change.path): why_not_change(bench, scope, tree, change) for change in changes}
+    found = {printable(change.path): why_not_change(bench, scope, tree, change) for change in changes}
     refused = {path: reason for path, reason in found.items() if reason}
     if refused:
         refuse_paths(who.repo, who.session, role.name, refused, guard=_GUARD)
@@ -172,7 +173,7 @@ def _check_claims(who: Returner, paths: Sequence[str]) -> list[Claim]:
 
 
 def _outside(task: Task, paths: Sequence[str]) -> NotAllowed:
-    named = [as_name(path) for path in paths[:_MOST_NAMED]]
+    named = [printable(path) for path in paths[:_MOST_NAMED]]
     words = f"{named[0]} is" if len(paths) == 1 else f"{named[0]} and {len(paths) - 1} more are"
     return NotAllowed(
         f"{words} not among the paths of {task.id}",
@@ -213,7 +214,7 @@ def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
             f"{who.task.id} names no paths, and its change touches {len(missing):,}",
             code="NOT_CLAIMED",
             hint=f"let the task name the folders it may change; else {MOST_PATTERNS:,} paths are the most",
-            paths=[as_name(path) for path in missing[:_MOST_NAMED]],
+            paths=[printable(path) for path in missing[:_MOST_NAMED]],
         )
     patterns = tuple(repo.git.pattern_of(path, "literal") for path in missing)
     request = make_request(repo, patterns, ttl_ms=session.lease_ms, task=who.task.id)

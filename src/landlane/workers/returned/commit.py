@@ -20,7 +20,7 @@ from landlane.tasks.owner import owned
 from landlane.values import value
 from landlane.workers.returned import apply as returned
 from landlane.workers.returned.check import Returner, judge, judge_unclaimed, watched
-from landlane.workspaces.commit import Made, tell_journal
+from landlane.workspaces.commit import Made, record_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,4 +246,4 @@ def _tell(who: Returner, branch: str, commit: str, changes: Sequence[TreeChange]
         paths=tuple(change.path for change in changes),
         trailers=trailers,
     )
-    tell_journal(who.repo, who.session, made)
+    record_commit(who.repo, who.session, made)

@@ -1,0 +1,190 @@
+"""The rules for landing: settings, gates and roles as the target branch has them, not as the branch has them.
+
+The role check compares the trees before and after a landing, so it does not depend on how the commits were
+made. The role is the one of the session that submitted the branch.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import RepositoryError, SettingsError
+from landlane.git import trial_merge as trials
+from landlane.git.run import try_git_output
+from landlane.git.trailers import read_trailers
+from landlane.git.tree_diff import diff_trees, files_below, resolve_link
+from landlane.landing.model import no_checks_error
+from landlane.patterns.pattern import covers_alternative
+from landlane.roles.built_in import bound_by, roles_of
+from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
+from landlane.roles.model import Scope, may_commit, why_not_verb
+from landlane.sessions.read import find_session
+from landlane.settings.detect_test_command import find_test_command
+from landlane.settings.model import FILE_NAME, Settings
+from landlane.text import printable
+from landlane.workspaces.committed_settings import of_main_checkout, read_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from landlane.git.discovery import Checkout
+    from landlane.git.target import TargetBranch
+    from landlane.git.tree_diff import TreeChange
+    from landlane.landing.model import Landing
+    from landlane.repository import Repository
+    from landlane.sessions.model import Session
+    from landlane.tasks.model import Task
+
+
+_GUARD = "landing"
+_MAX_COMMITS = 500
+
+
+def settings_at(repo: Repository, target: TargetBranch, tip: str) -> Settings:
+    """Return the settings of the target branch, or those of the main checkout if the target has none.
+
+    Raises:
+        RepositoryError: they cannot be read.
+        SettingsError: `[landing] checks` is missing.
+    """
+    try:
+        found = read_commit(repo.home, tip)
+    except SettingsError as error:
+        raise RepositoryError(
+            f"{FILE_NAME} on {target.branch} cannot be used: {error.message}",
+            code="SETTINGS_BROKEN",
+            hint=f"mend it there: commit a {FILE_NAME} that `landlane doctor` likes on {target.branch}",
+        ) from error
+    settings = found or of_main_checkout(repo)
+    if settings.landing.checks is None:
+        command, _ = find_test_command(repo.home.root)
+        raise no_checks_error(target.branch if found is not None else "", command)
+    return settings
+
+
+def broken_settings(home: Checkout, commit: str) -> str:
+    """Return why the settings of a commit would block further landings; empty if they are usable."""
+    try:
+        found = read_commit(home, commit)
+    except SettingsError as error:
+        return f"its {FILE_NAME} cannot be used: {error.message}"
+    if found is not None and found.landing.checks is None:
+        return f"its {FILE_NAME} does not say [landing] checks: after it nothing could land any more"
+    return ""
+
+
+def find_gate(repo: Repository, settings: Settings, paths: Sequence[str]) -> str:
+    """Return why a person must approve a change of these paths; empty if no approval is needed."""
+    pattern_of = repo.git.pattern_of
+    for text in settings.landing.gate:
+        gated = pattern_of(text, "glob").alternatives
+        for path in paths:
+            (literal,) = pattern_of(path, "literal").alternatives
+            if any(covers_alternative(glob, literal) for glob in gated):
+                return f"waits for a person: it changes {path} ({text})"
+    return ""
+
+
+def check_author(repo: Repository, session: Session, settings: Settings, before: str, after: str) -> None:
+    """Refuse a branch that the role of its author may not land; `settings` are those of the target.
+
+    Raises:
+        NotAllowed: the role may not land, or may not change some of the paths.
+    """
+    if not session.role:
+        return
+    check_verb(repo, session, "land", guard=_GUARD, settings=settings)
+    found = forbidden_changes(repo.home, settings, session.role, before, after)
+    if found:
+        refuse_paths(repo, session, session.role, found, guard=_GUARD)
+
+
+def forbidden_changes(
+    home: Checkout, settings: Settings, role: str, before: str, after: str
+) -> dict[str, str]:
+    """Return the changed paths between two trees that a role may not change, each with the reason."""
+    bound = bound_by(settings, role)
+    changes = diff_trees(home, before, after) if bound is not None else []
+    if bound is None or not changes:
+        return {}
+    reason = why_not_verb(bound, "land")
+    if reason:
+        return dict.fromkeys((printable(change.path) for change in changes), reason)
+    scope = Scope(bound, settings)
+    found = {printable(change.path): why_not_change(home, scope, after, change) for change in changes}
+    return {path: reason for path, reason in found.items() if reason}
+
+
+def why_not_change(home: Checkout, scope: Scope, tree: str, change: TreeChange) -> str:
+    """Return why a role may not make a change; empty if it may. A link is judged by its destination, too."""
+    name = printable(change.path)
+    reason = scope.why_not(name)
+    if reason:
+        return reason
+    role = scope.role
+    if change.is_submodule and not role.may_change_protected:
+        return f"{name} is a submodule, which the role {role.name} may not change"
+    if not change.is_link:
+        return ""
+    end = resolve_link(home, tree, change.path, change.new_oid)
+    if end is None:
+        return f"{name} is a link that leads out of the repository"
+    for path in [end or ".", *files_below(home, tree, end)]:
+        if scope.why_not(printable(path)):
+            return f"{name} is a link to {printable(path)}, which the role {role.name} may not change"
+    return ""
+
+
+def record_violation(repo: Repository, landing: Landing, found: Mapping[str, str]) -> None:
+    """Record that an entry violates its author's role."""
+    author = repo.store.view(lambda snapshot: find_session(snapshot, landing.session))
+    what = f"{landing.id}: {next(iter(found.values()))}"
+    record_role_violation(repo, author, guard=_GUARD, what=what, paths=tuple(found))
+
+
+def unidentified_commits(repo: Repository, tip: str, head: str) -> list[str]:
+    """Return the commits of a branch that no known session made, newest first.
+
+    Merges whose tree is what git computes by itself are left out.
+    """
+    words = ("log", "-z", f"--max-count={_MAX_COMMITS}", "--format=%H%n%P%n%B", f"{tip}..{head}")
+    found = try_git_output(repo.home, *words)
+    known: dict[tuple[str, str], bool] = {}
+    unidentified: list[str] = []
+    for entry in found.split("\0"):
+        commit, _, rest = entry.partition("\n")
+        parents, _, message = rest.partition("\n")
+        if not commit or _is_automatic_merge(repo.home, commit, parents.split()):
+            continue
+        trailers = read_trailers(message)
+        who = (trailers.agent, trailers.session)
+        if who not in known:
+            known[who] = _is_known_session(repo, *who)
+        if not known[who]:
+            unidentified.append(commit)
+    return unidentified
+
+
+def _is_known_session(repo: Repository, agent: str, session: str) -> bool:
+    if not agent or not session:
+        return False
+    found = repo.store.view(lambda snapshot: find_session(snapshot, session))
+    return found is not None and found.agent == agent
+
+
+def _is_automatic_merge(home: Checkout, commit: str, parents: Sequence[str]) -> bool:
+    if len(parents) != 2:
+        return False
+    try:
+        tried = trials.try_merge(home, parents[0], parents[1])
+    except RepositoryError:
+        return False  # no common ancestor
+    return isinstance(tried, trials.MergedTree) and tried.tree == trials.tree_of(home, commit)
+
+
+def lander_role(settings: Settings, task: Task) -> str:
+    """Return the role in which a task's change is landed; empty if its worker handed the change back.
+
+    A change that was handed back was checked against the role then, and the supervisor committed it.
+    """
+    role = roles_of(settings).get(task.role)
+    return task.role if role is None or may_commit(role) else ""
