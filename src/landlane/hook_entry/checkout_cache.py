@@ -1,7 +1,7 @@
-"""What the quick road of a hook must know of a checkout, written down by the ordinary one.
+"""Cached facts about a checkout, written by the full path of a hook for its fast path.
 
-The file lies in the git directory of the checkout. It holds for the settings and the rules as they were:
-whoever finds them changed takes the ordinary road, which writes it anew.
+The file is in the git directory of the checkout. It is valid for one version of the settings and the rules:
+when they have changed, the hook takes the full path, which writes the file again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ABSENT = "-"
 
 
 def note_facts(repo: Repository) -> None:
-    """Write the facts, unless they stand there already."""
+    """Write the facts, unless the file already holds them."""
     checkout = repo.checkout
     if not checkout.git_dir:
         return
@@ -38,7 +38,7 @@ def note_facts(repo: Repository) -> None:
 
 
 def _facts(repo: Repository) -> list[str]:
-    """One fact a line; `hook_entry/client_hook.py` reads them in this order."""
+    """Return one fact per line, in the order that `hook_entry/client_fast_path.py` reads."""
     root = repo.checkout.root
     settings = repo.settings
     # The rules are those of the main checkout, unless it has none.
@@ -56,8 +56,8 @@ def _facts(repo: Repository) -> list[str]:
         rules,
         _stamp(rules),
         repo.store.repository,
-        place if not ignores_case else "",  # without a path: take the ordinary road
-        repo.state_folder if not place else "",  # where a resident answers for a store that is not here
+        place if not ignores_case else "",  # empty: take the full path
+        repo.state_folder if not place else "",  # of the resident that answers for a remote store
         main_settings,
         _stamp(main_settings) if main_settings else ABSENT,
     ]

@@ -1,4 +1,4 @@
-"""Answers a coding client's hook: the common question at once, for little more than an interpreter's start.
+"""Answer a coding client's hook, the common question for little more than an interpreter's start.
 
 Run as `python -I -S client_hook.py CLIENT [WORD]` with the client's JSON on its input. The common question:
 does this session hold this path now, and is the file as the session last saw it? One indexed read answers
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_LIMIT_SECONDS = 20.0  # below the time that any client's settings give us
-_RESIDENT_SECONDS = 10.0  # of them; then it is asked without
+_LIMIT_SECONDS = 20.0  # below the hook timeout in every client's settings
+_RESIDENT_SECONDS = 10.0  # of the limit; then the hook answers without the resident
 _MOST_BYTES = 64 * 1024 * 1024
 # Copies of store/sqlite/schema.py and store/schema_version.py.
 APPLICATION_ID = 0x4C4E444C
 SCHEMA_VERSION = 1
-_unclosed = []  # connections to other stores: closing one could write its log back
+_unclosed = []  # connections to other stores: closing one could checkpoint its log
 _LINK, _KIND, _FOLDER = 0o120000, 0o170000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
 
@@ -130,7 +130,7 @@ _BEFORE, _AFTER = 1, 2
 
 
 class _Unsure(Exception):
-    """The quick road ends here; the ordinary one goes on."""
+    """The fast path cannot decide; the full path must."""
 
 
 class _OnlyCache:
@@ -143,7 +143,7 @@ class _OnlyCache:
 
 
 class _Plain:
-    """How `_json` shall read: the defaults of the json module, without importing it."""
+    """Options for `_json`: the defaults of the json module, without importing it."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -216,7 +216,7 @@ def _stamp_at(path: str) -> str:
 
 
 def _facts_for(folder: str) -> list[str]:
-    """The facts of the checkout that a folder lies in, if they still hold."""
+    """Return the cached facts of the checkout around a folder, if they are still valid."""
     while True:
         marker = f"{folder}/.git"
         try:
@@ -243,7 +243,7 @@ def _facts_for(folder: str) -> list[str]:
 
 
 def _inside(path: str, root: str) -> str:
-    """The path below the root, if no link and nothing odd is on the way."""
+    """Return the path relative to the root, if it has no links and nothing unusual."""
     if not path.startswith(root + "/"):
         raise _Unsure
     inside = path[len(root) + 1 :]
@@ -264,11 +264,11 @@ def _inside(path: str, root: str) -> str:
             except OSError:
                 at = end
                 continue
-        raise _Unsure  # a repository within the repository
+        raise _Unsure  # a nested repository
 
 
 def _seen(path: str) -> tuple[str, str]:
-    """The digest and the stamp of a file, as files.py computes them."""
+    """Return the digest and the stamp of a file, as files.py computes them."""
     from _blake2 import blake2b  # noqa: PLC0415 - only edits and reads need it
 
     descriptor = open_file(path, O_RDONLY | O_NONBLOCK)
@@ -276,10 +276,10 @@ def _seen(path: str) -> tuple[str, str]:
         found = fstat(descriptor)
         if found.st_size > _MOST_BYTES:
             raise _Unsure
-        told = blake2b(digest_size=16)
+        content = blake2b(digest_size=16)
         while block := read_file(descriptor, 1 << 20):
-            told.update(block)
-        return told.hexdigest(), _stamp(found)
+            content.update(block)
+        return content.hexdigest(), _stamp(found)
     finally:
         close_file(descriptor)
 
@@ -287,7 +287,7 @@ def _seen(path: str) -> tuple[str, str]:
 def _session(
     db: "Any", repository: str, client: str, names: tuple[str, str], now: int
 ) -> tuple[str, str, str]:
-    """The live session that a client's is, if its last sign of life is young enough to need no new one."""
+    """Return the live session of a client, if it was seen recently enough to need no renewal."""
     found = db.execute(
         "SELECT s.id, s.seen_at, s.shortest_ms, s.lapses_at, s.agent, c.parent FROM client_sessions c"
         " JOIN sessions s ON s.id = c.session WHERE c.repository = ? AND c.client = ?"
@@ -303,7 +303,7 @@ def _session(
 
 
 def _check_held(db: "Any", repository: str, session: str, inside: str, now: int) -> None:
-    """One indexed read of what this session holds on the way from the root to the path."""
+    """Check with one indexed read that this session holds the path or a folder above it."""
     keys = ["", inside]
     at = inside.find("/")
     while at >= 0:
@@ -321,7 +321,7 @@ def _check_held(db: "Any", repository: str, session: str, inside: str, now: int)
 
 
 def _check_placed(db: "Any", repository: str, root: str, agent: str, parent: str) -> None:
-    """This checkout is no workspace of another, and the session has none beside it."""
+    """Check that this is not another's workspace, and that the session has no workspace elsewhere."""
     from _json import encode_basestring_ascii as quoted  # noqa: PLC0415 - git hooks do not need it
 
     owner = agent.rpartition(".")[0] if parent else agent  # a subagent works where its parent does
@@ -341,7 +341,7 @@ def _check_unchanged(db: "Any", session: str, path: str) -> None:
 
 
 def _check_no_word(db: "Any", repository: str, session: str) -> None:
-    """Nothing waits to be told."""
+    """Check that no messages are waiting for the session."""
     row = db.execute(
         "SELECT 1 FROM records WHERE repository = ? AND noun = 'notice' AND key = ? AND state = ? LIMIT 1",
         (repository, session, "new"),
@@ -351,7 +351,7 @@ def _check_no_word(db: "Any", repository: str, session: str) -> None:
 
 
 def _remember(db: "Any", repository: str, session: str, paths: list[str]) -> None:
-    # It may be forgotten by a power cut, as a sign of life may; what others wrote before it may not.
+    # A power cut may lose this write, like a renewal, but never what others wrote before it.
     db.execute("PRAGMA synchronous=NORMAL")
     for path in paths:
         db.execute(
@@ -378,7 +378,7 @@ def _paths_of(tools: "Json", tool: str, given: "Json", cwd: str) -> list[str]:
 
 
 def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
-    """Return if the answer is an unconditional yes with nothing to say; raise whatever else it is."""
+    """Return if the call is allowed and there is nothing to report; otherwise raise."""
     tools = _CLIENTS[client]
     names = tools["keys"]
     when = tools["events"][document[names[2]] if names[2] else word]
@@ -414,7 +414,7 @@ def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
 def _ask_resident(
     client: str, word: str, cwd: str, payload: bytes, *, path: str = "", folder: str = ""
 ) -> None:
-    """Let the resident answer, if it is there: the one at a socket, or the one of a state folder."""
+    """Let the resident answer if it runs, found by its socket or by its state folder."""
     _find_package()
     from landlane.resident import messages  # noqa: PLC0415 - not on the fast path
 
@@ -441,8 +441,8 @@ def _read_input() -> bytes:
     return b"".join(blocks)
 
 
-def _ordinary(client: str, word: str, payload: bytes, exit_code: int, began: float) -> None:
-    """The whole package, in this process; an end of its own comes before the client's patience ends."""
+def _full_path(client: str, word: str, payload: bytes, exit_code: int, began: float) -> None:
+    """Take the full path in this process, with a time limit below the client's own."""
 
     def watch() -> None:
         sleep(max(_LIMIT_SECONDS - (monotonic() - began), 1.0))
@@ -457,23 +457,23 @@ def _ordinary(client: str, word: str, payload: bytes, exit_code: int, began: flo
         name.decode("utf-8", "surrogateescape"): text.decode("utf-8", "surrogateescape")
         for name, text in environ.items()
     }
-    spoken = answer(client, word, payload, variables)
-    write_all(1, spoken.stdout.encode("utf-8", "replace"))
-    write_all(2, spoken.stderr.encode("utf-8", "replace"))
-    _exit(spoken.exit_code)
+    output = answer(client, word, payload, variables)
+    write_all(1, output.stdout.encode("utf-8", "replace"))
+    write_all(2, output.stderr.encode("utf-8", "replace"))
+    _exit(output.exit_code)
 
 
 def write_all(descriptor: int, left: bytes) -> None:
-    """Write all of it: a pipe may take less at a time."""
+    """Write all bytes: a pipe may accept fewer at a time."""
     while left:
         left = left[write_file(descriptor, left) :]
 
 
 def main() -> None:
-    """Answer, and end without the interpreter's tear-down."""
+    """Answer the hook, then exit without interpreter shutdown."""
     client, word = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     began = monotonic()
-    exit_code = 2  # what cannot even be read is refused
+    exit_code = 2  # unreadable input is refused
     payload = b""
     try:
         payload = _read_input()
@@ -482,7 +482,9 @@ def main() -> None:
             event_key = _CLIENTS[client]["keys"][2]
             when = _CLIENTS[client]["events"].get(document.get(event_key) if event_key else word)
             exit_code = 0 if when != _BEFORE else 2
-        if socket := environ.get(b"LANDLANE_RESIDENT", b"").decode():  # in a sandbox: nothing else is there
+        if socket := environ.get(
+            b"LANDLANE_RESIDENT", b""
+        ).decode():  # in a sandbox only the resident can answer
             _ask_resident(client, word, document.get("cwd") or "", payload, path=socket)
         cwd = document["cwd"]
         facts = _facts_for(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []
@@ -490,13 +492,13 @@ def main() -> None:
             _ask_resident(client, word, cwd, payload, folder=facts[7])
         decide(client, word, document, facts)
         _exit(0)
-    except Exception:  # noqa: BLE001 - whatever it was, the ordinary road will tell
+    except Exception:  # noqa: BLE001 - the full path reports the cause
         pass
     try:
-        _ordinary(client, word, payload, exit_code, began)
+        _full_path(client, word, payload, exit_code, began)
     except BaseException as error:  # noqa: BLE001 - an internal error is a refusal
-        said = f"Landlane's hook failed ({error.__class__.__name__}: {error}), so this is refused.\n"
-        write_all(2, said.encode("utf-8", "replace"))
+        message = f"Landlane's hook failed ({error.__class__.__name__}: {error}), so this is refused.\n"
+        write_all(2, message.encode("utf-8", "replace"))
         _exit(exit_code)
 
 

@@ -1,7 +1,7 @@
-"""The ordinary road of a hook: reads what a client says, asks, and answers in the client's own form.
+"""The full path of a client hook: parse the event, handle it, and answer in the client's own format.
 
-Whatever goes wrong on the way is a refusal where the client is about to change something. Elsewhere it is
-silence: a session whose start could not be told of must still be able to look around.
+An error refuses the call when the client is about to change something. For other events it is ignored: a
+session whose start could not be recorded must still be able to read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def answer(
     *,
     open_at: Callable[[str], Repository] | None = None,
 ) -> HookOutput:
-    """Answer one call of a hook. `open_at` opens the repository of a folder, if not in the usual way."""
+    """Answer one hook call. `open_at` opens the repository of a folder; the default is the usual way."""
     if client == "git":
         from landlane.hook_entry.git_full_path import answer_for_guest  # noqa: PLC0415 - only for git hooks
 
@@ -77,7 +77,7 @@ def _judge(
     event: HookEvent, environment: Mapping[str, str], open_at: Callable[[str], Repository]
 ) -> HookAnswer:
     try:
-        # In no repository there is nothing to guard.
+        # Outside a repository there is nothing to guard.
         answers = [_ask(open_at(folder), event, environment) for folder in _folders(event, environment)]
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return deny(f"{_REFUSED}{_said(error)}") if is_guarded(event) else NOTHING
@@ -93,7 +93,7 @@ def _ask(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> 
 
 
 def _folders(event: HookEvent, environment: Mapping[str, str]) -> list[str]:
-    """Where the repositories lie that an event concerns: those of its files, else the one it stands in."""
+    """Return the repositories that an event concerns: those of its files, else that of its folder."""
     stand = _standpoint(event, environment)
     home = find_checkout(stand).state_folder if stand else ""
     found: dict[str, str] = {}
@@ -102,20 +102,20 @@ def _folders(event: HookEvent, environment: Mapping[str, str]) -> list[str]:
         try:
             state = find_checkout(folder).state_folder
         except RepositoryError:
-            continue  # nobody's; or too broken to hold anything, as whoever stands in it is told
+            continue  # no repository, or a broken one that cannot hold claims
         if state == home or _is_known(folder):
             found.setdefault(state, stand if state == home else folder)
     return list(found.values()) or ([stand] if stand else [])
 
 
 def _standpoint(event: HookEvent, environment: Mapping[str, str]) -> str:
-    """The folder that the tool stands in, or else the client's project; empty when both are in no repository.
+    """Return the tool's folder, or else the client's project; empty when neither is in a repository.
 
-    In a repository that Landlane does not know, say a submodule, it is the one around it that it does.
+    In a repository that Landlane does not know, such as a submodule, return the known one around it.
     """
     names = [client.project_variable for client in CLIENTS.values()]
     projects = [environment[name] for name in names if environment.get(name)]
-    for folder in (event.cwd, *projects):  # a client that does not say has started us where it is
+    for folder in (event.cwd, *projects):  # a client that names no folder runs the hook in its own
         if found := _known_around(_existing(os.path.abspath(folder))):
             return found
     return ""
@@ -139,20 +139,20 @@ def _known_around(folder: str) -> str:
 
 
 def _is_known(folder: str) -> bool:
-    """Whether Landlane was set up in the repository of a folder, or has been at work there."""
+    """Return whether Landlane was set up or used in the repository of a folder."""
     found = find_checkout(folder)
     return os.path.isdir(found.state_folder) or os.path.exists(os.path.join(found.root, FILE_NAME))
 
 
 def _existing(folder: str) -> str:
-    """The folder, or the nearest one above it that is there: a tool may stand where nothing is any more."""
+    """Return the nearest existing folder: the tool's current directory may have been deleted."""
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     return folder
 
 
 def _settle(repo: Repository) -> None:
-    """Let the plain files follow, and the next hook know what it needs; the next one catches up."""
+    """Update the journal copy and the cached facts; after a failure the next hook does it."""
     try:
         repo.settle()
         note_facts(repo)
@@ -161,7 +161,7 @@ def _settle(repo: Repository) -> None:
 
 
 def _said(error: Exception) -> str:
-    """An error as a model reads it."""
+    """Format an error for a model."""
     if isinstance(error, LandlaneError):
         return f"{error.message}. {error.hint}." if error.hint else f"{error.message}."
     return f"{type(error).__name__}: {error}. Tell the person at the terminal to run `landlane doctor`."

@@ -5,7 +5,7 @@
 import sys
 
 sys.path.insert(0, __file__[: -len("/client_hook.py")])
-import client_fast_path as lean_road
+import client_fast_path as fast_path
 
 del sys.path[0]
-lean_road.main()
+fast_path.main()

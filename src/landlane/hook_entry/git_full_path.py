@@ -1,6 +1,6 @@
-"""The ordinary road of a hook of git: gathers what git is about to do, has it judged, and says the outcome.
+"""The full path of a git hook: collect what git is about to do, check it, and report the outcome.
 
-In a sandbox the resident judges: what has to be asked of git is gathered here, inside, and told to it.
+In a sandbox the resident does the check: the facts from git are collected here, inside, and sent to it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FACTS = "landlane-githook"
 
 @value
 class Asked:
-    """What a hook asks, so told that nobody needs to ask git again: branches as `ref new kind`."""
+    """The request of a hook, complete without further git calls: branches as `ref new kind`."""
 
     hook: str
     words: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Asked:
     moves: tuple[tuple[str, str, str], ...] = ()
 
     def packed(self) -> bytes:
-        """As bytes for the resident."""
+        """Return the request as bytes for the resident."""
         lines = [" ".join(move) for move in self.moves]
         parts = ["\n".join(self.words), self.branch, "\n".join(lines), *self.paths]
         return "\0".join(parts).encode("utf-8", "surrogateescape")
@@ -74,7 +74,7 @@ def _unpacked(hook: str, payload: bytes) -> Asked:
 
 
 def answer_here(hook: str, pid: str, words: list[str], payload: bytes) -> tuple[int, str]:
-    """Answer one call of a hook: the exit code, and what is said on stderr."""
+    """Answer one hook call: return the exit code and the text for stderr."""
     try:
         here, index = _stand(hook)
         if here is None:
@@ -90,13 +90,13 @@ def answer_here(hook: str, pid: str, words: list[str], payload: bytes) -> tuple[
 
 
 def _stand(hook: str) -> tuple[Checkout | None, str]:
-    """The checkout that git works in, and its index; none for a bare repository that has no worktree."""
+    """Return git's checkout and its index; no checkout for a bare repository without a worktree."""
     cwd = os.getcwd()
     named = os.environ.get("GIT_DIR", "")
     index = os.environ.get("GIT_INDEX_FILE", "")
     index = os.path.abspath(index) if index else ""
     git_dir = os.path.realpath(named) if named else ""
-    if hook == _MOVE and git_dir and (cwd + "/").startswith(git_dir + "/"):  # something is pushed to here
+    if hook == _MOVE and git_dir and (cwd + "/").startswith(git_dir + "/"):  # a push to this repository
         cwd = _a_root_of(git_dir)
         if not cwd:
             return None, ""
@@ -110,13 +110,13 @@ def _stand(hook: str) -> tuple[Checkout | None, str]:
 
 
 def _forget_places() -> None:
-    """What git said about its own call must not lead the gits that we start astray."""
+    """Remove git's own variables, so that they do not affect the git processes we start."""
     for name in LOCATION_VARIABLES:
         os.environ.pop(name, None)
 
 
 def _a_root_of(git_dir: str) -> str:
-    """A checkout of the repository in a git directory."""
+    """Return a checkout of the repository in a git directory."""
     if os.path.basename(git_dir) == ".git":
         return os.path.dirname(git_dir)
     from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - only in a bare repository
@@ -148,7 +148,7 @@ def _gather(here: Checkout, index: str, hook: str, words: list[str], payload: by
 
 
 def _own_paths(here: Checkout, index: str, paths: list[str]) -> tuple[str, ...]:
-    """What is staged; of a merge only what is in neither of its sides: the rest was committed before."""
+    """Return the staged paths; for a merge, only those that differ from both sides."""
     merged = os.path.join(here.git_dir, "MERGE_HEAD")
     if not os.path.exists(merged):
         return tuple(paths)
@@ -182,12 +182,12 @@ def _kind(here: Checkout, old: str, new: str) -> str:
 
 def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
     repo = open_usual(here.root)
-    code, said = _judge(repo, here, asked, os.environ, is_packing=_is_packing(pid))
+    code, message = _judge(repo, here, asked, os.environ, is_packing=_is_packing(pid))
     if asked.hook == _COMMIT:
         if not code and asked.branch:
             _note_judged(here, pid, asked.branch)
         _note_facts(repo, here)
-    return code, said
+    return code, message
 
 
 def _judge(
@@ -233,7 +233,7 @@ def _check_hook(repo: Repository, caller: Caller, asked: Asked, *, is_packing: b
 
 
 def _caller(repo: Repository, environment: Mapping[str, str]) -> Caller:
-    """Who runs git. An agent whose session is over is an agent all the same, who holds nothing."""
+    """Return the caller of git. An agent whose session has ended is still an agent, without claims."""
     shown = environment.get("LANDLANE_SESSION", "")
     named = environment.get("LANDLANE_AGENT", "")
     person = person_name()
@@ -254,7 +254,7 @@ def _caller(repo: Repository, environment: Mapping[str, str]) -> Caller:
 
 
 def _is_packing(pid: str) -> bool:
-    """Whether the git that called is one that only packs branches."""
+    """Return whether the calling git process only packs refs."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read().split(b"\0")
@@ -264,16 +264,16 @@ def _is_packing(pid: str) -> bool:
 
 
 def _refused(hook: str, error: LandlaneError, *, is_person: bool = False) -> str:
-    said = f"landlane: {_WHAT.get(hook, 'this')} is refused: {error.message}\n"
+    message = f"landlane: {_WHAT.get(hook, 'this')} is refused: {error.message}\n"
     if error.hint:
-        said += f"hint: {error.hint}\n"
+        message += f"hint: {error.hint}\n"
     if is_person:
-        said += 'hint: you can override it with a reason, which is kept: LANDLANE_OVERRIDE="why" git …\n'
-    return said
+        message += 'hint: you can override it with a reason, which is kept: LANDLANE_OVERRIDE="why" git …\n'
+    return message
 
 
 def _note_judged(here: Checkout, pid: str, branch: str) -> None:
-    """As git_fast_path.py does it: the hook that sees the branch move need not ask again."""
+    """Record that the commit was checked, as git_fast_path.py does, so that the branch hook can skip it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             started = file.read().rpartition(") ")[2].split(" ")[19]
@@ -284,7 +284,7 @@ def _note_judged(here: Checkout, pid: str, branch: str) -> None:
 
 
 def _note_facts(repo: Repository, here: Checkout) -> None:
-    """What the quick road must know, as it holds for these settings; it only knows the simple cases."""
+    """Write the facts for the fast path, valid for these settings; it only covers simple cases."""
 
     def stamp(path: str) -> str:
         try:
@@ -310,7 +310,7 @@ def _note_facts(repo: Repository, here: Checkout) -> None:
             if os.path.exists(path):
                 os.unlink(path)
             return
-        # Settings that wait to be committed may guard the target the moment they are.
+        # Uncommitted settings may guard the target once they are committed.
         waits = settings.landing.checks is not None
         target = likely_target(repo) if waits else guarded_target(repo)
         write_whole(path, known + (target.branch if target else "-"))
@@ -322,7 +322,7 @@ def _note_facts(repo: Repository, here: Checkout) -> None:
 
 
 def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
-    """Let the resident judge; without it nothing can be judged in a sandbox."""
+    """Let the resident check the request; in a sandbox nothing else can."""
     from landlane.resident.messages import pack_request, send_request, shared_environment  # noqa: PLC0415 - only in a sandbox
 
     environment = {os.fsencode(name): os.fsencode(text) for name, text in os.environ.items()}
@@ -347,13 +347,13 @@ def _with_root(here: Checkout, asked: Asked) -> bytes:
 def answer_for_guest(
     hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], Repository]
 ) -> HookOutput:
-    """Judge for a caller in a sandbox, as the resident does: what its git says is believed of its clone."""
+    """Check a request from a sandbox, in the resident; its git is trusted about its own clone."""
     try:
         root, _, rest = payload.partition(b"\0")
         repo = open_at(os.fsdecode(root))
         here = find_checkout(os.fsdecode(root))
         told = {name: text for name, text in environment.items() if name != "LANDLANE_OVERRIDE"}
-        code, said = _judge(repo, here, _unpacked(hook, rest), told)
+        code, message = _judge(repo, here, _unpacked(hook, rest), told)
     except LandlaneError as error:
-        code, said = 1, _refused(hook, error)
-    return HookOutput(exit_code=code, stderr=said)
+        code, message = 1, _refused(hook, error)
+    return HookOutput(exit_code=code, stderr=message)

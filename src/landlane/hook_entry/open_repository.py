@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
 
 
-_WAIT_MS = 8_000  # for a busy store: the client, too, waits for us
+_WAIT_MS = 8_000  # for a busy store, while the client waits for the hook
 
 
 def open_usual(folder: str) -> Repository:

@@ -1,1 +1,1 @@
-"""What the hooks of coding clients and of git decide: edits, shell commands, commits, pushes, briefings."""
+"""Decisions of the client and git hooks: edits, shell commands, commits, pushes, briefings."""

@@ -1,7 +1,7 @@
-"""What the git hooks allow: commits by their paths, pushes and branch moves by whose work they touch.
+"""Checks of the git hooks: the paths of a commit, and whose work a push or a branch move affects.
 
-The hooks know which session calls git, as the commands do. What they refuse is written down; a person may
-override with a reason, which is written down as well.
+The hooks identify the calling session as the commands do. Every refusal is recorded in the journal; a person
+may override one with a reason, which is recorded as well.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_KEPT = 50
 
 @value
 class Caller:
-    """Who runs git: a session, or a person without one. `why_no_person` is empty for a person."""
+    """The caller of git: a session, or a person without one. `why_no_person` is empty for a person."""
 
     session: Session | None
     name: str
@@ -51,25 +51,25 @@ class Caller:
 
 @value
 class Move:
-    """A branch that is about to be moved: to another commit, or to nothing."""
+    """A branch about to be moved to another commit or deleted."""
 
     ref: str
     new: str
 
     @property
     def is_deletion(self) -> bool:
-        """Whether it will be gone."""
+        """Whether the branch is deleted."""
         return is_zero(self.new)
 
     @property
     def branch(self) -> str:
-        """Its name as people say it."""
+        """The branch name without `refs/heads/`."""
         return self.ref.removeprefix(_HEADS)
 
 
 @value
 class Pushed:
-    """A branch of a remote that is about to be moved or made; `is_forced`: what is there would be lost."""
+    """A remote branch about to be created or moved; `is_forced` when its commits would be lost."""
 
     ref: str
     new: str
@@ -78,7 +78,7 @@ class Pushed:
 
 
 def is_zero(oid: str) -> bool:
-    """Whether it is the name that git gives to nothing."""
+    """Return whether this is git's all-zero object id."""
     return not oid.strip("0")
 
 
@@ -86,11 +86,11 @@ def is_zero(oid: str) -> bool:
 
 
 def judge_commit(repo: Repository, caller: Caller, paths: Sequence[str], branch: str) -> None:
-    """Refuse a commit of paths that are another's, need a claim, or are not for the caller's role.
+    """Refuse a commit of paths that others hold, that need a claim, or that the caller's role forbids.
 
     Raises:
-        Held: another session holds one.
-        NotAllowed: a claim is missing, the role forbids it, or the branch moves through the queue alone.
+        Held: another session holds one of the paths.
+        NotAllowed: a claim is missing, the role forbids it, or the branch only moves through the queue.
     """
     session = caller.session
     _check_role(repo, session, paths)
@@ -98,7 +98,9 @@ def judge_commit(repo: Repository, caller: Caller, paths: Sequence[str], branch:
         from landlane.workspaces.fix_unauthorized_writes import refuse_breached  # noqa: PLC0415 - rarely needed
 
         refuse_breached(repo, session, paths, repo.checkout.root)
-    if caller.why_no_person or others_anywhere(repo, session):  # a person without company is free
+    if caller.why_no_person or others_anywhere(
+        repo, session
+    ):  # a person alone in the repository needs no claims
         _judge_paths(repo, caller, paths)
     check_branch(repo, branch)
 
@@ -113,26 +115,26 @@ def _check_role(repo: Repository, session: Session | None, paths: Sequence[str] 
 
 
 def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None:
-    kin = _children(repo, caller.session)
+    children = _children(repo, caller.session)
     foreign: list[str] = []
     first = None
     missing: list[str] = []
     for path in paths:
-        standing = check(repo, caller.session, _pattern(repo, path))
-        claim = standing.claim
-        if standing.state == "other" and claim is not None and claim.mode != SHARED:
-            if claim.session not in kin:
+        coverage = check(repo, caller.session, _pattern(repo, path))
+        claim = coverage.claim
+        if coverage.state == "other" and claim is not None and claim.mode != SHARED:
+            if claim.session not in children:
                 foreign.append(path)
                 first = first or claim
-        elif standing.state == "required" or (
-            standing.state == "unclaimed" and repo.settings.hooks.policy == STRICT
+        elif coverage.state == "required" or (
+            coverage.state == "unclaimed" and repo.settings.hooks.policy == STRICT
         ):
             missing.append(path)
     if first is not None:
         until = rfc3339(repo.store.wall_of(first.until))
         task = f" for task {first.task}" if first.task else ""
         raise Held(
-            f"{_some(foreign)} {_is(foreign)} held by {first.agent}{task} until {until}",
+            f"{_list_paths(foreign)} {_is(foreign)} held by {first.agent}{task} until {until}",
             code="CLAIM_HELD",
             hint=f"leave it out: git restore --staged -- {foreign[0]}; `landlane claims` shows whose it is",
             path=foreign[0],
@@ -142,7 +144,7 @@ def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None
         )
     if missing:
         raise NotAllowed(
-            f"{_some(missing)} {_is(missing)} not claimed, and changing {_it(missing)} needs a claim",
+            f"{_list_paths(missing)} {_is(missing)} not claimed, and changing {_it(missing)} needs a claim",
             code="NOT_CLAIMED",
             hint=f"if the change is yours: landlane claim :/{missing[0]}; else git restore --staged it",
             path=missing[0],
@@ -151,10 +153,10 @@ def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None
 
 
 def _children(repo: Repository, session: Session | None) -> set[str]:
-    """The sessions of the caller's own subagents, for whom it runs git."""
+    """Return the ids of the caller's subagents: it may commit their work."""
     if session is None:
         return set()
-    return {one.id for one in repo.store.view(lambda snapshot: children_of(snapshot, session.id))}
+    return {child.id for child in repo.store.view(lambda snapshot: children_of(snapshot, session.id))}
 
 
 def _pattern(repo: Repository, path: str) -> Pattern:
@@ -169,13 +171,13 @@ def _pattern(repo: Repository, path: str) -> Pattern:
 
 
 def judge_moves(repo: Repository, caller: Caller, moves: Sequence[Move], *, is_packing: bool) -> None:
-    """Refuse what moves the target past the queue, or takes away what others work on.
+    """Refuse moves that bypass the landing queue or discard the work of others.
 
-    Git runs this for packing as well, when a branch leaves its own file but stays where it is: with
-    `is_packing` a deletion is none where the packed branches say the same.
+    Git also calls the hook when it packs refs, which removes the loose file of an unchanged branch: with
+    `is_packing`, a deletion is ignored when packed-refs holds the same commit.
 
     Raises:
-        NotAllowed: a move is not the caller's to make.
+        NotAllowed: the caller may not make one of the moves.
     """
     now = commits_at(repo.home, [move.ref for move in moves])
     real = [move for move in moves if _is_real(repo, move, now.get(move.ref, ""), is_packing=is_packing)]
@@ -186,7 +188,7 @@ def judge_moves(repo: Repository, caller: Caller, moves: Sequence[Move], *, is_p
             verb = "deleting" if move.is_deletion else "moving"
             raise bypasses_queue_error(target, f"{verb} {target.branch}")
         if move.is_deletion or not _contains(repo, move.new, was):
-            _check_nobody_on(repo, caller, move.branch, "delete" if move.is_deletion else "rewind")
+            _check_not_in_use(repo, caller, move.branch, "delete" if move.is_deletion else "rewind")
 
 
 def _is_real(repo: Repository, move: Move, was: str, *, is_packing: bool) -> bool:
@@ -195,7 +197,7 @@ def _is_real(repo: Repository, move: Move, was: str, *, is_packing: bool) -> boo
     if not move.is_deletion:
         return True
     if is_packing or not os.path.exists(os.path.join(repo.common_dir, "packed-refs.lock")):
-        # A real deletion of what is packed holds the lock on the packed branches at this moment.
+        # A real deletion of a packed branch holds the lock on packed-refs at this moment.
         return _packed_value(repo.common_dir, move.ref) != was
     return True
 
@@ -214,26 +216,28 @@ def _packed_value(common_dir: str, ref: str) -> str:
 
 
 def _has_landed(repo: Repository, target: TargetBranch, was: str, new: str) -> bool:
-    """Whether the branch here only follows what has landed at the remote."""
+    """Return whether the local branch only follows what has landed at the remote."""
     if not target.remote or is_zero(new):
         return False
-    there = commits_at(repo.home, [target.remote_ref]).get(target.remote_ref, "")
-    return bool(there) and _contains(repo, new, was) and _contains(repo, there, new)
+    remote_commit = commits_at(repo.home, [target.remote_ref]).get(target.remote_ref, "")
+    return bool(remote_commit) and _contains(repo, new, was) and _contains(repo, remote_commit, new)
 
 
 def _contains(repo: Repository, commit: str, older: str) -> bool:
-    """Whether a commit has another behind it; of what is just being received, git tells it as well."""
+    """Return whether a commit contains an older one; this also works for commits still being received."""
     return not run_in(repo.home, "merge-base", "--is-ancestor", older, commit).exit_code
 
 
-def _check_nobody_on(repo: Repository, caller: Caller, branch: str, verb: str) -> None:
-    """Refuse to delete or rewind a branch that somebody else stands on."""
-    for one in open_workspaces(repo):
-        if one.get("branch") == branch:
-            if caller.session is not None and is_owner(one, caller.session):
+def _check_not_in_use(repo: Repository, caller: Caller, branch: str, verb: str) -> None:
+    """Refuse to delete or rewind a branch that another session or checkout uses."""
+    for workspace in open_workspaces(repo):
+        if workspace.get("branch") == branch:
+            if caller.session is not None and is_owner(workspace, caller.session):
                 return
             raise _in_use(
-                f"{branch} is the branch of {one['agent']}'s workspace for task {one['task']}", branch, verb
+                f"{branch} is the branch of {workspace['agent']}'s workspace for task {workspace['task']}",
+                branch,
+                verb,
             )
     from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - rarely needed
 
@@ -243,7 +247,7 @@ def _check_nobody_on(repo: Repository, caller: Caller, branch: str, verb: str) -
 
 
 def head_of(git_dir: str) -> str:
-    """The branch that a checkout stands on, as its file says; empty when it stands on none."""
+    """Return the branch in a checkout's HEAD file, or an empty string when HEAD is detached."""
     try:
         with open(os.path.join(git_dir, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
             line = file.readline().rstrip("\n")
@@ -267,35 +271,35 @@ def _in_use(what: str, branch: str, verb: str) -> NotAllowed:
 
 
 def judge_push(repo: Repository, caller: Caller, remote: str, pushed: Sequence[Pushed]) -> None:
-    """Refuse what moves the remote's target past the queue, or takes away what others work on.
+    """Refuse pushes that bypass the landing queue or discard the work of others.
 
     Raises:
-        NotAllowed: a push is not the caller's to make.
+        NotAllowed: the caller may not push one of the branches.
     """
     _check_role(repo, caller.session)
     target = guarded_target(repo)
-    for one in pushed:
-        if one.is_new:
+    for push in pushed:
+        if push.is_new:
             continue
-        counts = target is not None and remote in (
+        is_target_remote = target is not None and remote in (
             target.remote,
             "home" if repo.checkout.home else target.remote,
         )
-        if target is not None and counts and one.ref == target.ref:
+        if target is not None and is_target_remote and push.ref == target.ref:
             raise bypasses_queue_error(target, f"pushing to {target.branch} of {remote}")
-        if one.ref.startswith(_HEADS) and (is_zero(one.new) or one.is_forced):
-            verb = "delete" if is_zero(one.new) else "overwrite"
-            _check_nobody_on(repo, caller, one.ref.removeprefix(_HEADS), verb)
+        if push.ref.startswith(_HEADS) and (is_zero(push.new) or push.is_forced):
+            verb = "delete" if is_zero(push.new) else "overwrite"
+            _check_not_in_use(repo, caller, push.ref.removeprefix(_HEADS), verb)
 
 
 # ------------------------------------------------------------------------------------- refusal and override
 
 
 def override(repo: Repository, caller: Caller, reason: str, hook: str, error: LandlaneError) -> None:
-    """Let a person go on in spite of a refusal, and write down who did and why.
+    """Let a person override a refusal, and record who did and why.
 
     Raises:
-        NotAllowed: it is no person who asks.
+        NotAllowed: the caller is not a person.
     """
     if caller.why_no_person:
         raise NotAllowed(
@@ -312,38 +316,38 @@ def override(repo: Repository, caller: Caller, reason: str, hook: str, error: La
         "hook": hook,
         "what": _as_text(f"{error.code}: {error.message}")[:200],
     }
-    if named := _named(error):
-        facts["paths"] = [_as_text(path) for path in named]
+    if paths := _refused_paths(error):
+        facts["paths"] = [_as_text(path) for path in paths]
     if error.facts.get("branch"):
         facts["branch"] = _as_text(str(error.facts["branch"]))
-    who = (session.agent, session.id) if session is not None else (caller.name, "")
-    repo.change(lambda tx: tx.record("guard.overridden", *who, facts))
+    actor = (session.agent, session.id) if session is not None else (caller.name, "")
+    repo.change(lambda tx: tx.record("guard.overridden", *actor, facts))
 
 
 def note_refusal(repo: Repository, session: Session | None, error: LandlaneError) -> None:
-    """Write down what was refused; the refusal matters more than its entry."""
+    """Record a refusal in the journal; a store failure does not lift the refusal."""
     if error.code == _ROLE_FORBIDS:
-        return  # written down where it was found
+        return  # already recorded by the role check
     rule = str(error.facts.get("rule") or CLAIM_FIRST)
     what = _as_text(f"{error.code}: {error.message}")
-    paths = tuple(_as_text(path) for path in _named(error))
+    paths = tuple(_as_text(path) for path in _refused_paths(error))
     try:
         record_violation(repo, session, rule=rule, guard=GUARD, what=what, paths=paths)
     except StoreError:
         return
 
 
-def _named(error: LandlaneError) -> list[str]:
-    named = error.facts.get("paths") or [error.facts.get("path") or ""]
-    return [str(path) for path in named if path][:_MOST_KEPT]
+def _refused_paths(error: LandlaneError) -> list[str]:
+    paths = error.facts.get("paths") or [error.facts.get("path") or ""]
+    return [str(path) for path in paths if path][:_MOST_KEPT]
 
 
 def _as_text(name: str) -> str:
-    """A name that every store can hold: bytes that are no text are shown escaped."""
+    """Return a name that every store accepts: bytes that are not valid text are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def _some(paths: Sequence[str]) -> str:
+def _list_paths(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     return ", ".join(paths[:_MOST_NAMED]) + more
 

@@ -1,4 +1,4 @@
-"""What happens when a coding client calls its hook, event by event."""
+"""Handle the hook events of coding clients."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LATE = "From here on Landlane watches over what you change in this repository."
 
 
 def handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
-    """Answer one event; outside git only edits are judged.
+    """Answer one event; outside a git repository only edits are checked.
 
     Raises:
-        LandlaneError: it could not be judged; whoever asked refuses what is guarded.
+        LandlaneError: the event could not be checked; the caller then refuses guarded calls.
     """
     try:
         return _handle(repo, event, environment)
@@ -58,13 +58,13 @@ def _handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) 
     caller = caller_of(repo, event, environment)
     earlier = settle_earlier(repo, caller.session, event)
     if event.kind == hooking.BEFORE:
-        if caller.is_new:  # its start was not heard of: the quick road must not pass by its briefing
+        if caller.is_new:  # no start event came, so the fast path must not skip its briefing
             repo.change(lambda tx: add_notice(tx, caller.session.id, _LATE))
         return _before(repo, caller.session, event)
-    told = [_AT[event.kind](repo, caller, event)] if event.kind in _AT else []
+    answers = [_HANDLERS[event.kind](repo, caller, event)] if event.kind in _HANDLERS else []
     if event.kind == hooking.STOP:
-        return hold_for(repo, caller.session, event, told[0], earlier)
-    texts = [text for text in (earlier, *(answer.text for answer in told)) if text]
+        return hold_for(repo, caller.session, event, answers[0], earlier)
+    texts = [text for text in (earlier, *(answer.text for answer in answers)) if text]
     if event.kind in (hooking.PROMPT, hooking.AFTER):
         texts += [text for text in (_brief_once(repo, caller, event),) if text]
         texts += _messages(repo, caller.session)
@@ -75,7 +75,7 @@ def _before(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
     if event.tool == hooking.EDIT:
         return check_edit(repo, session, event)
     if event.tool == hooking.READ:
-        note_edit(repo, session, event)  # before it is read: what comes in between is noticed, not missed
+        note_edit(repo, session, event)  # noted before the read, so that a change in between is detected
         return NOTHING
     if event.tool == hooking.SHELL:
         answer = _shell_effects().before_shell(repo.require_git(), session, event)
@@ -83,7 +83,7 @@ def _before(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
             note_named(repo, session, event)
         return answer
     if is_own_tool(event.tool_name):
-        # The server sees one process for a client and all its subagents: this tells it who is calling.
+        # The server sees one process for a client and all its subagents: this identifies the caller.
         announce_call(repo, session.id, event.call, event.tool_name)
     return NOTHING
 
@@ -97,13 +97,13 @@ def _shell_effects():
 def _start(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
     repo.require_git()
     if not _note_briefed(repo, caller.session) and event.source not in _AGAIN:
-        return NOTHING  # a client that calls several hooks at once told it with another
+        return NOTHING  # a client that runs several hooks at once got the briefing from another one
     return inform(_brief(repo, caller.session, event))
 
 
 def _after(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
     if event.tool == hooking.EDIT:
-        if not event.source:  # an edit that failed has shown nobody what the file holds
+        if not event.source:  # after a failed edit the session has not seen the file's content
             note_edit(repo, caller.session, event)
     elif event.tool == hooking.SHELL:
         note_command(repo, caller.session.id, event.command, event.exit_code)
@@ -112,7 +112,7 @@ def _after(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnsw
 
 
 def _brief_once(repo: Repository, caller: CallerOfHook, event: HookEvent) -> str:
-    """The briefing, for a session that has not had it: its client tells of no start, or began earlier."""
+    """Return the briefing if the session has not had it, because its client sent no start event."""
     repo.require_git()
     if not _note_briefed(repo, caller.session):
         return ""
@@ -126,12 +126,12 @@ def _brief(repo: Repository, session: Session, event: HookEvent) -> str:
 
 
 def _note_briefed(repo: Repository, session: Session) -> bool:
-    """Note that a session has had its briefing; tells whether it had not before."""
+    """Record that a session has had its briefing; return whether this was the first time."""
     return bool(take_untold(repo, session.id, f"briefing-{session.id}", ["told"]))
 
 
 def _stop(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswer:
-    """At the end of a turn: point out what is left, once. Holding again and again would never end."""
+    """Report unfinished work at the end of a turn, but only once: holding every time would never end."""
     if event.is_again or event.is_background or not repo.settings.hooks.remind:
         return NOTHING
     from landlane.hooks.session_end import leftovers, should_point_out  # noqa: PLC0415 - only the end of a turn needs it
@@ -142,7 +142,7 @@ def _stop(repo: Repository, caller: CallerOfHook, event: HookEvent) -> HookAnswe
     return NOTHING
 
 
-_AT: dict[str, Callable[[Repository, CallerOfHook, HookEvent], HookAnswer]] = {
+_HANDLERS: dict[str, Callable[[Repository, CallerOfHook, HookEvent], HookAnswer]] = {
     hooking.START: _start,
     hooking.CHILD_START: _start,
     hooking.AFTER: _after,
@@ -157,7 +157,7 @@ def _messages(repo: Repository, session: Session) -> list[str]:
 
 
 def _end(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
-    """The client ends: so do its subagents, and then the session itself, unless its starter gave it one."""
+    """End the client's subagents, then its session, unless the program that started it owns the session."""
     session = known_caller(repo, event)
     if session is None:
         return NOTHING
@@ -166,12 +166,12 @@ def _end(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> 
         try:
             end_child(repo, child, session.id)
         except Stale:
-            continue  # it has just ended by itself
-    # What it has read is kept: it may be resumed, and still believe it.
+            continue  # it has already ended
+    # The file versions it has read are kept: a resumed client still relies on them.
     if was_given(session, environment):
         return NOTHING
     parent = repo.store.view(lambda snapshot: find_parent(snapshot, session.id))
-    if parent:  # it worked for a person, who has what it holds from now on
+    if parent:  # it worked for a person, who takes over its claims
         end_child(repo, session, parent)
     else:
         leave(repo, session)
@@ -190,7 +190,7 @@ def _end_child(repo: Repository, event: HookEvent) -> HookAnswer:
 
 
 def _judge_settings(repo: Repository, event: HookEvent) -> HookAnswer:
-    """Refuse settings under which the client would not ask us any more."""
+    """Refuse settings that would disable Landlane's hooks in the client."""
     from landlane.clients.setup_files import environment_at  # noqa: PLC0415 - few events need it
 
     try:
@@ -207,6 +207,6 @@ def _judge_settings(repo: Repository, event: HookEvent) -> HookAnswer:
 
 
 def _run_nothing(words: list[str]) -> str:
-    """A hook has no time to ask programs; what the files say is enough."""
+    """Return no output: a hook has no time to run programs, and the setup files are enough."""
     del words
     return ""

@@ -35,32 +35,32 @@ if TYPE_CHECKING:
 
 
 _GUARD = "client hook"
-_MOST_WORDS = 100  # of a line of shell; a longer one is no longer looked through for names
+_MOST_WORDS = 100  # of a shell command; later words are not searched for file names
 _ELSEWHERE = ("PATH_OUTSIDE", "PATH_IN_OTHER_REPOSITORY")
-_SCRATCH = "/landlane-"  # in the path of every scratch of a run
+_SCRATCH = "/landlane-"  # in the path of every scratch folder of a run
 
 
 @value
 class Target:
-    """A file that is about to be changed: its real place, and what all worktrees call it."""
+    """A file about to be changed: its real path, and its pattern, which is the same in all worktrees."""
 
     path: str
     pattern: Pattern
 
     @property
     def name(self) -> str:
-        """As it is claimed."""
+        """The path as claims name it."""
         return self.pattern.text
 
 
 def check_edit(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
-    """Whether an edit may go ahead; with the policy `auto` what is free is taken for the session."""
+    """Return whether an edit is allowed; with the policy `auto`, free files are claimed for the session."""
     targets, forbidden = _targets(repo, event)
     targets = [target for target in targets if not in_own_scratch(repo, session, target.path)]
     outside = _outside_of_role(repo, session, targets)
     problem = forbidden or outside or _misplaced(repo, session, targets)
     if not problem:
-        # Taken before it is compared: nobody can change it in between, and who is late hears who was first.
+        # Claim before comparing, so that no other session can change the file in between.
         problem = _judge(repo, session, targets) or _outdated(repo, session, targets)
     if not problem:
         return NOTHING
@@ -76,15 +76,15 @@ def check_edit(repo: Repository, session: Session, event: HookEvent) -> HookAnsw
 
 
 def note_edit(repo: Repository, session: Session, event: HookEvent) -> None:
-    """After an edit or a read: this is what the session has seen."""
+    """Record the file versions that the session has seen, after an edit or a read."""
     targets, _ = _targets(repo, event)
     remember(repo, session.id, {target.path: look_at(target.path) for target in targets})
 
 
 def note_named(repo: Repository, session: Session, event: HookEvent) -> None:
-    """Before a shell call: a file that it names is read with it, as far as we can tell.
+    """Record the files that a shell call names as read by the session.
 
-    Some clients have no other way to read, and must be able to do what `_outdated` asks for.
+    Some clients can only read through the shell, and must be able to read a file again when `_outdated` asks.
     """
     if not event.command:
         return
@@ -96,30 +96,30 @@ def note_named(repo: Repository, session: Session, event: HookEvent) -> None:
 
 
 def _named_files(repo: Repository, event: HookEvent) -> list[str]:
-    """The files of this repository that stand in a line of shell, in whichever folder it goes to."""
+    """Return the files of this repository that a shell command names, in any folder it changes to."""
     from landlane.hooks.shell_syntax.command_line import read_line  # noqa: PLC0415 - only shell calls need it
 
     line = read_line(event.command)
     words = [word for word in dict.fromkeys(line.words) if word and not word.startswith("-")]
-    found: list[str] = []
+    paths: list[str] = []
     for folder in ("", *line.folders):
         for word in words[:_MOST_WORDS]:
             path = os.path.join(folder, word)
             if "\0" not in path and os.path.isfile(real_path(event, path)):
-                found += [one.path for one in _targets(repo, replace(event, paths=(path,)))[0]]
-    return found
+                paths += [target.path for target in _targets(repo, replace(event, paths=(path,)))[0]]
+    return paths
 
 
 def real_path(event: HookEvent, path: str) -> str:
-    """Where a path of a tool's input really leads."""
-    home = os.path.join(event.cwd, "~")  # some clients know what it stands for; few folders are called so
+    """Resolve a path of a tool's input, following links."""
+    home = os.path.join(event.cwd, "~")  # some clients expand `~` themselves; a folder of that name is rare
     if path.startswith(f"{home}/") and not os.path.isdir(home):
         path = path[len(home) - 1 :]
     return os.path.realpath(os.path.join(event.cwd, os.path.expanduser(path)))
 
 
 def _targets(repo: Repository, event: HookEvent) -> tuple[list[Target], str]:
-    """The files of this repository that an event names, and why one of them is nobody's to edit."""
+    """Return the files of this repository that an event names, and why one of them cannot be edited."""
     targets: dict[str, Target] = {}
     for path in event.paths:
         real = real_path(event, path)
@@ -136,19 +136,19 @@ def _targets(repo: Repository, event: HookEvent) -> tuple[list[Target], str]:
 
 
 def in_own_scratch(repo: Repository, session: Session, path: str) -> bool:
-    """Whether a path lies in the scratch of the session's own run: what is there is thrown away with it."""
+    """Return whether a path is in the scratch folder of the session's own run, which is temporary."""
     if _SCRATCH not in path:
         return False
     from landlane.sessions.sandbox_runs import list_running  # noqa: PLC0415 - few paths are in a scratch folder
 
-    kin = {session.id, *repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))}
-    runs = [run for run in list_running(repo) if not kin.isdisjoint((run.session, run.worker))]
+    family = {session.id, *repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))}
+    runs = [run for run in list_running(repo) if not family.isdisjoint((run.session, run.worker))]
     own = [f"{os.path.realpath(run.scratch)}/" for run in runs]
     return os.path.realpath(path).startswith(tuple(own))
 
 
 def _outside_of_role(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
-    """Why the role of this session does not let it change one of these files."""
+    """Return why the session's role forbids changing one of these files, or an empty string."""
     if not session.role:
         return ""
     from landlane.roles.enforce import may_write  # noqa: PLC0415 - few sessions have a role
@@ -166,24 +166,24 @@ def _outside_of_role(repo: Repository, session: Session, targets: Sequence[Targe
 
 
 def _misplaced(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
-    """Why a file lies in the wrong checkout for this session: in another's workspace, or beside its own."""
+    """Return why a file is in the wrong checkout: another agent's workspace, or outside the session's own."""
     machine = repo.processes.machine
-    found = repo.store.view(lambda snapshot: records.all_of(snapshot, "workspace", ("open",)))
-    workspaces = {one["path"]: one for one in found if one["machine"] == machine}
+    opened = repo.store.view(lambda snapshot: records.all_of(snapshot, "workspace", ("open",)))
+    workspaces = {row["path"]: row for row in opened if row["machine"] == machine}
     if not workspaces:
         return ""
     agents = _with_parents(repo, session)
-    own = [path for path, one in workspaces.items() if one["agent"] in agents]
+    own = [path for path, row in workspaces.items() if row["agent"] in agents]
     for target in targets:
         root = _root_of(target.path)
         if root in own or not root:
             continue
-        there = workspaces.get(root)
-        if there is not None:
+        workspace = workspaces.get(root)
+        if workspace is not None:
             return (
-                f"{target.path} lies in the workspace of {there['agent']} (task {there['task']}). "
+                f"{target.path} lies in the workspace of {workspace['agent']} (task {workspace['task']}). "
                 "Do not change anything there; work in your own checkout. If you are meant to work there, "
-                f"somebody has to start you as {there['agent']}: LANDLANE_AGENT={there['agent']}."
+                f"somebody has to start you as {workspace['agent']}: LANDLANE_AGENT={workspace['agent']}."
             )
         if own:
             return (
@@ -194,13 +194,13 @@ def _misplaced(repo: Repository, session: Session, targets: Sequence[Target]) ->
 
 
 def _with_parents(repo: Repository, session: Session) -> set[str]:
-    """The names of a session and of those whose subagent it is: it works where they do."""
+    """Return the agent names of a session and its ancestors: a subagent works in their workspaces."""
 
-    def look(snapshot: Snapshot) -> set[str]:
-        found = [find_session(snapshot, one) for one in find_ancestors(snapshot, session.id)]
-        return {session.agent, *(parent.agent for parent in found if parent is not None)}
+    def read_agents(snapshot: Snapshot) -> set[str]:
+        parents = [find_session(snapshot, parent) for parent in find_ancestors(snapshot, session.id)]
+        return {session.agent, *(parent.agent for parent in parents if parent is not None)}
 
-    return repo.store.view(look)
+    return repo.store.view(read_agents)
 
 
 def _root_of(path: str) -> str:
@@ -214,7 +214,7 @@ def _root_of(path: str) -> str:
 
 
 def _outdated(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
-    """Why an edit would build on a version that is gone."""
+    """Return why an edit would be based on an outdated version, or an empty string."""
     for target in targets:
         seen = last_seen(repo, session.id, target.path)
         now = look_at(target.path)
@@ -234,18 +234,18 @@ def _outdated(repo: Repository, session: Session, targets: Sequence[Target]) -> 
 
 
 def _judge(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
-    """Take what is free, or say why not; nothing is said when all of it is the session's now."""
+    """Claim the free files; return why that failed, or an empty string when it did not."""
     policy = repo.settings.hooks.policy
     wanted: dict[str, list[Pattern]] = {EXCLUSIVE: [], SHARED: []}
     for target in targets:
-        standing = check(repo, session, target.pattern)
-        if standing.state in ("held", "free"):
+        coverage = check(repo, session, target.pattern)
+        if coverage.state in ("held", "free"):
             continue
         mode = SHARED if _is_mergeable(repo, target.pattern) else EXCLUSIVE
-        is_in_the_way = standing.claim is not None and EXCLUSIVE in (mode, standing.claim.mode)
-        if standing.claim is not None and is_in_the_way and policy != "auto":
+        is_in_the_way = coverage.claim is not None and EXCLUSIVE in (mode, coverage.claim.mode)
+        if coverage.claim is not None and is_in_the_way and policy != "auto":
             return _held_text(
-                repo, target.name, standing.claim.agent, standing.claim.task, standing.claim.until
+                repo, target.name, coverage.claim.agent, coverage.claim.task, coverage.claim.until
             )
         if policy == STRICT and not _is_parents(repo, session, target.pattern):
             return (
@@ -263,13 +263,13 @@ def _judge(repo: Repository, session: Session, targets: Sequence[Target]) -> str
 
 
 def _is_parents(repo: Repository, session: Session, pattern: Pattern) -> bool:
-    """Whether somebody whose subagent this session is has claimed a path for all of them."""
-    kin = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
+    """Return whether an ancestor of this session has claimed a path."""
+    ancestors = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
     return any(
-        covers_alternative(mine, wanted)
-        for claim in (list_claims(repo, (pattern,)) if kin else ())
-        if claim.session in kin
-        for mine in repo.git.pattern_of(claim.pattern, claim.kind).alternatives
+        covers_alternative(claimed, wanted)
+        for claim in (list_claims(repo, (pattern,)) if ancestors else ())
+        if claim.session in ancestors
+        for claimed in repo.git.pattern_of(claim.pattern, claim.kind).alternatives
         for wanted in pattern.alternatives
     )
 
@@ -281,7 +281,7 @@ def _take(repo: Repository, session: Session, patterns: tuple[Pattern, ...], mod
 
 
 def task_of(repo: Repository, session: Session) -> str:
-    """The task that the session is at work on, if it is exactly one."""
+    """Return the task that the session works on, or an empty string when there is not exactly one."""
     tasks = repo.store.view(lambda snapshot: tasks_of(snapshot, session.id))
     return tasks[0].id if len(tasks) == 1 else ""
 
@@ -305,13 +305,13 @@ def _refused_text(repo: Repository, refusal: Refusal) -> str:
 
 
 def _held_text(repo: Repository, name: str, holder: str, task: str, until: int) -> str:
-    """Who holds it, for what and how long, and what to do instead, in words that a model can follow."""
+    """Explain to a model who holds a path, for which task and how long, and what to do instead."""
 
-    def look(snapshot: Snapshot) -> tuple[int, str]:
+    def read_title(snapshot: Snapshot) -> tuple[int, str]:
         known = find_task(snapshot, task) if task else None
         return snapshot.now, known.title if known is not None else ""
 
-    now, title = repo.store.view(look)
+    now, title = repo.store.view(read_title)
     for_what = f" for task {task}" + (f' ("{title}")' if title else "") if task else ""
     end = rfc3339(repo.store.wall_of(until))
     left = duration_text(max(until - now, 0) // 1000 * 1000)

@@ -1,4 +1,4 @@
-"""Who calls a hook: the session that stands for a coding client's own, begun when it is first heard of."""
+"""Find the Landlane session of a hook event, starting one at the client session's first event."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 
-_PID = "CLAUDE_PID"
-_BASE = "LANDLANE_SESSION"
-_NAMED = "LANDLANE_AGENT"
+_PID_VARIABLE = "CLAUDE_PID"
+_SESSION_VARIABLE = "LANDLANE_SESSION"
+_AGENT_VARIABLE = "LANDLANE_AGENT"
 
 
 @value
 class CallerOfHook:
-    """The session that a hook's event belongs to, that of its main agent, and whether it has just begun."""
+    """The session of a hook event, the session of its main agent, and whether it is new."""
 
     session: Session
     main: Session
@@ -41,15 +41,15 @@ class CallerOfHook:
 
 
 def caller_of(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> CallerOfHook:
-    """The session that an event belongs to; a subagent's own where the client tells it apart.
+    """Return the session of an event; a subagent has its own where the client identifies it.
 
     Raises:
         NotAllowed: the session's secret cannot be read by this user.
-        Held: the name that was chosen for it is in use elsewhere.
+        Held: the chosen agent name is in use elsewhere.
     """
     main = _main(repo, event, environment)
-    if not main.is_new and _may_type(event) and not was_given(main.session, environment):
-        # It may go on in another process than it began in, or be one of several sessions of one process.
+    if not main.is_new and _may_run_commands(event) and not was_given(main.session, environment):
+        # A session may continue in another process, or share one process with other sessions.
         register(repo, main.session.id, _process(repo, event, environment))
     if not event.agent:
         return CallerOfHook(session=main.session, main=main.session, is_new=main.is_new)
@@ -59,20 +59,20 @@ def caller_of(repo: Repository, event: HookEvent, environment: Mapping[str, str]
 
 
 def known_caller(repo: Repository, event: HookEvent) -> Session | None:
-    """The live session that an event belongs to, if there is one; nothing is begun."""
+    """Return the live session of an event, or None; never start one."""
     name = ClientName(client=event.client, session=event.session, agent=event.agent)
     bound = _proven(repo, find_bound(repo, name))
     return bound.session if bound else None
 
 
 def was_given(session: Session, environment: Mapping[str, str]) -> bool:
-    """Whether whoever started the client gave it this session, to end it by itself."""
-    shown = environment.get(_BASE, "")
+    """Return whether the program that started the client passed it this session, and will end it."""
+    shown = environment.get(_SESSION_VARIABLE, "")
     return bool(shown) and parse_credentials(shown).session == session.id
 
 
-def _may_type(event: HookEvent) -> bool:
-    """Whether commands may follow that are attributed by the process they come from."""
+def _may_run_commands(event: HookEvent) -> bool:
+    """Return whether commands may follow that are attributed by their process."""
     return event.kind in (START, PROMPT) or (event.kind == BEFORE and event.tool == SHELL)
 
 
@@ -81,15 +81,15 @@ def _main(repo: Repository, event: HookEvent, environment: Mapping[str, str]) ->
     known = _proven(repo, find_bound(repo, name))
     if known is not None:
         return known
-    shown = environment.get(_BASE, "")
+    shown = environment.get(_SESSION_VARIABLE, "")
     process = _process(repo, event, environment)
     if not shown:
-        return _begin(repo, name, environment.get(_NAMED, ""), process)
-    # Started by us: the session is there already, and the client gets to know it now.
+        return _begin(repo, name, environment.get(_AGENT_VARIABLE, ""), process)
+    # Landlane started the client: its session exists already and is bound to the client here.
     credentials = parse_credentials(shown)
     try:
         session = prove(repo, credentials)
-    except Stale:  # it ran out, and the client goes on under the name and the role that it was given
+    except Stale:  # the session expired; the client continues with the same name and role
         last = repo.store.view(lambda snapshot: find_session(snapshot, credentials.session))
         if last is None:
             raise
@@ -98,36 +98,40 @@ def _main(repo: Repository, event: HookEvent, environment: Mapping[str, str]) ->
 
 
 def _begin(repo: Repository, name: ClientName, chosen: str, process: Process | None) -> Bound:
-    """Begin a session. Started in the workspace of a person it works for them; one that was left it takes."""
-    here = next((one for one in list_workspaces(repo) if one.path == repo.git.root), None)
-    if here is None or here.machine != repo.processes.machine or chosen == here.agent:
+    """Start a session: in a person's workspace it works for them, an abandoned workspace it adopts."""
+    workspace = next((known for known in list_workspaces(repo) if known.path == repo.git.root), None)
+    if workspace is None or workspace.machine != repo.processes.machine or chosen == workspace.agent:
         return begin(repo, name, chosen=chosen, process=process)
-    holder = repo.store.view(lambda snapshot: find_session(snapshot, here.session))
-    is_left = not is_held(repo, here)
-    is_persons = holder is not None and holder.is_person and not is_left
-    bound = begin(repo, name, chosen=chosen, parent=here.session if is_persons else "", process=process)
-    if is_left:
-        adopt(repo, here, bound.session)
+    holder = repo.store.view(lambda snapshot: find_session(snapshot, workspace.session))
+    is_abandoned = not is_held(repo, workspace)
+    is_for_person = holder is not None and holder.is_person and not is_abandoned
+    bound = begin(
+        repo, name, chosen=chosen, parent=workspace.session if is_for_person else "", process=process
+    )
+    if is_abandoned:
+        adopt(repo, workspace, bound.session)
     return bound
 
 
 def _process(repo: Repository, event: HookEvent, environment: Mapping[str, str]) -> Process | None:
-    told = environment.get(_PID, "") if event.client == "claude" else ""  # others only inherit it
-    return client_process(repo.processes.ancestry(), int(told) if told.isdecimal() else 0)
+    pid = (
+        environment.get(_PID_VARIABLE, "") if event.client == "claude" else ""
+    )  # other clients may inherit the variable
+    return client_process(repo.processes.ancestry(), int(pid) if pid.isdecimal() else 0)
 
 
 def _proven(repo: Repository, bound: Bound | None) -> Bound | None:
-    """A bound session that this user may act for, with this call as its sign of life; nothing when it lapsed.
+    """Verify that this user may act for a bound session and renew its lease; None when it has lapsed.
 
     Raises:
-        NotAllowed: its secret is another user's.
+        NotAllowed: the secret belongs to another user.
     """
     if bound is None:
         return None
     session = bound.session
     now = repo.store.view(lambda snapshot: snapshot.now)
     if session.lease_ends_at <= now:
-        return None  # over; only nobody has swept it away yet
+        return None  # lapsed, but not yet removed from the store
     known = repo.secrets.load(session.agent)
     if known is None or known.session != session.id or digest(known.secret) != session.secret_hash:
         raise NotAllowed(

@@ -1,7 +1,6 @@
-"""What a session would leave behind if it ended now: uncommitted work, tasks, what is handed to it, claims.
+"""List what a session would leave behind if it ended now: uncommitted work, tasks, handoffs, claims.
 
-It is pointed out once. Whoever was told and ends all the same has decided so: asking again and again would
-keep a client from ever ending.
+Each item is reported once. A client that ends anyway has decided so; holding it again would never let it end.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ _LINE = "- "
 
 
 def leftovers(repo: Repository, session: Session) -> str:
-    """What is left to do, one line for each thing, with the commands that do it; empty when nothing is."""
+    """Return the unfinished work, one line per item with its command; empty when there is none."""
 
-    def look(snapshot: Snapshot) -> tuple[list[Claim], list[Task]]:
+    def read_held(snapshot: Snapshot) -> tuple[list[Claim], list[Task]]:
         return live_claims_of(snapshot, session.id), tasks_of(snapshot, session.id)
 
-    claims, owned = repo.store.view(look)
+    claims, owned = repo.store.view(read_held)
     tasks = [task for task in owned if task.state == ACTIVE]
-    handed = [one for one in handed_to(repo, session) if one.to != ANYBODY]
+    handed = [handoff for handoff in handed_to(repo, session) if handoff.to != ANYBODY]
     if not claims and not tasks and not handed:
         return ""
     uncommitted = _uncommitted(repo, session, claims)
@@ -60,9 +59,11 @@ def leftovers(repo: Repository, session: Session) -> str:
     for task in tasks[:_MOST_NAMED]:
         parts.append(f"{_LINE}not reported: {task.id} {task.title[:100]}")
         parts.append(f"  if it is done: landlane done {task.id}; if not: landlane fail {task.id} --why WHY")
-    for one in handed[:_MOST_NAMED]:
-        parts.append(f"{_LINE}handed to you by {one.sender}: {one.task} ({one.id})")
-        parts.append(f"  take it: landlane accept {one.task}; or: landlane decline {one.task} --why WHY")
+    for handoff in handed[:_MOST_NAMED]:
+        parts.append(f"{_LINE}handed to you by {handoff.sender}: {handoff.task} ({handoff.id})")
+        parts.append(
+            f"  take it: landlane accept {handoff.task}; or: landlane decline {handoff.task} --why WHY"
+        )
     patterns = list(dict.fromkeys(claim.pattern for claim in claims))
     if patterns:
         parts += [f"{_LINE}still held: {pattern}" for pattern in patterns[:_MOST_NAMED]]
@@ -78,7 +79,7 @@ def _more(names: Sequence[str]) -> list[str]:
 
 
 def _uncommitted(repo: Repository, session: Session, claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
-    """What is in no commit of the paths that the session holds, checkout by checkout."""
+    """Return the uncommitted paths that the session holds, grouped by checkout."""
     pattern_of = repo.git.pattern_of
     held = [branch for claim in claims for branch in pattern_of(claim.pattern, claim.kind).alternatives]
     if not held:
@@ -88,37 +89,37 @@ def _uncommitted(repo: Repository, session: Session, claims: Sequence[Claim]) ->
         try:
             changed = changed_paths(checkout, is_whole=True)
         except (LandlaneError, OSError):
-            continue  # one that cannot be looked at quickly enough keeps nobody from ending
-        mine: list[str] = []
+            continue  # a checkout that cannot be read in time must not keep the session from ending
+        own: list[str] = []
         for path in changed:
             try:
                 (branch,) = pattern_of(path.rstrip("/"), "literal").alternatives
             except PatternError:
                 continue
-            if any(covers_alternative(one, branch) for one in held):
-                mine.append(path)
-        if mine:
-            found.append((checkout.root, mine))
+            if any(covers_alternative(claimed, branch) for claimed in held):
+                own.append(path)
+        if own:
+            found.append((checkout.root, own))
     return found
 
 
 def _checkouts(repo: Repository, session: Session) -> list[Checkout]:
-    """Where the session works: here, and in the workspaces that are its own."""
-    found = {os.path.realpath(repo.checkout.root): repo.checkout}
-    for one in open_workspaces(repo):
-        root = os.path.realpath(one["path"])
-        if one["session"] != session.id or root in found or len(found) >= _MOST_CHECKOUTS:
+    """Return the checkouts of the session: this one and its own workspaces."""
+    checkouts = {os.path.realpath(repo.checkout.root): repo.checkout}
+    for workspace in open_workspaces(repo):
+        root = os.path.realpath(workspace["path"])
+        if workspace["session"] != session.id or root in checkouts or len(checkouts) >= _MOST_CHECKOUTS:
             continue
         try:
             checkout = checkout_at(root)
         except LandlaneError:
             continue
         if checkout is not None:
-            found[root] = checkout
-    return list(found.values())
+            checkouts[root] = checkout
+    return list(checkouts.values())
 
 
 def should_point_out(repo: Repository, session: Session, text: str) -> bool:
-    """Whether something in these leftovers is new to the session; with the asking it has been told."""
+    """Return whether the text has items not yet reported to the session, and mark them as reported."""
     items = [digest(line)[:16] for line in text.split("\n") if line.startswith(_LINE)]
     return bool(take_untold(repo, session.id, f"parting/{session.id}", items)) if items else False
