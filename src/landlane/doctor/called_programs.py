@@ -102,7 +102,7 @@ def programs_called(text: str) -> list[str]:
     found: list[str] = []
     for words in _certain(collector.calls, functions):
         found += _programs_in(words)
-    if _OTHER_PATH.search(text):  # names may be found elsewhere than here
+    if _OTHER_PATH.search(text):  # the text changes PATH, so names may resolve elsewhere
         functions |= {name for name in found if "/" not in name}
     return [name for name in dict.fromkeys(found) if name not in functions]
 
@@ -126,7 +126,7 @@ def is_shell_script(line: str) -> bool:
 
 
 class _Collector:
-    """Collects the simple commands of a text, in order; those of substitutions are left out."""
+    """Collects the simple commands of a text, in order, without those in substitutions."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -145,7 +145,7 @@ class _Collector:
 
 
 class _Scan(Scan):
-    """Tells the collector which operator stands before a command."""
+    """Tracks for the collector which operator precedes a command."""
 
     def __init__(self, collector: _Collector, text: str, where: Where, depth: int) -> None:
         super().__init__(collector, text, where, depth)
@@ -198,8 +198,8 @@ def _certain(calls: Sequence[_Call], functions: set[str]) -> Iterator[list[str]]
         is_certain = is_list_certain and block.is_certain and not call.is_late
         if words and is_certain and not _has_fallback(calls[index + 1 :], functions):
             yield words
-        if words and words[0] in _LEAVING and not any(one.is_function for one in blocks):
-            return  # whether what follows runs is decided here
+        if words and words[0] in _LEAVING and not any(block.is_function for block in blocks):
+            return  # the text may end here, so later calls are not certain
 
 
 def _has_fallback(following: Sequence[_Call], functions: set[str]) -> bool:

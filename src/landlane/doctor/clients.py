@@ -1,4 +1,4 @@
-"""Whether the clients' guards hold: each one's files, its own troubles, and a canary for each way in."""
+"""Check the guards of coding clients: their files, reported problems, and a trial of each hook."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOWHERE = "/nonexistent/landlane-canary"
 
 @value
 class _Client:
-    """A client that is looked at: its setup, its commands, and what it says is wrong."""
+    """A client under examination: its setup, its hook commands, and the problems it reports."""
 
     name: str
     title: str
@@ -50,29 +50,29 @@ class _Client:
     outdated: tuple[str, ...]
     troubles: tuple[SetupProblem, ...]
     is_set_up: bool
-    is_silent: bool = False  # its program is there, but does not say which release it is
+    is_silent: bool = False  # its program exists, but does not report its version
 
     @property
     def open_troubles(self) -> list[SetupProblem]:
-        """What leaves everything unguarded."""
-        return [one for one in self.troubles if one.is_open]
+        """The problems that leave every call unguarded."""
+        return [trouble for trouble in self.troubles if trouble.is_open]
 
     @property
     def is_here(self) -> bool:
-        """Whether its program is on the search path."""
+        """Whether its program is on PATH."""
         return bool(self.version) or self.is_silent
 
 
 def look_at_clients(repo: Repository, checkout: Checkout) -> Rows:
-    """One row for each way of each client that is set up here or in use; one in all when there is none."""
+    """Return one row per hook of each client that is set up or in use, or a single row when there is none."""
     env = environment_at(checkout.root)
     recorded = load_record(checkout.state_folder).clients
     used = [name for name in HOOK_CLIENTS if name not in recorded and is_used(env, name)]
     clients = [_look(name, env, is_set_up=True) for name in recorded]
     found = [_look(name, env, is_set_up=False) for name in used]
-    clients += [one for one in found if one.commands]
+    clients += [client for client in found if client.commands]
     rows = [row for client in clients for row in _rows(repo, checkout, client)]
-    return rows + _not_set_up([one for one in found if not one.commands], has_any=bool(clients))
+    return rows + _not_set_up([client for client in found if not client.commands], has_any=bool(clients))
 
 
 def _look(name: str, env: ClientEnvironment, *, is_set_up: bool) -> _Client:
@@ -110,7 +110,7 @@ def _look(name: str, env: ClientEnvironment, *, is_set_up: bool) -> _Client:
 
 
 def _asking_once(run: Callable[[list[str]], str], asked: dict[str, str]) -> Callable[[list[str]], str]:
-    """The same, but a program that takes long to say its version is asked for it only once."""
+    """Return a runner that asks a slow program for its version only once."""
 
     def run_once(words: list[str]) -> str:
         if words[1:] != ["--version"]:
@@ -160,14 +160,14 @@ def _rows(repo: Repository, checkout: Checkout, client: _Client) -> Rows:
 
 
 def _front(client: _Client) -> Finding:
-    """Which release it is, and whether its files are as they should be."""
+    """Report the client's version and whether its files are correct."""
     where = client.version or (_NO_ANSWER if client.is_silent else "not on the search path")
     if client.outdated:
         found = f"{client.title} ({where}); not as init would write it now: {', '.join(client.outdated)}"
         return Finding(
             is_ok=not client.is_set_up or bool(client.commands), is_enforced=False, found=found, hint=_MEND
         )
-    # Without the program nothing is at stake, and nothing is proven of how it would behave.
+    # Without the program nothing is at risk, and its behaviour cannot be tested.
     return Finding(
         is_ok=True, is_enforced=bool(client.version), found=f"{client.title} ({where}), hooks in place"
     )
@@ -201,7 +201,7 @@ def _judge_shell(client: _Client, one: Stranger, *, is_shared: bool, watched: bo
     if not written.is_told and not written.is_understood:
         return _refuses_all(written)
     told = "a held file that the shell wrote was told of" if written.is_told else "a write to one was refused"
-    if not is_shared:  # a workspace is its session's alone: it may do there what it likes
+    if not is_shared:  # a workspace belongs to one session, which may change anything there
         return Finding(is_ok=True, found=told)
     reset = _judged(client, one.reset(_command(client, one.guard_word)), "git reset --hard", watched)
     return replace(reset, found=f"{reset.found}; {told}")
@@ -226,7 +226,7 @@ def _refuses_all(trial: Trial) -> Finding:
 
 
 def _fails_closed(client: _Client, one: Stranger) -> Finding:
-    """Whether an edit is refused, too, when our hook cannot do its work."""
+    """Check that an edit is also refused when the hook itself fails."""
     guard = _command(client, one.guard_word)
     if part := broken_command(guard):
         trial = one.edit(guard)
@@ -246,13 +246,13 @@ def _fails_closed(client: _Client, one: Stranger) -> Finding:
 
 
 def _interpreter(command: str) -> str:
-    """The program that a hook's command starts: what stands before `-I`."""
+    """Return the program that a hook's command starts: the part before `-I`."""
     before, found, _ = command.partition(" -I ")
     return before.split()[-1].strip("'\"") if found and before.split() else ""
 
 
 def _unenforced(client: _Client, found: str, hint: str) -> Finding:
-    """What was set up has to hold; a client that nobody set up, or that is not here, is only told of."""
+    """Require the hooks that were set up to work; other clients are only reported."""
     return Finding(
         is_ok=not client.is_set_up or not client.is_here, is_enforced=False, found=found, hint=hint
     )

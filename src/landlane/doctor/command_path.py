@@ -1,4 +1,4 @@
-"""Whether an agent that types `landlane` reaches it: not every shell searches where we are installed."""
+"""Check that agents can run `landlane`: not every shell has its folder on PATH."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LIMIT_SECONDS = 10.0
 
 
 def look_at_reach() -> Finding:
-    """Whether a login shell, as some clients use, finds our command. Agents are told its full path if not."""
+    """Check that a login shell, which some clients use, finds the command; else agents get its path."""
     try:
         ended = Child(["/bin/sh", "-lc", f"command -v {NAME}"], cwd="/").wait(_LIMIT_SECONDS)
     except OSError as error:
@@ -19,8 +19,11 @@ def look_at_reach() -> Finding:
     if found and not ended.has_timed_out:
         return Finding(is_ok=True, found=f"a login shell finds it: {found.splitlines()[-1]}")
     path = own_command()
-    told = f"agents are told to call it as {path}" if path else "agents that type it cannot reach it"
+    consequence = f"agents are told to call it as {path}" if path else "agents that type it cannot reach it"
     hint = f"link it to where every shell looks: `sudo ln -s {path} /usr/local/bin/`" if path else ""
     return Finding(
-        is_ok=True, is_enforced=False, found=f"a login shell does not find `landlane`; {told}", hint=hint
+        is_ok=True,
+        is_enforced=False,
+        found=f"a login shell does not find `landlane`; {consequence}",
+        hint=hint,
     )

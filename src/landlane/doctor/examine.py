@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-_WAIT_MS = 5_000  # for the right to write; who calls a doctor wants to know soon what is wrong
+_WAIT_MS = 5_000  # for the write lock; the doctor should report quickly
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
 
 
 @value
 class Check:
-    """One thing that was looked at. `is_enforced` tells whether it holds by itself or only by good will."""
+    """The result of one check. `is_enforced` is false where the guarantee is only advisory."""
 
     name: str
     is_ok: bool
@@ -53,7 +53,7 @@ class Check:
 
 
 def examine(cwd: str, *, fix: bool = False) -> list[Check]:
-    """All checks, in the order in which one needs the other; a broken store is repaired first if asked."""
+    """Run all checks, in the order of their dependencies; with `fix`, repair a broken store first."""
     checks: list[Check] = []
     try:
         checkout = find_checkout(cwd)
@@ -75,21 +75,21 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         return [*checks, _bad("store", error)]
     if fix:
         _close_secrets(repo)
-    checks += [_run(name, look, repo) for name, look in _LOOKS]
+    checks += [_run(name, check, repo) for name, check in _CHECKS]
     git_rows = _look_at_git_hooks(repo, fix=fix)
     programs = _run("hook programs", _look_at_hook_programs, repo)
     return [*checks, *_look_at_clients(repo), *git_rows, programs, *_look_at_git(repo, fix=fix)]
 
 
 def _check_patterns(settings: Settings) -> None:
-    """Read the patterns of the settings now, or some claim would be refused for them later."""
+    """Parse the patterns of the settings, since an invalid one would make later claims fail."""
     for text in (*settings.claims.required, *settings.claims.free, *(settings.claims.shareable or ())):
         parse(text)
     check_promises(settings.sandbox.required)
 
 
 def _open_writable(cwd: str) -> Repository:
-    """Open the repository, if its store can be written: behind a stopped writer each look would wait."""
+    """Open the repository if its store can be written; behind a stopped writer every check would wait."""
     repo = open_repository(cwd, is_short_lived=True, detects_restore=False, most_wait_ms=_WAIT_MS)
     _see_that_it_is_free(repo)
     return repo
@@ -102,7 +102,7 @@ def _see_that_it_is_free(repo: Repository) -> None:
         repo.store.close()
         raise
     except StoreError:
-        return  # what else is wrong with it, the looks tell
+        return  # the checks report any other problem
 
 
 def _open_sound(cwd: str) -> Repository:
@@ -135,7 +135,7 @@ def _repair(cwd: str) -> Check:
 
 
 def rebuild_here(cwd: str) -> Rebuilt:
-    """Build the SQLite store of the repository at `cwd` anew from its journal's copy.
+    """Rebuild the SQLite store of the repository at `cwd` from its journal copy.
 
     Raises:
         Malformed: the state is in PostgreSQL, which has its own backups.
@@ -145,7 +145,7 @@ def rebuild_here(cwd: str) -> Rebuilt:
 
 
 def _with_place(cwd: str, build: Callable[..., T]) -> T:
-    """Build the store of the repository at `cwd`, if it is where a store can be built."""
+    """Rebuild the store of the repository at `cwd`, if it is a SQLite store."""
     checkout = find_checkout(cwd)
     folder = checkout.state_folder
     settings = read_settings(checkout.root)
@@ -171,9 +171,9 @@ def _bad(name: str, error: LandlaneError) -> Check:
     return Check(name=name, is_ok=False, is_enforced=False, found=error.message, hint=error.hint)
 
 
-def _run(name: str, look: Callable[[Repository], Check], repo: Repository) -> Check:
+def _run(name: str, check: Callable[[Repository], Check], repo: Repository) -> Check:
     try:
-        return look(repo)
+        return check(repo)
     except LandlaneError as error:
         return _bad(name, error)
     except OSError as error:
@@ -265,7 +265,7 @@ def _look_at_secrets(repo: Repository) -> Check:
 
 
 def _secret_paths(repo: Repository) -> list[str]:
-    """What nobody else may read: the secrets of sessions, and the place of the store with its password."""
+    """Check that only this user can read session secrets and the store's address with its password."""
     sessions = os.path.join(repo.state_folder, "sessions")
     kept = [os.path.join(sessions, name) for name in os.listdir(sessions)] if os.path.isdir(sessions) else []
     paths = [sessions, *kept, os.path.join(repo.state_folder, POINTER)]
@@ -280,7 +280,7 @@ def _close_secrets(repo: Repository) -> None:
 
 
 def _look_at_clients(repo: Repository) -> list[Check]:
-    """The clients' hooks, and below them what no guard stops."""
+    """Check the clients' hooks, and list what no guard stops."""
     try:
         rows = look_at_clients(repo, repo.checkout)
     except (LandlaneError, OSError) as error:
@@ -295,7 +295,7 @@ def _look_at_hook_programs(repo: Repository) -> Check:
 
 
 def _look_at_git_hooks(repo: Repository, *, fix: bool) -> list[Check]:
-    """Whether git's own hooks refuse what they should."""
+    """Check that the git hooks refuse what they should."""
     try:
         rows = try_git_hooks(repo, repo.checkout, is_fixing=fix)
     except (LandlaneError, OSError) as error:
@@ -305,7 +305,7 @@ def _look_at_git_hooks(repo: Repository, *, fix: bool) -> list[Check]:
 
 
 def _guards(guarded: list[str]) -> Check:
-    """What stands between a process and a file that another session holds."""
+    """Report what keeps a process from changing a file that another session holds."""
     hooks = f"client hooks: {', '.join(guarded)}" if guarded else "no client hook"
     return Check(
         name="guards",
@@ -327,18 +327,20 @@ def _of(name: str, found: Finding) -> Check:
 
 
 def _look_at_git(repo: Repository, *, fix: bool) -> list[Check]:
-    """What all worktrees share. A setting that makes git refuse everything is mended in any case."""
+    """Check what all worktrees share. A setting that breaks git everywhere is always repaired."""
     checkout = repo.checkout
     if not checkout.common_dir:
         return []
 
-    def judged(name: str, look: Callable[[Repository, bool], Finding]) -> Check:
-        return _of(name, look(repo, fix))
+    def judged(name: str, check: Callable[[Repository, bool], Finding]) -> Check:
+        return _of(name, check(repo, fix))
 
-    return [_run(name, lambda _, name=name, look=look: judged(name, look), repo) for name, look in _GIT_LOOKS]
+    return [
+        _run(name, lambda _, name=name, check=check: judged(name, check), repo) for name, check in _GIT_CHECKS
+    ]
 
 
-_GIT_LOOKS: tuple[tuple[str, Callable[[Repository, bool], Finding]], ...] = (
+_GIT_CHECKS: tuple[tuple[str, Callable[[Repository, bool], Finding]], ...] = (
     ("lock files", look_at_locks),
     ("git settings", look_at_settings),
     ("worktrees", look_at_worktrees),
@@ -348,7 +350,7 @@ _GIT_LOOKS: tuple[tuple[str, Callable[[Repository, bool], Finding]], ...] = (
     ("sandboxed runs", look_at_runs),
 )
 
-_LOOKS: tuple[tuple[str, Callable[[Repository], Check]], ...] = (
+_CHECKS: tuple[tuple[str, Callable[[Repository], Check]], ...] = (
     ("store", _look_at_store),
     ("journal", _look_at_journal),
     ("clock", _look_at_clock),
@@ -359,7 +361,7 @@ _LOOKS: tuple[tuple[str, Callable[[Repository], Check]], ...] = (
 
 
 def describe_store(repo: Repository) -> dict[str, Any]:
-    """Where the state lives and how much there is."""
+    """Report where the state is stored and how large it is."""
     store = repo.store
     counts = store.view(
         lambda snapshot: {

@@ -1,4 +1,4 @@
-"""What a look at the repository found, for the doctor to tell."""
+"""The result of one of the doctor's checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from landlane.values import value
 
 @value
 class Finding:
-    """What a look found: whether all is well, in words, and what to do otherwise."""
+    """The result of a check: whether it passed, a description, and a hint."""
 
     is_ok: bool
     found: str

@@ -1,4 +1,4 @@
-"""Looking after what all worktrees share: settings that flip, entries of lost worktrees, old lock files."""
+"""Check what all worktrees share: git settings, entries of deleted worktrees, stale lock files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
 
 
-# A lock younger than this may be one that git is just about to write to. Inside of a container the processes
-# outside of it are hidden, and one of them may hold it for as long as the slowest commit hook takes.
+# A lock younger than this may still be in use. Inside a container the processes outside are hidden, and one
+# of them may hold the lock for as long as the slowest commit hook takes.
 _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
 
 
@@ -39,8 +39,8 @@ _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
 
 
 def look_at_settings(repo: Repository, is_fixing: bool) -> Finding:
-    """The settings that all worktrees obey, and the limits that were measured."""
-    mended = repair_and_record(repo, is_thorough=is_fixing)
+    """Check the git settings that all worktrees share, and the limits that Landlane sets."""
+    repaired = repair_and_record(repo, is_thorough=is_fixing)
     left = find_config_damage(repo.home)
     if left:
         active = describe_active(repo, changed_at(os.path.join(repo.common_dir, "config")))
@@ -50,10 +50,10 @@ def look_at_settings(repo: Repository, is_fixing: bool) -> Finding:
         )
     if is_fixing:
         remember_config(repo.home)
-        mended += [f"{line} set" for line in set_git_limits(repo.home)]
+        repaired += [f"{line} set" for line in set_git_limits(repo.home)]
     missing = missing_limits(repo.home)
-    if mended:
-        return Finding(is_ok=True, found="mended: " + "; ".join(mended), is_enforced=not missing)
+    if repaired:
+        return Finding(is_ok=True, found="mended: " + "; ".join(repaired), is_enforced=not missing)
     if missing:
         named = ", ".join(f"{name}={GIT_LIMITS[name]}" for name in missing)
         hint = f"the first workspace sets {named}; so does `landlane doctor --fix`"
@@ -67,25 +67,25 @@ def look_at_settings(repo: Repository, is_fixing: bool) -> Finding:
 
 
 def look_at_worktrees(repo: Repository, is_fixing: bool) -> Finding:
-    """Entries of worktrees whose folder is gone."""
+    """Check for entries of worktrees whose folder no longer exists."""
     orphans = find_orphans(repo.home)
-    gone = [one for one in orphans if not one.why_kept]
+    gone = [orphan for orphan in orphans if not orphan.why_kept]
     kept = [f"{one.name}: {one.root} is not there, but {one.why_kept}" for one in orphans if one.why_kept]
     if not gone:
         return Finding(is_ok=True, found="; ".join(kept) or "every entry has its folder")
     if not is_fixing:
-        told = [
+        lines = [
             f"{one.name}: {one.root} is gone ({describe_active(repo, int(one.changed_at * 1000))})"
             for one in gone
         ]
         hint = "if it was moved: git worktree repair; else `landlane doctor --fix` saves and removes it"
-        return Finding(is_ok=False, found="; ".join(told + kept), hint=hint)
+        return Finding(is_ok=False, found="; ".join(lines + kept), hint=hint)
     done: list[str] = []
     with git_lock(repo.common_dir, "remove entries of lost worktrees"):
-        for one in gone:
-            ref, place = set_orphan_aside(repo.home, one)
+        for orphan in gone:
+            ref, place = set_orphan_aside(repo.home, orphan)
             saved = f"its work is kept as {ref}" if ref else "nothing of it was at stake"
-            done.append(f"removed {one.name}; {saved}; the entry is kept in {place}")
+            done.append(f"removed {orphan.name}; {saved}; the entry is kept in {place}")
     return Finding(is_ok=True, found="; ".join(done + kept))
 
 
@@ -93,7 +93,7 @@ def look_at_worktrees(repo: Repository, is_fixing: bool) -> Finding:
 
 
 def look_at_locks(repo: Repository, is_fixing: bool) -> Finding:
-    """Lock files of git that nobody holds any more, and those that somebody may hold."""
+    """Check for git lock files: abandoned ones, and those that may be in use."""
     if not (locks := find_lock_files(repo.common_dir)):
         return Finding(is_ok=True, found="none")
     if not is_fixing:
@@ -101,7 +101,7 @@ def look_at_locks(repo: Repository, is_fixing: bool) -> Finding:
         return _tell_locks(repo, [(lock, _why_kept(lock, use)) for lock in locks])
     done: list[str] = []
     left: list[tuple[LockFile, str]] = []
-    # Under our own lock no command of ours makes one meanwhile.
+    # While we hold our own lock, no Landlane command creates one.
     with git_lock(repo.common_dir, "remove old lock files"):
         use = find_file_users({lock.path for lock in locks}, _folders(repo))
         for lock in locks:
@@ -118,7 +118,7 @@ def look_at_locks(repo: Repository, is_fixing: bool) -> Finding:
 
 
 def _folders(repo: Repository) -> list[str]:
-    """Where a git may stand that works on this repository."""
+    """Return the folders in which a git process of this repository may run."""
     admins = os.path.join(repo.common_dir, "worktrees")
     roots = [repo.home.root, repo.common_dir]
     for name in os.listdir(admins) if os.path.isdir(admins) else []:
@@ -133,7 +133,7 @@ def _folders(repo: Repository) -> list[str]:
 
 
 def _why_kept(lock: LockFile, use: FileUsers) -> str:
-    """Why a lock file may still be somebody's; empty when its owner is provably gone."""
+    """Return why a lock file may still be in use; empty when its owner has certainly ended."""
     if not can_see_processes():
         return "this system does not tell who has it open"
     if holders := use.openers.get(lock.path):
@@ -150,19 +150,19 @@ def _why_kept(lock: LockFile, use: FileUsers) -> str:
 
 
 def _tell_locks(repo: Repository, locks: list[tuple[LockFile, str]]) -> Finding:
-    told: list[str] = []
+    lines: list[str] = []
     for lock, why in locks:
         active = describe_active(repo, int(lock.changed_at * 1000))
-        told.append(f"{_name(repo, lock)}: {why or 'nobody holds it any more'} ({active})")
+        lines.append(f"{_name(repo, lock)}: {why or 'nobody holds it any more'} ({active})")
     is_stale = any(not why for _, why in locks)
     if is_stale:
         return Finding(
-            is_ok=False, found="; ".join(told), hint="`landlane doctor --fix` takes forsaken ones away"
+            is_ok=False, found="; ".join(lines), hint="`landlane doctor --fix` takes forsaken ones away"
         )
-    # Somebody may be at work: that is no trouble, unless it lasts.
+    # A lock in use is only a problem if it stays.
     return Finding(
         is_ok=True,
-        found="; ".join(told),
+        found="; ".join(lines),
         hint="if git stays refused, look again in a while",
         is_enforced=False,
     )

@@ -67,13 +67,13 @@ def look_at_hook_programs(checkout: Checkout) -> Finding:
                 break
     if not missing:
         return Finding(is_ok=True, found="no hook calls a missing program")
-    told = [_told(file, program, ones, env) for (file, program), ones in missing.items()]
-    more = f"; and {len(told) - _MOST_SHOWN} more" if len(told) > _MOST_SHOWN else ""
+    lines = [_describe(file, program, hooks, env) for (file, program), hooks in missing.items()]
+    more = f"; and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
     hint = "install the program again, or remove the hook from its file; Landlane removes only its own hooks"
-    return Finding(is_ok=False, is_enforced=False, found="; ".join(told[:_MOST_SHOWN]) + more, hint=hint)
+    return Finding(is_ok=False, is_enforced=False, found="; ".join(lines[:_MOST_SHOWN]) + more, hint=hint)
 
 
-def _told(file: str, program: str, hooks: list[Hook], env: ClientEnvironment) -> str:
+def _describe(file: str, program: str, hooks: list[Hook], env: ClientEnvironment) -> str:
     command = hooks[0].command
     if len(command) > _MOST_COMMAND:
         command = command[:_MOST_COMMAND] + "…"

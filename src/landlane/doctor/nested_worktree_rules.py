@@ -1,4 +1,4 @@
-"""Which tools walk into a folder with a second copy of the project: one rule for each tool and its habits."""
+"""Rules, one per tool, that detect whether the tool would search a nested copy of the project."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _ENDINGS = ("js", "cjs", "mjs", "ts", "cts", "mts")
 _COMMENTS = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r",(\s*[}\]])")
-# What pytest does not walk into by itself.
+# The folders that pytest skips by default.
 _PYTEST = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 
 
 @value
 class Walker:
-    """A tool that would walk into the folder, the file that should say otherwise, and the line to add."""
+    """A tool that would search the folder, the settings file to change, and the line to add."""
 
     tool: str
     file: str
@@ -42,11 +42,11 @@ class Nest:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether a part of its path begins with a dot, which many tools pass over."""
+        """Whether a part of its path begins with a dot, which many tools skip."""
         return any(part.startswith(".") for part in self.folder.split("/"))
 
     def text(self, name: str) -> str | None:
-        """What a file at the root of the checkout says, if there is one."""
+        """Return the text of a file at the root of the checkout, or an empty string."""
         try:
             with open(os.path.join(self.root, name), encoding="utf-8", errors="replace") as file:
                 return file.read()
@@ -54,20 +54,20 @@ class Nest:
             return None
 
     def there(self, *names: str) -> Iterator[tuple[str, str]]:
-        """Those of these files that are there, and what they say."""
+        """Return the existing ones of these files with their text."""
         for name in names:
             text = self.text(name)
             if text is not None:
                 yield name, text
 
     def is_named(self, text: str) -> bool:
-        """Whether a text names the folder or one above it, as a path, a glob or a regular expression."""
+        """Return whether a text names the folder or a parent, as a path, a glob or a regular expression."""
         plain = text.replace("\\", "")
         parts = self.folder.split("/")
         return any("/".join(parts[: length + 1]) in plain for length in range(len(parts)))
 
     def is_matched(self, patterns: Iterable[str]) -> bool:
-        """Whether one of these globs fits the folder, a folder above it, or the name of one."""
+        """Return whether one of these globs matches the folder, a folder above it, or the name of one."""
         parts = self.folder.split("/")
         above = ["/".join(parts[: length + 1]) for length in range(len(parts))]
         for pattern in patterns:
@@ -78,21 +78,21 @@ class Nest:
         return False
 
     def could_be_in(self, patterns: Iterable[str]) -> bool:
-        """Whether one of these globs could lead to the folder: it begins there, or with a wildcard."""
+        """Return whether one of these globs could match inside the folder."""
         first = self.folder.split("/")[0]
         heads = [pattern.removeprefix("./").split("/")[0] for pattern in patterns]
         return any(head in ("", ".", first) or "*" in head for head in heads)
 
 
 def _strings(found: Any) -> list[str]:
-    """A list of texts, or one text with several."""
+    """Return a list of texts, from a list or from one separated text."""
     if isinstance(found, str):
         return found.replace(",", " ").split()
     return [str(one) for one in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def _json(text: str | None) -> dict[str, Any]:
-    """A JSON object, with comments and commas too many as people write them; empty when it is none."""
+    """Parse a JSON object with comments and trailing commas; empty when it is not an object."""
     try:
         plain = _COMMENTS.sub(lambda found: found[1] or "", text or "")
         found: Any = json.loads(_LAST_COMMA.sub(r"\1", plain))
@@ -109,7 +109,7 @@ def _toml(text: str | None) -> dict[str, Any]:
 
 
 def _section(document: dict[str, Any], *names: str) -> dict[str, Any] | None:
-    """A table inside of others; nothing when it is not there."""
+    """Return a nested table, or an empty one."""
     for name in names:
         found = document.get(name)
         if not isinstance(found, dict):
@@ -128,7 +128,7 @@ def _ini(text: str | None, section: str) -> dict[str, str] | None:
 
 
 def _tests_of_js(nest: Nest) -> Iterator[Walker]:
-    """Jest and vitest: both look into folders that begin with a dot."""
+    """Jest and vitest search folders that begin with a dot."""
     package = _json(nest.text("package.json"))
     jest = list(nest.there(*(f"jest.config.{ending}" for ending in (*_ENDINGS, "json"))))
     if "jest" in package:
@@ -147,7 +147,7 @@ def _tests_of_js(nest: Nest) -> Iterator[Walker]:
 
 
 def _eslint(nest: Nest) -> Iterator[Walker]:
-    """The flat settings look into folders that begin with a dot, the older ones do not."""
+    """With flat settings it searches folders that begin with a dot, with the older format it does not."""
     for file, text in nest.there(*(f"eslint.config.{ending}" for ending in _ENDINGS)):
         reads_gitignore = nest.is_ignored and ("includeIgnoreFile" in text or "gitignore" in text)
         if not nest.is_named(text) and not reads_gitignore:
@@ -163,7 +163,7 @@ def _eslint(nest: Nest) -> Iterator[Walker]:
 
 
 def _typescript(nest: Nest) -> Iterator[Walker]:
-    """Its wildcards pass over folders that begin with a dot."""
+    """Its wildcards skip folders that begin with a dot."""
     for file, text in nest.there("tsconfig.json", "jsconfig.json"):
         found = _json(text)
         is_limited = "files" in found and "include" not in found
@@ -185,11 +185,11 @@ def _pytest(nest: Nest) -> Iterator[Walker]:
         if walks and not nest.is_matched(left_out) and not nest.is_named(str(found.get("addopts", ""))):
             name = nest.folder.split("/")[0]
             yield Walker(tool="pytest", file=file, line=f"norecursedirs = {' '.join(_PYTEST)} {name}")
-        return  # pytest reads only the first that it finds
+        return  # pytest reads only the first file it finds
 
 
 def _ruff(nest: Nest) -> Iterator[Walker]:
-    """It passes over what git ignores, unless told not to."""
+    """It skips what git ignores, unless configured otherwise."""
     found = [(file, _toml(text)) for file, text in nest.there("ruff.toml", ".ruff.toml")]
     table = _section(_toml(nest.text("pyproject.toml")), "tool", "ruff")
     for file, settings in found or ([("pyproject.toml", table)] if table is not None else []):
@@ -211,7 +211,7 @@ def _flake8(nest: Nest) -> Iterator[Walker]:
 
 
 def _mypy(nest: Nest) -> Iterator[Walker]:
-    """It never looks into folders that begin with a dot by itself."""
+    """By default it skips folders that begin with a dot."""
     if nest.is_hidden:
         return
     found: list[tuple[str, dict[str, Any] | None]] = [
@@ -228,7 +228,7 @@ def _mypy(nest: Nest) -> Iterator[Walker]:
 
 
 def _pyright(nest: Nest) -> Iterator[Walker]:
-    """By itself it passes over folders that begin with a dot; with an `exclude` of one's own it does not."""
+    """By default it skips folders that begin with a dot; a custom `exclude` replaces that."""
     found: list[tuple[str, dict[str, Any] | None]] = [
         (file, _json(text)) for file, text in nest.there("pyrightconfig.json")
     ]
@@ -252,7 +252,7 @@ def _cargo(nest: Nest) -> Iterator[Walker]:
 
 
 def _go(nest: Nest) -> Iterator[Walker]:
-    """`./...` passes over names that begin with a dot or underscore, and over modules of their own."""
+    """`./...` skips names that begin with a dot or underscore, and separate modules."""
     if nest.text("go.mod") is None or any(part[:1] in "._" for part in nest.folder.split("/")):
         return
     folder = os.path.join(nest.root, nest.folder)
@@ -262,7 +262,7 @@ def _go(nest: Nest) -> Iterator[Walker]:
 
 
 def _ignore_files(nest: Nest) -> Iterator[Walker]:
-    """Git, docker and prettier: each has a list of its own."""
+    """Git, docker and prettier each have their own ignore file."""
     if not nest.is_ignored:
         yield Walker(tool="git", file=".gitignore", line=f"/{nest.folder}/")
     names = os.listdir(nest.root)
@@ -273,7 +273,7 @@ def _ignore_files(nest: Nest) -> Iterator[Walker]:
     prettier = any(name.startswith((".prettierrc", "prettier.config.")) for name in names)
     text = nest.text(".prettierignore")
     has_it = prettier or text is not None or "prettier" in _json(nest.text("package.json"))
-    # It passes over what git ignores as well.
+    # It also skips what git ignores.
     if has_it and not nest.is_ignored and not nest.is_matched((text or "").splitlines()):
         yield Walker(tool="prettier", file=".prettierignore", line=f"{nest.folder}/")
 

@@ -1,8 +1,8 @@
-"""Worktrees that other programs put inside of the repository, and the tools whose settings let them walk in.
+"""Find worktrees that other programs created inside the repository, and the tools that would search them.
 
-A test runner or linter that finds a second copy of the project below it runs everything twice, and mostly on
-old code. Each rule knows what one tool leaves out by itself, and where its settings say more. Settings that
-are programs are not run: a folder counts as left out when it is named in them.
+A test runner or linter that finds a nested copy of the project runs everything twice, usually on old code.
+Each rule knows what one tool skips by default and in which settings to exclude more. Settings that are
+programs are not run: a folder counts as excluded when they name it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SKIPPED = frozenset((".git", "node_modules", "target", "__pycache__", ".venv", 
 
 
 def find_nested(home: Checkout) -> list[str]:
-    """The roots of worktrees inside of the main checkout, as paths in it: known to git, or just there."""
+    """Return the worktrees inside the main checkout as relative paths, whether git knows them or not."""
     found = {os.path.relpath(path, home.root) for path in _known(home)}
     found |= {os.path.relpath(path, home.root) for path in _seen(home.root)}
     return sorted(path for path in found if path != "." and not path.startswith(".."))
@@ -48,7 +48,7 @@ def _known(home: Checkout) -> Iterator[str]:
 
 
 def _seen(root: str) -> Iterator[str]:
-    """Folders with a `.git` file that leads to a worktree's entry; that of a submodule leads elsewhere."""
+    """Return folders whose `.git` file points to a worktree entry, which excludes submodules."""
     left = _MOST_FOLDERS
     for folder, names, files in os.walk(root):
         depth = folder.count("/") - root.count("/")
@@ -71,11 +71,11 @@ def _is_worktree(marker: str) -> bool:
 
 
 def find_walkers(home: Checkout) -> list[Walker]:
-    """The settings of tools that would walk into worktrees nested in the main checkout."""
+    """Return the tools that would search worktrees nested in the main checkout."""
     nests = sorted({os.path.dirname(path) or path for path in find_nested(home)})
     found: list[Walker] = []
     for folder in nests:
-        # Asked for a file inside, since `name/` does not fit a folder that git cannot see to be one.
+        # Ask about a file inside, since the pattern `name/` only matches what git sees as a folder.
         ignored = run_in(home, "check-ignore", "--quiet", "--", os.path.join(folder, "x")).exit_code == 0
         nest = Nest(root=home.root, folder=folder, is_ignored=ignored)
         found += [walker for rule in RULES for walker in rule(nest)]
@@ -83,7 +83,7 @@ def find_walkers(home: Checkout) -> list[Walker]:
 
 
 def look_at_nesting(repo: Repository, is_fixing: bool) -> Finding:
-    """Worktrees inside of the main checkout, and the settings that let tools walk into them."""
+    """Check for nested worktrees and for tools that would search them."""
     nested = find_nested(repo.home)
     if not nested:
         return Finding(is_ok=True, found="none inside of the main checkout")
@@ -92,6 +92,6 @@ def look_at_nesting(repo: Repository, is_fixing: bool) -> Finding:
     named = f"{len(nested)} inside of the main checkout ({', '.join(nested[:3])}{more})"
     if not walkers:
         return Finding(is_ok=True, found=f"{named}; no tool set up here walks into them")
-    told = "; ".join(f"{one.tool} ({one.file})" for one in walkers)
+    tools = "; ".join(f"{walker.tool} ({walker.file})" for walker in walkers)
     hint = "; ".join(f"{one.file}: {one.line}" for one in walkers)
-    return Finding(is_ok=False, found=f"{named}, and these walk into them: {told}", hint=f"add to {hint}")
+    return Finding(is_ok=False, found=f"{named}, and these walk into them: {tools}", hint=f"add to {hint}")

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
-    """What holds `landlane exec` and workers on this machine."""
-    del is_fixing  # no program can mend a kernel
+    """Report what enforces the sandbox of `landlane exec` and workers on this machine."""
+    del is_fixing  # a missing kernel feature cannot be repaired
     backend = choose_backend()
-    # A worker that must reach the resident, and nothing else of this machine.
+    # A worker that may only reach the resident on this machine.
     sandbox = Sandbox(
         writable=(), scratch="/scratch", hidden=("/state",), sockets_visible=("/state/s",), udp=False
     )
@@ -37,7 +37,7 @@ def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
         require_guarantees(held, repo.settings.sandbox.required, backend)
     except LandlaneError as error:
         return Finding(is_ok=False, found=error.message, hint=error.hint)
-    missing = [one.promise for one in held if one.state == OPEN]
+    missing = [guarantee.promise for guarantee in held if guarantee.state == OPEN]
     open_ones = f"; open: {', '.join(missing)}" if missing else ""
     return Finding(
         is_ok=True,
@@ -48,14 +48,14 @@ def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
 
 
 def _surviving(repo: Repository) -> list[tuple[Run, int]]:
-    """Runs that are over and of which processes live all the same, with how many bear their mark."""
+    """Return the ended runs that still have processes, with the number of processes."""
     marked = count_marked()
     if not marked:
         return []
     ended = [run for run in list_ended(repo) if run.tree["id"] in marked]
-    mine = [run for run in ended if is_at_hand(repo, run, repo.common_dir, os.geteuid())]
-    marked = count_marked() if mine else {}  # once more: one may have ended while we looked
-    return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
+    own = [run for run in ended if is_at_hand(repo, run, repo.common_dir, os.geteuid())]
+    marked = count_marked() if own else {}  # count again: one may have ended meanwhile
+    return [(run, marked[run.tree["id"]]) for run in own if run.tree["id"] in marked]
 
 
 def _end_surviving(repo: Repository) -> list[str]:
@@ -64,7 +64,7 @@ def _end_surviving(repo: Repository) -> list[str]:
 
 
 def look_at_runs(repo: Repository, is_fixing: bool) -> Finding:
-    """Commands in sandboxes whose starter was killed or that left processes behind, for the doctor."""
+    """Check for sandboxed commands whose parent was killed or that left processes behind."""
     done = [*clear_forsaken(repo), *_end_surviving(repo)] if is_fixing else []
     left, survivors = forsaken(repo), _surviving(repo)
     found: list[str] = []

@@ -1,7 +1,7 @@
 """Try each client's hook: an edit of a path that another session holds must be refused.
 
-The very command that stands in the client's settings is run as the client runs it. Both sessions are
-throw-away ones and end with the trial; only the journal tells that they were there.
+The command in the client's settings is run exactly as the client runs it. Both sessions are temporary and
+end with the trial; only the journal keeps a record of them.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ _GUARD_END = "exit 2"
 
 @value
 class Trial:
-    """What became of an attempt: whether the client would have refused, what was said, and if rightly."""
+    """The result of a trial: whether the call was refused, the message, and whether the reason was right."""
 
     is_denied: bool
     said: str
     is_understood: bool = True
-    is_told: bool = False  # it was not refused, but told of right after it
+    is_told: bool = False  # it was not refused, but reported right afterwards
 
 
 class Stranger:
-    """A session of a client that tries what it must not; `path` is held by another one."""
+    """A client session that tries forbidden changes; `path` is held by another session."""
 
     def __init__(self, repo: Repository, root: str, client: str, path: str) -> None:
         self.client = client
@@ -77,7 +77,7 @@ class Stranger:
 
     @property
     def guard_word(self) -> str:
-        """The word of the event that stands before an edit."""
+        """The name of the event before an edit."""
         return self._canary("edit", "").event_name
 
     def edit(self, command: str, agent: str = "") -> Trial:
@@ -86,14 +86,14 @@ class Stranger:
         return replace(tried, is_understood=self.path in tried.said or _HOLDER in tried.said)
 
     def reset(self, command: str) -> Trial:
-        """Try to take away everybody's work through the shell."""
+        """Try to discard the work of all sessions through the shell."""
         canary = self._canary("shell", "")
-        told = _replaced(canary.payload, self._written_command(canary), _DESTRUCTIVE)
-        tried = self._try(command, replace(canary, payload=told))
+        payload = _replaced(canary.payload, self._written_command(canary), _DESTRUCTIVE)
+        tried = self._try(command, replace(canary, payload=payload))
         return replace(tried, is_understood=_HOLDER in tried.said or "reset" in tried.said)
 
     def write(self, command_of: Callable[[str], str]) -> Trial:
-        """Write the held path by the shell: refused before, or told of right after it.
+        """Write the held path through the shell: it must be refused, or reported right afterwards.
 
         `command_of` gives the command for an event's word.
         """
@@ -114,13 +114,13 @@ class Stranger:
         return Trial(is_denied=is_told, said=_said(ended), is_told=is_told)
 
     def babble(self, command: str) -> Trial:
-        """Call with what nobody can read."""
+        """Call the hook with unreadable input."""
         canary = self._canary("edit", "")
         ended = self._start(command, b"{", canary.variables)
         return self._judged(canary.event_name, ended)
 
     def end(self) -> None:
-        """End every session that began with this one."""
+        """End every session that this trial started."""
         for session in self._known:
             event = HookEvent(client=self.client, kind=hooking.END, session=session, cwd=self._root)
             try:
@@ -130,7 +130,7 @@ class Stranger:
         self._clear_breaches()
 
     def _clear_breaches(self) -> None:
-        """What was written down of the canary's own write is nobody's business any more."""
+        """Close the violation that the trial's own write caused."""
         home = find_checkout(self._root).home_checkout
         for breach in list_breaches(self._repo):
             if self.path in breach.paths:
@@ -145,7 +145,7 @@ class Stranger:
         return self._hooks.read(canary.event_name, canary.payload, canary.variables).command
 
     def _after(self, canary: Canary) -> Canary | None:
-        """The call that follows a shell call, if this client makes one that we know."""
+        """Return the hook call after a shell call, if this client has one."""
         before: HookEvent = self._hooks.read(canary.event_name, canary.payload, canary.variables)
         for word in _AFTER_WORDS:
             payload: dict[str, Any] = {**canary.payload, "tool_response": {}}
@@ -174,7 +174,7 @@ class Stranger:
         return self._start(command, json.dumps(canary.payload).encode(), canary.variables)
 
     def _start(self, command: str, payload: bytes, environment: Mapping[str, str]) -> ChildResult:
-        # The canary must not look like a child of a client that runs around us.
+        # The trial must not look like a child of a client that runs the doctor.
         foreign = [name for name in os.environ if name.startswith(VARIABLE_PREFIXES)]
         with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
             file.write(payload)
@@ -190,8 +190,8 @@ class Stranger:
 
 @contextmanager
 def held_path(repo: Repository) -> Generator[str]:
-    """A path that does not exist and that somebody holds, as long as this lasts."""
-    # With our own process, so that it does not outlive us even when we are killed.
+    """Hold a path that does not exist, for the duration of the block."""
+    # Bound to this process, so that the session ends even if we are killed.
     ours = repo.processes.current()
     holder = join(repo, short_id("canary", 6), process=ours, may_choose_role=True).session
     try:
@@ -204,7 +204,7 @@ def held_path(repo: Repository) -> Generator[str]:
 
 @contextmanager
 def stranger(repo: Repository, root: str, client: str, path: str) -> Generator[Stranger]:
-    """A session that tries to change a held path, and is ended in any case."""
+    """Yield a session that tries to change a held path, and always end it."""
     made = Stranger(repo, root, client, path)
     try:
         yield made
@@ -213,7 +213,7 @@ def stranger(repo: Repository, root: str, client: str, path: str) -> Generator[S
 
 
 def commands_in(text: str) -> list[str]:
-    """Every command of ours in a settings file, or in a plugin that holds it as a list of words."""
+    """Return every Landlane command in a settings file, or in a plugin that holds it as a list of words."""
     try:
         found = values_of(text)
     except NotJson:
@@ -222,10 +222,10 @@ def commands_in(text: str) -> list[str]:
 
 
 def command_for(commands: list[str], client: str, word: str) -> str:
-    """The one that answers an event: of several, the one that refuses also when it cannot run."""
+    """Return the command for an event; of several, the one that also refuses when it cannot run."""
     named = f"{client} {word}".strip()
-    fitting = [one for one in commands if named in one or (not word and client in one)]
-    guards = [one for one in fitting if _GUARD_END in one]
+    fitting = [command for command in commands if named in command or (not word and client in command)]
+    guards = [command for command in fitting if _GUARD_END in command]
     return (guards or fitting or [""])[0]
 
 

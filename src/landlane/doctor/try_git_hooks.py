@@ -1,4 +1,4 @@
-"""Try what our git hooks must refuse."""
+"""Check that the git hooks refuse forbidden commits, moves and pushes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _MEND = "`landlane doctor --fix` puts it back; what stands there now runs after 
 
 
 def try_git_hooks(repo: Repository, checkout: Checkout, *, is_fixing: bool = False) -> Rows:
-    """Whether git's hooks stand: each is run with what it must refuse."""
+    """Check the git hooks: run each with something it must refuse."""
     home = checkout.home_checkout
     if not home.common_dir:
         return []
@@ -104,7 +104,7 @@ def _judged(ended: ChildResult, what: str) -> Finding:
 
 @contextmanager
 def _held_path(repo: Repository) -> Generator[str]:
-    """A path that does not exist and that somebody holds: not our own process, whose child the hook is."""
+    """Hold a path that does not exist, not for our own process, since the hook is its child."""
     holder = join(repo, short_id("canary", 6)).session
     try:
         path = f".landlane-{short_id('canary', 8)}"
@@ -115,7 +115,7 @@ def _held_path(repo: Repository) -> Generator[str]:
 
 
 def _try_commit(repo: Repository) -> ChildResult:
-    """Commit a path that somebody holds, from an index of its own; nothing is written to the repository."""
+    """Try to commit a held path from a separate index; nothing is written to the repository."""
     with _held_path(repo) as path, tempfile.TemporaryDirectory(prefix="landlane-canary-") as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         if resolve_revision(repo.checkout, "HEAD"):
@@ -162,7 +162,7 @@ def _runs(ended: ChildResult, why: str) -> Finding:
 def _run(
     repo: Repository, script: str, words: list[str], given: str, variables: dict[str, str] | None = None
 ) -> ChildResult:
-    """Run a script of ours as git would, for an agent that nobody knows; the user's own hook does not run."""
+    """Run a hook script as git would, for an unknown agent; the user's own hook does not run."""
     environment = {**(variables or {}), CANARY: "1", "LANDLANE_AGENT": short_id("canary", 6)}
     with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
         file.write(given.encode())

@@ -1,4 +1,4 @@
-"""The roles: those built in, and those that the settings define or change."""
+"""The built-in roles, and those that the settings define or change."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ assert tuple(BUILT_IN) == BUILT_IN_ROLES  # the settings are checked against the
 
 
 def roles_of(settings: Settings) -> dict[str, Role]:
-    """The built-in roles, changed and joined by those that the settings define."""
+    """Return the built-in roles, with those that the settings change or add."""
     roles = dict(BUILT_IN)
     for name, given in settings.roles.items():
         base = roles.get(given.like or name) or Role(name=name, summary="", tools=("read",))
@@ -82,10 +82,10 @@ def roles_of(settings: Settings) -> dict[str, Role]:
 
 
 def find_role(settings: Settings, name: str) -> Role:
-    """The role of this name.
+    """Return the role of this name.
 
     Raises:
-        Malformed: there is none.
+        Malformed: there is no such role.
     """
     if name in BUILT_IN and not settings.roles:
         return BUILT_IN[name]
@@ -97,7 +97,7 @@ def find_role(settings: Settings, name: str) -> Role:
 
 
 def unknown_role(name: str, known: list[str]) -> Malformed:
-    """There is no such role; the nearest one is named."""
+    """Return the error for an unknown role, naming the closest one."""
     near = nearest_word(name, known, cutoff=0.5)
     meant = f"did you mean {near}? " if near else ""
     return Malformed(
@@ -109,9 +109,9 @@ def unknown_role(name: str, known: list[str]) -> Malformed:
 
 
 def bound_by(settings: Settings, name: str) -> Role | None:
-    """The role that somebody is bound by; nothing without one.
+    """Return the role with this name, or None without one.
 
-    One that is defined no longer is held to nothing but reading: what it was allowed, nobody can tell.
+    A role that is no longer defined may only read, since its permissions are unknown.
     """
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""Roles of sessions: what one may write and do, asked by every guard; what is refused is written down."""
+"""Enforce the roles of sessions for every guard, and record each refusal."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _LAST: list[Any] = []
 
 
 def role_of(repo: Repository, session: Session, settings: Settings | None = None) -> Role | None:
-    """The role that a session is bound by; nothing without one. `settings`: others than those here."""
+    """Return the role of a session, or None. `settings` overrides those of the repository."""
     return bound_by(settings or repo.settings, session.role)
 
 
 def check_known(repo: Repository, role: str) -> None:
-    """Refuse a role that nobody has defined.
+    """Refuse a role that is not defined.
 
     Raises:
-        Malformed: there is none of this name.
+        Malformed: there is no role of this name.
     """
     if role:
         find_role(repo.settings, role)
 
 
 def _scope_of(role: Role, settings: Settings) -> Scope:
-    """The paths of a role, spelled out once: a shell call may ask for hundreds."""
+    """Return the expanded paths of a role, once for many checks by a shell call."""
     if not _LAST or _LAST[0] != role or _LAST[1] is not settings:
         _LAST[:] = [role, settings, Scope(role, settings)]
     return _LAST[2]
 
 
 def may_write(repo: Repository, session: Session, path: str) -> str:
-    """Why the role of a session forbids to change a path, seen from the root; empty when it may."""
+    """Return why a session's role forbids changing a path relative to the root; empty when it may."""
     role = role_of(repo, session) if session.role else None
     return _scope_of(role, repo.settings).why_not(path) if role is not None else ""
 
 
 def not_writable(repo: Repository, session: Session, paths: Sequence[str]) -> dict[str, str]:
-    """Those of these paths that the role of a session may not change, each with the reason."""
+    """Return the paths that a session's role may not change, each with the reason."""
     role = role_of(repo, session) if session.role else None
     if role is None:
         return {}
@@ -63,10 +63,10 @@ def not_writable(repo: Repository, session: Session, paths: Sequence[str]) -> di
 def check_verb(
     repo: Repository, session: Session, verb: str, *, guard: str, settings: Settings | None = None
 ) -> None:
-    """Refuse a verb that the role of a session does not have.
+    """Refuse a verb that a session's role does not allow.
 
     Raises:
-        NotAllowed: it has not.
+        NotAllowed: the role does not allow the verb.
     """
     reason = why_not_verb(role_of(repo, session, settings), verb) if session.role else ""
     if reason:
@@ -75,10 +75,10 @@ def check_verb(
 
 
 def check_paths(repo: Repository, session: Session, paths: Sequence[str], *, guard: str) -> None:
-    """Refuse what changes paths that the role of a session may not.
+    """Refuse changes to paths that a session's role may not write.
 
     Raises:
-        NotAllowed: it does; all of these paths are named.
+        NotAllowed: with all of the forbidden paths.
     """
     found = not_writable(repo, session, paths) if session.role else {}
     if found:
@@ -86,7 +86,7 @@ def check_paths(repo: Repository, session: Session, paths: Sequence[str], *, gua
 
 
 def refuse_paths(repo: Repository, session: Session, role: str, found: dict[str, str], *, guard: str) -> None:
-    """Write these paths down as caught, and refuse them.
+    """Record these paths as a violation, and refuse them.
 
     Raises:
         NotAllowed: always.
@@ -99,10 +99,10 @@ def refuse_paths(repo: Repository, session: Session, role: str, found: dict[str,
 
 
 def check_claim(repo: Repository, session: Session, patterns: Sequence[Pattern]) -> None:
-    """Refuse a claim that the role of a session cannot use.
+    """Refuse a claim that a session's role cannot use.
 
     Raises:
-        NotAllowed: it may not claim, or could write nothing of one of the patterns.
+        NotAllowed: the role may not claim, or cannot write any path of one of the patterns.
     """
     role = role_of(repo, session)
     if role is None:
@@ -114,7 +114,7 @@ def check_claim(repo: Repository, session: Session, patterns: Sequence[Pattern])
         )
         raise forbidden(session.agent, role.name, reason, verb="claim", pattern=patterns[0].text)
     scope = _scope_of(role, repo.settings)
-    found = {one.text: reason for one in patterns if (reason := scope.why_not_claimed(one))}
+    found = {pattern.text: reason for pattern in patterns if (reason := scope.why_not_claimed(pattern))}
     if found:
         refuse_paths(repo, session, role.name, found, guard="claim")
 
@@ -122,7 +122,7 @@ def check_claim(repo: Repository, session: Session, patterns: Sequence[Pattern])
 def record_role_violation(
     repo: Repository, session: Session | None, *, guard: str, what: str, paths: tuple[str, ...] = ()
 ) -> None:
-    """Write down that somebody stepped out of its role; the refusal matters more than its entry."""
+    """Record a violation of a role; a store failure does not lift the refusal."""
     texts = tuple(path.encode("utf-8", "backslashreplace").decode() for path in paths)
     what = what.encode("utf-8", "backslashreplace").decode()
     try:

@@ -1,7 +1,7 @@
-"""Roles: what an agent may do, in one vocabulary that every guard judges by.
+"""Roles: what an agent may do, in the vocabulary that every guard uses.
 
-A role is a list of tools, the paths it may write, and the verbs it may use. Nobody but a person approves
-anything, whatever the role. A session without a role is bound by claims and rules alone.
+A role is a list of tools, the paths it may write, and the verbs it may use. Only a person can approve,
+whatever the role. A session without a role is only bound by claims and rules.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 TOOLS = ROLE_TOOLS
 VERBS = ROLE_VERBS
-WORKER_ROLE = "explore"  # of whoever is started without one: it reads, and changes nothing
+WORKER_ROLE = "explore"  # of a worker started without a role: read-only
 TESTS_WORD, DOCS_WORD, RELEASE_WORD = PATH_WORDS
 
-# Where tests are, unless the settings say otherwise.
+# Default locations of tests.
 TESTS = (
     *("tests/**", "test/**", "spec/**", "**/tests/**", "**/test/**", "**/__tests__/**", "**/spec/**"),
     *("**/test_*.py", "**/*_test.py", "**/conftest.py", "**/*_test.go", "**/*_test.rs"),
@@ -37,7 +37,7 @@ RELEASES = (
     *("VERSION", "**/version.*", "**/_version.*"),
     *("pyproject.toml", "setup.cfg", "setup.py", "package.json", "Cargo.toml", "pom.xml", "build.gradle*"),
 )
-# Files that make the tools of others run code, or say what is allowed: nobody's, unless a role says so.
+# Files that make tools run code or grant permissions: no role may write them unless it lists them.
 PROTECTED = (
     *(
         "**/.git/**",
@@ -59,13 +59,13 @@ PROTECTED = (
     ),
     *("landlane.toml", "RULES.md", "**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/QWEN.md"),
 )
-# Letters that some disks do not see: two names that differ by them alone are one file there.
+# Characters that some file systems ignore: names that differ only by them are the same file.
 _UNSEEN = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
 
 @value
 class Role:
-    """What an agent may do. `writes` are patterns; `denies` take away from them. Scratch is always free."""
+    """What an agent may do. `writes` are patterns; `denies` removes from them. Scratch is always writable."""
 
     name: str
     summary: str
@@ -74,25 +74,25 @@ class Role:
     denies: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     may_change_protected: bool = False
-    connects: tuple[int, ...] | None = None  # TCP ports it may reach; nothing said: all
+    connects: tuple[int, ...] | None = None  # TCP ports it may reach; None: all
     unix_sockets: bool = True
     udp: bool = True
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it writes nothing but its scratch."""
+        """Whether it only writes its scratch folder."""
         return not self.writes
 
 
 def why_not_verb(role: Role | None, verb: str) -> str:
-    """Why a role may not use a verb; empty when it may."""
+    """Return why a role may not use a verb; empty when it may."""
     if role is None or verb in role.verbs:
         return ""
     return f"the role {role.name} may not {verb}"
 
 
 def forbidden(agent: str, role: str, reason: str, **facts: Any) -> NotAllowed:
-    """What is refused to somebody because of its role."""
+    """Return the error for what a role forbids."""
     return NotAllowed(
         f"{agent} cannot do that: {reason}",
         code="ROLE_FORBIDS",
@@ -107,7 +107,7 @@ def forbidden(agent: str, role: str, reason: str, **facts: Any) -> NotAllowed:
 
 
 class Scope:
-    """The paths that a role may write, spelled out once for many questions."""
+    """The paths that a role may write, expanded once for many checks."""
 
     def __init__(self, role: Role, settings: Settings) -> None:
         words = words_of(settings)
@@ -117,9 +117,9 @@ class Scope:
         self._protected = () if role.may_change_protected else _branches(protected_of(settings))
 
     def why_not(self, path: str) -> str:
-        """Why the role may not write a path, seen from the root; empty when it may.
+        """Return why the role may not write a path relative to the root; empty when it may.
 
-        Names are compared without case, and without what some disks do not see.
+        Names are compared without case and without characters that some file systems ignore.
         """
         role = self.role
         if role.is_read_only:
@@ -135,7 +135,7 @@ class Scope:
         return ""
 
     def why_not_claimed(self, pattern: Pattern) -> str:
-        """Why the role may not claim a pattern; of a glob, only when nothing of it could be written."""
+        """Return why the role may not claim a pattern; a glob is fine if some path of it is writable."""
         if pattern.kind == "name":
             return ""
         if pattern.kind == "literal":
@@ -151,7 +151,7 @@ class Scope:
 
 
 def _forms(path: str) -> list[Alternative]:
-    """A path as it is compared, and as a disk would that drops unseen letters and what ends a name."""
+    """Return a path normalised for comparison, also as file systems that ignore characters see it."""
     plain = "/".join(part.translate(_UNSEEN).rstrip(" .") or part for part in path.split("/"))
     (first,) = parse(path, literal=True, ignore_case=True).alternatives
     return [first] if plain == path else [first, *parse(plain, literal=True, ignore_case=True).alternatives]
@@ -166,12 +166,12 @@ def _covers(branches: Sequence[Alternative], wanted: Alternative) -> bool:
 
 
 def spelled(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list[str]:
-    """Patterns with words such as @tests written out."""
+    """Return the patterns with words such as @tests expanded."""
     return [one for text in patterns for one in words.get(text, (text,))]
 
 
 def words_of(settings: Settings) -> dict[str, Sequence[str]]:
-    """What the words in roles stand for, as the settings say or by default."""
+    """Return the patterns of words such as @tests, from the settings or by default."""
     return {
         TESTS_WORD: TESTS if settings.paths.tests is None else settings.paths.tests,
         DOCS_WORD: DOCUMENTS if settings.paths.documents is None else settings.paths.documents,
@@ -180,12 +180,12 @@ def words_of(settings: Settings) -> dict[str, Sequence[str]]:
 
 
 def protected_of(settings: Settings) -> list[str]:
-    """What no role may change unless it says so: also the file of rules, whatever it is called."""
+    """Return the paths that no role may change unless it lists them, with the rules file."""
     rules = settings.rules.file
     is_here = not rules.startswith("/") and ".." not in rules.split("/")
     return [*PROTECTED, *([rules] if is_here else []), *settings.paths.protected]
 
 
 def may_commit(role: Role) -> bool:
-    """Whether a worker in this role commits itself, or hands its change back."""
+    """Return whether a worker in this role commits itself instead of returning a patch."""
     return bool(role.writes) and "commit" in role.verbs

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def check_person(session: Session) -> None:
-    """Refuse whoever is no person, or bound by a role.
+    """Refuse callers that are not a person or that have a role.
 
     Raises:
-        NotAllowed: an agent, a subagent or a role asks.
+        NotAllowed: the caller is an agent or a subagent, or has a role.
     """
     if session.role:
         raise forbidden(session.agent, session.role, "no role decides what waits for a person")

@@ -1,7 +1,7 @@
-"""What a role really restricts: each thing one could do, whether it may, and the guards that hold it here.
+"""Report what a role really restricts: each capability, whether it is allowed, and the guards that enforce it.
 
-Asked of what stands on this machine and in this repository, not of what could: hooks that are set up, git's
-hooks, and the kernel as it was tried.
+Only guards that are active on this machine and in this repository count: installed client hooks, git hooks,
+and the kernel features that were tested.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _COMMANDS = "landlane's commands"
 
 @value
 class Standing:
-    """Which guards stand here. `kernel` says what holds it; empty where nothing does."""
+    """The guards that are active here. `kernel` names the sandbox backend; empty without one."""
 
     hook: bool
     hook_trouble: str
     git_hooks: bool
     kernel: str
-    promises: Mapping[str, bool]  # what the kernel keeps for a command that `exec` runs in this role
+    promises: Mapping[str, bool]  # what the kernel enforces for a command that `exec` runs in this role
 
 
 @value
 class Line:
-    """One thing that somebody could do: whether the role may, what holds it, and what is left open."""
+    """One capability: whether the role has it, the guards that enforce that, and what stays open."""
 
     capability: str
     verdict: str
@@ -64,15 +64,15 @@ class Line:
 
 
 def denied_paths(role: Role, settings: Settings) -> tuple[str, ...]:
-    """The patterns that a role may not change, although it may change what lies around them."""
+    """Return the patterns that a role may not change inside the paths it may write."""
     taken = [] if role.may_change_protected else protected_of(settings)
     return tuple(dict.fromkeys([*spelled(role.denies, words_of(settings)), *taken]))
 
 
 def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> Standing:
-    """Find out which guards stand here for a client in a role."""
+    """Find out which guards are active here for a client in a role."""
     backend = choose_backend()
-    scratch = os.path.join(checkout.root, ".scratch")  # only to be asked about, and never made
+    scratch = os.path.join(checkout.root, ".scratch")  # only for the query; never created
     sandbox = Sandbox(
         writable=(checkout.root,),
         scratch=scratch,
@@ -87,46 +87,46 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
         hook_trouble=trouble,
         git_hooks=bool(folder) and all(os.path.isfile(os.path.join(folder, name)) for name in GUARDS),
         kernel="" if backend.name == NONE else backend.name,
-        promises={one.promise: one.state == HELD for one in list_guarantees(backend, sandbox)},
+        promises={known.promise: known.state == HELD for known in list_guarantees(backend, sandbox)},
     )
 
 
 def _hook_trouble(root: str, client: str) -> str:
-    """Why the hook of a client does not stand; empty when it does."""
+    """Return why a client's hook is not active; empty when it is."""
     problems = setup_of(client).find_problems(environment_at(root), _says_nothing)
     found = [problem for problem in problems if problem.is_open]
     return str(found[0].what) if found else ""
 
 
 def _says_nothing(words: list[str]) -> str:
-    """In the place of a client's own program: it is not started to find out."""
+    """Return no output, instead of running the client's program."""
     del words
     return ""
 
 
 def restrictions(role: Role, settings: Settings, client: str, standing: Standing) -> list[Line]:
-    """What a role restricts for a client, line by line; without a client, by the other guards alone."""
-    told = permissions_for(client, role, denied_paths(role, settings)) if client else None
+    """Return what a role restricts for a client; without a client, by the other guards alone."""
+    permissions = permissions_for(client, role, denied_paths(role, settings)) if client else None
     lines = [
-        _editing(role, told, standing),
-        _paths(role, settings, told, standing),
-        _shell(role, told, standing),
-        _network(role, told, standing),
-        _subagents(role, told),
+        _editing(role, permissions, standing),
+        _paths(role, settings, permissions, standing),
+        _shell(role, permissions, standing),
+        _network(role, permissions, standing),
+        _subagents(role, permissions),
         _outside(standing),
     ]
     return [*lines, *(_verb(role, verb, standing) for verb in VERBS), _approving()]
 
 
-def _by_client(told: Permissions | None, kind: str) -> list[str]:
-    return [_SETTINGS] if told is not None and kind in told.closed else []
+def _by_client(permissions: Permissions | None, kind: str) -> list[str]:
+    return [_SETTINGS] if permissions is not None and kind in permissions.closed else []
 
 
-def _opened(told: Permissions | None, kind: str) -> str:
-    return told.open.get(kind, "") if told is not None else ""
+def _opened(permissions: Permissions | None, kind: str) -> str:
+    return permissions.open.get(kind, "") if permissions is not None else ""
 
 
-def _standing(standing: Standing, *, kernel: bool = False, git: bool = False) -> list[str]:
+def _active_guards(standing: Standing, *, kernel: bool = False, git: bool = False) -> list[str]:
     found = [_HOOK] if standing.hook else []
     found += (
         [f"{_KERNEL} ({standing.kernel}, inside exec)"] if kernel and standing.promises.get(FILES) else []
@@ -134,59 +134,70 @@ def _standing(standing: Standing, *, kernel: bool = False, git: bool = False) ->
     return found + ([_GIT] if git and standing.git_hooks else [])
 
 
-def _editing(role: Role, told: Permissions | None, standing: Standing) -> Line:
+def _editing(role: Role, permissions: Permissions | None, standing: Standing) -> Line:
     if EDIT in role.tools and not role.is_read_only:
         return Line(capability="edit", verdict=ALLOWED, what="edit tools, within its paths")
-    guards = (*_by_client(told, EDIT), *_standing(standing), _LANDING)
+    guards = (*_by_client(permissions, EDIT), *_active_guards(standing), _LANDING)
     left = "inside `exec` it writes in a clone that is thrown away" if standing.kernel else ""
     return Line(
         capability="edit",
         verdict=FORBIDDEN,
         what="no edit tool",
         guards=guards,
-        open=_and(_opened(told, EDIT), left),
+        open=_and(_opened(permissions, EDIT), left),
     )
 
 
-def _paths(role: Role, settings: Settings, told: Permissions | None, standing: Standing) -> Line:
+def _paths(role: Role, settings: Settings, permissions: Permissions | None, standing: Standing) -> Line:
     if role.is_read_only:
-        guards = (*_standing(standing, kernel=True, git=True), _COMMANDS, _LANDING)
+        guards = (*_active_guards(standing, kernel=True, git=True), _COMMANDS, _LANDING)
         return Line(capability="paths", verdict=FORBIDDEN, what="writes nothing but scratch", guards=guards)
     writes, denies = ", ".join(role.writes), ", ".join(role.denies)
     guarded = "" if role.may_change_protected else f"; {len(PROTECTED)} kinds of protected files are nobody's"
     what = f"writes {writes}" + (f", not {denies}" if denies else "") + guarded
-    guards = (*_by_client(told, PATHS), *_standing(standing, git=True), _COMMANDS, _LANDING)
+    guards = (*_by_client(permissions, PATHS), *_active_guards(standing, git=True), _COMMANDS, _LANDING)
     left = (
         "in its own workspace the kernel tells no paths apart: found after a shell call, stopped at landing"
     )
     return Line(
-        capability="paths", verdict=PARTLY, what=what, guards=guards, open=_and(_opened(told, PATHS), left)
+        capability="paths",
+        verdict=PARTLY,
+        what=what,
+        guards=guards,
+        open=_and(_opened(permissions, PATHS), left),
     )
 
 
-def _shell(role: Role, told: Permissions | None, standing: Standing) -> Line:
+def _shell(role: Role, permissions: Permissions | None, standing: Standing) -> Line:
     if SHELL in role.tools:
         left = "" if standing.kernel else "the kernel holds nothing here"
         return Line(
-            capability="shell", verdict=ALLOWED, what="any command", open=_and(_opened(told, SHELL), left)
+            capability="shell",
+            verdict=ALLOWED,
+            what="any command",
+            open=_and(_opened(permissions, SHELL), left),
         )
     return Line(
         capability="shell",
         verdict=FORBIDDEN,
         what="no shell",
-        guards=tuple(_by_client(told, SHELL)),
-        open=_opened(told, SHELL) or ("" if told else "whoever starts the client must take the shell away"),
+        guards=tuple(_by_client(permissions, SHELL)),
+        open=_opened(permissions, SHELL)
+        or ("" if permissions else "whoever starts the client must take the shell away"),
     )
 
 
-def _network(role: Role, told: Permissions | None, standing: Standing) -> Line:
+def _network(role: Role, permissions: Permissions | None, standing: Standing) -> Line:
     kept = standing.promises
     named = {TCP: "TCP", UDP: "UDP", SOCKETS: "unix sockets"}
     held = [word for promise, word in named.items() if kept.get(promise)]
     if NETWORK in role.tools and role.connects is None:
         return Line(capability="network", verdict=ALLOWED, what="any address")
     ports = "any TCP port" if role.connects is None else f"TCP ports {list(role.connects)}"
-    guards = (*_by_client(told, NETWORK), *([f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []))
+    guards = (
+        *_by_client(permissions, NETWORK),
+        *([f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []),
+    )
     left = ""
     if role.connects is None:
         left = (
@@ -197,19 +208,23 @@ def _network(role: Role, told: Permissions | None, standing: Standing) -> Line:
     verdict = PARTLY if NETWORK in role.tools or role.connects != () else FORBIDDEN
     what = f"{ports}; no web tools" if NETWORK not in role.tools else ports
     return Line(
-        capability="network", verdict=verdict, what=what, guards=guards, open=left or _opened(told, NETWORK)
+        capability="network",
+        verdict=verdict,
+        what=what,
+        guards=guards,
+        open=left or _opened(permissions, NETWORK),
     )
 
 
-def _subagents(role: Role, told: Permissions | None) -> Line:
+def _subagents(role: Role, permissions: Permissions | None) -> Line:
     if AGENTS in role.tools:
         return Line(capability="subagents", verdict=ALLOWED, what="in its own role")
     return Line(
         capability="subagents",
         verdict=FORBIDDEN,
         what="starts none; one that it starts all the same has its role",
-        guards=tuple(_by_client(told, AGENTS)),
-        open=_opened(told, AGENTS) if told else "whoever starts the client must take them away",
+        guards=tuple(_by_client(permissions, AGENTS)),
+        open=_opened(permissions, AGENTS) if permissions else "whoever starts the client must take them away",
     )
 
 

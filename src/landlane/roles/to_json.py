@@ -1,4 +1,4 @@
-"""Roles as the JSON that every door answers with."""
+"""Roles as JSON, the same for the command line, the API and MCP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def role_json(role: Role) -> dict[str, Any]:
-    """A role as every door shows it."""
+    """Return a role as JSON."""
     return {
         "name": role.name,
         "summary": role.summary,
@@ -28,8 +28,10 @@ def role_json(role: Role) -> dict[str, Any]:
     }
 
 
-def restrictions_json(lines: Sequence[Line], standing: Standing, told: Permissions | None) -> dict[str, Any]:
-    """What a role really restricts, and by which guards."""
+def restrictions_json(
+    lines: Sequence[Line], standing: Standing, permissions: Permissions | None
+) -> dict[str, Any]:
+    """Return what a role restricts, and by which guards, as JSON."""
     return {
         "restrictions": [
             {
@@ -47,14 +49,14 @@ def restrictions_json(lines: Sequence[Line], standing: Standing, told: Permissio
             "git_hooks": standing.git_hooks,
             "kernel": standing.kernel or None,
         },
-        "started_with": None if told is None else _permissions_json(told),
+        "started_with": None if permissions is None else _permissions_json(permissions),
     }
 
 
-def _permissions_json(told: Permissions) -> dict[str, Any]:
+def _permissions_json(permissions: Permissions) -> dict[str, Any]:
     return {
-        "arguments": list(told.arguments),
-        "settings": dict(told.settings),
-        "settings_file": told.settings_file or None,
-        "environment": dict(told.environment),
+        "arguments": list(permissions.arguments),
+        "settings": dict(permissions.settings),
+        "settings_file": permissions.settings_file or None,
+        "environment": dict(permissions.environment),
     }

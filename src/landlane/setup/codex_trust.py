@@ -1,7 +1,7 @@
-"""Codex's trust: it runs only hooks that its user has agreed to, noted in its own settings by itself.
+"""Make Codex trust our hooks: it only runs hooks that its user approved, and records that in its settings.
 
-The file is put away before Codex is asked, so that undoing brings it back byte for byte. When it was changed
-since, by Codex or for another repository, only what concerns this checkout goes.
+The settings file is backed up before Codex is asked, so that undo restores it byte for byte. If the file was
+changed since, by Codex or for another repository, undo only removes the entries of this checkout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIMIT_SECONDS = 20.0
 
 
 def run_words(words: Sequence[str], cwd: str = "/") -> str:
-    """What a program says; nothing when it cannot be started or takes too long."""
+    """Return the output of a program; empty when it cannot be started or takes too long."""
     try:
         ended = Child(list(words), cwd=cwd).wait(_LIMIT_SECONDS)
     except OSError:
@@ -37,12 +37,12 @@ def run_words(words: Sequence[str], cwd: str = "/") -> str:
 
 
 def runner_at(root: str) -> Callable[[list[str]], str]:
-    """What runs a client's program in a checkout, to ask it something."""
+    """Return a function that runs a client's program in a checkout."""
     return lambda words: run_words(words, root)
 
 
 def trust_needed(env: ClientEnvironment, changes: ChangePlan) -> str:
-    """The file in which Codex has yet to note its trust; empty when it is noted, or Codex is not here."""
+    """Return the file in which Codex must record its trust; empty when it has, or Codex is not installed."""
     if not find_client_program(env, "codex"):
         return ""
     path = codex_setup.trust_file(env)
@@ -56,7 +56,7 @@ def trust_needed(env: ClientEnvironment, changes: ChangePlan) -> str:
 
 
 def install_trust(state: str, env: ClientEnvironment) -> str:
-    """Have Codex trust our hooks, with its settings put away before; tells what went wrong, if anything."""
+    """Back up Codex's settings and make it trust our hooks; return an error message, or an empty string."""
     path = codex_setup.trust_file(env)
     before = read_bytes(path)
     record = load_record(state)
@@ -90,5 +90,5 @@ def _first(path: str, env: ClientEnvironment, before: bytes | None) -> FileRecor
 
 
 def _save(state: str, record: InitRecord, entry: FileRecord) -> None:
-    others = tuple(one for one in record.entries if one.path != entry.path)
+    others = tuple(known for known in record.entries if known.path != entry.path)
     save_record(state, replace(record, entries=(*others, entry)))

@@ -1,7 +1,7 @@
-"""What `init` writes and how it is taken back: first a plan that can be shown, then its execution.
+"""What `init` writes and how undo removes it: first a plan that can be shown, then its execution.
 
-Settings, rules and instructions are for everybody and are to be committed. The clients' hooks name this
-machine's interpreter: they stay out of commits. How files are changed and put back is `flows.installing`.
+Settings, rules and instructions are shared and meant to be committed. The clients' hooks name this machine's
+interpreter, so they stay out of commits. How files are changed and put back is `flows.installing`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_files import ClientEnvironment
 
 
-_OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote
+_OLD_RECORD = "init-record"  # where earlier releases recorded the settings they wrote
 _INSTRUCTIONS = "AGENTS.md"
 _IMPORT = f"@{_INSTRUCTIONS}"
 _LATER = "; for the other checkouts once this branch has landed"
@@ -61,7 +61,7 @@ _LATER = "; for the other checkouts once this branch has landed"
 
 @value
 class Chosen:
-    """What init was asked to set up: which clients, or those in use; and whether Codex may trust us."""
+    """The request to init: the clients to set up, and whether to make Codex trust our hooks."""
 
     clients: tuple[str, ...] = ()
     has_clients: bool = True
@@ -70,7 +70,7 @@ class Chosen:
 
 @value
 class Done:
-    """What was changed, and what a person should know of it."""
+    """The changes that were made, and notes for the user."""
 
     changed: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Done:
 
 @value
 class Plan:
-    """What will be done, in order, and what is left alone."""
+    """The planned steps in order, and what is left unchanged."""
 
     root: str
     folder: str
@@ -89,19 +89,19 @@ class Plan:
     trust: str = ""
     git_hooks: str = ""
     is_undo: bool = False
-    benches: tuple[str, ...] = ()  # checkouts of the queue, of which undo leaves none
-    limits: tuple[str, ...] = ()  # of git, set for workspaces that are no longer there
-    unprotected: tuple[tuple[str, str], ...] = ()  # clients that were to be set up and cannot be, and why
+    benches: tuple[str, ...] = ()  # checkouts of the landing queue, which undo removes
+    limits: tuple[str, ...] = ()  # git limits set for workspaces that no longer exist
+    unprotected: tuple[tuple[str, str], ...] = ()  # clients that cannot be set up, and why
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all is as it should be."""
+        """Whether nothing needs to be changed."""
         wanted = (self.changes.steps, self.trust, self.git_hooks, self.benches, self.limits)
         return not (self.is_new or any(wanted))
 
     @property
     def lines(self) -> list[tuple[str, str, str]]:
-        """Each step as verb, path and reason."""
+        """Return each step as verb, path and reason."""
         made = [("create", self.folder, "the state, shared by all worktrees")] if self.is_new else []
         trust = [("change", self.trust, "let Codex run these hooks")] if self.trust else []
         how = (
@@ -121,11 +121,11 @@ class Plan:
 
 
 def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
-    """What is missing for this repository to be set up.
+    """Plan the steps that are missing to set up this repository.
 
     Raises:
-        Malformed: a client that was named is not known.
-        SettingsError: the settings that are there cannot be understood.
+        Malformed: a named client is unknown.
+        SettingsError: the existing settings are invalid.
     """
     chosen = chosen or Chosen()
     check_names(chosen.clients)
@@ -134,7 +134,7 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
     record = load_record(state)
     path = os.path.join(checkout.root, FILE_NAME)
     if os.path.exists(path):
-        read_settings(checkout.root)  # a file that cannot be understood is told now, not later
+        read_settings(checkout.root)  # report an invalid file now, not later
     env = environment_at(checkout.root)
     names = _clients_for(chosen, record, clients_in_use(env) if not chosen.clients else [])
     wishes = [*_shared_wishes(checkout, names), *client_requests(names, env)]
@@ -157,7 +157,7 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
 
 
 def _unprotected(names: Sequence[str], root: str, changes: ChangePlan) -> list[tuple[str, str]]:
-    """The clients whose hooks have to be left out, each with the file that is in the way and the reason."""
+    """Return the clients that cannot get hooks, each with the conflicting file and the reason."""
     why = {left.path: left.why for left in changes.skipped}
     found: list[tuple[str, str]] = []
     for name in names:
@@ -176,14 +176,14 @@ def _clients_for(chosen: Chosen, record: InitRecord, used: Sequence[str]) -> lis
 
 
 def _trust_wanted(chosen: Chosen, names: Sequence[str], env: ClientEnvironment, changes: ChangePlan) -> str:
-    """The file in which Codex has yet to note that it may run our hooks, if it has and should."""
+    """Return the file in which Codex must record its trust in our hooks, if it should."""
     return trust_needed(env, changes) if chosen.has_trust and "codex" in names else ""
 
 
 def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[FileRequest]:
-    """What is for everybody: settings, rules, and the instructions with the lines that import them.
+    """Plan the shared files: settings, rules, and the instructions with the lines that import them.
 
-    In a linked worktree they are part of its branch. The main checkout is left to whoever works there.
+    In a linked worktree they belong to its branch. The main checkout is left unchanged.
     """
     root = checkout.root
     later = "" if root == checkout.home_checkout.root else _LATER
@@ -202,7 +202,7 @@ def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[FileRequest
     agents = os.path.realpath(os.path.join(root, _INSTRUCTIONS))
     for name in names:
         reader = CLIENTS[name].instructions
-        # A link to AGENTS.md, as many projects have it, imports it by itself.
+        # A symbolic link to AGENTS.md, common in projects, needs no import line.
         if reader and os.path.realpath(os.path.join(root, reader)) != agents:
             title = CLIENTS[name].title
             wishes.append(wish(reader, LINE, _IMPORT, f"{title} reads {_INSTRUCTIONS} through this line"))
@@ -210,7 +210,7 @@ def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[FileRequest
 
 
 def plan_undo(cwd: str) -> Plan:
-    """What brings back what init changed. The state itself stays: it holds other people's history."""
+    """Plan the undo of what init changed. The state stays: it holds the history of others."""
     checkout = find_checkout(cwd)
     state = checkout.state_folder
     changes = installing.plan_undo(state, load_record(state))
@@ -232,11 +232,11 @@ def plan_undo(cwd: str) -> Plan:
 
 
 def carry_out(plan: Plan, on_step: Callable[[str], None] = lambda _: None) -> Done:
-    """Do what the plan says, as it stands now; `on_step` hears each step after it is done.
+    """Execute the plan, computed again under the lock; `on_step` is called after each step.
 
     Raises:
         LandlaneError: a file cannot be written; nothing was changed.
-        TimedOut: another init is at work all the time.
+        TimedOut: another init kept running.
     """
     with init_lock(plan.folder):
         if plan.is_undo:
@@ -250,7 +250,7 @@ def carry_out(plan: Plan, on_step: Callable[[str], None] = lambda _: None) -> Do
 
 
 def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
-    # What was shown may be outdated by now: another init may have been faster.
+    # The plan that was shown may be outdated: another init may have run meanwhile.
     now = plan_init(plan.root, plan.chosen)
     repo = open_repository(plan.root)
     try:
@@ -271,7 +271,7 @@ def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
 
 
 def _with_id(step: FileChange, repository_id: str) -> FileChange:
-    """The step with the id that this repository already goes by here, so that nothing held is lost."""
+    """Return the step with the id that this repository already has here, so that its claims are kept."""
     if step.after is None or UNKNOWN_ID.encode() not in step.after or step.entry.form != NEW:
         return step
     after = step.after.replace(UNKNOWN_ID.encode(), repository_id.encode())
@@ -280,7 +280,7 @@ def _with_id(step: FileChange, repository_id: str) -> FileChange:
 
 
 def _equip_workspaces(root: str) -> None:
-    """Workspaces that are open already get the same hooks."""
+    """Install the same hooks in the open workspaces."""
     repo = open_repository(root)
     try:
         if repo.checkout.common_dir:
@@ -293,13 +293,13 @@ def _equip_workspaces(root: str) -> None:
 
 
 def _clones(root: str) -> list[str]:
-    """The open workspaces that have a git config of their own; none where the store cannot be asked."""
+    """Return the open workspaces with their own git config; none when the store cannot be read."""
     found = _open_workspaces(root)
     return [path for path in found if os.path.isfile(os.path.join(path, ".git", HOME_POINTER))]
 
 
 def _limits_to_drop(home: Checkout) -> tuple[str, ...]:
-    """The limits that git has from us; none while workspaces borrow what git would collect."""
+    """Return the git limits that Landlane set; none while workspaces share objects that gc would remove."""
     found = list_own_limits(home) if home.common_dir else []
     return tuple(found) if found and not _open_workspaces(home.root) else ()
 
@@ -310,13 +310,13 @@ def _open_workspaces(root: str) -> list[str]:
     except StoreError:
         return []
     try:
-        return [one.path for one in list_workspaces(repo) if one.state == OPEN]
+        return [workspace.path for workspace in list_workspaces(repo) if workspace.state == OPEN]
     finally:
         repo.close()
 
 
 def _forget_answers(checkout: Checkout) -> None:
-    """No hook will ask here any more: whoever removes the state then means to begin anew."""
+    """Record that no hook is active here any more, so that removing the state means a fresh start."""
     if not checkout.home_dir:
         return
     entries = os.path.join(checkout.home_dir, "worktrees")
@@ -344,7 +344,7 @@ def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
 
 
 def _old_step(checkout: Checkout) -> FileChange | None:
-    """The removal of settings that an earlier release wrote, if nobody changed them since."""
+    """Return the removal of settings that an earlier release wrote, if they are unchanged."""
     path = os.path.join(checkout.root, FILE_NAME)
     written = (read_bytes(os.path.join(checkout.state_folder, _OLD_RECORD)) or b"").decode().strip()
     there = read_bytes(path)

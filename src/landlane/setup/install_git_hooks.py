@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
 
 
-_NOTES = (JUDGED, "landlane-githook")  # what our hooks leave in a git directory
+_NOTES = (JUDGED, "landlane-githook")  # files that our hooks write in a git directory
 COMMITS, PUSHES, TARGET = "git: commits", "git: pushes", "git: target branch"
 
 
@@ -37,7 +37,7 @@ def _config(common_dir: str) -> str:
 
 
 def git_hooks_to_change(home: Checkout) -> str:
-    """The file that has yet to be changed for git to run our hooks; empty when all is in place."""
+    """Return the config file to change for git to run our hooks; empty when they are installed."""
     if not home.common_dir:
         return ""
     record = load_installed_hooks(home.common_dir)
@@ -52,7 +52,7 @@ def git_hooks_to_change(home: Checkout) -> str:
 
 
 def git_hooks_installed(home: Checkout) -> str:
-    """The file that leads git to our hooks; empty when they were never put in."""
+    """Return the config file that names our hooks; empty when they were never installed."""
     return (
         _config(home.common_dir)
         if home.common_dir and load_installed_hooks(home.common_dir) is not None
@@ -61,9 +61,9 @@ def git_hooks_installed(home: Checkout) -> str:
 
 
 def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
-    """Let git run our hooks here and in these clones; as often as one likes.
+    """Install our hooks here and in these clones; installing again is harmless.
 
-    The user's own go on running, from where they are now.
+    The user's own hooks keep running from where they are.
 
     Raises:
         RepositoryError: a config file cannot be written.
@@ -71,7 +71,7 @@ def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
     common = home.common_dir
     record = load_installed_hooks(common)
     record = replace(record or InstalledHooks(), own=find_user_hooks(home, record))
-    write_scripts(common, record.own, home.root)  # first: git must never be led to nothing
+    write_scripts(common, record.own, home.root)  # first, so that the config never names missing scripts
     save_installed_hooks(common, record)
     for config in (_config(common), *(_config(os.path.join(path, ".git")) for path in clones)):
         if os.path.isfile(config) and read_hooks_path(config) != hooks_folder(common):
@@ -88,7 +88,7 @@ def _lead_here(common: str, config: str) -> None:
 
 
 def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
-    """Take our hooks out, and bring back what every config file said; tells whether there were any."""
+    """Remove our hooks and restore every config file; return whether there were any."""
     common = home.common_dir
     record = load_installed_hooks(common)
     if record is None:
@@ -96,7 +96,7 @@ def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
     ours = hooks_folder(common)
     own = own_folder(common, record.own, home.root)
     for config in (_config(common), *(_config(os.path.join(path, ".git")) for path in clones)):
-        # A clone that was made with ours gets what it would have been made with otherwise.
+        # A clone created with our hooks gets the config it would have had without them.
         without = own if config != _config(common) and os.path.isdir(own) else None
         if os.path.isfile(config):
             restore_hooks_path(
@@ -104,7 +104,7 @@ def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
             )
     remove_scripts(common)
     forget_installed_hooks(common)
-    for git_dir in (common, *(one for one, _ in list_worktrees(home))):
+    for git_dir in (common, *(worktree for worktree, _ in list_worktrees(home))):
         for name in _NOTES:
             if os.path.exists(os.path.join(git_dir, name)):
                 os.unlink(os.path.join(git_dir, name))

@@ -1,7 +1,7 @@
-"""Carrying a repository's state to another store.
+"""Move a repository's state to another store.
 
-It ends with a new epoch of tokens, so that nothing given out before can be given out again. Everything is
-read back and compared before the old store is put out of use, and nothing is deleted.
+The move ends with a new token epoch, so that no token is issued twice. Everything is read back and compared
+before the old store is retired, and nothing is deleted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CARRIED = (
 
 @value
 class Moved:
-    """What was carried over."""
+    """The numbers of what was moved."""
 
     place: str
     entries: int
@@ -55,7 +55,7 @@ class Moved:
 
 
 def move_store(repo: Repository, place: str) -> Moved:
-    """Carry everything to the store at `place`, and use that from now on.
+    """Copy everything to the store at `place`, and use that from now on.
 
     Raises:
         StoreError: the target holds this repository already, or what arrived is not what was sent.
@@ -74,18 +74,18 @@ def move_store(repo: Repository, place: str) -> Moved:
         if _store_id(repo.store) == _store_id(target):
             raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
         moved = _carry(repo, target, place)
-        write_copied_store_id(repo.state_folder, _store_id(target))  # the journal goes on there
+        write_copied_store_id(repo.state_folder, _store_id(target))  # the journal continues there
     finally:
         target.close()
     if place == os.path.join(repo.state_folder, STORE_NAME) and not repo.settings.store.url:
-        _point_nowhere(repo.state_folder)
+        _remove_pointer(repo.state_folder)
     else:
         _point_to(repo.state_folder, place)
     return moved
 
 
 def _make_room(path: str, repo: Repository) -> None:
-    """Set aside what an earlier move left behind at the place to which the state now comes back."""
+    """Set aside what an earlier move left at the place to which the state now returns."""
     if not os.path.exists(path):
         return
     repository = repo.store.repository
@@ -109,7 +109,7 @@ def _store_id(store: Store) -> str:
 
 
 def _carry(repo: Repository, target: Store, place: str) -> Moved:
-    """One transaction here that keeps writers out, and one there that writes everything."""
+    """Copy in one source transaction that blocks writers and one target transaction."""
     source = repo.store
 
     def send(tx: Transaction) -> Moved:
@@ -132,7 +132,7 @@ def _carry(repo: Repository, target: Store, place: str) -> Moved:
 
 
 def _shift(source: Store, target: Store, now: int) -> int:
-    """What to add to an instant of one store to get the same instant of the other."""
+    """Return the offset from instants of one store to those of the other."""
     return target.view(lambda snapshot: snapshot.now) - now
 
 
@@ -182,10 +182,10 @@ _INSTANTS = frozenset(
 
 
 def _shifted(row: Row, shift: int) -> dict[str, Any]:
-    """The columns of a row, with its instants moved to the clock of the other store."""
+    """Return the columns of a row with its instants converted to the other store's clock."""
     named: dict[str, Any] = dict(row)
     for column in _INSTANTS & named.keys():
-        if named[column] or column == "rank":  # neither nothing nor never
+        if named[column] or column == "rank":  # skip unset instants
             named[column] += shift
     return named
 
@@ -196,8 +196,8 @@ def _shown(place: str) -> str:
     return without_password(place)
 
 
-def _point_nowhere(folder: str) -> None:
-    """The store is where everybody looks first."""
+def _remove_pointer(folder: str) -> None:
+    """Remove the pointer, so that the store at the default place is used."""
     try:
         os.unlink(os.path.join(folder, POINTER))
     except FileNotFoundError:
@@ -205,6 +205,6 @@ def _point_nowhere(folder: str) -> None:
 
 
 def _point_to(folder: str, place: str) -> None:
-    """Remember the new place for every later command here; it may hold a password: only for this user."""
+    """Record the new place for later commands; readable only by this user, as it may hold a password."""
     path = os.path.join(folder, POINTER)
     write_whole(path, place + "\n", mode=0o600, is_durable=True)

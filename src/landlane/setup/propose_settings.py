@@ -1,4 +1,4 @@
-"""What `init` proposes as settings: with the command that tests the project, as its own files tell it."""
+"""Propose settings for `init`, with the test command found in the project's files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from landlane.settings.detect_test_command import find_test_command
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
 
-UNKNOWN_ID = "{repository_id}"  # for which the id comes that the repository already goes by
+UNKNOWN_ID = "{repository_id}"  # replaced by the id that the repository already has
 _CHECKS = "{checks}"
 _TEMPLATE = """\
 # Settings of Landlane. Commit this file: every clone and every agent reads it.
@@ -42,10 +42,10 @@ id = "{repository_id}"
 
 
 def settings_text(root: str) -> tuple[str, str]:
-    """The settings for a repository that has none, and what was found to be its tests, in words."""
+    """Return settings for a repository that has none, and a description of the tests found."""
     command, file = find_test_command(root)
     if not command:
-        # Without its header: whoever brings the section along must not declare it twice.
+        # Without its header, since a section must not be declared twice.
         lines = (
             '# [landing]\n# checks = ["make test"]  # what must pass before anything lands; `[]` for nothing'
         )
@@ -54,14 +54,14 @@ def settings_text(root: str) -> tuple[str, str]:
         "[landing]  # once this is committed, the target branch moves only through the landing queue\n"
         f'checks = ["{command}"]  # what must pass before anything lands, as {file} says'
     )
-    told = (
+    description = (
         f", with `{command}` of {file} as the check of what lands: committed, only the queue moves the branch"
     )
-    return _TEMPLATE.replace(_CHECKS, lines), told
+    return _TEMPLATE.replace(_CHECKS, lines), description
 
 
 def missing_checks(root: str) -> str:
-    """What the user has yet to add to settings that do not say how the work is tested; they are his."""
+    """Return what the user should add to existing settings that name no tests."""
     if not os.path.exists(os.path.join(root, FILE_NAME)) or read_settings(root).landing.checks is not None:
         return ""
     command = find_test_command(root)[0] or "make test"

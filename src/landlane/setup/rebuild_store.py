@@ -1,9 +1,9 @@
-"""Building the SQLite store anew from `journal.jsonl`, when the file is damaged or gone.
+"""Rebuild the SQLite store from `journal.jsonl` when the file is damaged or missing.
 
-The entries go into a new file as they were, and what they say is live stands again: sessions with their
-secrets and generations, claims with their tokens. A new epoch keeps a token that the journal does not know of
-from being given out twice. The old file is kept. Writers stand in line meanwhile, and whoever has the old
-file open goes on with the new one.
+The entries are copied unchanged into a new file, and the live state is restored from them: sessions with
+their secrets and generations, claims with their tokens. A new epoch keeps a token that the journal does not
+know from being issued twice. The old file is kept. Writers wait meanwhile, and processes that have the old
+file open continue with the new one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _FOLLOWED = {
 
 @value
 class Rebuilt:
-    """What was built from the journal's copy."""
+    """The result of a rebuild."""
 
     entries: int
     claims: int
@@ -69,33 +69,33 @@ class Rebuilt:
 
 
 def rebuild_store(folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000) -> Rebuilt:
-    """Build the store anew, and keep the old one beside it.
+    """Rebuild the store, and keep the old file beside it.
 
-    `ignore_case` counts only for a journal that does not tell how paths are compared.
+    `ignore_case` is only used for a journal that does not record how paths are compared.
 
     Raises:
         StoreCorrupt: there is no journal to build from.
-        StoreError: the store is of a newer program, or stayed locked.
+        StoreError: the store was written by a newer version, or stayed locked.
     """
     path = os.path.join(folder, STORE_NAME)
-    with _alone(path, repository_id, wait_ms) as old:
+    with _lock_store(path, repository_id, wait_ms) as old:
         return _rebuild(path, repository_id, old, ignore_case=ignore_case)
 
 
 def repair_store(
     folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000
 ) -> Rebuilt | None:
-    """As `rebuild_store`, but nothing when another process has mended the store meanwhile."""
+    """Like `rebuild_store`, but return None when another process has repaired the store meanwhile."""
     path = os.path.join(folder, STORE_NAME)
-    with _alone(path, repository_id, wait_ms) as old:
+    with _lock_store(path, repository_id, wait_ms) as old:
         if old is not None and not old.find_damage():
             return None
         return _rebuild(path, repository_id, old, ignore_case=ignore_case)
 
 
 @contextmanager
-def _alone(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
-    """The sole right to replace the file, and the store that is in it now, if that can be read."""
+def _lock_store(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
+    """Hold the exclusive lock to replace the file; yield the current store if it can be read."""
     lock = FairLock(path + ".lock")
     old = None
     try:
@@ -106,7 +106,7 @@ def _alone(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore
                 raise sqlite_errors.busy(path)
             if file_at(path) == before:
                 break
-            lock.release()  # another process has just put a new file there: look at that
+            lock.release()  # another process has just replaced the file: open that one
         yield old
     finally:
         if old is not None:
@@ -136,18 +136,18 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
             hint="restore a backup of the folder, or remove it to begin anew",
         )
     if old is not None:
-        old.close()  # before its file is put aside, so that its log is emptied into it
+        old.close()  # before its file is set aside, so that its log is checkpointed
     new = f"{path}.rebuilding"
     _remove_database(new)
     store = SqliteStore(new, repository_id, is_fresh=True)
     try:
         rebuilt = store.change(lambda tx: _replay(tx, entries, ignore_case=ignore_case))
         store_id = read_copied_store_id(folder) or read_store_id(store)
-        # It goes on where the old one ended, and so does the copy of its journal.
+        # It continues where the old one ended, and so does its journal copy.
         store.change(lambda tx: tx.run("meta_set", key="store_id", value=store_id))
     finally:
-        store.close()  # the last to close empties the log into the file
-    if unreadable:  # what cannot be trusted is kept, but no longer followed
+        store.close()  # the last close checkpoints the log
+    if unreadable:  # an untrusted copy is kept, but no longer extended
         set_aside(journal)
         with open(journal, "w", encoding="utf-8") as file:
             file.writelines(as_line(entry) + "\n" for entry in entries)
@@ -159,11 +159,11 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
 
 
 def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
-    """What the copy tells and, behind that, the old store; and how many lines of the copy cannot be used."""
+    """Return the entries of the copy, then those of the old store, and the number of unusable lines."""
     entries, lines = [], 0
     if old is None or read_store_id(old) == read_copied_store_id(
         folder
-    ):  # else it is the copy of another store
+    ):  # otherwise it is the copy of another store
         entries, lines = _read_copy(journal)
     good = _whole(entries)
     unreadable = lines - len(good)
@@ -180,7 +180,7 @@ def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[li
 
 
 def _read_copy(journal: str) -> tuple[list[Entry], int]:
-    """The entries of the copy up to the first line that is none, and how many lines there are."""
+    """Return the entries of the copy up to the first invalid line, and the number of lines."""
     entries: list[Entry] = []
     lines = 0
     try:
@@ -193,9 +193,9 @@ def _read_copy(journal: str) -> tuple[list[Entry], int]:
 
 
 def _whole(entries: list[Entry], *, after: int = 0, head: str = START) -> list[Entry]:
-    """The longest stretch from the start whose chain is whole."""
+    """Return the longest prefix whose hash chain is intact."""
     low, high = 0, len(entries)
-    middle = high  # mostly all of it is
+    middle = high  # usually all of it is intact
     while low < high:
         if check_chain(entries[:middle], after=after, head=head).trouble:
             high = middle - 1
@@ -206,9 +206,9 @@ def _whole(entries: list[Entry], *, after: int = 0, head: str = START) -> list[E
 
 
 def set_database_aside(path: str) -> str:
-    """Keep a SQLite file under another name; tells which, or nothing when there was nothing in it.
+    """Rename a SQLite file to keep it; return the new name, or an empty string when it had no content.
 
-    Its log goes with it, even when the file itself is gone: SQLite would take it for that of the next file.
+    Its log is renamed too, even without the file: SQLite would apply it to the next file.
     """
     with open(path, "ab"):
         kept = set_aside(path)
@@ -228,7 +228,7 @@ def _remove_database(path: str) -> None:
 
 
 class _Account:
-    """What the entries add up to: which sessions there were, what is held and what was lost."""
+    """The state that the entries add up to: sessions, live claims and lost ones."""
 
     def __init__(self, *, ignore_case: bool) -> None:
         self.ignore_case = ignore_case
@@ -250,8 +250,8 @@ class _Account:
         elif entry.kind == "claim.taken":
             self.claims[facts["token"]] = (entry, facts)
         elif entry.kind == "claim.passed" and facts["token"] in self.claims:
-            taken, told = self.claims[facts["token"]]
-            self.claims[facts["token"]] = (replace(taken, session=facts["to"]), told)
+            taken, claim_facts = self.claims[facts["token"]]
+            self.claims[facts["token"]] = (replace(taken, session=facts["to"]), claim_facts)
         elif entry.kind in ("claim.released", "claim.lapsed"):
             self._end_claim(entry, facts)
         elif entry.kind in ("repository.begun", "repository.case"):
@@ -266,7 +266,7 @@ class _Account:
 
 
 def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
-    """Enter all entries as they were, then what they say is live."""
+    """Write all entries unchanged, then the live state."""
     account = _Account(ignore_case=ignore_case)
     for entry in entries:
         tx.run(
@@ -288,7 +288,7 @@ def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict
     tx.run("repository_add", ignore_case=int(account.ignore_case))
     for session, (entry, facts) in account.sessions.items():
         tx.run("session_add", session=session, agent=entry.agent, **facts)
-        if session in account.over:  # kept for its generation: the next one must be higher
+        if session in account.over:  # kept for its generation, which the next session must exceed
             tx.run("session_end", session=session)
     for entry, facts in account.claims.values():
         _restore_claim(tx, entry, facts, ignore_case=account.ignore_case)
