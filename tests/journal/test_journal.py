@@ -343,7 +343,7 @@ def follow_until(site: Site, after: int, is_enough: Callable[[list[Entry]], bool
 def test_a_follower_is_woken_by_what_another_process_writes(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "_LOOK_SECONDS", 60.0)  # whoever looks only now and then comes too late
+    monkeypatch.setattr(journal, "_POLL_SECONDS", 60.0)  # polling alone would come too late
     writer = start_writer(live_site, "ann", 2)
     after = journal.last_position(live_site.repo())
     follower = Background(lambda: follow_until(live_site, after, lambda seen: len(seen) == 4))

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.acceptance
 NEVER_LOOKS = """
 import landlane.journal.read as journal
 from landlane.cli.main import run
-journal._LOOK_SECONDS = 600.0
+journal._POLL_SECONDS = 600.0
 raise SystemExit(run())
 """
 

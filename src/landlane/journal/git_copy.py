@@ -1,4 +1,4 @@
-"""The journal under version control: one commit on a ref of its own whenever it has grown."""
+"""Copy the journal to git: one commit on a separate ref whenever it has grown."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CHUNK = 1000  # entries in one file: a commit rewrites only the newest
 
 
 def commit_journal(checkout: Checkout, journal_path: str) -> bool:
-    """Commit what the journal file has more than the ref; tells whether there was anything.
+    """Commit the entries that the ref lacks; return whether there were any.
 
-    Two processes may do so at once: the ref is moved only from where it was read, and the loser's entries are
-    in the winner's commit or in the next.
+    Two processes may do so at once: the ref only moves from where it was read, and the loser's entries are in
+    the winner's commit or in the next.
     """
     have = _last_position(checkout)
     chunks = _chunks_behind(journal_path, have)
@@ -33,7 +33,7 @@ def commit_journal(checkout: Checkout, journal_path: str) -> bool:
 
 
 def _chunks_behind(journal_path: str, have: int) -> dict[str, list[str]]:
-    """The chunk files that hold entries behind a position, whole."""
+    """Return the complete chunk files with entries after a position."""
     first = have // _CHUNK * _CHUNK
     chunks: dict[str, list[str]] = {}
     newest = have
@@ -63,7 +63,7 @@ def _chunk_names(checkout: Checkout) -> list[str]:
 
 
 def _lines(checkout: Checkout, name: str) -> list[str]:
-    # Not splitlines(): a note may hold characters that Unicode, too, calls a line's end.
+    # Not splitlines(): a note may hold other Unicode line separators.
     return run_in(checkout, "show", f"{REF}:{name}").stdout.removesuffix("\n").split("\n")
 
 
@@ -85,10 +85,10 @@ def _import_script(tip: str, chunks: dict[str, list[str]]) -> bytes:
 
 
 def read_journal_ref(checkout: Checkout) -> Iterator[Entry]:
-    """All entries that were committed.
+    """Return all committed entries.
 
     Raises:
-        ValueError: a line is not one of ours.
+        ValueError: a line is not a journal entry.
     """
     for name in _chunk_names(checkout):
         for line in _lines(checkout, name):

@@ -1,4 +1,4 @@
-"""Reading the journal: a stretch of it, following it as it grows, and proving that nobody changed it."""
+"""Read the journal: a range of entries, the newest ones, or new ones as they come."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 _LOOK_BACK = 5000
-_LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
+_POLL_SECONDS = 2.0  # poll interval, in case a wake-up is lost
 
 
 def read_entries(repo: Repository, after: int = 0, most: int | None = None) -> Iterator[Entry]:
-    """Sealed entries in order, page by page."""
+    """Yield sealed entries in order, read page by page."""
     given = 0
     sweep_if_due(repo.store)
     while most is None or given < most:
@@ -34,29 +34,29 @@ def read_entries(repo: Repository, after: int = 0, most: int | None = None) -> I
 
 
 def last_position(repo: Repository) -> int:
-    """The position of the newest sealed entry."""
+    """Return the position of the newest sealed entry."""
     entry = repo.store.last_entry()
     return entry.position if entry else 0
 
 
 def follow(repo: Repository, after: int, is_done: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
-    """Entries as they come, for ever; sleeps until woken."""
+    """Yield entries as they come, forever, sleeping until woken."""
     listener = repo.store.listen()
     try:
         while not is_done():
             for entry in read_entries(repo, after):
                 after = entry.position
                 yield entry
-            listener.wait(_LOOK_SECONDS)
+            listener.wait(_POLL_SECONDS)
     finally:
         listener.close()
 
 
 def last_word_on(repo: Repository, pattern: Pattern) -> Entry | None:
-    """The newest entry about a claim that covers this, looking back over a bounded stretch."""
+    """Return the newest entry about a claim that covers this pattern, within a limited range."""
     newest = last_position(repo)
     found: Entry | None = None
-    kinds: dict[int, str] = {}  # an entry that ends a grant does not repeat whether it was a literal
+    kinds: dict[int, str] = {}  # an entry that ends a claim does not repeat the kind of its pattern
     for entry in read_entries(repo, max(0, newest - _LOOK_BACK)):
         if entry.kind.startswith("claim."):
             facts = entry.facts()
@@ -68,7 +68,7 @@ def last_word_on(repo: Repository, pattern: Pattern) -> Entry | None:
 
 
 def parse_leniently(repo: Repository, text: str, kind: str) -> Pattern | None:
-    """A pattern out of the journal; one that this version cannot read is passed over."""
+    """Parse a pattern from the journal; None if this version cannot read it."""
     try:
         return repo.git.pattern_of(text, kind)
     except PatternError:

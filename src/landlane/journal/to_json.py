@@ -1,4 +1,4 @@
-"""Entries of the journal as JSON and as a line for people."""
+"""Journal entries as JSON and as one line of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from landlane.store.journal_chain import Entry
 
 
-# What people look for in an entry: the first of these that it has.
+# The fact to show for an entry: the first of these that it has.
 _TELLING = (
     "pattern",
     "task",
@@ -30,7 +30,7 @@ _TELLING = (
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:
-    """An entry as programs read it."""
+    """Return an entry as JSON."""
     return {
         "position": entry.position,
         "at": rfc3339(entry.at),
@@ -43,7 +43,7 @@ def entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def entry_text(entry: Entry) -> str:
-    """An entry as one line for people."""
+    """Return an entry as one line of text."""
     facts = entry.facts()
     what = next((str(facts[name]) for name in _TELLING if facts.get(name)), "") or _record(entry, facts)
     token = f"  token {facts['token']}" if "token" in facts else ""
@@ -54,7 +54,7 @@ def entry_text(entry: Entry) -> str:
 
 
 def _record(entry: Entry, facts: dict[str, Any]) -> str:
-    """Which record an entry is about, and whose task."""
+    """Return the record and the task that an entry is about."""
     record = facts.get(entry.kind.partition(".")[0])
     if not isinstance(record, dict):
         return ""

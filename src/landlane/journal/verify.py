@@ -1,4 +1,4 @@
-"""Verify the hash chain, and that the copies are the same."""
+"""Verify the hash chain of the journal and compare its copies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> Verdict:
-    """Check the chain of the store, then that of each copy, and whether it is the same.
+    """Check the chain of the store, then each copy and whether it matches the store.
 
-    `mirrored` is the position that the copy called `….jsonl` must have reached by now.
+    `mirrored` is the position that the copy `….jsonl` must have reached.
     """
     hashes: dict[int, str] = {}
     held = repo.store.view(
@@ -32,7 +32,7 @@ def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirro
 
     verdict = check_chain(remembered())
     trouble = list(verdict.trouble)
-    # Every live grant has the entry that gave it: one without shows a cut.
+    # Every live claim has the entry that granted it: a missing one means that the journal was cut.
     trouble += [f"the store was cut: the entry that granted {pattern} is gone" for pattern in held.values()]
     for name, entries in copies:
         trouble += _compare(repo, name, entries, hashes, mirrored if name.endswith(".jsonl") else 0)
@@ -42,7 +42,7 @@ def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirro
 def _compare(
     repo: Repository, name: str, entries: Iterator[Entry], hashes: dict[int, str], mirrored: int
 ) -> list[str]:
-    """What is wrong with a copy: in itself, or beside the store."""
+    """Return the problems of a copy, in itself or compared with the store."""
     differing: list[str] = []
     newest = max(hashes, default=0)
     last = 0
@@ -52,7 +52,7 @@ def _compare(
         for entry in entries:
             last = entry.position
             if last > newest:  # written since the store was read?
-                hashes.update({one.position: one.hash for one in repo.store.entries(newest, PAGE)})
+                hashes.update({entry.position: entry.hash for entry in repo.store.entries(newest, PAGE)})
                 newest = max(hashes, default=0)
             if hashes.get(last, entry.hash) != entry.hash:
                 differing.append(f"entry {last} in {name} differs from the store")

@@ -1,4 +1,4 @@
-"""Report what a role really restricts: each capability, whether it is allowed, and the guards that enforce it.
+"""Report what a role restricts: each capability, whether it is allowed, and the guards that enforce it.
 
 Only guards that are active on this machine and in this repository count: installed client hooks, git hooks,
 and the kernel features that were tested.
@@ -104,18 +104,18 @@ def _says_nothing(words: list[str]) -> str:
     return ""
 
 
-def restrictions(role: Role, settings: Settings, client: str, standing: Standing) -> list[Line]:
+def restrictions(role: Role, settings: Settings, client: str, active: Standing) -> list[Line]:
     """Return what a role restricts for a client; without a client, by the other guards alone."""
     permissions = permissions_for(client, role, denied_paths(role, settings)) if client else None
     lines = [
-        _editing(role, permissions, standing),
-        _paths(role, settings, permissions, standing),
-        _shell(role, permissions, standing),
-        _network(role, permissions, standing),
+        _editing(role, permissions, active),
+        _paths(role, settings, permissions, active),
+        _shell(role, permissions, active),
+        _network(role, permissions, active),
         _subagents(role, permissions),
-        _outside(standing),
+        _outside(active),
     ]
-    return [*lines, *(_verb(role, verb, standing) for verb in VERBS), _approving()]
+    return [*lines, *(_verb(role, verb, active) for verb in VERBS), _approving()]
 
 
 def _by_client(permissions: Permissions | None, kind: str) -> list[str]:
@@ -126,19 +126,17 @@ def _opened(permissions: Permissions | None, kind: str) -> str:
     return permissions.open.get(kind, "") if permissions is not None else ""
 
 
-def _active_guards(standing: Standing, *, kernel: bool = False, git: bool = False) -> list[str]:
-    found = [_HOOK] if standing.hook else []
-    found += (
-        [f"{_KERNEL} ({standing.kernel}, inside exec)"] if kernel and standing.promises.get(FILES) else []
-    )
-    return found + ([_GIT] if git and standing.git_hooks else [])
+def _active_guards(active: Standing, *, kernel: bool = False, git: bool = False) -> list[str]:
+    found = [_HOOK] if active.hook else []
+    found += [f"{_KERNEL} ({active.kernel}, inside exec)"] if kernel and active.promises.get(FILES) else []
+    return found + ([_GIT] if git and active.git_hooks else [])
 
 
-def _editing(role: Role, permissions: Permissions | None, standing: Standing) -> Line:
+def _editing(role: Role, permissions: Permissions | None, active: Standing) -> Line:
     if EDIT in role.tools and not role.is_read_only:
         return Line(capability="edit", verdict=ALLOWED, what="edit tools, within its paths")
-    guards = (*_by_client(permissions, EDIT), *_active_guards(standing), _LANDING)
-    left = "inside `exec` it writes in a clone that is thrown away" if standing.kernel else ""
+    guards = (*_by_client(permissions, EDIT), *_active_guards(active), _LANDING)
+    left = "inside `exec` it writes in a clone that is thrown away" if active.kernel else ""
     return Line(
         capability="edit",
         verdict=FORBIDDEN,
@@ -148,14 +146,14 @@ def _editing(role: Role, permissions: Permissions | None, standing: Standing) ->
     )
 
 
-def _paths(role: Role, settings: Settings, permissions: Permissions | None, standing: Standing) -> Line:
+def _paths(role: Role, settings: Settings, permissions: Permissions | None, active: Standing) -> Line:
     if role.is_read_only:
-        guards = (*_active_guards(standing, kernel=True, git=True), _COMMANDS, _LANDING)
+        guards = (*_active_guards(active, kernel=True, git=True), _COMMANDS, _LANDING)
         return Line(capability="paths", verdict=FORBIDDEN, what="writes nothing but scratch", guards=guards)
     writes, denies = ", ".join(role.writes), ", ".join(role.denies)
     guarded = "" if role.may_change_protected else f"; {len(PROTECTED)} kinds of protected files are nobody's"
     what = f"writes {writes}" + (f", not {denies}" if denies else "") + guarded
-    guards = (*_by_client(permissions, PATHS), *_active_guards(standing, git=True), _COMMANDS, _LANDING)
+    guards = (*_by_client(permissions, PATHS), *_active_guards(active, git=True), _COMMANDS, _LANDING)
     left = (
         "in its own workspace the kernel tells no paths apart: found after a shell call, stopped at landing"
     )
@@ -168,9 +166,9 @@ def _paths(role: Role, settings: Settings, permissions: Permissions | None, stan
     )
 
 
-def _shell(role: Role, permissions: Permissions | None, standing: Standing) -> Line:
+def _shell(role: Role, permissions: Permissions | None, active: Standing) -> Line:
     if SHELL in role.tools:
-        left = "" if standing.kernel else "the kernel holds nothing here"
+        left = "" if active.kernel else "the kernel holds nothing here"
         return Line(
             capability="shell",
             verdict=ALLOWED,
@@ -187,8 +185,8 @@ def _shell(role: Role, permissions: Permissions | None, standing: Standing) -> L
     )
 
 
-def _network(role: Role, permissions: Permissions | None, standing: Standing) -> Line:
-    kept = standing.promises
+def _network(role: Role, permissions: Permissions | None, active: Standing) -> Line:
+    kept = active.promises
     named = {TCP: "TCP", UDP: "UDP", SOCKETS: "unix sockets"}
     held = [word for promise, word in named.items() if kept.get(promise)]
     if NETWORK in role.tools and role.connects is None:
@@ -228,8 +226,8 @@ def _subagents(role: Role, permissions: Permissions | None) -> Line:
     )
 
 
-def _outside(standing: Standing) -> Line:
-    guards = (f"{_KERNEL} ({standing.kernel}, inside exec)",) if standing.promises.get(FILES) else ()
+def _outside(active: Standing) -> Line:
+    guards = (f"{_KERNEL} ({active.kernel}, inside exec)",) if active.promises.get(FILES) else ()
     left = "only inside `landlane exec`: a client that you start yourself runs without a sandbox"
     return Line(
         capability="write outside",
@@ -240,10 +238,10 @@ def _outside(standing: Standing) -> Line:
     )
 
 
-def _verb(role: Role, verb: str, standing: Standing) -> Line:
+def _verb(role: Role, verb: str, active: Standing) -> Line:
     if verb in role.verbs:
         return Line(capability=verb, verdict=ALLOWED, what=f"landlane {verb}")
-    git = [_GIT] if verb == "commit" and standing.git_hooks else []
+    git = [_GIT] if verb == "commit" and active.git_hooks else []
     guards = (_COMMANDS, *git, *([_LANDING] if verb in ("commit", "land") else []))
     left = {
         "commit": "a commit by git's own means is not prevented, but never lands",

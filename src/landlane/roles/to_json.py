@@ -29,7 +29,7 @@ def role_json(role: Role) -> dict[str, Any]:
 
 
 def restrictions_json(
-    lines: Sequence[Line], standing: Standing, permissions: Permissions | None
+    lines: Sequence[Line], active: Standing, permissions: Permissions | None
 ) -> dict[str, Any]:
     """Return what a role restricts, and by which guards, as JSON."""
     return {
@@ -44,10 +44,10 @@ def restrictions_json(
             for one in lines
         ],
         "guards": {
-            "client_hook": standing.hook,
-            "client_hook_trouble": standing.hook_trouble or None,
-            "git_hooks": standing.git_hooks,
-            "kernel": standing.kernel or None,
+            "client_hook": active.hook,
+            "client_hook_trouble": active.hook_trouble or None,
+            "git_hooks": active.git_hooks,
+            "kernel": active.kernel or None,
         },
         "started_with": None if permissions is None else _permissions_json(permissions),
     }

@@ -1,6 +1,6 @@
-"""The file of rules: one for the whole repository, read from its main checkout.
+"""Read the rules file: one for the whole repository, from its main checkout.
 
-A branch that changes the rules changes them for everybody when it has landed, and for nobody before.
+A branch that changes the rules takes effect for all sessions when it lands, not before.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def load_rules(here: Checkout, home: Checkout, file: str) -> Rules | None:
-    """The rules as they stand; nothing when there are none.
+    """Return the current rules, or None when there are none.
 
     Raises:
-        RepositoryError: they cannot be used: too long, no text, or outside of the repository.
+        RepositoryError: the file is too long, not text, or outside the repository.
     """
     text = load_text(here, home, file)
     return read_rules(text) if text is not None else None
 
 
 def load_version(here: Checkout, home: Checkout, file: str) -> str:
-    """Only the version, for those who look often; empty when there are no rules.
+    """Return only the version, which is cheaper; empty when there are no rules.
 
     Raises:
         RepositoryError: as `load_rules`.
@@ -36,7 +36,7 @@ def load_version(here: Checkout, home: Checkout, file: str) -> str:
 
 
 def load_text(here: Checkout, home: Checkout, file: str) -> str | None:
-    """The text of the rules.
+    """Return the text of the rules.
 
     Raises:
         RepositoryError: as `load_rules`.
@@ -57,7 +57,7 @@ def load_text(here: Checkout, home: Checkout, file: str) -> str | None:
 
 
 def no_rules(file: str) -> RepositoryError:
-    """There is no file of rules."""
+    """Return the error for a missing rules file."""
     return RepositoryError(
         f"there is no {file} in this repository",
         code="NO_RULES",

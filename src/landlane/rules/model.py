@@ -1,8 +1,8 @@
-"""Rules: the constitution of a repository as a text, the rules in it by name, and its version by content.
+"""Rules of a repository: parse them from a text by name, and derive the version from its content.
 
 A rule is a heading with the text below it, or an item of a numbered list. A heading above such items or above
-deeper headings, with no words of its own in between, only groups them. What stands in comments or in fenced
-code begins no rule.
+deeper headings, with no text of its own in between, only groups them. Headings and items in comments or
+fenced code are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MOST_BYTES = 131_072  # of a file of rules; nobody reads more, least of all a model at each start
+MOST_BYTES = 131_072  # of a rules file; a model reads it at every start
 LONGEST_NAME = 80
 _VERSION_LETTERS = 12
 _SHORTEST_PREFIX = 4
@@ -23,20 +23,20 @@ _DEEPEST = 6
 
 @value
 class Rule:
-    """One rule: the name by which it is spoken of, and what it says."""
+    """One rule: its name and its text."""
 
     name: str
     text: str
 
     @property
     def key(self) -> str:
-        """What makes two names the same."""
+        """The name as it is compared."""
         return rule_key(self.name)
 
 
 @value
 class Rules:
-    """A file of rules as it was read."""
+    """The parsed rules file."""
 
     version: str
     text: str
@@ -45,7 +45,7 @@ class Rules:
 
 @value
 class RulesChange:
-    """What differs between two versions, by the names of the rules."""
+    """The differences between two versions, by rule name."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -53,38 +53,38 @@ class RulesChange:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no rule differs, only words around them."""
+        """Whether no rule differs, only the text around them."""
         return not (self.added or self.changed or self.removed)
 
 
 def rule_key(name: str) -> str:
-    """A rule's name as it is compared: without case, and without the full stop at its end."""
+    """Return a rule's name for comparison: without case and without a final full stop."""
     return " ".join(name.casefold().split()).rstrip(".:")
 
 
 def normal_text(text: str) -> str:
-    """The text that a version stands for: no byte order mark, plain line ends, exactly one at the end."""
+    """Return the normalised text of a version: no byte order mark, plain line ends, one at the end."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return plain.rstrip() + "\n"
 
 
 def version_of(text: str) -> str:
-    """The version of a text: how its lines end makes no difference, everything else does."""
+    """Return the version of a text: a digest that only ignores the kind of line ends."""
     return digest(normal_text(text))[:_VERSION_LETTERS]
 
 
 def is_version(text: str, version: str) -> bool:
-    """Whether a typed version, perhaps only its beginning, means this one."""
+    """Return whether a typed version, or its beginning, matches this one."""
     return len(text) >= _SHORTEST_PREFIX and version.startswith(text.lower())
 
 
 def read_rules(text: str) -> Rules:
-    """The rules in a text. One without headings or items is one rule as a whole; an empty one has none."""
+    """Return the rules in a text; without headings or items it is a single rule, if it is not empty."""
     plain = normal_text(text)
     sections = _sections(plain)
     title = ""
     if sections[1:] and sections[1][0] == 1:
-        # The title of it all: what stands below it comes before the rules.
+        # The title of the document: the text below it is the introduction.
         title = sections[1][1]
         sections = [(0, "", [*sections[0][2], *sections[1][2]]), *sections[2:]]
     found = _rules_in(sections)
@@ -95,7 +95,7 @@ def read_rules(text: str) -> Rules:
 
 
 def _told_apart(rules: Sequence[Rule]) -> list[Rule]:
-    """The rules with a number behind a name that was there before."""
+    """Return the rules with a number appended to repeated names."""
     found: dict[str, Rule] = {}
     counts: dict[str, int] = {}
     for rule in rules:
@@ -109,12 +109,12 @@ def _told_apart(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def digests_of(rules: Rules) -> dict[str, str]:
-    """Each rule's name and what tells its text from another: enough to say later which were changed."""
+    """Return each rule's name and text digest, enough to find later which rules changed."""
     return {rule.name: digest(rule.text)[:_VERSION_LETTERS] for rule in rules.rules}
 
 
 def compare(before: Mapping[str, str], rules: Rules) -> RulesChange:
-    """What is different now from an earlier version, of which `digests_of` was kept."""
+    """Return the differences from an earlier version, given its `digests_of`."""
     now = digests_of(rules)
     then = {rule_key(name): (name, kept) for name, kept in before.items()}
     here = {rule_key(name) for name in now}
@@ -129,7 +129,7 @@ Section = tuple[int, str, list[str]]  # the level of its heading, its name, and 
 
 
 def _sections(text: str) -> list[Section]:
-    """The text cut at its headings; the first section is what stands above all of them."""
+    """Split the text at its headings; the first section is the text above all of them."""
     sections: list[Section] = [(0, "", [])]
     code_mark = ""
     for line in _without_comments(text).split("\n"):
@@ -146,7 +146,7 @@ def _sections(text: str) -> list[Section]:
 
 
 def _without_comments(text: str) -> str:
-    """The text without `<!-- … -->`; one that never ends hides nothing."""
+    """Return the text without `<!-- … -->`; an unterminated comment is kept."""
     kept: list[str] = []
     at = 0
     while (begin := text.find("<!--", at)) >= 0 and (end := text.find("-->", begin)) >= 0:
@@ -177,7 +177,7 @@ def _rules_in(sections: Sequence[Section]) -> list[Rule]:
             found += [Rule(name=item, text=text) for item, text in items]
             continue
         if not own and at < len(sections) and sections[at][0] > level:
-            continue  # a heading for headings
+            continue  # a heading that only groups headings
         parts = [own]
         while at < len(sections) and sections[at][0] > level:
             parts += [f"{'#' * sections[at][0]} {sections[at][1]}", "\n".join(sections[at][2]).strip()]
@@ -191,7 +191,7 @@ def _begins_item(text: str) -> bool:
 
 
 def _items(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """The items of a numbered list; what stands below one without a number belongs to it."""
+    """Return the items of a numbered list; lines without a number belong to the item above."""
     items: list[list[str]] = []
     for line in lines:
         number, rest = _numbered(line)
@@ -203,7 +203,7 @@ def _items(lines: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _item(text: str) -> tuple[str, str]:
-    """The name of an item, which is its bold beginning or its first sentence, and its text."""
+    """Return the name of an item (its bold beginning or first sentence) and its text."""
     if text.startswith("**") and (end := text.find("**", 2)) > 0:
         return _short(_plain(text[2:end])), text[end + 2 :].lstrip(" .:–—-\n") or _plain(text[2:end])
     return _short(_first_words(text)), text
@@ -216,7 +216,7 @@ def _first_words(text: str) -> str:
 
 
 def _numbered(line: str) -> tuple[str, str]:
-    """The number at the beginning of a line and what follows: `3. text` or `3) text`."""
+    """Return the number at the start of a line and the rest: `3. text` or `3) text`."""
     digits = 0
     while digits < min(len(line), 4) and line[digits] in "0123456789":
         digits += 1

@@ -1,4 +1,4 @@
-"""Which rules are broken most: violations, counted from the journal by rule and agent."""
+"""Count rule violations in the journal by rule and agent."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.store.journal_chain import Entry
 
-_CANARY = "canary-"  # so `doctor` calls those who try its guards
+_CANARY = "canary-"  # prefix of the agents with which `doctor` tries the guards
 VIOLATED = "rule.violated"
 
 
 @value
 class Broken:
-    """How often a rule was broken: by whom, at which guard, and the last time."""
+    """How often a rule was violated: by which agents, at which guards, and when last."""
 
     rule: str
     count: int
@@ -30,14 +30,14 @@ class Broken:
 
 
 def count_violations(repo: Repository, within_ms: int = 0) -> list[Broken]:
-    """Violations, ever or within the last so long; the rule that was broken most comes first."""
+    """Return the violations, optionally of a recent period, most violated rule first."""
     store = repo.store
     now = store.wall_of(store.view(lambda snapshot: snapshot.now))
     return count_in(read_entries(repo), now - within_ms if within_ms else 0)
 
 
 def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:
-    """As `count_violations`, for these entries and since an instant of the calendar."""
+    """Like `count_violations`, for these entries since a wall-clock instant."""
     found: dict[str, Broken] = {}
     for entry in entries:
         if entry.kind != VIOLATED or entry.at < since_wall_ms or entry.agent.startswith(_CANARY):
@@ -53,7 +53,7 @@ def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:
             last_at=entry.at,
             last_what=str(facts.get("what", "")),
         )
-    return sorted(found.values(), key=lambda one: (-one.count, one.rule))
+    return sorted(found.values(), key=lambda violations: (-violations.count, violations.rule))
 
 
 def _one_more(counts: Mapping[str, int], name: str) -> dict[str, int]:

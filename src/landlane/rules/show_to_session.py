@@ -1,4 +1,4 @@
-"""The rules as a session hears of them: whole at its start, and what is different when the file changes."""
+"""Show the rules to a session: in full at its start, and the differences when the file changes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from landlane.rules.versions import Acknowledgement
     from landlane.sessions.model import Session
 
-_LONGEST_WHOLE = 6000  # characters of rules that a start shows as they are
+_LONGEST_FULL = 6000  # characters of rules that a start shows as they are
 _LONGEST_NEWS = 3000
 _MOST_NAMES = 40
 
 
 def tell_rules(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
-    """The rules for the start of a session; what is shown whole counts as read.
+    """Return the rules for the start of a session; rules shown in full count as read.
 
-    With `is_reminder`, a session that has read this very version hears only which it is.
+    With `is_reminder`, a session that has read this version only gets its number.
 
     Raises:
         LandlaneError: they cannot be read.
@@ -36,23 +36,23 @@ def tell_rules(repo: Repository, session: Session, *, is_reminder: bool = False)
             f"Rules ({file}, version {rules.version}): unchanged since you read them: {_names(rules)}. "
             "`landlane rules` shows them again."
         )
-    return _tell_whole(repo, session, rules, file)[0]
+    return _show_full(repo, session, rules, file)[0]
 
 
-def _tell_whole(repo: Repository, session: Session, rules: Rules, file: str) -> tuple[str, bool]:
-    """The rules, or their names where they are long; and whether nobody else told them just now."""
-    if len(rules.text) > _LONGEST_WHOLE:
-        told = (
+def _show_full(repo: Repository, session: Session, rules: Rules, file: str) -> tuple[str, bool]:
+    """Return the rules, or their names if they are long, and whether they are shown for the first time."""
+    if len(rules.text) > _LONGEST_FULL:
+        text = (
             f"Rules ({file}, version {rules.version}), by name: {_names(rules)}. "
             f"Read {file} before you act, then say so: `landlane rules ack {rules.version}`."
         )
-        return told, note_told(repo, session, rules, file=file)
-    told = f"Rules ({file}, version {rules.version}). Work by them:\n\n{_text(rules)}"
-    return told, acknowledge(repo, session, rules, how=HOOK, file=file)
+        return text, note_told(repo, session, rules, file=file)
+    text = f"Rules ({file}, version {rules.version}). Work by them:\n\n{_text(rules)}"
+    return text, acknowledge(repo, session, rules, how=HOOK, file=file)
 
 
 def tell_rules_safely(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
-    """As `tell_rules`; rules that cannot be read are one line."""
+    """Like `tell_rules`, but return one line when the rules cannot be read."""
     try:
         return tell_rules(repo, session, is_reminder=is_reminder)
     except LandlaneError as error:
@@ -60,7 +60,7 @@ def tell_rules_safely(repo: Repository, session: Session, *, is_reminder: bool =
 
 
 def tell_change(repo: Repository, session: Session) -> str:
-    """What a running session must hear about the rules as they are now; nothing when it has heard of them.
+    """Return the changed rules for a running session; empty when it has seen them.
 
     Raises:
         LandlaneError: they cannot be read.
@@ -71,24 +71,24 @@ def tell_change(repo: Repository, session: Session) -> str:
     if rules is None or (known is not None and known.told == rules.version):
         return ""
     if known is None or not known.told:
-        told, is_first = _tell_whole(repo, session, rules, file)
+        text, is_first = _show_full(repo, session, rules, file)
     else:
-        told, is_first = _tell_change(repo, session, known, rules, file)
-    # Calls of tools may end at the same time: only one of them tells it.
-    return told if is_first else ""
+        text, is_first = _show_change(repo, session, known, rules, file)
+    # Tool calls may end at the same time: only one of them reports the change.
+    return text if is_first else ""
 
 
-def _tell_change(
+def _show_change(
     repo: Repository, session: Session, known: Acknowledgement, rules: Rules, file: str
 ) -> tuple[str, bool]:
     change = change_since(repo, known.told, rules)
     head = f"{file} has changed: version {rules.version} instead of {known.told}. {_in_words(change)}"
     texts = _changed_texts(rules, change)
     if len(texts) <= _LONGEST_NEWS and known.version == known.told:
-        told = "\n\n".join(part for part in (f"{head} It holds for you from now on.", texts) if part)
-        return told, acknowledge(repo, session, rules, how=HOOK, file=file)
-    told = f"{head} Read {file}, then say so: `landlane rules ack {rules.version}`."
-    return told, note_told(repo, session, rules, file=file)
+        text = "\n\n".join(part for part in (f"{head} It holds for you from now on.", texts) if part)
+        return text, acknowledge(repo, session, rules, how=HOOK, file=file)
+    text = f"{head} Read {file}, then say so: `landlane rules ack {rules.version}`."
+    return text, note_told(repo, session, rules, file=file)
 
 
 def _names(rules: Rules) -> str:
@@ -98,7 +98,7 @@ def _names(rules: Rules) -> str:
 
 
 def _text(rules: Rules) -> str:
-    """The rules one below the other; the words around them are for people."""
+    """Return the rules without the text around them, which is for people."""
     if not rules.rules:
         return "(the file names no rule)"
     return "\n".join(
@@ -107,7 +107,7 @@ def _text(rules: Rules) -> str:
 
 
 def _flat(text: str) -> str:
-    """A plain paragraph as one line; what is laid out on purpose stays as it is."""
+    """Join a plain paragraph into one line; formatted text is unchanged."""
     lines = text.split("\n")
     is_plain = all(line and line[0] not in " \t-*+#|>0123456789" and line[:3] != "```" for line in lines)
     return " ".join(lines) if is_plain else text

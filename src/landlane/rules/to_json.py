@@ -1,4 +1,4 @@
-"""Rules, who has read them, and which are broken, as the JSON that every door answers with."""
+"""Rules, their readers and violations as JSON, the same for the command line, the API and MCP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def rules_json(rules: Rules, file: str, readers: Sequence[Reader]) -> dict[str, Any]:
-    """The rules as they stand, and the live sessions with what each has read."""
+    """Return the current rules, and the live sessions with the version each has read."""
     return {
         "ok": True,
         "file": file,
@@ -27,7 +27,7 @@ def rules_json(rules: Rules, file: str, readers: Sequence[Reader]) -> dict[str, 
 
 
 def reader_json(reader: Reader) -> dict[str, Any]:
-    """A session and the version it has read."""
+    """Return a session and the version it has read."""
     return {
         "agent": reader.session.agent,
         "session": reader.session.id,
@@ -38,7 +38,7 @@ def reader_json(reader: Reader) -> dict[str, Any]:
 
 
 def report_json(broken: Sequence[Broken]) -> dict[str, Any]:
-    """Which rules were broken, the most broken first."""
+    """Return the violated rules, most violated first."""
     return {
         "ok": True,
         "total": sum(one.count for one in broken),

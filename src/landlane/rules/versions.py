@@ -1,7 +1,7 @@
-"""Rules as the store knows them: which versions there were, and which of them each session has read.
+"""The versions of the rules in the store, and which of them each session has read.
 
-A version is written down when it is first seen, with its text, so that what somebody worked under can be told
-when the file has long changed. A session acknowledges the version it read; `told` is the last it heard of.
+A version is recorded with its text when it is first seen, so that the rules a session worked under can be
+shown after the file has changed. A session acknowledges the version it read; `told` is the last it was shown.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CURRENT = "current"
 _VERSION = "version"
 _SESSION = "session"
 _CHANGED = "has changed: `landlane rules` shows version"
-_ALONE = {"//rules": True}  # two who see a version at once write it down one after the other
+_ALONE = {"//rules": True}  # processes that see a new version at the same time record it one after the other
 _MOST_STEPS = 200  # of one session's history
 
 
 @value
 class Acknowledgement:
-    """What a session has read, and what it was last told of; `at` is the calendar's."""
+    """The version a session has read and the last one it was shown; `at` is a wall-clock instant."""
 
     session: str
     agent: str
@@ -58,7 +58,7 @@ class Reader:
 
 
 def note_version(tx: Transaction, repo: Repository, session: Session | None, rules: Rules, file: str) -> None:
-    """Write a version down when it is first seen, with who saw it; the others hear that it is new."""
+    """Record a version when it is first seen, with the session that saw it, and notify the others."""
     _note_current(tx, session, rules, file)
     if records.find(tx, NOUN, rules.version) is not None:
         return
@@ -76,7 +76,7 @@ def note_version(tx: Transaction, repo: Repository, session: Session | None, rul
 
 
 def _note_current(tx: Transaction, session: Session | None, rules: Rules, file: str) -> None:
-    """This version is the one that stands now: leave word for every session that last heard of another."""
+    """Make this version the current one, and notify every session that was last shown another."""
     known = records.find(tx, NOUN, CURRENT)
     if known is not None and known["version"] == rules.version:
         return
@@ -89,24 +89,24 @@ def _note_current(tx: Transaction, session: Session | None, rules: Rules, file: 
 
 
 def is_about_change(notice: str) -> bool:
-    """Whether a notice only says that the rules have changed, which a hook tells in more words."""
+    """Return whether a notice only reports a rules change, for which hooks show a fuller text."""
     return _CHANGED in notice
 
 
 def current_in(snapshot: Snapshot) -> str:
-    """The version that somebody saw last."""
+    """Return the version that was seen last."""
     known = records.find(snapshot, NOUN, CURRENT)
     return str(known["version"]) if known is not None else ""
 
 
 def see_version(repo: Repository, session: Session | None, rules: Rules, *, file: str) -> None:
-    """Write a version down that somebody looks at, if it is new, or not the one that was seen last."""
+    """Record a version that a session reads, if it is new or not the one seen last."""
     if repo.store.view(current_in) != rules.version:
         repo.change(lambda tx: note_version(tx, repo, session, rules, file), areas=_ALONE)
 
 
 def acknowledge(repo: Repository, session: Session, rules: Rules, *, how: str, file: str) -> bool:
-    """The session has read these rules; tells whether it had not read them, or heard of others since."""
+    """Record that the session has read these rules; return whether that is new."""
     found = find_acknowledgement(repo, session.id)
     if found is not None and found.version == found.told == rules.version:
         return False
@@ -127,7 +127,7 @@ def acknowledge(repo: Repository, session: Session, rules: Rules, *, how: str, f
 
 
 def note_told(repo: Repository, session: Session, rules: Rules, *, file: str) -> bool:
-    """The session hears of this version now; tells whether it is the first time."""
+    """Record that the session was shown this version; return whether it is the first time."""
 
     def work(tx: Transaction) -> bool:
         note_version(tx, repo, session, rules, file)
@@ -158,7 +158,7 @@ def _locked(tx: Transaction, session: Session) -> dict[str, Any]:
 
 
 def acknowledgement_in(snapshot: Snapshot, session: str) -> Acknowledgement | None:
-    """What a session has read, as one look sees it."""
+    """Return what a session has read, in this snapshot."""
     found = records.find(snapshot, NOUN, session)
     if found is None or found["about"] != _SESSION:
         return None
@@ -174,34 +174,34 @@ def acknowledgement_in(snapshot: Snapshot, session: str) -> Acknowledgement | No
 
 
 def find_acknowledgement(repo: Repository, session: str) -> Acknowledgement | None:
-    """What a session has read."""
+    """Return what a session has read."""
     return repo.store.view(lambda snapshot: acknowledgement_in(snapshot, session))
 
 
 def version_at(repo: Repository, session: str, wall_ms: int) -> str:
-    """The version that a session worked under at an instant of the calendar; empty when it had read none."""
+    """Return the version that a session had read at a wall-clock instant, or an empty string."""
     found = find_acknowledgement(repo, session)
     steps = [step for step in found.history if step["at"] <= wall_ms] if found is not None else []
     return str(steps[-1]["version"]) if steps else ""
 
 
 def known_versions(repo: Repository) -> list[dict[str, Any]]:
-    """All versions that were ever seen, the oldest first: version, seen_at, agent, text."""
+    """Return all recorded versions, oldest first: version, seen_at, agent, text."""
     found = repo.store.view(lambda snapshot: records.by_key(snapshot, NOUN, _VERSION))
     return sorted(found, key=lambda one: (one["seen_at"], one["id"]))
 
 
 def change_since(repo: Repository, version: str, rules: Rules) -> RulesChange:
-    """What is different in these rules from a version that was seen before; all of it from an unknown one."""
+    """Return the differences from a recorded version; all rules when that version is unknown."""
     known = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, version)) if version else None
     return compare(known["digests"] if known is not None and known["about"] == _VERSION else {}, rules)
 
 
 def list_readers(repo: Repository, version: str) -> list[Reader]:
-    """The live sessions and what each has read; those that have not read this version first."""
+    """Return the live sessions and what each has read, those without this version first."""
     sweep_if_due(repo.store)
 
-    def look(snapshot: Snapshot) -> list[Reader]:
+    def read_readers(snapshot: Snapshot) -> list[Reader]:
         readers: list[Reader] = []
         for session in list_live_sessions(snapshot):
             if session.kind not in HOLDERS:
@@ -210,6 +210,6 @@ def list_readers(repo: Repository, version: str) -> list[Reader]:
                 readers.append(
                     Reader(session=session, version=has, how=how, is_current=bool(has) and has == version)
                 )
-        return sorted(readers, key=lambda one: (one.is_current, one.session.agent))
+        return sorted(readers, key=lambda reader: (reader.is_current, reader.session.agent))
 
-    return repo.store.view(look)
+    return repo.store.view(read_readers)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
-# The rules that guards watch over, by the short names that RULES.md gives them.
+# The rules that guards enforce, by their short names in RULES.md.
 CLAIM_FIRST = "claim before you change"
 SYNC_FIRST = "sync before you deploy"
 VERIFY_FIRST = "verify before done"
 MEMORY_FIRST = "load memory before acting"
 STAY_IN_ROLE = "stay in your role"
 _MOST_PATHS = 50
-# What a refusal must be called to count as a broken rule; a remote that cannot be reached breaks none.
+# The error codes that count as a violation; an unreachable remote, for example, does not.
 CLAIM_CODES = frozenset({"CLAIM_HELD", "NOT_CLAIMED", "OUTSIDE_CLAIMS"})
 SYNC_CODES = frozenset({"BEHIND", "NOT_LANDED", "DIRTY", "OLDER_THAN_LIVE"})
 
@@ -46,7 +46,7 @@ def record_violation(
 
 @value
 class Watched:
-    """Around what may be refused: a refusal with one of these codes is noted under the rule."""
+    """Context manager that records an error with one of these codes as a violation of the rule."""
 
     repo: Repository
     session: Session | None
@@ -74,9 +74,9 @@ class Watched:
                 paths=paths,
             )
         except StoreError:
-            return  # the refusal matters more than its entry
+            return  # a store failure does not lift the refusal
 
 
 def _as_text(name: str) -> str:
-    """A name that every store can hold: bytes that are no text are shown escaped."""
+    """Return a name that every store accepts: bytes that are not valid text are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

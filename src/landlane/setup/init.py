@@ -285,9 +285,10 @@ def _equip_workspaces(root: str) -> None:
     try:
         if repo.checkout.common_dir:
             repo = repo.require_git()
-            for one in list_workspaces(repo):
-                if one.state == OPEN and is_here(repo, one, repo.common_dir) and os.path.isdir(one.path):
-                    equip(repo, one.path)
+            for workspace in list_workspaces(repo):
+                is_local = workspace.state == OPEN and is_here(repo, workspace, repo.common_dir)
+                if is_local and os.path.isdir(workspace.path):
+                    equip(repo, workspace.path)
     finally:
         repo.close()
 

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it: leases end and machines restart at will."""
+"""A clock that only moves when a test moves it, for expiring leases and machine restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _boots = itertools.count(1)
 
 
 class FakeClock:
-    """The clocks of one machine. Give the same object to every store that is on this machine."""
+    """The clocks of one machine. Pass the same object to every store on this machine."""
 
     def __init__(self, *, boot_ms: int = _BOOT_MS, wall_ms: int = _WALL_MS) -> None:
         self._boot_ms = boot_ms
@@ -33,11 +33,11 @@ class FakeClock:
 
     @property
     def server(self) -> ServerClock:
-        """The clock of a database server beside this machine: time passes for both alike."""
+        """Return the clock of a database server; time passes equally for both."""
         return self._server
 
     def advance(self, ms: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         if ms < 0:
             raise ValueError("time does not go back; `jump_wall` moves the calendar")
         self._boot_ms += ms
@@ -45,24 +45,24 @@ class FakeClock:
         self._server.advance(ms)
 
     def jump_wall(self, ms: int) -> None:
-        """Set this machine's calendar forward or, with a negative number, back; no time passes."""
+        """Move this machine's wall clock forward or, with a negative number, back; no time passes."""
         self._wall_ms += ms
 
     def reboot(self, boot_ms: int = 0) -> None:
-        """Restart the machine: the boot clock begins anew under a new id. Open its stores anew, too."""
+        """Restart the machine: the boot clock starts again under a new id. Open its stores again as well."""
         self._boot_ms = boot_ms
         self._boot_id = _new_boot_id()
 
 
 class ServerClock:
-    """A database server's clock: it never restarts, and no machine's calendar moves it."""
+    """A database server's clock: it never restarts and is independent of any machine's wall clock."""
 
     def __init__(self, wall_ms: int) -> None:
         self._wall_ms = wall_ms
         self._boot_id = _new_boot_id()
 
     def boot_ms(self) -> int:
-        # A server counts by its calendar; so does the store on it.
+        # A server uses its wall clock, and so does its store.
         return self._wall_ms
 
     def wall_ms(self) -> int:
@@ -75,7 +75,7 @@ class ServerClock:
         return False
 
     def advance(self, ms: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self._wall_ms += ms
 
 

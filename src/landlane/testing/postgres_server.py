@@ -180,7 +180,7 @@ class PostgresServer:
         self._launch()
 
     def crash(self) -> None:
-        """Kill every process of the server at once; nothing is flushed and nobody is told."""
+        """Kill every process of the server at once; nothing is flushed and no client is notified."""
         process = self._process
         if process is not None and process.poll() is None:
             # Stopped first, so that it neither starts children that we miss nor reaps those that we list.
@@ -282,7 +282,7 @@ def _newest_first(folders: Iterable[Path]) -> list[Path]:
 
 
 def _choose_account() -> Account | None:
-    """Whom to run the server as: None for ourselves, `nobody` when we are root."""
+    """Return the user to run the server as: None for ourselves, `nobody` when we are root."""
     if os.name != "posix":
         raise PostgresUnavailable("test servers need unix sockets and signals, which this system lacks")
     if importlib.util.find_spec("psycopg") is None:

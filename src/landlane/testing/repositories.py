@@ -1,4 +1,4 @@
-"""Throw-away git repositories, and contexts on a given store for trying operations without a command line."""
+"""Temporary git repositories, and repositories opened on a given store to call operations directly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GIT_SECONDS = 60.0
 def make_repository(
     folder: Path, *, files: Mapping[str, str] | None = None, settings: str = "", store: str = ""
 ) -> Path:
-    """Make a git repository on branch `main` with one commit, and tell where it is.
+    """Make a git repository on branch `main` with one commit, and return its path.
 
     `settings` is the text of its landlane.toml; `store` is where it keeps its state, as after `store move`.
     """
@@ -61,7 +61,7 @@ def make_repository(
 def throwaway_repository(
     *, files: Mapping[str, str] | None = None, settings: str = "", store: str = ""
 ) -> Generator[Path]:
-    """A repository in a temp folder that is gone after the `with` block."""
+    """Yield a repository in a temp folder that is removed after the `with` block."""
     base = Path(tempfile.mkdtemp(prefix="landlane-repository-")).resolve()
     try:
         yield make_repository(base / "repository", files=files, settings=settings, store=store)
@@ -70,10 +70,10 @@ def throwaway_repository(
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git in a folder, under an identity for tests, and return what it says.
+    """Run git in a folder, under an identity for tests, and return its output.
 
     Raises:
-        subprocess.CalledProcessError: git said no.
+        subprocess.CalledProcessError: git failed.
     """
     done = subprocess.run(
         ["git", *_IDENTITY, *arguments],

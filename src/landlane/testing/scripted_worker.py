@@ -14,8 +14,8 @@ of them optional and done in this order:
     fail      ends with this reason
     verdict   `approve` or `reject`, of a reviewer, with `findings`
 
-Without `append`, `write`, `run` or an end it says that it is done, and has changed nothing. In a role that
-may commit it commits; in others it hands a patch back.
+Without `append`, `write`, `run` or an end it reports that it is done without changes. In a role that may
+commit it commits; in others it returns a patch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAP_SECONDS = 0.05
 
 
 def script_of(assignment: WorkAssignment) -> dict[str, Any]:
-    """What this attempt shall do: a line for it alone goes before one for all."""
+    """Return the script of this attempt: its own line takes precedence over the general one."""
     found: dict[str, Any] = {}
     for line in (assignment.body or "").splitlines():
         head, colon, rest = line.partition(":")
@@ -53,7 +53,7 @@ def script_of(assignment: WorkAssignment) -> dict[str, Any]:
 
 
 def do(work: Work) -> WorkComplete:
-    """Do what the script says."""
+    """Run the script."""
     assignment = work.assignment
     script = script_of(assignment)
     deadline = time.monotonic() + float(script.get("seconds", 0))
@@ -78,7 +78,7 @@ def do(work: Work) -> WorkComplete:
 
 
 def _change(assignment: WorkAssignment, script: dict[str, Any]) -> list[str]:
-    """Change files in the checkout; tells which."""
+    """Change files in the checkout; return their paths."""
     folder = Path(assignment.folder)
     changed: list[str] = []
     for name, text in script.get("append", {}).items():
