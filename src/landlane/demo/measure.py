@@ -1,4 +1,4 @@
-"""Counting what a run of the demo left behind: all figures come from git's history and logs in its folder."""
+"""Measure a run of the demo: all figures come from the git history and the logs in its folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LIMIT_SECONDS = 60.0
 
 @value
 class Figures:
-    """What one way came to."""
+    """The figures of one mode of the demo."""
 
     tasks: int
     landed: int
@@ -58,27 +58,27 @@ class Figures:
 
 @value
 class Move:
-    """The tip of the target moved: when, and to which commit."""
+    """A move of the target branch: when, and to which commit."""
 
     at: int
     commit: str
 
 
 def recount(folder: str) -> dict[str, Figures]:
-    """The figures of every way that was gone in a folder of the demo.
+    """Return the figures of every mode that ran in a folder of the demo.
 
     Raises:
-        Malformed: this is no such folder.
+        Malformed: this is not a folder of the demo.
     """
     story = read_story(folder)
     return {way: count(folder, story, way) for way in WAYS if way in story["ways"]}
 
 
 def read_story(folder: str) -> dict[str, Any]:
-    """What was to be done, and when each way began and ended.
+    """Return the tasks, and when each mode began and ended.
 
     Raises:
-        Malformed: this is no folder of the demo.
+        Malformed: this is not a folder of the demo.
     """
     try:
         with open(os.path.join(folder, STORY_FILE), encoding="utf-8") as file:
@@ -92,7 +92,7 @@ def read_story(folder: str) -> dict[str, Any]:
 
 
 def count(folder: str, story: dict[str, Any], way: str) -> Figures:
-    """The figures of one way."""
+    """Return the figures of one mode."""
     place = os.path.join(folder, way)
     root = os.path.join(place, "shop")
     span = story["ways"][way]
@@ -127,8 +127,8 @@ def _branches(root: str) -> list[str]:
 
 
 def marks_in(root: str, branch: str) -> set[tuple[str, str]]:
-    """All marks in a tree: (path, key)."""
-    # Whatever git is told elsewhere about how to show what it finds.
+    """Return all marks in a tree as (path, key)."""
+    # Independent of the user's git output settings.
     plain = ("--no-color", "--no-line-number", "--no-column", "--full-name")
     found = run_git("grep", "--fixed-strings", "-z", *plain, "work[", branch, cwd=root)
     marks: set[tuple[str, str]] = set()
@@ -164,7 +164,7 @@ def _finished_plainly(place: str) -> set[str]:
 
 
 def _finished_with(root: str) -> set[str]:
-    """What workers handed in: each has been submitted to the landing queue."""
+    """Return what workers submitted to the landing queue."""
     entries = read_journal(root)
     keys = {one["data"]["task"]: one["data"]["key"] for one in entries if one["kind"] == "task.added"}
     handed = [one["data"]["landing"]["task"] for one in entries if one["kind"] == "landing.submitted"]
@@ -185,7 +185,7 @@ def _conflicts_plainly(root: str, finished: set[str]) -> int:
 
 
 def moves_of(place: str, root: str) -> list[Move]:
-    """The tips of the target in their order: each move goes on where the one before ended."""
+    """Return the moves of the target in order: each starts where the previous one ended."""
     first = git(root, "rev-list", "--max-parents=0", TARGET)
     noted = {words[1]: words for words in _lines(os.path.join(place, "target.log"))}
     moves = [Move(at=0, commit=first)]
@@ -201,7 +201,7 @@ def _damaged(why: str) -> Malformed:
 
 
 def run_tests(root: str, commits: list[str]) -> dict[str, bool]:
-    """Whether the tests pass on each commit, each checked out and tried."""
+    """Check out each commit and return whether its tests pass."""
     scratch = tempfile.mkdtemp(prefix="landlane-demo-tests-")
     tree = os.path.join(scratch, "tree")
     passed: dict[str, bool] = {}
@@ -220,7 +220,7 @@ def run_tests(root: str, commits: list[str]) -> dict[str, bool]:
 
 
 def red_ms(moves: list[Move], is_green: dict[str, bool], began: int, ended: int) -> int:
-    """For how long the tip failed its tests."""
+    """Return how long the tip failed its tests."""
     red = 0
     for number, move in enumerate(moves):
         until = moves[number + 1].at if number + 1 < len(moves) else ended
@@ -230,7 +230,7 @@ def red_ms(moves: list[Move], is_green: dict[str, bool], began: int, ended: int)
 
 
 def stale_deploys(place: str, root: str, moves: list[Move]) -> int:
-    """How many deploys shipped something old."""
+    """Return how many deploys shipped an outdated commit."""
     live = ""
     stale = 0
     for at, commit, *_ in _lines(os.path.join(place, "deploys.log")):

@@ -1,7 +1,7 @@
-"""An agent of the demo without Landlane: does the tasks it was dealt, one after the other, and commits each.
+"""An agent of the demo without Landlane: does its assigned tasks one after the other, and commits each.
 
-Naive, all stand in one checkout and commit whatever is there. In worktrees, each has a checkout and begins
-every task on a branch of its own.
+In the naive mode, all agents share one checkout and commit whatever is there. With worktrees, each agent has
+a checkout and does every task on a separate branch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ READY, GO = ".ready", "go"
 _GO_PAUSE = 0.005
 _GIT_TRIES = 100
 _GIT_PAUSE = 0.05
-_DEED_TRIES = 3  # of what fails; nobody says that the next one will fail the same way
+_DEED_TRIES = 3  # a failed attempt may succeed the next time
 _LIMIT_SECONDS = 60.0
 
 
 def main(order_file: str) -> None:
-    """Work off the tasks of an order."""
+    """Do the assigned tasks."""
     with open(order_file, encoding="utf-8") as file:
         order: dict[str, Any] = json.load(file)
     _wait_for_others(order_file)
@@ -45,7 +45,7 @@ def main(order_file: str) -> None:
 
 
 def _wait_for_others(order_file: str) -> None:
-    """All begin at once, however long it took to start them."""
+    """Wait for the common start, so that all agents begin at once."""
     with open(f"{order_file}{READY}", "w", encoding="utf-8"):
         pass
     go = os.path.join(os.path.dirname(order_file), GO)
@@ -55,7 +55,7 @@ def _wait_for_others(order_file: str) -> None:
 
 
 def _do(order: dict[str, Any], task: dict[str, Any]) -> bool:
-    """Do one task; tells whether it was done."""
+    """Do one task; return whether it was done."""
     if task["agent"] == "shell":
         words = ["sh", "tools/notes.sh", "deed", task["key"], str(task["think"])]
         return Child(words, cwd=order["folder"]).wait(_LIMIT_SECONDS).exit_code == 0
@@ -69,13 +69,13 @@ def _do(order: dict[str, Any], task: dict[str, Any]) -> bool:
 
 
 def _commit(folder: str, message: str) -> None:
-    """Commit what is there: with many in one checkout, what others are at as well."""
+    """Commit everything in the checkout, including unfinished work of others."""
     _git(folder, "add", "--all")
     _git(folder, "commit", "--quiet", "-m", message, "--allow-empty")
 
 
 def _git(folder: str, *words: str) -> None:
-    """Run git; while another one has the index, again."""
+    """Run git; retry while another process locks the index."""
     for _ in range(_GIT_TRIES):
         if not run_git(*words, cwd=folder).exit_code:
             return
@@ -93,7 +93,7 @@ def _finish(order: dict[str, Any], task: dict[str, Any]) -> None:
 
 
 def end_in_order() -> None:
-    """Let SIGTERM end this program as an exception does, so that it ends what it has started."""
+    """Raise an exception on SIGTERM, so that child processes are ended."""
 
     def stop(number: int, _: object) -> None:
         raise SystemExit(128 + number)

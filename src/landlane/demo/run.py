@@ -1,4 +1,4 @@
-"""The demo from beginning to end: the three ways one after the other, and then what is counted of them."""
+"""Run the demo: the three modes one after the other, then the measured figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from landlane.demo.measure import Figures
     from landlane.demo.scratch import Stage
 
-_BUILD_SECONDS = 0.04  # of a deploy, for each task: a small story has a small product
+_BUILD_SECONDS = 0.04  # of a deploy, per task
 FEWEST_AGENTS, MOST_AGENTS = 4, 64
 TITLES = {NAIVE: "one checkout", WORKTREES: "worktrees", LANDLANE: "landlane"}
 _HEADINGS = {
@@ -28,7 +28,7 @@ _HEADINGS = {
     WORKTREES: "a worktree for each, merged at the end",
     LANDLANE: "with Landlane",
 }
-# figure → what it is called for people
+# figure → its label
 _ROWS = {
     "landed": "tasks landed",
     "lost": "updates lost",
@@ -42,8 +42,8 @@ _ROWS = {
 
 
 def play(stage: Stage, *, agents: int, seed: int, tasks: int, ways: Sequence[str] = WAYS) -> None:
-    """Go all three ways, or some of them; what was done is left in the folder of the stage."""
-    workers = agents - 2  # beside the one who deploys, and the person
+    """Run all three modes, or some of them; the results stay in the folder of the stage."""
+    workers = agents - 2  # besides the deploying agent and the person
     todo = make_tasks(seed, tasks)
     os.environ["DEMO_BUILD_SECONDS"] = f"{len(todo) * _BUILD_SECONDS:.2f}"
     hands = deal(todo, workers, seed)
@@ -73,7 +73,7 @@ def play(stage: Stage, *, agents: int, seed: int, tasks: int, ways: Sequence[str
 
 
 def judge(figures: dict[str, Figures]) -> str:
-    """What Landlane promised and did not keep; empty when all was kept."""
+    """Return the promises that Landlane did not keep."""
     ours = figures.get(LANDLANE)
     if ours is None:
         return ""
@@ -88,7 +88,7 @@ def judge(figures: dict[str, Figures]) -> str:
 
 
 def answer_of(folder: str) -> dict[str, Any]:
-    """The table as JSON, counted from the folder, with what each figure means."""
+    """Return the table as JSON, measured from the folder, with a description of each figure."""
     figures = recount(folder)
     broken = judge(figures)
     answer: dict[str, Any] = {"ok": not broken}
@@ -102,10 +102,10 @@ def answer_of(folder: str) -> dict[str, Any]:
 
 
 def rows_of(answer: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of the one table."""
+    """Return the header and the rows of the table."""
     ways = answer["ways"]
     return ["", *(TITLES[way] for way in ways)], [
-        [title, *(_cell(name, one) for one in ways.values())] for name, title in _ROWS.items()
+        [title, *(_cell(name, figures) for figures in ways.values())] for name, title in _ROWS.items()
     ]
 
 

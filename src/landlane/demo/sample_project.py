@@ -1,4 +1,4 @@
-"""The scratch repository of the demo: a small shop in Python with real tests that run in a blink."""
+"""The scratch repository of the demo: a small shop in Python with real, fast tests."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _files(workers: int) -> dict[str, str]:
 
 
 def write(path: str, text: str, mode: int = 0o644) -> None:
-    """Write a file, with the folders that lead there."""
+    """Write a file, creating its parent folders."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -226,10 +226,10 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
 
 
 def git(folder: str, *words: str, environment: Mapping[str, str] | None = None) -> str:
-    """What git answers.
+    """Run git and return its output.
 
     Raises:
-        LandlaneError: it refuses.
+        LandlaneError: git failed.
     """
     done = run_git(*words, cwd=folder, variables=environment)
     if done.exit_code:
@@ -240,7 +240,7 @@ def git(folder: str, *words: str, environment: Mapping[str, str] | None = None) 
 
 
 def make_shop(place: str, workers: int) -> str:
-    """Make the repository in `place`; the log of its target lies beside it. Tells its folder."""
+    """Make the repository in `place`, with the log of its target beside it; return its folder."""
     root = os.path.join(place, "shop")
     os.makedirs(root)
     git(root, "init", "--quiet", f"--initial-branch={TARGET}")

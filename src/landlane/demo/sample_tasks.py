@@ -1,4 +1,4 @@
-"""The tasks of the demo, made to collide, and who gets which when they are simply dealt out."""
+"""The tasks of the demo, designed to conflict, and their assignment without coordination."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PYTHON = "python"
-DREAMER = "dreamer"  # a Python worker as well, of which nothing is heard once
+DREAMER = "dreamer"  # a Python worker that hangs once
 SHELL = "shell"
 FEATURES, REGISTRY, ROUTES = "shop/features/*.py", "shop/registry.txt", "shop/routes.py"
 FEWEST_TASKS = 4
@@ -20,15 +20,15 @@ _THINKS = (0.2, 0.5)  # seconds between reading and writing
 
 @value
 class DemoTask:
-    """One task: what its worker leaves (`work[key]`) in which files, and what it says that it will change."""
+    """One task: the files in which its worker leaves `work[key]`, and the paths it declares."""
 
     id: str
     key: str
     title: str
-    places: tuple[str, ...]  # where `work[key]` stands when it is done
-    paths: tuple[str, ...]  # what it declares
+    places: tuple[str, ...]  # the files that contain `work[key]` when it is done
+    paths: tuple[str, ...]  # the declared paths
     agent: str = PYTHON
-    about: str = ""  # the collision that it is there for
+    about: str = ""  # the conflict that it demonstrates
     think: float = 0.3
 
 
@@ -117,7 +117,7 @@ MOST_TASKS = len(_TASKS)
 
 
 def make_tasks(seed: int, count: int) -> list[DemoTask]:
-    """The first tasks of the story; the seed says how long each is thought about."""
+    """Return the first tasks; the seed determines the thinking time of each."""
     chance = random.Random(seed)  # noqa: S311 - a story, not a secret
     return [
         DemoTask(id=f"t{number:02}", think=round(chance.uniform(*_THINKS), 2), **facts)
@@ -126,7 +126,7 @@ def make_tasks(seed: int, count: int) -> list[DemoTask]:
 
 
 def deal(tasks: list[DemoTask], workers: int, seed: int) -> dict[str, list[DemoTask]]:
-    """Who does what when nobody coordinates: one shell worker, and the others in turn."""
+    """Assign tasks without coordination: one shell worker, and the others in turn."""
     names = [f"python-{number}" for number in range(1, workers)]
     random.Random(seed).shuffle(names)  # noqa: S311 - a story, not a secret
     hands: dict[str, list[DemoTask]] = {name: [] for name in names}

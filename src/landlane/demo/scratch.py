@@ -1,4 +1,4 @@
-"""The stage of the demo: a scratch folder, an environment without anybody's own settings, and children."""
+"""The stage of the demo: a scratch folder, a clean environment, and child processes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from landlane.processes.child import ChildResult
 
 STORY_FILE = "story.json"
-# What coding clients put into the environment of what they start: the scripted person is not theirs.
+# Variables that coding clients set for child processes; the scripted person must not inherit them.
 _CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
 _GIT_SETTINGS = "[user]\n\tname = pat\n\temail = pat@localhost\n[init]\n\tdefaultBranch = main\n"
 _HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STOP_SECONDS = 30.0
-_NOW_SECONDS = 1.0  # for a child that has ended already, or is not waited for any longer
+_NOW_SECONDS = 1.0  # for a child that has already ended, or that is no longer waited for
 _LOOK_SECONDS = 0.03
 
 
 def _nothing() -> None:
-    """What is done meanwhile where nothing else is."""
+    """Do nothing while waiting."""
 
 
 def forget_surroundings(home: str, temporary: str) -> None:
-    """Keep the demo away from the repository, store, session, home and git settings of whoever started it."""
+    """Isolate the demo from the user's repository, store, session, home and git settings."""
     for name in list(os.environ):
         if (
             name in LOCATION_VARIABLES
@@ -53,22 +53,22 @@ def forget_surroundings(home: str, temporary: str) -> None:
 
 
 class Stage:
-    """The folder of one run of the demo; whatever happens, no process of it is left, nor it unless kept."""
+    """The folder of one demo run; at the end its processes are ended and it is removed unless kept."""
 
     def __init__(self, folder: str, *, is_kept: bool, say: Callable[[str], None], is_watched: bool) -> None:
         self.folder = folder
         self.say = say
-        self.is_watched = is_watched  # somebody sits at a terminal
+        self.is_watched = is_watched  # a person watches at a terminal
         self._is_kept = is_kept
         self._children: list[Child] = []
-        self._servants: list[Child] = []  # needed by the others until they have ended
+        self._servants: list[Child] = []  # services, ended after all other children
 
     def __enter__(self) -> Self:
         forget_surroundings(os.path.join(self.folder, "home"), os.path.join(self.folder, "tmp"))
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Impatience must leave nothing behind.
+        # An interrupt must leave nothing behind.
         before = {number: signal.signal(number, signal.SIG_IGN) for number in _HEEDED}
         try:
             self.end_all()
@@ -79,13 +79,13 @@ class Stage:
                 signal.signal(number, handler)
 
     def place(self, way: str) -> str:
-        """The folder of one of the three ways."""
+        """Return the folder of one of the three modes."""
         found = os.path.join(self.folder, way)
         os.makedirs(found, exist_ok=True)
         return found
 
     def start(self, command: Sequence[str], cwd: str, **more: Any) -> Child:
-        """Start a child that is ended with the demo."""
+        """Start a child process that ends with the demo."""
         child = Child(command, cwd=cwd, **more)
         self._children.append(child)
         return child
@@ -93,11 +93,11 @@ class Stage:
     def python(
         self, module: str, *words: str, cwd: str, environment: Mapping[str, str] | None = None
     ) -> Child:
-        """Start a program of ours."""
+        """Start a Python module of the demo."""
         return self.start([sys.executable, "-m", module, *words], cwd, environment=environment)
 
     def serve(self, module: str, *words: str, cwd: str) -> None:
-        """Start a program that the others need; it is ended after all of them."""
+        """Start a service that the others need; it is ended after all of them."""
         nowhere = os.open(os.devnull, os.O_RDWR)
         try:
             words = (sys.executable, "-m", module, *words)
@@ -108,7 +108,7 @@ class Stage:
     def finish(
         self, child: Child, limit_seconds: float, on_tick: Callable[[], None] = _nothing
     ) -> ChildResult:
-        """Wait for the end of a child; when it takes too long it is ended as all are at the end."""
+        """Wait for a child to end; one that takes too long is ended with the demo."""
         if not wait_until(lambda: has_ended(child), limit_seconds, on_tick):
             child.signal(signal.SIGTERM)
             wait_until(lambda: has_ended(child), _STOP_SECONDS)
@@ -117,7 +117,7 @@ class Stage:
         return ended
 
     def end_all(self) -> None:
-        """End what still runs: first politely, since some have to clear up after themselves."""
+        """End the running children, with SIGTERM first so that they can clean up."""
         for some in (self._children, self._servants):
             for child in some:
                 child.signal(signal.SIGCONT)
@@ -130,12 +130,12 @@ class Stage:
 
 
 def has_ended(child: Child) -> bool:
-    """Whether a child has ended; it is still to be waited for."""
+    """Return whether a child has ended, without reaping it."""
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def is_stopped(child: Child) -> bool:
-    """Whether a child just hangs there, as a person would see with `ps`."""
+    """Return whether a child hangs, as a person would see with `ps`."""
     try:
         with open(f"/proc/{child.pid}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] == "T"
@@ -144,7 +144,7 @@ def is_stopped(child: Child) -> bool:
 
 
 def deploy(stage: Stage, place: str, checkout: str, who: str) -> None:
-    """Deploy what a checkout has, as a script does: nobody is asked."""
+    """Deploy a checkout with a plain script, without any check."""
     environment = {"DEMO_PLACE": place, "DEMO_WHO": who}
     child = stage.start(["sh", "tools/deploy.sh"], checkout, environment=environment)
     stage.finish(child, _STOP_SECONDS)
@@ -153,7 +153,7 @@ def deploy(stage: Stage, place: str, checkout: str, who: str) -> None:
 def wait_until(
     condition: Callable[[], bool], limit_seconds: float, on_tick: Callable[[], None] = _nothing
 ) -> bool:
-    """Wait until something is so, for so long at most; tells whether it is."""
+    """Wait until a condition holds or the time is up; return whether it holds."""
     deadline = time.monotonic() + limit_seconds
     while not condition():
         if time.monotonic() >= deadline:
@@ -164,20 +164,20 @@ def wait_until(
 
 
 def has_moved(place: str) -> bool:
-    """Whether the target has moved since the beginning."""
+    """Return whether the target has moved since the start."""
     return os.path.exists(os.path.join(place, "target.log"))
 
 
 def now_ms() -> int:
-    """The time of the calendar in milliseconds, as all logs of the demo have it."""
+    """Return the wall-clock time in milliseconds, as in all logs of the demo."""
     return time.time_ns() // 1_000_000
 
 
 def note_story(folder: str, story: Mapping[str, Any]) -> None:
-    """Keep what was to be done, and when each way began and ended."""
+    """Record the tasks, and when each mode began and ended."""
     write(os.path.join(folder, STORY_FILE), json.dumps(story, indent=1) + "\n")
 
 
 def task_facts(task: DemoTask) -> dict[str, Any]:
-    """A task as it is kept."""
+    """Return a task as recorded."""
     return as_dict(task)

@@ -1,7 +1,7 @@
 """The scripted person of the demo: reads the inbox and answers at a terminal of their own.
 
-Only a person at a terminal can answer a gate. So this one gets a real one, a pseudo terminal, and types the
-same commands as anybody would. What was typed and said is kept in a log.
+Only a person at a terminal can answer a gate, so this script uses a pseudo terminal and types the same
+commands as a person would. Input and output are kept in a log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from landlane.demo.scratch import now_ms
 from landlane.processes.child import Child
 
 _LIMIT_SECONDS = 60.0
-_LOOK_SECONDS = 1.5  # people do not look more often
+_LOOK_SECONDS = 1.5  # between two checks of the inbox
 _ANSWERS = {
     "exchange-rates": "the rates moved: take rates/mirror-2.txt",
     "": "I have looked at it",
@@ -26,12 +26,12 @@ _ANSWERS = {
 
 
 def main(root: str, log: str, keys_file: str) -> None:
-    """Look into the inbox again and again, and answer what is there; SIGTERM is the end of the day."""
+    """Check the inbox periodically and answer its items, until SIGTERM."""
     with open(keys_file, encoding="utf-8") as file:
         keys: dict[str, str] = json.load(file)
     person = Person(root, log)
     demo = os.getppid()
-    while os.getppid() == demo:  # where the demo was killed, nobody will say that it is over
+    while os.getppid() == demo:  # if the demo was killed, no SIGTERM comes
         for gate in person.inbox():
             key = keys.get(str(gate.get("title") or ""), "")
             why = _ANSWERS.get(key, _ANSWERS[""])
@@ -41,7 +41,7 @@ def main(root: str, log: str, keys_file: str) -> None:
 
 
 class Person:
-    """Somebody at a terminal in a folder."""
+    """A person at a terminal in a folder."""
 
     def __init__(self, root: str, log: str, environment: dict[str, str] | None = None) -> None:
         self._root = root
@@ -49,7 +49,7 @@ class Person:
         self._environment = environment or {}
 
     def inbox(self) -> list[dict[str, object]]:
-        """What waits for a person, each with the title of its task."""
+        """Return the inbox items, each with the title of its task."""
         code, said = self._run("gate", "list", "--json")
         if code:
             return []
@@ -64,7 +64,7 @@ class Person:
         return "" if code else str(json.loads(said[said.index("{") :])["task"]["title"])
 
     def type(self, *words: str) -> int:
-        """Type a command, and keep what was said; tells its exit code."""
+        """Type a command and log its output; return its exit code."""
         code, said = self._run(*words)
         with open(self._log, "a", encoding="utf-8") as file:
             file.write(f"{now_ms()} $ landlane {' '.join(words)}\n{said}exit {code}\n")
@@ -89,7 +89,7 @@ class Person:
 
 
 def _hear(leader: int, heard: bytearray) -> None:
-    """Take in what stands on the terminal."""
+    """Read the output on the terminal."""
     while select.select([leader], [], [], 0)[0]:
         got = os.read(leader, 65_536)
         if not got:

@@ -1,7 +1,7 @@
-"""What the Python workers of the demo do with a task, in whichever checkout they stand: read, think, write.
+"""The actions of the demo's Python workers in their checkout: read, think, write.
 
-The deeds are the same in all three ways. Where there is Landlane, hands ask it for what they share and for
-numbers; where there is none they look around, as everybody does.
+The actions are the same in all three modes. With Landlane, workers use it for shared files and for numbers;
+without it they look at the files around them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _LIMIT_SECONDS = 60.0
 _NAP_SECONDS = 0.05
-_ANSWER = "mirror-2"  # what a person may tell whoever asks where the rates are
+_ANSWER = "mirror-2"  # the person's answer to the question where the rates are
 
 
 class Broken(Exception):
-    """The work cannot be done like that."""
+    """The work cannot be done this way."""
 
 
 class Hands:
-    """A worker at work in a checkout; `is_coordinated` tells whether Landlane is asked."""
+    """A worker in a checkout; `is_coordinated` says whether it uses Landlane."""
 
     def __init__(
         self,
@@ -49,37 +49,37 @@ class Hands:
         self._is_coordinated = is_coordinated
 
     def think(self) -> None:
-        """Take a while, as a model does."""
+        """Sleep for a while, like a thinking model."""
         deadline = time.monotonic() + self._think
         while (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, _NAP_SECONDS))
 
     def read(self, path: str) -> str:
-        """What a file holds."""
+        """Return the text of a file."""
         with open(os.path.join(self.folder, path), encoding="utf-8") as file:
             return file.read()
 
     def write(self, path: str, text: str) -> None:
-        """Let a file hold this."""
+        """Write the text of a file."""
         whole = os.path.join(self.folder, path)
         os.makedirs(os.path.dirname(whole), exist_ok=True)
         with open(whole, "w", encoding="utf-8") as file:
             file.write(text)
 
     def find(self, pattern: str) -> list[str]:
-        """The files that a pattern names, sorted."""
+        """Return the files that match a pattern, sorted."""
         return sorted(glob.glob(pattern, root_dir=self.folder))
 
     def share(self, path: str) -> None:
-        """Say that a hot file is changed, together with others."""
+        """Claim a mergeable file, shared with others."""
         self._ask("claim", path, "--shared", "--wait", "30s")
 
     def claim(self, path: str) -> None:
-        """Say that a file is changed that the task did not name."""
+        """Claim a file that the task did not declare."""
         self._ask("claim", path, "--wait", "30s")
 
     def next_number(self, kind: str, pattern: str) -> int:
-        """The next number of a kind: given out, or the highest in sight and one more."""
+        """Return the next number of a kind: allocated by Landlane, or the highest existing one plus one."""
         if self._is_coordinated:
             return int(json.loads(self._ask("number", kind, "--json"))["number"])
         names = [os.path.basename(path) for path in self.find(pattern)]
@@ -98,7 +98,7 @@ def do(key: str, paths: Sequence[str], hands: Hands) -> None:
     """Do the task that has this key.
 
     Raises:
-        Broken: it cannot be done.
+        Broken: the task cannot be done.
     """
     deed = _DEEDS.get(key)
     if deed is not None:
@@ -112,7 +112,7 @@ def do(key: str, paths: Sequence[str], hands: Hands) -> None:
 
 
 def _feature(key: str, path: str, hands: Hands) -> None:
-    """A module, and then its line in the registry that all share."""
+    """Add a module, then its line in the shared registry."""
     _write_feature(key, path, hands, "\n\ndef run():\n    return 1\n")
 
 
@@ -127,7 +127,7 @@ def _write_feature(key: str, path: str, hands: Hands, body: str) -> None:
 
 
 def _route(key: str, hands: Hands) -> None:
-    """A line more in the one file of all routes."""
+    """Add a line to the shared routes file."""
     text = hands.read("shop/routes.py")
     hands.think()
     name = key.removesuffix("-page")
@@ -136,7 +136,7 @@ def _route(key: str, hands: Hands) -> None:
 
 
 def _migration(key: str, pattern: str, hands: Hands) -> None:
-    """The next migration."""
+    """Add the next migration."""
     number = hands.next_number("migration", "migrations/*.sql")
     hands.think()
     path = pattern.replace("*", f"{number:04}")
@@ -144,7 +144,7 @@ def _migration(key: str, pattern: str, hands: Hands) -> None:
 
 
 def _price_by_country(hands: Hands) -> None:
-    """Change a signature, and all callers that are in sight."""
+    """Change a signature and all existing callers."""
     callers = {path: hands.read(path) for path in hands.find("shop/features/*.py")}
     hands.think()
     hands.write(
@@ -159,7 +159,7 @@ def _price_by_country(hands: Hands) -> None:
 
 
 def _gift_cards(hands: Hands) -> None:
-    """A new caller of `price`, as that is just now."""
+    """Add a caller of `price` with its current signature."""
     call = 'price(100, "de")' if "country" in hands.read("shop/pricing.py") else "price(100)"
     hands.think()
     body = f"from shop.pricing import price\n\n\ndef run():\n    return {call}\n"
@@ -167,7 +167,7 @@ def _gift_cards(hands: Hands) -> None:
 
 
 def _search(hands: Hands) -> None:
-    """Hangs half way, the first time."""
+    """Hang half way, the first time."""
     if hands.attempt == 1:
         hands.write("shop/features/search.py", "def run(:\n")
         hands.think()
@@ -176,7 +176,7 @@ def _search(hands: Hands) -> None:
 
 
 def _newsletter(hands: Hands) -> None:
-    """Is killed half way, the first time."""
+    """Die half way, the first time."""
     if hands.attempt == 1:
         hands.write("shop/features/newsletter.py", "def run(:\n")
         hands.think()
@@ -185,7 +185,7 @@ def _newsletter(hands: Hands) -> None:
 
 
 def _exchange_rates(hands: Hands) -> None:
-    """Looks in the wrong place, until somebody says where the right one is."""
+    """Look in the wrong place until a person answers where the right one is."""
     source = f"rates/{_ANSWER}.txt" if _ANSWER in hands.notes else "rates/mirror-1.txt"
     hands.think()
     try:
@@ -196,7 +196,7 @@ def _exchange_rates(hands: Hands) -> None:
 
 
 def _forget_2019(hands: Hands) -> None:
-    """Deletes what cannot be brought back."""
+    """Delete something irrevocably."""
     lines = hands.read("data/customers.csv").splitlines()
     hands.think()
     kept = [line for line in lines if not line.endswith(",2019")]

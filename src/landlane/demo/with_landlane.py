@@ -1,4 +1,4 @@
-"""The third way: the same tasks in the queue for `landlane run`, a person at the gates, and safe deploys."""
+"""The third mode: the same tasks with `landlane run`, a person at the gates, and safe deploys."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ LANDLANE = "landlane"
 _LIMIT_SECONDS = 300.0
 _SERVE_SECONDS = 30.0
 _DEPLOY = ("sh", "tools/deploy.sh")
-_BEHIND = 4  # the exit code of a deploy that would ship something old
-# What of a run is told where nobody sees its picture.
+_BEHIND = 4  # the exit code of a deploy that would ship an outdated commit
+# The events of a run to print when there is no terminal display.
 _TOLD = (" attempt ", " retry: ", " escalate: ", " done, ", "landlane: ", "hint: ")
 
 
 def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> dict[str, int]:
-    """Run the tasks with Landlane. Tells when it began and ended."""
+    """Run the tasks with Landlane; return when it began and ended."""
     place = stage.place(LANDLANE)
     root = make_shop(place, workers)
     ops = os.path.join(place, "ops")
@@ -43,16 +43,16 @@ def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> di
     write(keys, json.dumps({task.title: task.key for task in tasks}))
     began = now_ms()
     _fill_queue(stage, root, tasks)
-    # Sandboxed workers reach the state through the resident. One of our own ends with the demo.
+    # Sandboxed workers reach the state through the resident. The demo starts one that ends with it.
     state = os.path.join(root, ".git", "landlane")
     stage.serve("landlane", "resident", "--state", state, cwd=root)
-    # Who finds none there starts one of its own, which would go on after the demo.
+    # Otherwise a worker would start one that outlives the demo.
     wait_until(lambda: _is_served(state), _SERVE_SECONDS)
     log = os.path.join(place, "person.log")
     pat = stage.python("landlane.demo.scripted_person", root, log, keys, cwd=root)
     run = _start_run(stage, root, place)
     follow = _Follower(stage, os.path.join(place, "run.log"))
-    # As in the other ways: something is there, so it is deployed, from a checkout that has become old.
+    # As in the other modes, deploy from a checkout that is outdated by now.
     wait_until(lambda: has_moved(place) or has_ended(run), _LIMIT_SECONDS, follow.tick)
     held_back = _deploy(stage, place, ops)
     stage.finish(run, _LIMIT_SECONDS, follow.tick)
@@ -76,7 +76,7 @@ def _is_served(state: str) -> bool:
 
 
 def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:
-    """Two agents plan: kim adds what lead has planned already, in other words."""
+    """Let two agents plan: kim adds what lead has already planned, in other words."""
     planned: set[str] = set()
     with Landlane(root, agent="lead") as lead, Landlane(root, agent="kim") as kim:
         for task in tasks:
@@ -95,7 +95,7 @@ def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:
 
 
 def _start_run(stage: Stage, root: str, place: str) -> Child:
-    """`landlane run` as a person starts it; who sits at a terminal sees its picture."""
+    """Start `landlane run` as a person does, with its display on a terminal."""
     words = [sys.executable, "-m", "landlane", "run", "--until-empty"]
     log = os.open(os.path.join(place, "run.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -108,7 +108,7 @@ def _start_run(stage: Stage, root: str, place: str) -> Child:
 
 
 class _Follower:
-    """Tells what a run writes into its log, where nobody sees its picture."""
+    """Prints the log of a run when there is no terminal display."""
 
     def __init__(self, stage: Stage, path: str) -> None:
         self._stage = stage
@@ -116,7 +116,7 @@ class _Follower:
         self._read = 0
 
     def tick(self) -> None:
-        """Tell the lines that have come since."""
+        """Print the new lines."""
         if self._stage.is_watched:
             return
         with open(self._path, encoding="utf-8", errors="replace") as file:
@@ -130,13 +130,13 @@ class _Follower:
 
 
 def _tell_decided(stage: Stage, root: str, log: str) -> None:
-    """What came back before it could do harm, and what the person typed."""
+    """Report what was rejected before it could do harm, and what the person typed."""
     for entry in read_journal(root):
         if entry["kind"] == "landing.bounced":
             landing = entry["data"]["landing"]
             stage.say(f"  {landing['task']} came back: {landing['reason']}")
     if not os.path.exists(log):
-        return  # nobody asked
+        return  # the person was not asked
     with open(log, encoding="utf-8") as file:
         for line in file:
             if " $ " in line:
@@ -144,13 +144,13 @@ def _tell_decided(stage: Stage, root: str, log: str) -> None:
 
 
 def read_journal(root: str) -> list[dict[str, Any]]:
-    """All entries of the journal."""
+    """Return all entries of the journal."""
     with open(os.path.join(root, ".git", "landlane", "journal.jsonl"), encoding="utf-8") as file:
         return [json.loads(line) for line in file if line.strip()]
 
 
 def _deploy(stage: Stage, place: str, checkout: str) -> ChildResult:
-    """Ask for a deploy, as the agent that does that."""
+    """Request a deploy as the deploying agent."""
     return _landlane(stage, place, checkout, "deploy", "prod", "--as", "ops", "--", *_DEPLOY)
 
 

@@ -1,4 +1,4 @@
-"""The two ways without Landlane: all in one checkout, and a worktree for each, merged at the end."""
+"""The two modes without Landlane: one shared checkout, and one worktree per agent, merged at the end."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from landlane.demo.scratch import Stage
     from landlane.processes.child import Child
 
-_PATIENCE_SECONDS = 1.5  # before somebody looks why nothing more comes
+_PATIENCE_SECONDS = 1.5  # before a person checks why there is no progress
 _LOOK_SECONDS = 0.05
 _LIMIT_SECONDS = 90.0
 
 
 def run_naive(stage: Stage, hands: Mapping[str, list[DemoTask]]) -> dict[str, int]:
-    """All agents in one checkout at once; each commits what it finds. Tells when it began and ended."""
+    """Run all agents in one checkout, each committing what it finds; return when it began and ended."""
     place = stage.place(NAIVE)
     root = make_shop(place, len(hands))
     began = now_ms()
     agents = [_start_agent(stage, NAIVE, name, root, tasks) for name, tasks in hands.items()]
     _let_begin(place, len(agents))
-    # Whoever deploys sees that something is there, and knows nothing of what is under way.
+    # The deploying agent sees a commit, but not the work in progress.
     wait_until(lambda: has_moved(place), _LIMIT_SECONDS)
     deploy(stage, place, root, "ops")
     _wait_for_all(stage, agents)
@@ -42,7 +42,7 @@ def run_naive(stage: Stage, hands: Mapping[str, list[DemoTask]]) -> dict[str, in
 
 
 def run_worktrees(stage: Stage, hands: Mapping[str, list[DemoTask]]) -> dict[str, int]:
-    """A worktree for each agent, a branch for each task, and a person who merges them all at the end."""
+    """Run each agent in a worktree with a branch per task; a person merges them all at the end."""
     place = stage.place(WORKTREES)
     root = make_shop(place, len(hands))
     began = now_ms()
@@ -80,7 +80,7 @@ def _start_agent(stage: Stage, way: str, name: str, folder: str, tasks: list[Dem
 
 
 def _let_begin(place: str, count: int) -> None:
-    """Say that all may begin, once all are there."""
+    """Signal the start once all agents are ready."""
     orders = os.path.join(place, "orders")
     wait_until(lambda: sum(name.endswith(READY) for name in os.listdir(orders)) == count, _LIMIT_SECONDS)
     write(os.path.join(orders, GO), "")
@@ -95,7 +95,7 @@ def _finished(place: str) -> set[str]:
 
 
 def _wait_for_all(stage: Stage, agents: list[Child]) -> None:
-    """Wait for the agents; those that hang are ended by hand, a while after all others have finished."""
+    """Wait for the agents; those that hang are ended a while after all others have finished."""
     deadline = time.monotonic() + _LIMIT_SECONDS
     noticed = 0.0
     while agents and time.monotonic() < deadline:
@@ -121,7 +121,7 @@ def _end(stage: Stage, agent: Child, agents: list[Child]) -> None:
 
 
 def _merge(stage: Stage, place: str, root: str, task_id: str) -> None:
-    """Merge a branch; what conflicts is left to be done by hand, some day."""
+    """Merge a branch; a conflicting one is left for manual work."""
     merged = run_git("merge", "--quiet", "--no-edit", f"task/{task_id}", cwd=root)
     if merged.exit_code:
         git(root, "merge", "--abort")

@@ -1,7 +1,7 @@
-"""What a session is told at its start: who it is, how things are done here, and what goes on around it.
+"""Compose the briefing at the start of a session: its name, the conventions, and the other sessions.
 
-Every part stands for itself: one that fails is one line of the briefing, and the session starts all the same.
-Nothing here asks a remote, and every git has a short time limit.
+The parts are independent: one that fails becomes one line of the briefing, and the session still starts.
+No remote is contacted, and every git call has a short time limit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RESUMED = frozenset({"resume"})
 COMPACTED = frozenset({"compact"})
-_LONGEST = 9500  # characters: of more than 10,000 some clients show only the beginning
+_LONGEST = 9500  # characters; beyond 10,000 some clients only show the beginning
 _MOST_OTHERS = 10
 _MOST_PATTERNS = 5
 _MOST_TASKS = 3
@@ -58,10 +58,10 @@ _SHARED = (
 
 
 def brief(repo: Repository, session: Session, event: HookEvent) -> str:
-    """What the model is told at the start of a session, or when it goes on after a pause.
+    """Return the briefing at the start of a session, or when it resumes.
 
-    One that resumes has kept what it heard: it is told what it holds and what is new. After its memory was
-    compacted, the rules are told again, too; the memory files are named.
+    A resumed session still has its earlier briefing: it gets what it holds and what is new. After its context
+    was compacted, the rules are shown again and the memory files are named.
     """
     is_resumed = event.source in RESUMED
     is_short = is_resumed or event.source in COMPACTED or event.kind == CHILD_START
@@ -77,16 +77,16 @@ def brief(repo: Repository, session: Session, event: HookEvent) -> str:
         ("uncommitted work", lambda: tell_uncommitted(repo, session)),
         ("the shared checkout", lambda: "" if is_resumed else _shared(repo)),
     ]
-    told = [text for what, tell in parts if (text := _safely(what, tell))]
-    # Last, and in what room is left: a client that cuts what is too long cuts here.
-    room = max(_LONGEST - sum(map(len, told)), repo.settings.memory.max_bytes)
+    texts = [text for what, compose in parts if (text := _safely(what, compose))]
+    # Last, in the remaining space: a client that truncates long text truncates here.
+    room = max(_LONGEST - sum(map(len, texts)), repo.settings.memory.max_bytes)
     memory = _safely("memory", lambda: tell_memory(repo, room, is_short=is_short))
-    return "\n\n".join([*told, *([memory] if memory else [])])
+    return "\n\n".join([*texts, *([memory] if memory else [])])
 
 
-def _safely(what: str, tell: Callable[[], str]) -> str:
+def _safely(what: str, compose: Callable[[], str]) -> str:
     try:
-        return tell()
+        return compose()
     except LandlaneError as error:
         return f"({what} cannot be told: {error.message})"
     except Exception as error:  # noqa: BLE001 - no part may keep a session from starting
@@ -107,7 +107,7 @@ def _who(repo: Repository, session: Session, event: HookEvent) -> str:
 
 
 def _reach() -> str:
-    """How to call us in a shell that does not search where we are installed."""
+    """Return how to run landlane in a shell that does not have it on PATH."""
     path = command_off_path()
     return f" If `landlane` is not found, call it as {shlex.quote(path)}." if path else ""
 
@@ -164,7 +164,7 @@ def _own_claims(repo: Repository, session: Session) -> str:
 def _others(repo: Repository, session: Session) -> str:
     claims = list_claims(repo)
     others = [one for one in live_sessions(repo) if one.id != session.id and one.kind not in HOLDERS]
-    # Those who hold something first: they can be in the way.
+    # Sessions with claims first: they may conflict.
     held = {one.id: [claim for claim in claims if claim.session == one.id] for one in others}
     others.sort(key=lambda one: (not held[one.id], one.agent))
     queued = [claim for claim in claims if claim.session not in held and claim.session != session.id]

@@ -1,4 +1,4 @@
-"""Git for several sessions in one checkout: what would hit the work of others is refused, and whose it is."""
+"""Refuse git commands that would affect the work of other sessions in the same checkout."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MOST_PATHS = 5  # of one session, in a sentence
 
 
 def check_git(repo: Repository, session: Session | None, cwd: str, words: Sequence[str]) -> Verdict:
-    """Judge a call of git in a folder; what it says may be run.
+    """Check a git call in a folder; return its verdict if it is allowed.
 
     Raises:
-        NotAllowed: it would hit the work of other sessions that are live there.
-        Held: a path that it names is another's.
+        NotAllowed: it would affect the work of other live sessions.
+        Held: another session holds a path that it names.
     """
     verdict = judge_git(words, lambda verb: try_git_output(repo.checkout, "config", f"alias.{verb}"))
     if verdict.kind == SAFE:
@@ -63,7 +63,7 @@ def _checkout_at(folder: str) -> Checkout | None:
 
 
 def _patterns(repo: Repository, there: Checkout, folder: str, paths: Sequence[str]) -> list[Pattern]:
-    """What the paths of a call mean; one that means nothing in the repository is left for git to refuse."""
+    """Return the patterns of a call's paths; git itself refuses those outside the repository."""
     found: list[Pattern] = []
     for path in paths:
         is_from_top = path.startswith(":/")
@@ -79,9 +79,9 @@ def _check_paths(
     repo: Repository, session: Session | None, verdict: Verdict, patterns: Sequence[Pattern]
 ) -> None:
     for pattern in patterns:
-        standing = check(repo, session, pattern)
-        if standing.state == "other" and standing.claim is not None:
-            claim = standing.claim
+        coverage = check(repo, session, pattern)
+        if coverage.state == "other" and coverage.claim is not None:
+            claim = coverage.claim
             raise Held(
                 f"{pattern.text} is held by {claim.agent}, and git {verdict.verb} would change it",
                 code="CLAIM_HELD",

@@ -1,4 +1,4 @@
-"""What a shell call changed and nobody holds: taken for the session, or reported, as the policy says."""
+"""Claim or report unclaimed paths that a shell call changed, depending on the policy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 
-_MOST_TAKEN = 400  # paths that one call takes; more is a folder's worth, and somebody should say which
+_MOST_TAKEN = 400  # paths that one call claims; beyond that a folder should be claimed
 
 
 def settle_unclaimed(repo: Repository, session: Session, effects: Sequence[Effect]) -> list[str]:
-    """Take what nobody holds for the session, or report it, as the policy says."""
+    """Claim unclaimed paths for the session, or report them, depending on the policy."""
     policy = repo.settings.hooks.policy
     if not effects or policy == WATCH:
         return []
@@ -59,7 +59,7 @@ def settle_unclaimed(repo: Repository, session: Session, effects: Sequence[Effec
 
 
 def _uncommitted(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
-    """Without what is as committed: a pull or an undo leaves nothing to be claimed."""
+    """Drop files that match HEAD: after a pull or an undo there is nothing to claim."""
     found: list[Effect] = []
     for root in dict.fromkeys(one.root for one in effects):
         here = [one for one in effects if one.root == root]

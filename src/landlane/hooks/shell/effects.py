@@ -1,10 +1,10 @@
-"""What a shell call of a coding client really changed, and whether it was the session's to change.
+"""Find what a shell call of a coding client changed, and whether the session was allowed to change it.
 
-Before a call, git verbs that would hit everybody in a shared checkout are refused, and the checkout is
-pictured. After it, what differs is judged: what another holds, or what lies outside of the session's role or
-workspace, is kept as a breach, told to the model at once, and can be undone or moved with one command. What
-is free is taken for the session, or reported, as the policy says. Only contents count: a file whose times
-alone have changed is as it was.
+Before a call, git verbs that would affect all sessions in a shared checkout are refused, and a snapshot of
+the checkout is taken. After it, the differences are checked: changes to paths that another session holds, or
+outside the session's role or workspace, are recorded as a breach, reported to the model at once, and can be
+undone or moved with one command. Free paths are claimed for the session, or reported, depending on the
+policy. Only contents count: a file with nothing but new timestamps is unchanged.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MOST_READ = 500
 
 
 def may_write(repo: Repository, session: Session, path: str) -> str:
-    """Why the role of a session forbids to change a path; empty when it may."""
+    """Return why the session's role forbids changing a path; empty when it may."""
     return why_not_written(repo, session, path)
 
 
@@ -92,15 +92,15 @@ def may_write(repo: Repository, session: Session, path: str) -> str:
 
 
 def before_shell(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
-    """Refuse what would hit the work of others; else remember what is there before the call.
+    """Refuse what would affect the work of others; otherwise record the state before the call.
 
-    Refused are git verbs, and patches that a client applies as an edit of its own.
+    This refuses git verbs, and patches that a client applies as its own edit.
 
     Raises:
-        LandlaneError: it cannot be judged, or the checkout cannot be looked at.
+        LandlaneError: the call cannot be checked, or the checkout cannot be read.
     """
     if in_own_scratch(repo, session, repo.checkout.root):
-        return NOTHING  # nobody else works there, and the kernel keeps it from everywhere else
+        return NOTHING  # no other session works there, and the sandbox blocks writes elsewhere
     line = read_line(event.command)
     refusal = _refuse_git(repo, session, event, line)
     if refusal and repo.settings.hooks.policy != WATCH:
@@ -119,18 +119,18 @@ def before_shell(repo: Repository, session: Session, event: HookEvent) -> HookAn
 
 
 def _judge_patches(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> HookAnswer:
-    """A patch in a line of shell is an edit: some clients apply it themselves, and tell of no end."""
+    """Check patches in a shell command as edits: some clients apply them without an end event."""
     answer = NOTHING
     base = event.cwd or repo.checkout.root
     for patch in line.patches:
-        if patch.is_elsewhere:  # no telling which files it means; what it changes here is seen afterwards
+        if patch.is_elsewhere:  # its files are unknown; changes here are found afterwards
             continue
         try:
-            # Of a long line only the beginning was read; a path too many is harmless.
+            # Only the beginning of a long command was parsed; an extra path is harmless.
             paths = patched_paths(event.command if len(event.command) > MOST_TEXT else patch.text)
         except Malformed:
             continue
-        folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(one) for one in patch.folders)))
+        folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(part) for part in patch.folders)))
         edit = replace(event, tool=EDIT, cwd=folder, paths=tuple(path for path in paths if "\0" not in path))
         judged = check_edit(repo, session, edit)
         if judged.verdict == DENY:
@@ -140,12 +140,12 @@ def _judge_patches(repo: Repository, session: Session, event: HookEvent, line: S
 
 
 def _refuse_git(repo: Repository, session: Session, event: HookEvent, line: ShellLine) -> str:
-    """Why a git command in the line must not be run now, and what to run instead."""
+    """Return why a git command in the line is refused, and what to run instead."""
     base = event.cwd or repo.checkout.root
     for call in line.git_calls:
-        if call.is_elsewhere:  # no telling where; what it changes here is seen afterwards
+        if call.is_elsewhere:  # its folder is unknown; changes here are found afterwards
             continue
-        folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(one) for one in call.folders)))
+        folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(part) for part in call.folders)))
         try:
             check_git(repo, session, folder, call.words)
         except (NotAllowed, Held) as error:
@@ -159,7 +159,7 @@ def _refuse_git(repo: Repository, session: Session, event: HookEvent, line: Shel
 
 
 def after_shell(repo: Repository, session: Session, event: HookEvent) -> HookAnswer:
-    """Look at what the call changed; what was not the session's to change is kept and told."""
+    """Find what the call changed; record and report what the session was not allowed to change."""
     if in_own_scratch(repo, session, repo.checkout.root):
         return NOTHING
     call, window = _find_window(repo, session, event)
@@ -172,7 +172,7 @@ def after_shell(repo: Repository, session: Session, event: HookEvent) -> HookAns
     _move_on(repo, session, now)
     _note_last_look(repo, session, now)
     since = call.began_at if call is not None else None
-    # What a command in the background may have done before this one began: there is no being sure of it.
+    # A background command may have made these changes before this call began, so nothing is certain.
     texts = _judge_all(repo, session, between, window, event.command, None) if between else []
     texts += _judge_all(repo, session, changes, window, event.command, since) if changes else []
     return inform("\n\n".join(texts))
@@ -188,35 +188,36 @@ def _judge_all(
     *,
     is_late: bool = False,
 ) -> list[str]:
-    """Judge changes, and tell of them. `is_late`: time has passed, so it is sure only of what it names."""
+    """Check changes and report them. With `is_late`, only files that the command names are certain."""
     scene = survey_scene(repo, session)
     effects = judge_changes(repo, scene, changes, may_write)
-    foreign = [one for one in effects if one.kind in (HELD, STRAY, ROLE)]
+    foreign = [effect for effect in effects if effect.kind in (HELD, STRAY, ROLE)]
     texts: list[str] = []
     foreign = without_mended(repo, scene, without_moves(repo, foreign, window)) if foreign else []
     if foreign:
         others = without_the_holders_own(repo, foreign)
-        unnamed = [one for one in others if is_late and not names_file(command, one.path)]
-        guilty = with_suspects(repo, scene, [one for one in others if one not in unnamed], command, since)
+        unnamed = [effect for effect in others if is_late and not names_file(command, effect.path)]
+        named = [effect for effect in others if effect not in unnamed]
+        guilty = with_suspects(repo, scene, named, command, since)
         guilty += with_suspects(repo, scene, unnamed, command, None)
         texts += report_breaches(repo, scene, guilty)
-    ours = [one for one in effects if one.kind in (OWN, UNCLAIMED)]
+    ours = [effect for effect in effects if effect.kind in (OWN, UNCLAIMED)]
     ours = surely_ours(repo, scene, ours, command, None if is_late else since) if ours else []
-    texts += settle_unclaimed(repo, session, [one for one in ours if one.kind == UNCLAIMED])
-    seen = {remembered_as(one): look_at(one.full_path) for one in ours[:_MOST_READ]}
-    remember(repo, session.id, {path: one for path, one in seen.items() if path})
+    texts += settle_unclaimed(repo, session, [effect for effect in ours if effect.kind == UNCLAIMED])
+    seen = {remembered_as(effect): look_at(effect.full_path) for effect in ours[:_MOST_READ]}
+    remember(repo, session.id, {path: version for path, version in seen.items() if path})
     return texts
 
 
 def _background_changes(
     repo: Repository, session: Session, window: Window
 ) -> list[tuple[str, TreeChange, str]]:
-    """What changed between the last look and this call while a command of the session ran on behind it."""
+    """Return the changes since the last check that a background command of the session may have made."""
     root = repo.checkout.root
     found: list[tuple[str, TreeChange, str]] = []
-    for one in open_calls(repo, session.id):
-        before = window_from(one.snapshot)
-        is_behind = before.is_background and one.root == root and not window.is_background
+    for call in open_calls(repo, session.id):
+        before = window_from(call.snapshot)
+        is_behind = before.is_background and call.root == root and not window.is_background
         if is_behind and root in before.trees and root in window.trees:
             changes = changes_between(place_at(repo, root), before.trees[root], window.trees[root])
             found = [(root, change, window.trees[root]) for change in changes]
@@ -224,19 +225,19 @@ def _background_changes(
 
 
 def _move_on(repo: Repository, session: Session, now: Window) -> None:
-    """From now on the commands that still run are watched from here: nothing is told twice."""
-    for one in open_calls(repo, session.id):
-        window = window_from(one.snapshot)
+    """Move the windows of commands that still run to this point, so that nothing is reported twice."""
+    for call in open_calls(repo, session.id):
+        window = window_from(call.snapshot)
         moved = move_window(window, now)
         if moved != window:
-            begin_call(repo, session.id, one.call, one.root, moved.to_text())
+            begin_call(repo, session.id, call.call, call.root, moved.to_text())
 
 
 def _note_last_look(repo: Repository, session: Session, now: Window) -> None:
-    """Remember how it was when a call had ended: something of it may still run, and write later."""
+    """Record the state at the end of a call: a process it left running may write later."""
     text, _ = last_look(repo, session.id)
     before = window_from(text)
-    if before.is_leaving:  # what an earlier call left running is still looked for
+    if before.is_leaving:  # keep watching what an earlier call left running
         command = f"{before.command}\n{now.command}"
         trees, heads = {**before.trees, **now.trees}, {**before.heads, **now.heads}
         files = {**before.files, **now.files}
@@ -245,7 +246,7 @@ def _note_last_look(repo: Repository, session: Session, now: Window) -> None:
 
 
 def _find_window(repo: Repository, session: Session, event: HookEvent) -> tuple[ToolCall | None, Window]:
-    """What was there before: by the call's id, by the newest call that is open, or by the last picture."""
+    """Return the state before a call: by its id, the newest open call, or the last snapshot."""
     call = open_call(repo, session.id, event.call) or open_call(repo, session.id, "")
     if call is not None:
         return call, window_from(call.snapshot)
@@ -257,12 +258,12 @@ def _find_window(repo: Repository, session: Session, event: HookEvent) -> tuple[
 
 
 def settle_open(repo: Repository, session: Session, event: HookEvent) -> str:
-    """Judge what calls did of which no end was told, or which left something running; tells what was found.
+    """Check calls without an end event and calls that left processes running; return the report.
 
-    A call that has not ended may run beside this event: it is watched on from here, until its turn is over.
+    A call that has not ended may still run: it is watched from here on, until its turn is over.
     """
     if event.kind == AFTER and event.tool == SHELL:
-        return ""  # what it looks at itself includes this
+        return ""  # its own check includes this
     is_over = event.kind in (PROMPT, STOP)
     texts = _settle_calls(repo, session, event)
     if is_over or (event.kind == BEFORE and event.tool == SHELL):
@@ -273,12 +274,12 @@ def settle_open(repo: Repository, session: Session, event: HookEvent) -> str:
 def _settle_calls(repo: Repository, session: Session, event: HookEvent) -> list[str]:
     texts: list[str] = []
     is_over = event.kind in (PROMPT, STOP)
-    for call in reversed(open_calls(repo, session.id)):  # the oldest first: it saw the most
+    for call in reversed(open_calls(repo, session.id)):  # oldest first: its window is the longest
         current = open_call(repo, session.id, call.call)
         if current is None:
             continue
         window = window_from(current.snapshot)
-        if current.root != repo.checkout.root:  # single files were kept through the lens of that checkout
+        if current.root != repo.checkout.root:  # single files were recorded for that checkout
             window = replace(window, files={})
         if (is_over and not window.is_background) or window.is_patch or window == NO_WINDOW:
             end_call(repo, session.id, call.call)
@@ -288,7 +289,7 @@ def _settle_calls(repo: Repository, session: Session, event: HookEvent) -> list[
         _move_on(repo, session, now)
         _note_last_look(repo, session, now)
         if changes:
-            # Nobody knows when it ended: by the next prompt others have had all the time in the world.
+            # The end of the call is unknown: by the next prompt others may have made the change.
             is_late = window.is_background or window.is_patch or event.kind == PROMPT
             since = current.began_at
             texts += _judge_all(repo, session, changes, window, window.command, since, is_late=is_late)
@@ -296,7 +297,7 @@ def _settle_calls(repo: Repository, session: Session, event: HookEvent) -> list[
 
 
 def _settle_late(repo: Repository, session: Session, *, is_stop: bool) -> list[str]:
-    """What changed since the last call had ended. At the end of a turn it is looked at in any case."""
+    """Check what changed since the last call ended; always at the end of a turn."""
     text, since = last_look(repo, session.id)
     window = window_from(text)
     if window == NO_WINDOW or not (is_stop or window.is_leaving):
@@ -304,7 +305,7 @@ def _settle_late(repo: Repository, session: Session, *, is_stop: bool) -> list[s
     if repo.checkout.root not in window.trees:
         window = replace(window, files={})
     changes, now = close_window(repo, session, window)
-    # With nothing left running, what changes while nobody is at work is none of the session's business.
+    # With nothing left running, later changes are not made by this session.
     note_look(repo, session.id, now.to_text() if window.is_leaving else "")
     if not changes:
         return []

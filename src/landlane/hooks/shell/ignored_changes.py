@@ -1,4 +1,4 @@
-"""Changes to what another holds that are no write to it: a commit brought them, or a write was undone."""
+"""Filter out changes to held paths that came with a commit or from undoing a write."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from landlane.hooks.shell.ownership import Effect
     from landlane.repository import Repository
 
-_MOST_ENDED = 20  # breaches put right lately, that a change may come from
+_MOST_ENDED = 20  # recently ended breaches that a change may come from
 
 
 def without_moves(repo: Repository, effects: Sequence[Effect], window: Window) -> list[Effect]:
-    """Leave out what was as committed before and is as committed now: it came with a commit, as by a sync."""
+    """Drop files that matched HEAD before and match it now: they came with a commit, as in a sync."""
     found = [one for one in effects if not one.tree]
     for root in dict.fromkeys(one.root for one in effects if one.tree):
         here = [one for one in effects if one.root == root and one.tree]
@@ -34,7 +34,7 @@ def without_moves(repo: Repository, effects: Sequence[Effect], window: Window) -
 
 
 def without_mended(repo: Repository, scene: Scene, effects: Sequence[Effect]) -> list[Effect]:
-    """Leave out what undoing or moving a stray write has just done, or putting it back by hand."""
+    """Drop changes made by undoing or moving an unauthorized write, or by restoring it by hand."""
     effects = _without_restored(repo, scene, effects)
     ended = [one for one in list_breaches(repo, with_ended=True) if one.state in (UNDONE, MOVED)]
     own = {str(one["path"]) for one in scene.own}
@@ -45,20 +45,20 @@ def without_mended(repo: Repository, scene: Scene, effects: Sequence[Effect]) ->
         if not hit:
             continue
         before, _ = read_kept(repo.common_dir, breach.commit)
-        mended = [
+        repaired = [
             one
             for one in hit
             if (one.root == breach.root and read_file_now(one.root, one.path) == before.get(one.path))
             or (breach.state == MOVED and one.root in own and one.root != breach.root)
         ]
-        found = [one for one in found if one not in mended]
+        found = [one for one in found if one not in repaired]
     return found
 
 
 def _without_restored(repo: Repository, scene: Scene, effects: Sequence[Effect]) -> list[Effect]:
-    """Leave out what is now as it was before an earlier stray write of the same agent; that one is over."""
+    """Drop files restored to their state before an unauthorized write of the same agent, and close it."""
     found = list(effects)
-    for breach in reversed(list_breaches(repo)):  # the newest first: each goes back one step
+    for breach in reversed(list_breaches(repo)):  # newest first: each goes back one step
         paths = set(breach.paths)
         hit = [one for one in found if path_text(one.path) in paths and one.root == breach.root]
         if not hit or breach.agent != scene.session.agent:

@@ -1,4 +1,4 @@
-"""At each event: what earlier shell calls of the session did unheard, judged and told as soon as may be."""
+"""At each event, check and report what earlier shell calls of the session changed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def settle_earlier(repo: Repository, session: Session, event: HookEvent) -> str:
-    """What calls did of which no end was told, or that left something running.
+    """Report changes by calls without an end event or with processes still running.
 
-    Before a tool it is kept, and told with what the tool answers.
-    That it cannot be looked at now keeps nobody from going on: it is looked at with the next event.
+    Before a tool call the report is kept, and shown with the tool's result. If the check fails now, the event
+    goes on and the next event checks again.
     """
     if event.kind not in (BEFORE, AFTER, PROMPT, STOP):
         return ""
@@ -38,7 +38,7 @@ def settle_earlier(repo: Repository, session: Session, event: HookEvent) -> str:
 
 
 def settle_child(repo: Repository, child: Session, parent: str, event: HookEvent) -> None:
-    """A subagent ends: its parent hears what it left."""
+    """Report to the parent what an ending subagent left."""
     text = settle_earlier(repo, child, replace(event, kind=STOP))
     if text and parent:
         _leave_word(repo, parent, f"{child.agent}, your subagent, was told on its way out: {text}")
@@ -47,7 +47,7 @@ def settle_child(repo: Repository, child: Session, parent: str, event: HookEvent
 def hold_for(
     repo: Repository, session: Session, event: HookEvent, answer: HookAnswer, text: str
 ) -> HookAnswer:
-    """The end of a turn, held once for what was found; who may not be held hears it with the next event."""
+    """Hold the end of a turn once for the report; otherwise show it with the next event."""
     if not text:
         return answer
     if event.is_again or event.is_background or not repo.settings.hooks.remind:

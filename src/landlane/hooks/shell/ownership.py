@@ -1,7 +1,7 @@
-"""Judging what a shell call changed: whose the paths are, and whether it was this call.
+"""Decide who owns the paths that a shell call changed, and whether this call changed them.
 
-A path is judged by its claim and by the checkout it lies in. Whether the holder wrote it itself is told by
-what the holder is known to have written (`reads`); its hook may be a moment behind, so it is waited for.
+A path belongs to the holder of its claim or to the owner of its checkout. Whether the holder made the change
+is known from its recorded file versions (`reads`); its hook may be a moment late, so we wait for it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ OWN = "own"
 FREE = "free"
 UNCLAIMED = "unclaimed"
 
-_WAIT_SECONDS = 0.7  # for the holder's own hook to say that it wrote it
+_WAIT_SECONDS = 0.7  # for the holder's own hook to record its write
 _TICK_SECONDS = 0.05
-_MOST_AT_ONCE = 200  # paths whose claims are asked for one by one
+_MOST_AT_ONCE = 200  # paths whose claims are read one by one
 
 
 @value
 class Effect:
-    """A changed path and what it means. `is_sure`: nobody else is known to have been at work there."""
+    """A changed path and its owner. `is_sure`: no other session is known to have worked there."""
 
     root: str
     change: TreeChange
@@ -62,22 +62,22 @@ class Effect:
 
     @property
     def path(self) -> str:
-        """From the root of its checkout."""
+        """The path relative to the root of its checkout."""
         return self.change.path
 
     @property
     def full_path(self) -> str:
-        """Where it lies."""
+        """The absolute path."""
         return os.path.join(self.root, self.change.path)
 
     @property
     def holder(self) -> str:
-        """Whose it is, as far as that is known."""
+        """The agent that owns it, if known."""
         return self.claim.agent if self.claim is not None else self.owner
 
     @property
     def holder_session(self) -> str:
-        """The session whose it is."""
+        """The session that owns it."""
         return self.claim.session if self.claim is not None else self.owner_session
 
 
@@ -87,7 +87,7 @@ def judge_changes(
     changes: Sequence[tuple[str, TreeChange, str]],
     may_write: Callable[[Repository, Session, str], str],
 ) -> list[Effect]:
-    """What each change means, before it is asked who made it."""
+    """Return the effect of each change, before deciding who made it."""
     patterns = [pattern_of(repo, change.path) for _, change, _ in changes]
     claims = _claims_near(repo, patterns)
     return [
@@ -134,7 +134,7 @@ def _judge(
 
 
 def _is_claimable(repo: Repository, path: str) -> bool:
-    """Whether a path can be named in a claim; of others only the folder can be held."""
+    """Return whether a path can be claimed by name; otherwise only its folder can."""
     try:
         repo.git.pattern_of(path, "literal")
     except PatternError:
@@ -171,7 +171,7 @@ def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> boo
 
 
 def remembered_as(effect: Effect) -> str:
-    """How a file is called among what sessions have seen; empty for a name that is no text."""
+    """Return the name of a file in the recorded versions; empty for a name that is not text."""
     path = os.path.realpath(effect.full_path)
     return path if path == path.encode("utf-8", "replace").decode() else ""
 
@@ -180,7 +180,7 @@ def remembered_as(effect: Effect) -> str:
 
 
 def without_the_holders_own(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
-    """Leave out what the holder wrote itself; its hook gets a moment to report it.
+    """Drop what the holder wrote itself; its hook gets a moment to report it.
 
     Only sessions of coding clients have hooks, so there is no wait for any other holder.
     """
@@ -198,7 +198,7 @@ def _not_written_by_holder(repo: Repository, effects: Sequence[Effect]) -> list[
 
 
 def _has_hooks(repo: Repository, session: str) -> bool:
-    """Whether a coding client is bound to the session; its hooks record what it writes."""
+    """Return whether a coding client is bound to the session; its hooks record what it writes."""
     return bool(session) and repo.store.view(lambda snapshot: is_client_session(snapshot, session))
 
 
@@ -217,10 +217,10 @@ def _is_holders_own(repo: Repository, effect: Effect) -> bool:
 def with_suspects(
     repo: Repository, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
 ) -> list[Effect]:
-    """Say of each whether it must have been this call, by who else had a command running there meanwhile.
+    """Mark each effect as certain or not, by the other commands that ran there at the same time.
 
-    The holder's own is reason enough to doubt. Anybody else's is, unless this command names the file. When
-    there is no telling since when (`since` is nothing), nothing is sure.
+    A command of the holder always raises doubt. Any other one does, unless this command names the file. When
+    the start is unknown (`since` is None), nothing is certain.
     """
     if since is None:
         return [_doubted(one, ()) for one in effects]
@@ -238,7 +238,7 @@ def with_suspects(
 def surely_ours(
     repo: Repository, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
 ) -> list[Effect]:
-    """Those that this call made: it names the file, or nobody else had a command running there meanwhile."""
+    """Return the effects of this call: it names the file, or no other session ran a command there."""
     calls = _calls_beside(repo, scene, effects, since) if since is not None else {}
     return [
         one for one in effects if names_file(command, one.path) or (since is not None and not calls[one.root])
@@ -248,7 +248,7 @@ def surely_ours(
 def _calls_beside(
     repo: Repository, scene: Scene, effects: Sequence[Effect], since: int
 ) -> dict[str, list[ToolCall]]:
-    """The calls of others that ran in each of the checkouts since an instant."""
+    """Return the calls of others in each of the checkouts since an instant."""
     return {
         root: [
             call
@@ -260,7 +260,7 @@ def _calls_beside(
 
 
 def names_file(command: str, path: str) -> bool:
-    """Whether a command's text has the name of a file in it, not only as a part of another name."""
+    """Return whether a command's text contains a file name, not only as part of another name."""
     name = os.path.basename(path)
     at = command.find(name)
     while at >= 0:

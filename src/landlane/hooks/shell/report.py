@@ -1,4 +1,4 @@
-"""Telling of what a shell call changed that was not the session's: kept as a breach, and put into words."""
+"""Record and describe what a shell call changed without permission."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WHAT = {
 
 
 def report_breaches(repo: Repository, scene: Scene, effects: Sequence[Effect]) -> list[str]:
-    """Keep what was hit, once for each checkout and holder, and say it in words for the model."""
+    """Record the affected paths, once per checkout and holder, and describe them for the model."""
     mine = [one for one in list_breaches(repo) if one.agent == scene.session.agent]
     known = {(one.root, path) for one in mine for path in one.paths}
     groups: dict[tuple[str, str, str, bool], list[Effect]] = {}
@@ -56,10 +56,10 @@ def report_breaches(repo: Repository, scene: Scene, effects: Sequence[Effect]) -
 
 
 def _keep(repo: Repository, scene: Scene, group: Sequence[Effect]) -> Breach:
-    """Save both sides for good, write the breach down, and leave word for the holder."""
+    """Save both versions, record the breach, and notify the holder."""
     first, session = group[0], scene.session
     breach_id = next_breach_id(repo)
-    # Single files of other checkouts were kept by the lens of the one that the call ran in.
+    # Single files of other checkouts are in the private git directory of the call's checkout.
     place = place_at(repo, first.root if first.tree else repo.checkout.root)
     what = f"{session.agent} changed {names_of(group)} in {first.root}"
     commit = keep_changes(place, ref_of(breach_id), [one.change for one in group], what)
@@ -145,7 +145,7 @@ def _told(repo: Repository, scene: Scene, group: Sequence[Effect], breach: Breac
 
 
 def _noted(first: Effect, names: str, whose: str, undo: str) -> str:
-    """What is said where the policy is only to watch: nothing is forbidden, and nothing is held up."""
+    """Return the text for the policy `watch`, which refuses and holds nothing."""
     what = {
         STRAY: f" in {first.root}, outside of where you work",
         ROLE: f", which your role may not: {first.reason}",
@@ -167,17 +167,17 @@ def _whose(repo: Repository, effect: Effect) -> str:
 
 
 def for_task(task: str) -> str:
-    """A task as part of a sentence; nothing when there is none."""
+    """Return a task as part of a sentence; empty without one."""
     return f" for task {task}" if task else ""
 
 
 def names_of(effects: Sequence[Effect]) -> str:
-    """The first few paths, and how many more."""
+    """Return the first few paths and the number of others."""
     shown = ", ".join(path_text(one.path) for one in effects[:_MOST_NAMED])
     more = len(effects) - _MOST_NAMED
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def first_of(effects: Sequence[Effect]) -> str:
-    """The first path as it is typed in a shell."""
+    """Return the first path, quoted for a shell."""
     return shlex.quote(path_text(effects[0].path))
