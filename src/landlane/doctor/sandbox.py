@@ -6,7 +6,7 @@ import os
 
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
-from landlane.exec.cleanup import clear_forsaken, end_all, forsaken
+from landlane.exec.cleanup import end_abandoned_runs, end_processes, find_abandoned_runs
 from landlane.processes.tree import TREE_MARK, count_marked
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import NONE, OPEN, Sandbox, require_guarantees
@@ -59,14 +59,14 @@ def _surviving(repo: Repository) -> list[tuple[Run, int]]:
 
 
 def _end_surviving(repo: Repository) -> list[str]:
-    survivors = [(run, end_all(tree_of(run))) for run, _ in _surviving(repo)]
+    survivors = [(run, end_processes(tree_of(run))) for run, _ in _surviving(repo)]
     return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
 
 
 def look_at_runs(repo: Repository, is_fixing: bool) -> Finding:
     """Commands in sandboxes whose starter was killed or that left processes behind, for the doctor."""
-    done = [*clear_forsaken(repo), *_end_surviving(repo)] if is_fixing else []
-    left, survivors = forsaken(repo), _surviving(repo)
+    done = [*end_abandoned_runs(repo), *_end_surviving(repo)] if is_fixing else []
+    left, survivors = find_abandoned_runs(repo), _surviving(repo)
     found: list[str] = []
     if left:
         named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])
