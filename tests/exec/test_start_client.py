@@ -11,7 +11,7 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.clients.as_worker.command import worker_command
-from landlane.exec.start_client import client_of, furnish, prepare_start
+from landlane.exec.start_client import client_of, prepare_client_homes, prepare_command
 from landlane.git.discovery import HOME_POINTER
 from landlane.hooks.edit import check_edit
 from landlane.hooks.shell.effects import before_shell
@@ -41,7 +41,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def words(scratch: Path, workspace: Path, role: str, *command: str) -> list[str]:
-    return [*prepare_start(command, BUILT_IN[role], Settings(), str(scratch), str(workspace)).command]
+    return [*prepare_command(command, BUILT_IN[role], Settings(), str(scratch), str(workspace)).words]
 
 
 def test_a_client_is_known_by_its_programs_name() -> None:
@@ -113,7 +113,7 @@ def test_opencode_keeps_what_its_user_has_in_the_same_variable(
     scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps({"model": "m", "permission": {"bash": "allow"}}))
-    start = prepare_start(["opencode", "run"], BUILT_IN["review"], Settings(), str(scratch), str(tmp_path))
+    start = prepare_command(["opencode", "run"], BUILT_IN["review"], Settings(), str(scratch), str(tmp_path))
     found = json.loads(dict(start.environment)["OPENCODE_CONFIG_CONTENT"])
     assert (found["model"], found["permission"]["edit"]) == ("m", "deny")
 
@@ -128,7 +128,7 @@ def test_the_users_settings_are_copied_and_the_checkout_is_trusted(
     (sealed_home / ".claude.json").write_text(json.dumps({"userID": "u", "history": ["private"]}))
     workspace = str(tmp_path / "work 'space'")
 
-    furnish(str(scratch), workspace, "/one:/two dir")
+    prepare_client_homes(str(scratch), workspace, "/one:/two dir")
 
     codex = tomllib.loads((scratch / "clients" / "codex" / "config.toml").read_text())
     assert codex == {"model": "m", "projects": {workspace: {"trust_level": "trusted"}}}
@@ -147,7 +147,7 @@ def test_settings_that_cannot_be_read_are_no_reason_not_to_begin(
     (sealed_home / ".codex" / "config.toml").write_text("not = = toml\n")
     (sealed_home / ".claude.json").write_text("[1, 2")
 
-    furnish(str(scratch), str(tmp_path), "/bin")
+    prepare_client_homes(str(scratch), str(tmp_path), "/bin")
 
     assert (scratch / "clients" / "codex" / "config.toml").read_text() == "not = = toml\n"
 
@@ -169,7 +169,7 @@ def test_a_client_as_a_worker_gets_its_role_behind_the_translators_words(
 @pytest.mark.parametrize("client", ["claude", "gemini", "qwen", "copilot", "opencode"])
 def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_path: Path, client: str) -> None:
     def told(*, is_throwaway: bool) -> str:
-        start = prepare_start(
+        start = prepare_command(
             worker_command(client),
             BUILT_IN["explore"],
             Settings(),
@@ -178,7 +178,7 @@ def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_pat
             is_throwaway=is_throwaway,
         )
         kept = [path.read_text() for path in (scratch / str(is_throwaway)).rglob("settings.json")]
-        return " ".join([*start.command[7:], *dict(start.environment).values(), *kept])
+        return " ".join([*start.words[7:], *dict(start.environment).values(), *kept])
 
     edit = {
         "claude": '"Edit"',

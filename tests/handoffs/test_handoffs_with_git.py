@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims.read import list_claims
-from landlane.exec.clone import throw_away_clone
+from landlane.exec.clone import make_throwaway_clone
 from landlane.handoffs.accept import Accepted, accept_handoff
 from landlane.handoffs.hand_over import context_for, hand_over, observe
 from landlane.handoffs.model import Draft, is_whole
@@ -152,7 +152,7 @@ def test_nothing_is_read_where_a_worker_that_may_only_look_decides_what_lies_the
     kept = {"program": "worker", "home": site.common_dir, "user": os.geteuid(), "task": "T1"}
     begin_run(repo, yard.session(), tree, scratch=str(tmp_path), worker=worker.id, **kept)
     head = git(yard.repository, "rev-parse", "HEAD").strip()
-    checkout = Path(throw_away_clone(site, yard.session(), str(tmp_path), head))
+    checkout = Path(make_throwaway_clone(site, yard.session(), str(tmp_path), head))
     (checkout / "src").mkdir(exist_ok=True)
     (checkout / "src" / "dates.py").write_text("half\n")
 

@@ -21,7 +21,7 @@ from landlane.tasks.add import add_task
 from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask
-from landlane.workers.submit_abandoned import land_approved, submit_proved
+from landlane.workers.recover import submit_approved, submit_verified
 from tests.support.git import git_line
 from tests.support.landing import Yard
 
@@ -90,13 +90,13 @@ def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
     sessions.leave(repo, yard.agent("ann"))
     approve(yard)
 
-    (told,) = land_approved(yard.site, GitWitness(yard.repo))
+    (told,) = submit_approved(yard.site)
 
     assert told == f"T1 was approved at {head[:12]}, and lands as L1"
     assert yard.run() is None
     assert (yard.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
     assert held.list_claims(repo) == []
-    assert land_approved(yard.site, GitWitness(yard.repo)) == []
+    assert submit_approved(yard.site) == []
 
 
 def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
@@ -108,7 +108,7 @@ def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
     approve(yard)
     assert tasks_read.get_task(repo, "T1").state == "review"
     sessions.leave(repo, ann)
-    assert land_approved(yard.site, GitWitness(yard.repo))[0].endswith("lands as L1")
+    assert submit_approved(yard.site)[0].endswith("lands as L1")
 
 
 @pytest.mark.promise(
@@ -147,7 +147,7 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     assert pins(other) == [pin]
 
     git_line(yard.folder, "push", "--quiet", "origin", f":{pin}")
-    (told,) = submit_proved(other.site, GitWitness(other.repo))
+    (told,) = submit_verified(other.site)
     assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
     assert (tasks_read.get_task(repo, "T1").state, tasks_read.get_task(repo, "T1").attempt) == (
         "landing",
@@ -155,7 +155,7 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     )
 
     git_line(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
-    (told,) = submit_proved(other.site, GitWitness(other.repo))
+    (told,) = submit_verified(other.site)
     assert told == f"T1 was proved at {head[:12]}, and lands as L1"
     assert other.run() is None
     assert (other.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
@@ -190,7 +190,7 @@ def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yar
         yard.branch(BRANCH, {"src/more.py": "2\n"}, start=BRANCH)
         evidence.conclude(repo, GitWitness(yard.repo), yard.agent("carl"), "T1")
 
-    (told,) = submit_proved(yard.site, GitWitness(yard.repo))
+    (told,) = submit_verified(yard.site)
 
     assert ("lands as L1" in told, "WRONG_ROLE" in told) == (not is_tampered, is_tampered), told
 

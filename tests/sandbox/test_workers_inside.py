@@ -53,7 +53,7 @@ def test_a_sandboxed_worker_is_heard_out(backend: Backend, make_sandbox: Callabl
     )
 
     assert end.outcome == WorkComplete(assignment="T7-1", summary="done")
-    assert not end.ended_by_us
+    assert not end.was_killed
     assert find_members(child.tree) == []
 
 

@@ -159,7 +159,13 @@ def work_on(works: Works, task: str, tell: Callable[[dict[str, Any]], None], rol
 
     os.environ.update(works.shell.environment)
     os.chdir(works.root)
-    order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
+    order = {
+        "kind": "supervise",
+        "folder": str(works.root),
+        "is_json": True,
+        "task": task,
+        "agent": "scripted",
+    }
     order |= {"role": role, "orchestrator": "test", "is_offline": False}
     supervisor_server._work(order, tell)  # pyright: ignore[reportPrivateUsage]
 

@@ -43,12 +43,14 @@ def test_a_log_tells_what_the_worker_said_and_how_it_ended(tmp_path: Path) -> No
     log.write("begun", "claude as explore")
     log.hide("joined later")
     for doing in ("reading", "reading", None, "writing"):
-        log.heard(Heartbeat(assignment="W1", doing=doing))
-    log.heard(Progress(assignment="W1", text="half of it\nhunter2hunter2 joined later \x1b[2J", done=0.5))
+        log.write_message(Heartbeat(assignment="W1", doing=doing))
+    log.write_message(
+        Progress(assignment="W1", text="half of it\nhunter2hunter2 joined later \x1b[2J", done=0.5)
+    )
     failed = WorkFailed(assignment="W1", code="failed", reason="no")
-    log.heard(WorkComplete(assignment="W1", summary="all of it", patch="x"))
-    log.heard(failed)
-    log.ended(WorkerEnd(outcome=failed, exit_code=-9, trouble="a trace\n", messages=7, ended_by_us=True))
+    log.write_message(WorkComplete(assignment="W1", summary="all of it", patch="x"))
+    log.write_message(failed)
+    log.write_end(WorkerEnd(outcome=failed, exit_code=-9, stderr="a trace\n", messages=7, was_killed=True))
 
     at, rest = "2027-01-15T08:00:00Z", " " * 30
     assert _lines(tmp_path) == [
@@ -105,7 +107,7 @@ def test_a_log_that_cannot_be_written_fails_nothing(tmp_path: Path) -> None:
     log = _log(tmp_path)
     log.write("says", "one")
 
-    assert log.trouble
+    assert log.error
     assert read_log(str(tmp_path), "T7", 1) is None
 
 
@@ -116,7 +118,7 @@ def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
     log = _log(tmp_path)
     log.write("says", "one")
 
-    assert log.trouble
+    assert log.error
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -133,9 +135,9 @@ def test_the_oldest_logs_go(tmp_path: Path) -> None:
         os.utime(log.path, (attempt, attempt))
     kept = log_path(str(tmp_path), "T7", 1)
 
-    assert prune_logs(str(tmp_path), keep=kept, most_logs=3) == 2
+    assert prune_logs(str(tmp_path), keep=kept, max_logs=3) == 2
     assert sorted(os.listdir(tmp_path / "attempts")) == ["T7-1.log", "T7-4.log", "T7-5.log"]
-    assert prune_logs(str(tmp_path), most_bytes=1500) == 2
+    assert prune_logs(str(tmp_path), max_bytes=1500) == 2
     assert os.listdir(tmp_path / "attempts") == ["T7-5.log"]
 
 

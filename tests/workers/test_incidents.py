@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.exec import sandboxed_run
 from landlane.protocol.worker.conversation import Conversation, WorkerLimits
 from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
 from landlane.sessions.join import join, leave, live_sessions
@@ -21,7 +22,7 @@ from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_test_repository
 from landlane.values import as_dict, replace
 from landlane.workers import attempt_resources, finish_attempt, supervisor
-from landlane.workers.recover_attempts import is_orphaned
+from landlane.workers.recover import is_orphaned
 from tests.support.killing import fork, stop_outside_the_store, wait_for
 from tests.support.sites import let_time_pass
 from tests.support.waiting import wait_until
@@ -36,15 +37,25 @@ MINUTE = 60_000
 LEASE_MS = 10_000
 
 STEPS = (
-    *("join", "begin_in", "take_task", "begin_run", "open_workspace", "furnish", "start_sandboxed"),
-    *("run_worker", "fetch_clone_branch", "hand_in", "conclude", "submit_branch"),
-    *("leave", "remove_scratch"),
+    *(
+        "join",
+        "begin_in",
+        "take_task",
+        "begin_run",
+        "open_workspace",
+        "prepare_client_homes",
+        "start_sandboxed",
+    ),
+    *("run_worker", "fetch_clone_branch", "commit_returned", "conclude", "submit_branch"),
+    *("end_session", "remove_scratch"),
 )
 
 
 def work_and_die(works: Works, task: str, name: str, when: str) -> None:
-    """Keep a worker on a task, and be killed before or after one of the steps of that."""
-    module = next(one for one in (supervisor, finish_attempt, attempt_resources) if hasattr(one, name))
+    """Supervise a task, and be killed before or after one step."""
+    module = next(
+        one for one in (supervisor, finish_attempt, attempt_resources, sandboxed_run) if hasattr(one, name)
+    )
     original = getattr(module, name)
 
     def step(*words: object, **more: object) -> object:

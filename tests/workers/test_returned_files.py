@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.protocol.worker.messages import WorkComplete
-from landlane.workers.returned.save import save_returned
+from landlane.workers.returned.output import save_returned
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,7 +26,7 @@ from landlane.tasks import pick as picking
 from landlane.tasks import read as tasks_read
 from landlane.tasks.model import returned_branch_of
 from landlane.values import replace
-from landlane.workers.returned.commit import hand_in, keep_returned
+from landlane.workers.returned.commit import ReturnedWork, commit_returned, commit_unclaimed
 from tests.support.committing import Crew, refuse
 from tests.support.sites import Background, granted
 from tests.support.work_queue import add
@@ -57,7 +57,7 @@ class Returning:
         crew.git("add", "--all")
         crew.git("commit", "--quiet", "-m", "Begin")
         self.base = crew.head()
-        self.keeper = crew.agent("ann")
+        self.supervisor = crew.agent("ann")
         self.scratch = folder / "scratch"
         self.scratch.mkdir()
         self.clone = folder / "clone"
@@ -65,8 +65,8 @@ class Returning:
         self.task = self._take(paths=("src/**",))
 
     def _take(self, paths: tuple[str, ...]) -> Task:
-        add(self.keeper, "Parse dates", paths=paths)
-        picked = picking.next_task(self.keeper.repo, self.keeper.session, "", lambda: self.base)
+        add(self.supervisor, "Parse dates", paths=paths)
+        picked = picking.next_task(self.supervisor.repo, self.supervisor.session, "", lambda: self.base)
         assert isinstance(picked, picking.Picked)
         return picked.task
 
@@ -81,29 +81,26 @@ class Returning:
         return self.crew.git("diff", "--cached", "--binary", "--find-copies-harder", at=self.clone)
 
     def hand_in(self, role: str = ROLE, task: Task | None = None, base: str = "", **returned: Any) -> str:
-        complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
-        return hand_in(
-            self.site(),
-            self.keeper.session,
-            task or self.task,
-            find_role(self.keeper.repo.settings, role),
-            base or self.base,
-            complete,
-            str(self.scratch),
-        )
+        return commit_returned(self._work(role, task or self.task, base or self.base, returned))
 
     def keep(self, branch: str, **returned: Any) -> str:
-        """What is done with what comes while nobody can hand it in."""
-        complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
-        role = find_role(self.keeper.repo.settings, ROLE)
-        session, scratch = self.keeper.session, str(self.scratch)
-        return keep_returned(
-            self.site(), session, self.task, role, self.base, complete, scratch, branch=branch
+        """Commit work that cannot be handed in now."""
+        return commit_unclaimed(self._work(ROLE, self.task, self.base, returned), branch)
+
+    def _work(self, role: str, task: Task, base: str, returned: dict[str, Any]) -> ReturnedWork:
+        return ReturnedWork(
+            repo=self.site(),
+            session=self.supervisor.session,
+            task=task,
+            role=find_role(self.supervisor.repo.settings, role),
+            base=base,
+            message=WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned}),
+            scratch=str(self.scratch),
         )
 
     def site(self) -> Repository:
         here = find_checkout(str(self.crew.root))
-        repo = self.keeper.repo
+        repo = self.supervisor.repo
         return replace(repo, checkout=here, report=self.crew.told.append)
 
     def files(self, **contents: str) -> tuple[str, ...]:
@@ -144,7 +141,7 @@ def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: Returnin
     assert work.show(head, "%P") == work.base
     assert work.show(head, "%an <%ae>") == "Ada Example <ada@example.invalid>"
     said = read_trailers(work.crew.message(head))
-    assert (said.agent, said.session, said.task) == ("ann", work.keeper.session.id, "T1")
+    assert (said.agent, said.session, said.task) == ("ann", work.supervisor.session.id, "T1")
     assert said.tokens == tuple(claim.token for claim in work.crew.site.claims())
     assert work.crew.message(head).startswith("Parse dates\n\ndates\n\n[31mred\n\nLandlane-Agent: ann\n")
     assert work.crew.git("show", f"{head}:src/a.py") == "one\n2\nthree\n"
@@ -188,7 +185,7 @@ def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work:
 
 
 def test_a_delta_of_a_binary_file_comes_through(work: Returning, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 100_000)
+    monkeypatch.setattr("landlane.workers.returned.apply.MAX_BYTES", 100_000)
     first = os.urandom(60_000)
     work.write("src/data.bin", first)
     base = work.hand_in(patch=work.diff())
@@ -263,10 +260,10 @@ def test_a_path_outside_the_claims_of_the_task_is_refused(
 
 
 def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning) -> None:
-    work.keeper.take("docs/**", task="T9")
+    work.supervisor.take("docs/**", task="T9")
     with refuse(NotAllowed, "NOT_CLAIMED"):
         work.hand_in(files=work.files(docs__a_md="x\n"))
-    work.keeper.release("src/**")
+    work.supervisor.release("src/**")
     work.crew.agent("bob", "src/**")
 
     with refuse(Held, "CLAIM_HELD") as caught:
@@ -276,25 +273,27 @@ def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning
 
 def test_a_task_that_names_no_paths_gets_claims_on_what_it_changed(work: Returning) -> None:
     work.crew.agent("bob", "docs/**")
-    tasks.drop_task(work.keeper.repo, work.keeper.session, "T1", "another one")
+    tasks.drop_task(work.supervisor.repo, work.supervisor.session, "T1", "another one")
     task = work._take(paths=())
 
     with refuse(Held, "CLAIM_HELD") as caught:
         work.hand_in(task=task, files=work.files(src__a_py="x\n", docs__a_md="x\n"))
     assert (caught.value.facts["holder"], caught.value.facts["paths"]) == ("bob", ["docs/a.md"])
-    assert work.keeper.holds() == []
+    assert work.supervisor.holds() == []
 
     head = work.hand_in(task=task, files=("src/a.py",))
 
-    assert work.keeper.holds() == ["src/a.py"]
-    assert read_trailers(work.crew.message(head)).tokens == (granted(work.keeper.claim("src/a.py"))[0].token,)
+    assert work.supervisor.holds() == ["src/a.py"]
+    assert read_trailers(work.crew.message(head)).tokens == (
+        granted(work.supervisor.claim("src/a.py"))[0].token,
+    )
 
 
 @pytest.mark.parametrize(
     "path", ["AGENTS.md", "src/.gitattributes", "src/.Claude/settings.json", ".github/workflows/x.yml"]
 )
 def test_a_role_that_only_reads_hands_in_no_protected_file(work: Returning, path: str) -> None:
-    work.keeper.take("**", task="T1")
+    work.supervisor.take("**", task="T1")
     work.write(path, "x\n")
 
     with refuse(NotAllowed, "ROLE_FORBIDS") as caught:
@@ -308,7 +307,7 @@ def test_a_role_that_writes_hands_in_only_what_it_may_write(work: Returning) -> 
     settings = Settings(
         roles={"notes": RoleSettings(tools=("read",), writes=("src/**",), denies=("src/a.*",))}
     )
-    work.keeper.repo = replace(work.keeper.repo, settings=settings)
+    work.supervisor.repo = replace(work.supervisor.repo, settings=settings)
 
     with refuse(NotAllowed, "ROLE_FORBIDS"):
         work.hand_in(role="notes", files=work.files(src__a_py="x\n"))
@@ -359,7 +358,7 @@ def _patch_of(path: str) -> str:
 )
 @pytest.mark.parametrize("is_patch", [True, False])
 def test_a_path_that_leaves_the_tree_is_refused(work: Returning, path: str, is_patch: bool) -> None:
-    work.keeper.take("**", task="T1")
+    work.supervisor.take("**", task="T1")
     before = work.heads()
     (work.scratch / "src").mkdir()
     target = work.scratch / path
@@ -374,7 +373,7 @@ def test_a_path_that_leaves_the_tree_is_refused(work: Returning, path: str, is_p
 
 @pytest.mark.parametrize("path", ["SRC/b.py", "src/A.py", "README.MD"])
 def test_a_name_that_some_disks_take_for_another_is_refused(work: Returning, path: str) -> None:
-    work.keeper.take("**", task="T1")
+    work.supervisor.take("**", task="T1")
 
     with refuse(NotAllowed, "CHANGE_UNSAFE") as caught:
         work.hand_in(patch=_patch_of(path))
@@ -445,7 +444,7 @@ def _bomb(size: int, kind: str) -> str:
 def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
     work: Returning, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 1000)
+    monkeypatch.setattr("landlane.workers.returned.apply.MAX_BYTES", 1000)
     objects = work.objects()
 
     with refuse(NotAllowed, "CHANGE_TOO_BIG"):
@@ -457,7 +456,7 @@ def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
 def test_files_that_are_too_big_together_are_refused(
     work: Returning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 1000)
+    monkeypatch.setattr("landlane.workers.returned.apply.MAX_BYTES", 1000)
     files = work.files(src__a_py="x" * 600, src__b_py="x" * 600)
 
     with refuse(NotAllowed, "CHANGE_TOO_BIG"):
@@ -497,7 +496,7 @@ def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> Non
     files = work.files(src__a_py="x\n")
     with refuse(Stale, "TASK_NOT_YOURS"):
         work.hand_in(task=replace(work.task, attempt=2), files=files)
-    tasks.fail_task(work.keeper.repo, work.keeper.session, "T1", "cannot")
+    tasks.fail_task(work.supervisor.repo, work.supervisor.session, "T1", "cannot")
     before = work.heads()
 
     with refuse(Stale, "TASK_NOT_YOURS"):
@@ -506,7 +505,7 @@ def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> Non
 
 
 def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning) -> None:
-    gates.ask(work.keeper.repo, work.keeper.session, "T1", "approval", "May I?", {})
+    gates.ask(work.supervisor.repo, work.supervisor.session, "T1", "approval", "May I?", {})
     work.write("src/a.py", "one\n2\nthree\n")
     patch = work.diff()
     with refuse(Stale, "TASK_NOT_YOURS"):
@@ -518,7 +517,7 @@ def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning)
     assert work.crew.git("show", f"{BRANCH}:src/a.py") == "one\n2\nthree\n"
     said = read_trailers(work.crew.message(head))
     assert (said.agent, said.task, said.tokens) == ("ann", "T1", ())
-    assert tasks_read.get_task(work.keeper.repo, "T1").state == "waiting_for_person"
+    assert tasks_read.get_task(work.supervisor.repo, "T1").state == "waiting_for_person"
     with refuse(Stale, "BRANCH_MOVED"):
         work.keep(BRANCH, files=work.files(src__b_py="other\n"))
     with refuse(NotAllowed, "ROLE_FORBIDS"):
@@ -528,7 +527,7 @@ def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning)
 def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_is_told(
     work: Returning,
 ) -> None:
-    ann, bob = work.keeper, work.crew.agent("bob")
+    ann, bob = work.supervisor, work.crew.agent("bob")
     send_handoff(ann.repo, ann.session, Draft(task="T1", to="bob", next="go on"))
     accept_handoff(bob.repo, bob.session, "T1")
     branch = returned_branch_of("T1", 1)

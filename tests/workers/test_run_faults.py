@@ -15,7 +15,7 @@ import pytest
 
 import landlane.workers.admit as admitting
 import landlane.workers.orchestrator as orchestrating
-import landlane.workers.supervisor_processes as crew
+import landlane.workers.supervisor_pool as pool
 from landlane.app.open import open_repository
 from landlane.cli.run_live import LiveView
 from landlane.cli.run_progress import RunView
@@ -27,10 +27,10 @@ from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.read import list_tasks
-from landlane.workers import finish_attempt, store_outage, supervisor
-from landlane.workers.model import Glance, RunWish
+from landlane.workers import finish_attempt, store_retry, supervisor
+from landlane.workers.model import RunRequest, RunStatus
 from landlane.workers.orchestrator import Orchestrator
-from landlane.workers.supervisor import Keeper
+from landlane.workers.supervisor import MessageRelay
 from tests.support.killing import fork, wait_for
 from tests.support.waiting import wait_until
 from tests.workers.running import Works, kill_all, stop, work_on
@@ -80,7 +80,7 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
     refused = works.edit("Be refused", "b.txt")
     left = works.edit("Be left", "c.txt")
 
-    told = keep(works, broken, "hand_in", "raise")
+    told = keep(works, broken, "commit_returned", "raise")
     assert told["outcome"] == "returned"
     assert "UNEXPECTED: 'nobody expects'" in told["why"]
     assert "nobody expects" in str(works.shell.ask("task", "show", broken))
@@ -110,8 +110,8 @@ class Forsaken:
 
     def spoil(self) -> None:
         """Make it so in this process."""
-        store_outage.AGAIN_SECONDS = 0.01
-        store_outage.MOST_AWAY_SECONDS = 0.1 if self._how == "always" else 60.0
+        store_retry.RETRY_SECONDS = 0.01
+        store_retry.MAX_OUTAGE_SECONDS = 0.1 if self._how == "always" else 60.0
         run_worker = supervisor.run_worker  # pyright: ignore[reportPrivateImportUsage]
 
         def last_word(*words: Any, **more: Any) -> Any:
@@ -200,7 +200,7 @@ def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: Works) ->
 
 def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remote that is not there, and settings that are broken while it runs: neither is tried for ever."""
-    monkeypatch.setattr(crew, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(pool, "RETRY_SECONDS", 0.05)
     works.git("remote", "add", "origin", str(works.root.parent / "nowhere.git"))
     task = works.edit("Not to be begun", "a.txt")
     said: list[str] = []
@@ -211,7 +211,7 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
         fork_server = ForkServer(
             [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
         )
-        orchestrator = Orchestrator(site, RunWish(workers=1), fork_server, lambda *_: None)
+        orchestrator = Orchestrator(site, RunRequest(workers=1), fork_server, lambda *_: None)
         before()
         return dict(orchestrator.run().left)[task]
 
@@ -225,7 +225,7 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
 
 
 def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orchestrating, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(orchestrating, "RETRY_SECONDS", 0.05)
     task = works.edit("Wait for the store", "a.txt")
     calls = [0]
 
@@ -241,10 +241,10 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     fork_server = ForkServer(
         [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
-    seen: list[Glance] = []
+    seen: list[RunStatus] = []
 
     site = open_repository(str(works.root)).require_git(lambda _: None)
-    summary = Orchestrator(site, RunWish(workers=1), fork_server, lambda *_: None).run(seen.append)
+    summary = Orchestrator(site, RunRequest(workers=1), fork_server, lambda *_: None).run(seen.append)
 
     assert summary.done == (task,)
     assert sum("it is away" in one.trouble for one in seen) >= 2
@@ -259,10 +259,10 @@ def test_what_others_set_free_between_two_looks_is_begun(
     works.shell.ask("task", "block", task, "--why", "not yet")
 
     class Slow(Orchestrator):
-        def _is_over(self) -> bool:
+        def _is_finished(self) -> bool:
             if works.states()[task] == "blocked":
                 works.shell.ask("task", "unblock", task)
-            return super()._is_over()
+            return super()._is_finished()
 
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
@@ -271,7 +271,7 @@ def test_what_others_set_free_between_two_looks_is_begun(
     )
     site = open_repository(str(works.root)).require_git(lambda _: None)
 
-    assert Slow(site, RunWish(workers=1), fork_server, lambda *_: None).run().done == (task,)
+    assert Slow(site, RunRequest(workers=1), fork_server, lambda *_: None).run().done == (task,)
 
 
 def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
@@ -339,18 +339,16 @@ def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_s
 
 def test_a_flood_of_words_is_not_passed_on() -> None:
     told: list[dict[str, Any]] = []
-    keeper = Keeper.__new__(Keeper)
-    keeper.__dict__.update(_tell=told.append, _used=None, _allowance=20.0, _said_at=0.0)
+    relay = MessageRelay(told.append, 0.0)
     for _ in range(1000):
-        keeper._pass_on(Progress(assignment="T1-1", text="x"), 0.0)  # pyright: ignore[reportPrivateUsage]
+        relay.relay(Progress(assignment="T1-1", text="x"), 0.0)
     assert len(told) == 20
-    keeper._pass_on(Heartbeat(assignment="T1-1", doing="y"), 1.5)  # pyright: ignore[reportPrivateUsage]
+    relay.relay(Heartbeat(assignment="T1-1", doing="y"), 1.5)
     assert told[-1]["doing"] == "y"
 
 
-def glance(**more: Any) -> Glance:
-    counts = dict.fromkeys(("workers", "ready", "blocked", "landing", "persons", "done", "dead"), 0)
-    return Glance(places=(), **{**counts, "waits": (), **more})
+def status(**more: Any) -> RunStatus:
+    return RunStatus(slots=(), workers=0, **more)
 
 
 def test_what_waits_is_said_once_for_each_reason(
@@ -363,7 +361,7 @@ def test_what_waits_is_said_once_for_each_reason(
         now[0] = float(second)
         why = f"needs 8 of gpu; {second} of 60 are in use"
         waits = (("T1", why), ("T2", "all places are taken")) if second % 3 else ()  # it was tried just then
-        view.look(glance(waits=waits, is_draining=second > 50))
+        view.on_status(status(refusals=waits, is_draining=second > 50))
 
     said = capsys.readouterr().err.splitlines()
     assert [line[:9] for line in said] == ["T1 waits:", "draining:"]
@@ -377,26 +375,26 @@ def test_a_terminal_that_is_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) ->
     view = LiveView(Terminal(is_json=False))
     with view:
         view._console.file = Gone()  # pyright: ignore[reportPrivateUsage]
-        view.look(glance())
-        view.hear("T1", {"event": "ended", "outcome": "lost", "why": "so"})
+        view.on_status(status())
+        view.on_event("T1", {"event": "ended", "outcome": "lost", "why": "so"})
 
 
-@pytest.mark.parametrize(("total", "is_for_good"), [(64_000_000, False), (1_000_000, True)])
+@pytest.mark.parametrize(("total", "is_permanent"), [(64_000_000, False), (1_000_000, True)])
 def test_nothing_begins_below_the_floor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, is_for_good: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, is_permanent: bool
 ) -> None:
     (tmp_path / "meminfo").write_text(f"MemTotal: {total} kB\nMemAvailable: 500000 kB\nHugePages_Total: 0\n")
     monkeypatch.setattr(admitting, "_MEMORY", str(tmp_path / "meminfo"))
     settings = Settings(run=RunSettings(memory_floor_bytes=2_000_000 * 1024))
     repo = cast("Any", SimpleNamespace(settings=settings, git=SimpleNamespace(root=str(tmp_path))))
 
-    refusal = admitting._why_full(repo)  # pyright: ignore[reportPrivateUsage]
+    refusal = admitting._why_machine_full(repo)  # pyright: ignore[reportPrivateUsage]
 
     assert refusal is not None
-    assert refusal.is_for_good is is_for_good
+    assert refusal.is_permanent is is_permanent
     settings = Settings(run=RunSettings(memory_floor_bytes=1024, disk_floor_bytes=1024))
     repo = cast("Any", SimpleNamespace(settings=settings, git=SimpleNamespace(root=str(tmp_path))))
-    assert admitting._why_full(repo) is None  # pyright: ignore[reportPrivateUsage]
+    assert admitting._why_machine_full(repo) is None  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:

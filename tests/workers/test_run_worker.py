@@ -104,7 +104,7 @@ def test_a_worker_is_heard_out(bench: Bench) -> None:
         Progress(assignment="T7-1", text="half", done=0.5),
         end.outcome,
     ]
-    assert (end.exit_code, end.trouble, end.messages, end.ended_by_us) == (0, "warning\n", 3, False)
+    assert (end.exit_code, end.stderr, end.messages, end.was_killed) == (0, "warning\n", 3, False)
 
 
 def test_lines_may_come_in_pieces(bench: Bench) -> None:
@@ -150,7 +150,7 @@ def test_one_that_stays_behind_its_last_word_is_ended_and_believed(bench: Bench)
 
     end = bench.sh(f"sleep 300 & echo '{DONE}'")  # a child of its own holds the output
     assert isinstance(end.outcome, WorkComplete)
-    assert not end.ended_by_us
+    assert not end.was_killed
 
 
 # ------------------------------------------------------------------------------------------- bad ones
@@ -182,14 +182,14 @@ def test_a_flood_of_complaints_is_cut_and_does_no_harm(bench: Bench) -> None:
     end = bench.sh(f"yes complaint | head -c 3000000 >&2; echo '{DONE}'")
 
     assert isinstance(end.outcome, WorkComplete)
-    assert 0 < len(end.trouble) <= 64_000
+    assert 0 < len(end.stderr) <= 64_000
 
 
 def test_silence_ends_it_and_half_a_line_is_silence(bench: Bench) -> None:
     end = bench.sh("printf '{'; sleep 300", limits=WorkerLimits(silence_ms=400))
 
     assert "no sign of life" in failure(end, "silent")
-    assert end.ended_by_us
+    assert end.was_killed
 
 
 def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: Bench) -> None:
@@ -366,7 +366,7 @@ def test_a_polite_worker_gets_the_time_to_end_by_itself(bench: Bench) -> None:
     end = bench.sh(script, grace_seconds=10)
 
     failure(end, "malformed")
-    assert (end.exit_code, "bye" in end.trouble) == (0, True)
+    assert (end.exit_code, "bye" in end.stderr) == (0, True)
 
 
 def test_whoever_runs_it_can_end_it_with_a_reason(bench: Bench) -> None:
@@ -433,9 +433,9 @@ def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:
     assert end.outcome == WorkComplete(
         assignment="T7-1", summary="Tidy", files=("a.py",), usage=Usage(input_tokens=5), notes="n"
     )
-    assert "this is no message" in end.trouble
-    assert "nor this" in end.trouble
-    assert (end.exit_code, end.ended_by_us) == (0, False)
+    assert "this is no message" in end.stderr
+    assert "nor this" in end.stderr
+    assert (end.exit_code, end.was_killed) == (0, False)
 
 
 def test_its_heart_beats_while_it_works(bench: Bench) -> None:
@@ -468,7 +468,7 @@ def test_whatever_goes_wrong_in_it_is_said(bench: Bench, body: str, code: str, r
     end = bench.python(serve(body))
 
     assert reason in failure(end, code)
-    assert (end.exit_code, end.ended_by_us) == (0, False)
+    assert (end.exit_code, end.was_killed) == (0, False)
 
 
 def test_it_refuses_what_is_no_assignment() -> None:
@@ -505,7 +505,7 @@ def test_the_example_in_shell_hands_back_a_patch(bench: Bench) -> None:
     assert (checkout / "src" / "a.py").read_text() == 'a = "\\\\"\n\tb\n'
     assert (checkout / "other.py").read_text() == "c = 1  \n"
     assert {type(one) for one in bench.heard} >= {Heartbeat, Progress}
-    assert not end.ended_by_us
+    assert not end.was_killed
 
 
 def test_the_example_in_python_hands_back_files(bench: Bench) -> None:

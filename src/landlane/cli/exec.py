@@ -8,7 +8,7 @@ import signal
 from landlane.app.repair_config import prepare_git
 from landlane.cli.command import Stopped
 from landlane.exec.execute import execute as run
-from landlane.exec.request import Order, Stopping
+from landlane.exec.model import ExecRequest, StopSignal
 from landlane.processes.passthrough import check_command
 from landlane.sandbox.model import OPEN
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from landlane.cli.command_call import CommandCall
     from landlane.cli.terminal import Terminal
-    from landlane.exec.request import Executed
+    from landlane.exec.model import ExecResult
     from landlane.sandbox.model import Guarantee
 
 
@@ -27,8 +27,8 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
     terminal = call.terminal
     check_command(command, call.cwd)
     has_terminal = not terminal.is_json and os.isatty(0) and os.isatty(1)
-    stopping = Stopping(has_terminal=has_terminal)
-    _heed(stopping)
+    stop = StopSignal(has_terminal=has_terminal)
+    _handle_signals(stop)
     repo = prepare_git(call.repo, terminal.note)
     caller = call.session()
 
@@ -36,15 +36,15 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
         missing = [one.text() for one in held if one.state == OPEN]
         terminal.note(f"sandbox: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
 
-    order = Order(
+    request = ExecRequest(
         role=role,
         command=command,
         agent=name,
         task=task,
-        out=2 if terminal.is_json else 1,
+        stdout=2 if terminal.is_json else 1,
         has_terminal=has_terminal,
     )
-    done = run(repo, caller, order, on_start, stopping)
+    done = run(repo, caller, request, on_start, stop)
     if done.stopped_by:
         raise Stopped(done.stopped_by)
     code = done.exit_code if done.exit_code >= 0 else 128 - done.exit_code
@@ -52,19 +52,19 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
     return code
 
 
-def _heed(stopping: Stopping) -> None:
+def _handle_signals(stop: StopSignal) -> None:
     """End on a signal, but never in the midst of clearing up."""
 
-    def stop(number: int, _: object) -> None:
-        if stopping.note(number):
+    def handle(number: int, _: object) -> None:
+        if stop.receive(number):
             raise Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has its reasons
-            signal.signal(number, stop)
+            signal.signal(number, handle)
 
 
-def _tell(terminal: Terminal, done: Executed, role: str, code: int) -> None:
+def _tell(terminal: Terminal, done: ExecResult, role: str, code: int) -> None:
     if terminal.is_json:
         terminal.answer(
             {
@@ -80,13 +80,13 @@ def _tell(terminal: Terminal, done: Executed, role: str, code: int) -> None:
                 "sandbox": done.backend,
                 "promises": [
                     {"name": one.promise, "state": one.state, "by": one.by or None, "why": one.why or None}
-                    for one in done.held
+                    for one in done.guarantees
                 ],
                 **({} if code == 0 else _failed(code)),
             }
         )
         return
-    if done.head and not done.is_over:
+    if done.head and not done.is_task_over:
         terminal.note(
             f"not landed: {done.head[:12]} on {done.branch}; to go on: "
             f"`landlane workspace open {done.task}`, then `git merge {done.branch}` there"

@@ -240,12 +240,12 @@ class Houses:
         """End what goes on in sandboxes although its starter was killed."""
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return
-        from landlane.exec.cleanup import clear_forsaken  # noqa: PLC0415 - the resident starts without it
+        from landlane.exec.cleanup import end_abandoned_runs  # noqa: PLC0415 - the resident starts without it
 
         repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
             if repo.checkout.common_dir:
-                for line in clear_forsaken(repo.require_git()):
+                for line in end_abandoned_runs(repo.require_git()):
                     sys.stderr.write(f"{line}\n")
         finally:
             repo.store.close()

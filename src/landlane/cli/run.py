@@ -15,9 +15,9 @@ from landlane.plans.parse import read_plan
 from landlane.platform.terminal import is_terminal
 from landlane.processes.fork_server import ForkServer
 from landlane.tasks.read import list_tasks
-from landlane.workers.model import RunWish
+from landlane.workers.admit import check_can_run
+from landlane.workers.model import RunRequest
 from landlane.workers.orchestrator import Orchestrator
-from landlane.workers.preflight import check_ready
 from landlane.workers.to_json import summary_json, summary_text
 
 TYPE_CHECKING = False
@@ -42,11 +42,11 @@ def run(
     force: bool,
     offline: bool,
 ) -> int:
-    """Enter the plan, if there is one, and run its tasks; or all that are ready."""
+    """Run the tasks of a plan, or all that are ready."""
     count = _count(call, workers)
     tasks = _enter(call, plan, force=force) if plan else frozenset[str]()
-    wish = RunWish(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
-    return _run(call, wish)
+    request = RunRequest(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
+    return _run(call, request)
 
 
 def work(call: CommandCall, workers: str, agent: str, until_empty: bool, offline: bool) -> int:
@@ -54,7 +54,9 @@ def work(call: CommandCall, workers: str, agent: str, until_empty: bool, offline
     count = _count(call, workers)
     return _run(
         call,
-        RunWish(workers=count, agent=agent, until_empty=until_empty, is_standing=True, is_offline=offline),
+        RunRequest(
+            workers=count, agent=agent, until_empty=until_empty, is_continuous=True, is_offline=offline
+        ),
     )
 
 
@@ -86,20 +88,20 @@ def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
     return frozenset(task.id for task in entered.tasks)
 
 
-def _run(call: CommandCall, wish: RunWish) -> int:
+def _run(call: CommandCall, request: RunRequest) -> int:
     repo = prepare_git(call.repo, call.terminal.note)
     call.session()
-    tasks = [task for task in list_tasks(repo) if not wish.tasks or task.id in wish.tasks]
-    check_ready(repo, tasks, wish)
-    if not (wish.is_standing or wish.tasks) and all(task.state in _OVER for task in tasks):
+    tasks = [task for task in list_tasks(repo) if not request.tasks or task.id in request.tasks]
+    check_can_run(repo, tasks, request)
+    if not (request.is_continuous or request.tasks) and all(task.state in _OVER for task in tasks):
         call.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
     view = _show_run(call.terminal)
     common = {"folder": call.cwd, "is_json": call.terminal.is_json or view.is_live}
     fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], call.cwd, common)
-    orchestrator = Orchestrator(repo, wish, fork_server, view.hear)
-    _heed(orchestrator)
+    orchestrator = Orchestrator(repo, request, fork_server, view.on_event)
+    _handle_signals(orchestrator)
     with view:
-        summary = orchestrator.run(view.look)
+        summary = orchestrator.run(view.on_status)
     call.terminal.answer(
         {"ok": _exit_code(summary) == 0, **_failed(summary), "summary": summary_json(summary)},
         summary_text(summary),
@@ -107,11 +109,11 @@ def _run(call: CommandCall, wish: RunWish) -> int:
     return _exit_code(summary)
 
 
-def _heed(orchestrator: Orchestrator) -> None:
-    """Ctrl-C once drains, twice stops; SIGTERM and SIGHUP stop. Whoever looks is told by the view."""
+def _handle_signals(orchestrator: Orchestrator) -> None:
+    """Ctrl-C once drains, twice stops; SIGTERM and SIGHUP stop. The view shows it."""
 
     def on_interrupt(_: int, __: object) -> None:
-        # Nothing is written here: the signal may have come in the middle of a line.
+        # Nothing is printed here: the signal may have come in the middle of a line.
         if orchestrator.is_draining:
             orchestrator.stop()
         else:
@@ -131,7 +133,7 @@ def _exit_code(summary: RunSummary) -> int:
         return 1 if summary.left or summary.failed else 0
     if summary.failed or summary.paused or summary.left:
         return 1
-    return 7 if summary.persons else 0
+    return 7 if summary.waiting else 0
 
 
 def _failed(summary: RunSummary) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _failed(summary: RunSummary) -> dict[str, Any]:
     if code == 7:
         return {
             "code": "WAITS_FOR_PERSON",
-            "message": f"{len(summary.persons)} tasks wait for a person",
+            "message": f"{len(summary.waiting)} tasks wait for a person",
             "hint": "`landlane gate list` shows what is asked",
         }
     if summary.paused:

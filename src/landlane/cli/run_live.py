@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from landlane.cli.terminal import Terminal
-    from landlane.workers.model import Glance
+    from landlane.workers.model import RunStatus
 
 
 _REDRAW_SECONDS = 0.25
@@ -31,7 +31,7 @@ _MOST_WAITING = 8
 
 
 class LiveView(RunView):
-    """A picture that is drawn anew a few times a second."""
+    """A table that is redrawn a few times a second."""
 
     is_live = True
 
@@ -51,75 +51,75 @@ class LiveView(RunView):
         self._draw(self._live.stop)
 
     def _draw(self, step: Callable[[], object]) -> None:
-        """Draw, as long as there is a terminal: when it was closed, the run must still end well."""
+        """Draw unless the terminal was closed; the run continues without it."""
         try:
             if not self._is_closed:
                 step()
         except OSError:
             self._is_closed = True
 
-    def hear(self, task: str, told: dict[str, Any]) -> None:
-        if told.get("event") == "ended":
-            line = line_of(task, told)
+    def on_event(self, task: str, event: dict[str, Any]) -> None:
+        if event.get("event") == "ended":
+            line = line_of(task, event)
             if line:
                 self._draw(lambda: self._console.print(line))
 
-    def look(self, glance: Glance) -> None:
+    def on_status(self, status: RunStatus) -> None:
         now = time.monotonic()
         if now >= self._draw_at:
             self._draw_at = now + _REDRAW_SECONDS
-            picture = self._picture(glance, now)
+            picture = self._picture(status, now)
             self._draw(lambda: self._live.update(picture, refresh=True))
 
-    def _picture(self, glance: Glance, now: float) -> RenderableType:
+    def _picture(self, status: RunStatus, now: float) -> RenderableType:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for name in ("task", "agent", "try", "stage", "heard", "for", "cost", "doing"):
             table.add_column(name, no_wrap=True)
-        for one in glance.places:
-            silent = now - one.heard
-            cost = "" if one.cost_usd is None else f"${one.cost_usd:.2f}"
+        for slot in status.slots:
+            silent = now - slot.heard_at
+            cost = "" if slot.cost_usd is None else f"${slot.cost_usd:.2f}"
             heard = Text(f"{silent:.0f}s ago", style="red" if silent > 30 else "green")
-            doing = in_one_line(one.doing or one.title)[:60]
+            doing = in_one_line(slot.doing or slot.title)[:60]
             table.add_row(
-                one.task,
-                one.agent,
-                str(one.attempt),
-                one.stage,
+                slot.task,
+                slot.agent,
+                str(slot.attempt),
+                slot.stage,
                 heard,
-                f"{now - one.since:.0f}s",
+                f"{now - slot.started_at:.0f}s",
                 cost,
                 doing,
             )
-        done = glance.done + glance.dead
-        total = done + glance.ready + glance.blocked + glance.landing + glance.persons + len(glance.places)
+        done = status.done + status.failed
+        total = done + status.ready + status.blocked + status.landing + status.waiting + len(status.slots)
         counts = [
-            (glance.ready, "ready"),
-            (glance.blocked, "blocked"),
-            (glance.landing, "on the way"),
-            (glance.persons, "with a person"),
-            (glance.done, "done"),
-            (glance.dead, "failed"),
+            (status.ready, "ready"),
+            (status.blocked, "blocked"),
+            (status.landing, "on the way"),
+            (status.waiting, "with a person"),
+            (status.done, "done"),
+            (status.failed, "failed"),
         ]
-        parts = [f"{len(glance.places)}/{glance.workers} at work"]
+        parts = [f"{len(status.slots)}/{status.workers} at work"]
         parts += [f"{count} {name}" for count, name in counts if count]
         parts += [_bar(done, total), f"{now - self._began:.0f}s"]
-        if glance.cost_usd or not glance.unknown_costs:
-            parts.append(cost_text(glance.cost_usd, glance.unknown_costs))
+        if status.cost_usd or not status.unknown_costs:
+            parts.append(cost_text(status.cost_usd, status.unknown_costs))
         head = Text(" · ".join(parts), style="bold")
         rows: list[RenderableType] = [head]
-        if glance.paused:
-            rows.append(Text(f"paused: {glance.paused}", style="red"))
-        if glance.trouble:
-            rows.append(Text(f"waiting for the store: {glance.trouble}", style="red"))
-        if glance.is_stopping:
+        if status.paused:
+            rows.append(Text(f"paused: {status.paused}", style="red"))
+        if status.trouble:
+            rows.append(Text(f"waiting for the store: {status.trouble}", style="red"))
+        if status.is_stopping:
             rows.append(Text("stopping: what runs is ended, its tasks go back", style="yellow"))
-        elif glance.is_draining:
+        elif status.is_draining:
             rows.append(Text("draining: nothing more begins; Ctrl-C again stops what runs", style="yellow"))
-        if glance.places:
+        if status.slots:
             rows.append(table)
-        for task, why in glance.waits[:_MOST_WAITING]:
+        for task, why in status.refusals[:_MOST_WAITING]:
             rows.append(Text(f"{task} waits: {in_one_line(why)[:100]}", style="dim"))
-        more = len(glance.waits) - _MOST_WAITING
+        more = len(status.refusals) - _MOST_WAITING
         if more > 0:
             rows.append(Text(f"and {more} more wait", style="dim"))
         return Group(*rows)

@@ -1,4 +1,4 @@
-"""The helper of a run: a program of its own that forks keepers, and whoever runs the landing queue."""
+"""The fork server of a run: a separate program that forks supervisors and runs of the landing queue."""
 
 from __future__ import annotations
 
@@ -12,82 +12,85 @@ from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
 from landlane.landing.wait import serve_queue
 from landlane.processes.fork_server import serve_reporting
-from landlane.tasks.git_evidence import GitWitness
 from landlane.workers.agents import find_agent
-from landlane.workers.attempt_resources import Halt
-from landlane.workers.submit_abandoned import land_approved, submit_proved
-from landlane.workers.supervisor import Keeper
-from landlane.workers.work_order import WorkOrder, Workplace
+from landlane.workers.model import Outcome, StopRequest, WorkOrder
+from landlane.workers.recover import submit_approved, submit_verified
+from landlane.workers.supervisor import Supervisor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Tell = Callable[[dict[str, Any]], None]
+    from landlane.repository import Repository
+
+    Report = Callable[[dict[str, Any]], None]
 
 
 _LOADED = ("landlane.tasks.git_evidence", "landlane.patterns.glob")
 
 
 def main() -> None:
-    """Serve orders; what a keeper needs is loaded once."""
+    """Serve orders. The modules that a supervisor needs are loaded once, before forking."""
     for name in _LOADED:
-        __import__(name)  # here, so that no child has to
-    gc.freeze()  # what is loaded stays: no child looks through it again, and its pages stay shared
+        __import__(name)
+    gc.freeze()  # children do not scan the loaded modules, so their memory pages stay shared
     serve_reporting(_work)
 
 
-def _work(order: dict[str, Any], tell: Tell) -> None:
+def _work(order: dict[str, Any], report: Report) -> None:
     try:
-        place = _open_place(order["folder"], is_json=order["is_json"])
-        _do(place, order, tell)
-    except LandlaneError as error:  # such as settings that cannot be read any more
+        repo = _open_repository(order["folder"], is_json=order["is_json"])
+        if order["kind"] == "land":
+            _land(repo)
+        else:
+            _supervise(repo, order, report)
+    except LandlaneError as error:  # such as settings that became invalid
         _note(f"{error.message} [{error.code}]", is_json=order["is_json"])
         why = f"{error.message}. {error.hint}"
-        tell({"event": "ended", "outcome": "waits", "why": why, "code": error.code})
+        report({"event": "ended", "outcome": Outcome.NOT_STARTED, "why": why, "code": error.code})
 
 
-def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
-    if order["kind"] == "land":
-        signal.signal(signal.SIGTERM, _leave)
-        for step in (land_approved, submit_proved):
-            for line in step(place.repo, place.witness):
-                place.repo.report(line)
-        serve_queue(place.repo, "run", is_drained=True)
-        return
-    halt = Halt()
+def _land(repo: Repository) -> None:
+    signal.signal(signal.SIGTERM, _exit)
+    for step in (submit_approved, submit_verified):
+        for line in step(repo):
+            repo.report(line)
+    serve_queue(repo, "run", is_drained=True)
 
-    def stop(_: int, __: object) -> None:
-        halt.why = halt.why or "the run was stopped"
 
-    signal.signal(signal.SIGTERM, stop)
-    wanted = WorkOrder(
+def _supervise(repo: Repository, order: dict[str, Any], report: Report) -> None:
+    stop = StopRequest()
+
+    def on_signal(_: int, __: object) -> None:
+        stop.why = stop.why or "the run was stopped"
+
+    signal.signal(signal.SIGTERM, on_signal)
+    work_order = WorkOrder(
         task=order["task"],
-        agent=find_agent(place.repo.settings, order["agent"]),
+        agent=find_agent(repo.settings, order["agent"]),
         role=order["role"],
         orchestrator=order["orchestrator"],
         is_offline=order["is_offline"],
     )
-    Keeper(place, wanted, tell, halt).run()
+    Supervisor(repo, work_order, report, stop).run()
 
 
-def _leave(_: int, __: object) -> None:
-    """End at once, and end the tests that run on the way out."""
+def _exit(_: int, __: object) -> None:
+    """Exit at once; checks that are running end on the way out."""
     raise SystemExit(0)
 
 
-def _open_place(folder: str, *, is_json: bool) -> Workplace:
+def _open_repository(folder: str, *, is_json: bool) -> Repository:
     os.chdir(folder)
     repo = open_repository(folder, is_short_lived=False)
-    repo = repo.require_git(lambda text: _note(text, is_json=is_json))
-    return Workplace(repo=repo, witness=GitWitness(repo), state=repo.state_folder)
+    return repo.require_git(lambda text: _note(text, is_json=is_json))
 
 
 def _note(text: str, *, is_json: bool) -> None:
     if is_json or sys.stderr is None:
         return
-    with contextlib.suppress(OSError):  # who looked is gone: the work goes on
+    with contextlib.suppress(OSError):  # the terminal is gone; the work continues
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 

@@ -6,7 +6,7 @@ import os
 
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
-from landlane.exec.cleanup import clear_forsaken, end_all, forsaken
+from landlane.exec.cleanup import end_abandoned_runs, end_processes, find_abandoned_runs
 from landlane.processes.tree import TREE_MARK, count_marked
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import NONE, OPEN, Sandbox, require_guarantees
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
-    """Report what enforces the sandbox of `landlane exec` and workers on this machine."""
-    del is_fixing  # a missing kernel feature cannot be repaired
+    """What holds `landlane exec` and workers on this machine."""
+    del is_fixing  # no program can mend a kernel
     backend = choose_backend()
-    # A worker that may only reach the resident on this machine.
+    # A worker that must reach the resident, and nothing else of this machine.
     sandbox = Sandbox(
         writable=(), scratch="/scratch", hidden=("/state",), sockets_visible=("/state/s",), udp=False
     )
@@ -37,7 +37,7 @@ def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
         require_guarantees(held, repo.settings.sandbox.required, backend)
     except LandlaneError as error:
         return Finding(is_ok=False, found=error.message, hint=error.hint)
-    missing = [guarantee.promise for guarantee in held if guarantee.state == OPEN]
+    missing = [one.promise for one in held if one.state == OPEN]
     open_ones = f"; open: {', '.join(missing)}" if missing else ""
     return Finding(
         is_ok=True,
@@ -48,25 +48,25 @@ def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
 
 
 def _surviving(repo: Repository) -> list[tuple[Run, int]]:
-    """Return the ended runs that still have processes, with the number of processes."""
+    """Runs that are over and of which processes live all the same, with how many bear their mark."""
     marked = count_marked()
     if not marked:
         return []
     ended = [run for run in list_ended(repo) if run.tree["id"] in marked]
-    own = [run for run in ended if is_at_hand(repo, run, repo.common_dir, os.geteuid())]
-    marked = count_marked() if own else {}  # count again: one may have ended meanwhile
-    return [(run, marked[run.tree["id"]]) for run in own if run.tree["id"] in marked]
+    mine = [run for run in ended if is_at_hand(repo, run, repo.common_dir, os.geteuid())]
+    marked = count_marked() if mine else {}  # once more: one may have ended while we looked
+    return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
 
 
 def _end_surviving(repo: Repository) -> list[str]:
-    survivors = [(run, end_all(tree_of(run))) for run, _ in _surviving(repo)]
+    survivors = [(run, end_processes(tree_of(run))) for run, _ in _surviving(repo)]
     return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
 
 
 def look_at_runs(repo: Repository, is_fixing: bool) -> Finding:
-    """Check for sandboxed commands whose parent was killed or that left processes behind."""
-    done = [*clear_forsaken(repo), *_end_surviving(repo)] if is_fixing else []
-    left, survivors = forsaken(repo), _surviving(repo)
+    """Commands in sandboxes whose starter was killed or that left processes behind, for the doctor."""
+    done = [*end_abandoned_runs(repo), *_end_surviving(repo)] if is_fixing else []
+    left, survivors = find_abandoned_runs(repo), _surviving(repo)
     found: list[str] = []
     if left:
         named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])

@@ -1,14 +1,20 @@
-"""Where a sandboxed command works: the clone of its task, or one to be thrown away."""
+"""The clone in which a sandboxed command works, and the git settings it sees there.
+
+The user's git settings are written out rather than included: inside the sandbox `~` is the private home, and
+an included file may be hidden. In the clone of a task a small hook adds the agent's name to every commit.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 
-from landlane.exec.cleanup import PINS, checkout_in
-from landlane.git.create_checkout import add_detached_clone, write_files
+from landlane.exec.cleanup import PINS
+from landlane.git.create_checkout import add_detached_clone, setting_line, write_files
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
-from landlane.git.run import git_output, resolve_revision
+from landlane.git.run import git_output, resolve_revision, run_in
+from landlane.git.trailers import AGENT, SESSION, TASK
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import drop_task
 from landlane.tasks.model import OVER, NewTask
@@ -19,15 +25,21 @@ from landlane.workspaces.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from landlane.git.discovery import Checkout
     from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
 
 
+_TRAILER_HOOK = "prepare-commit-msg"
+_HOOK_MARK = "# Written by Landlane: says who makes the commits of this clone."
+_NOT_COPIED = ("include.", "includeif.", "credential.")  # settings that refer to files outside the sandbox
+
+
 @value
-class Ground:
-    """Where a command works. Without a workspace nothing of it comes back."""
+class SandboxClone:
+    """Where a sandboxed command works. Without a workspace the clone is thrown away."""
 
     path: str
     task: str = ""
@@ -35,43 +47,43 @@ class Ground:
     workspace: Workspace | None = None
 
 
-def make_ground(
+def make_clone(
     repo: Repository, caller: Session, session: Session, role: Role, *, task: str, title: str, scratch: str
-) -> Ground:
-    """Make the clone that a role works in; without a task, who writes gets one of this title.
+) -> SandboxClone:
+    """Make the clone that a role works in. A role that writes and has no task gets one with this title.
 
     Raises:
-        Held: another session is at work on the task.
+        Held: another session works on the task.
         RepositoryError: git refuses.
     """
     if role.is_read_only:
         head = resolve_revision(repo.checkout, "HEAD")
-        return Ground(path=throw_away_clone(repo, session, scratch, head), task=task)
-    wanted = task or _own_task(repo, caller, role, title)
+        return SandboxClone(path=make_throwaway_clone(repo, session, scratch, head), task=task)
+    task_id = task or _add_own_task(repo, caller, role, title)
     try:
-        opened = open_workspace(repo, session, wanted, kind=CLONE)
+        workspace = open_workspace(repo, session, task_id, kind=CLONE).workspace
     except BaseException:
         if not task:
-            drop_own(repo, caller, wanted, "it could not be begun")
+            drop_own_task(repo, caller, task_id, "it could not be begun")
         raise
-    return Ground(path=opened.workspace.path, task=wanted, has_own_task=not task, workspace=opened.workspace)
+    return SandboxClone(path=workspace.path, task=task_id, has_own_task=not task, workspace=workspace)
 
 
-def _own_task(repo: Repository, caller: Session, role: Role, title: str) -> str:
+def _add_own_task(repo: Repository, caller: Session, role: Role, title: str) -> str:
     outcome = add_task(repo, caller, NewTask(title=title, role=role.name), force=True)
     assert isinstance(outcome, Added)
     return outcome.task.id
 
 
-def drop_own(repo: Repository, caller: Session, task: str, why: str) -> None:
-    """End a task that was made for one run alone."""
+def drop_own_task(repo: Repository, caller: Session, task: str, why: str) -> None:
+    """Drop a task that was added for one run, unless it is over."""
     if get_task(repo, task).state not in OVER:
         drop_task(repo, caller, task, why)
 
 
-def throw_away_clone(repo: Repository, session: Session, scratch: str, head: str) -> str:
-    """A commit in a clone that nobody will miss; a ref keeps what it borrows."""
-    path = checkout_in(scratch)
+def make_throwaway_clone(repo: Repository, session: Session, scratch: str, head: str) -> str:
+    """Clone a commit into the scratch folder and return the path. A ref keeps the borrowed objects alive."""
+    path = os.path.join(scratch, "checkout")
     pin = PINS + session.id
     if head:
         with git_lock(repo.common_dir, f"pin {session.id}"):
@@ -85,3 +97,47 @@ def throw_away_clone(repo: Repository, session: Session, scratch: str, head: str
     with open(os.path.join(path, ".git", HOME_POINTER), "w", encoding="utf-8") as file:
         file.write(repo.common_dir + "\n")
     return path
+
+
+def write_git_settings(home: Checkout, folder: str) -> None:
+    """Write the user's global git settings into the private home."""
+    path = os.path.join(folder, ".gitconfig")
+    listed = run_in(home, "config", "--global", "--includes", "--list", "-z")
+    lines: list[str] = []
+    for item in listed.stdout.split("\0") if not listed.exit_code else ():
+        key, is_set, text = item.partition("\n")
+        if "." in key and not key.startswith(_NOT_COPIED):
+            lines.append(setting_line(key, text if is_set else "true"))
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(lines)
+    os.chmod(path, 0o600)
+
+
+def install_trailer_hook(folder: str, session: Session, task: str) -> None:
+    """Install a hook that names the session in every commit of a clone. A hook of the user is left alone.
+
+    A sandboxed command could remove the hook; its commits would then name no session.
+    """
+    hooks = os.path.join(folder, ".git", "hooks")
+    path = os.path.join(hooks, _TRAILER_HOOK)
+    if os.path.islink(hooks) or os.path.islink(path):
+        return  # the link may lead out of the clone
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if _HOOK_MARK not in file.read(1000):
+                return
+    except FileNotFoundError:
+        os.makedirs(hooks, exist_ok=True)
+    except OSError:
+        return
+    facts = {AGENT: session.agent, SESSION: session.id, TASK: task}
+    words = " ".join(f"--trailer {shlex.quote(f'{name}={text}')}" for name, text in facts.items() if text)
+    lines = (
+        "#!/bin/sh",
+        _HOOK_MARK,
+        f'git interpret-trailers --in-place --if-exists replace {words} "$1"',
+        "",
+    )
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    os.chmod(path, 0o700)

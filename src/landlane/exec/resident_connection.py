@@ -1,7 +1,7 @@
-"""The door of a sandbox: the resident's socket, behind which there is somebody as long as a command runs.
+"""A connection that keeps the resident running while a sandboxed command needs it.
 
-From inside nobody can start a resident. So whoever started the command does, when one was killed; the socket
-is then found again at the same place, because the sandbox shows the folder it lies in.
+A resident cannot be started from inside a sandbox. So the process that started the command starts another
+one when the resident was killed. The new socket has the same path, and the sandbox shows its folder.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from landlane.store.interface import Store
 
 _START_SECONDS = 20.0
-_AGAIN_SECONDS = 3.0
-_MOST_SILENT_SECONDS = 20.0
+_RESTART_SECONDS = 3.0
+_MAX_RENEW_SECONDS = 20.0
 _WAIT_MS = 500
 
 
-class Door:
-    """Keeps the resident alive as long as it is open, and the session of whoever is behind it."""
+class ResidentConnection:
+    """Keeps the resident running, and a session alive, until it is closed. `path` is the socket."""
 
     def __init__(self, state: str) -> None:
         self._state = state
@@ -38,12 +38,12 @@ class Door:
         self.path = ""
 
     def __enter__(self) -> Self:
-        """Have a resident, and show it.
+        """Connect to the resident, starting one if necessary.
 
         Raises:
-            StoreError: none starts.
+            StoreError: no resident starts.
         """
-        if not self._open(_START_SECONDS):
+        if not self._connect(_START_SECONDS):
             raise StoreError(
                 "the resident, through which a sandboxed command reaches the state, does not start",
                 code="NO_RESIDENT",
@@ -56,31 +56,31 @@ class Door:
             self._connection.close()
 
     def tick(self, store: Store, session: Session) -> None:
-        """See that the resident is there, and show that the session lives; nothing of it is dear."""
-        if not self._is_held():
-            self._open(_AGAIN_SECONDS)
+        """Restart the resident if it is gone, and renew the session when it is time. Cheap to call often."""
+        if not self._is_connected():
+            self._connect(_RESTART_SECONDS)
         if time.monotonic() >= self._renew_at:
-            self._renew_at = time.monotonic() + min(session.lease_ms / 6000, _MOST_SILENT_SECONDS)
+            self._renew_at = time.monotonic() + min(session.lease_ms / 6000, _MAX_RENEW_SECONDS)
             try:
                 renew_session(store, session, wait_ms=_WAIT_MS)
             except (Stale, StoreError):
-                return  # its own commands will tell it
+                return  # the command's own calls report it
 
-    def _is_held(self) -> bool:
-        """Whether the resident at the other end of our line is still there: it says nothing until it goes."""
+    def _is_connected(self) -> bool:
+        """Return whether the resident is there: it never writes, so a readable connection is closed."""
         if self._connection is None:
             return False
         poll = select.poll()
         poll.register(self._connection.fileno(), select.POLLIN | select.POLLHUP)
         return not poll.poll(0)
 
-    def _open(self, wait_seconds: float) -> bool:
+    def _connect(self, wait_seconds: float) -> bool:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        found = ensure_resident(self._state, wait_seconds)
-        if not found:
+        path = ensure_resident(self._state, wait_seconds)
+        if not path:
             return False
-        self.path = found
-        self._connection = hold_resident(found)
+        self.path = path
+        self._connection = hold_resident(path)
         return True

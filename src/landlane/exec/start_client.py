@@ -1,8 +1,8 @@
-"""Starting a coding client in a sandbox: private settings, its user's sign-in, its role in its own words.
+"""Start a coding client in a sandbox: private settings, the user's sign-in, the options for its role.
 
-A client is known by its program's name. It reads its own copy of its user's settings, in which the checkout
-it works in is trusted: what runs there runs in the sandbox. Its own sandbox is switched off, since it
-cannot be made within another.
+A client is recognised by the name of its program. It reads a copy of the user's settings in which its
+checkout is trusted, because everything there runs in the sandbox. The client's own sandbox is switched off,
+since sandboxes cannot be nested.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _CLAUDE, _CODEX = "clients/claude", "clients/codex"
-# The user's file → its place in the scratch. What a client knows its user by, and how it is set up.
+# File of the user → its copy in the scratch folder: sign-in and settings of each client.
 _COPIED = {
     ".claude/.credentials.json": f"{_CLAUDE}/.credentials.json",
     ".claude/settings.json": f"{_CLAUDE}/settings.json",
@@ -50,57 +50,57 @@ _COPIED = {
     ".aider.conf.yml": "home/.aider.conf.yml",
     ".aider.model.settings.yml": "home/.aider.model.settings.yml",
 }
-# Where a user has moved these folders to.
+# Variables by which a user has moved these folders.
 _MOVED = {".claude/": "CLAUDE_CONFIG_DIR", ".codex/": "CODEX_HOME"}
-# Some clients run their commands by a login shell, which finds its programs anew.
+# Some clients run their commands in a login shell, which sets PATH again.
 _PROFILES = (".profile", ".zprofile")
-_CLAUDE_KEPT = ("hasCompletedOnboarding", "oauthAccount", "userID", "theme", "customApiKeyResponses")
-_HOOKS_OF_CODEX = ".codex/hooks.json"
-_SETTINGS_OF_CODEX = ".codex/config.toml"
+_CLAUDE_KEYS = ("hasCompletedOnboarding", "oauthAccount", "userID", "theme", "customApiKeyResponses")
+_CODEX_HOOKS = ".codex/hooks.json"
+_CODEX_SETTINGS = ".codex/config.toml"
 _OPTIONAL_SERVER = ("-c", "mcp_servers.landlane.required=false")
 _TRUST_HOOKS = "--dangerously-bypass-hook-trust"
-# Options that may be given once, with the other spellings of each. Those without a value come second.
+# Options that may be given once: their spellings with a value, and those without one.
 _ONCE = {
     "--sandbox": (("--sandbox", "-s"), ("--full-auto",)),
     "--approval-mode": (("--approval-mode",), ("--yolo", "-y")),
 }
-_CODEX_OPEN = ("--dangerously-bypass-approvals-and-sandbox", "--yolo")
+_CODEX_NO_SANDBOX = ("--dangerously-bypass-approvals-and-sandbox", "--yolo")
 
 
 @value
-class Start:
-    """The words and the variables with which a command is started."""
+class ClientCommand:
+    """A command line with its environment variables; `client` is empty for other programs."""
 
-    command: tuple[str, ...]
+    words: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
     client: str = ""
 
 
 def client_of(command: Sequence[str]) -> str:
-    """Which coding client a command starts, by itself or as a worker; empty when it is none that we know."""
+    """Return the coding client that a command starts, directly or as a worker; empty for other programs."""
     name = client_of_worker(command) or (os.path.basename(command[0]) if command else "")
     return name if name in ROLE_CLIENTS else ""
 
 
-def furnish(scratch: str, workspace: str, search_path: str) -> None:
-    """Let clients know their user in their private folders, and trust the checkout they will work in."""
+def prepare_client_homes(scratch: str, workspace: str, search_path: str) -> None:
+    """Copy the user's client settings into the private home, and mark the workspace as trusted."""
     for name in _PROFILES:
         _write_text(os.path.join(scratch, "home", name), f"export PATH={shlex.quote(search_path)}\n")
     home = os.path.expanduser("~")
-    for name, place in _COPIED.items():
-        _copy(_source(home, name), os.path.join(scratch, place))
-    known = _read(os.path.join(home, ".claude.json"))
-    told = {key: known[key] for key in _CLAUDE_KEPT if key in known}
+    for name, target in _COPIED.items():
+        _copy(_source(home, name), os.path.join(scratch, target))
+    account = _read(os.path.join(home, ".claude.json"))
+    copied = {key: account[key] for key in _CLAUDE_KEYS if key in account}
     trusted = {workspace: {"hasTrustDialogAccepted": True}}
     _write(
         os.path.join(scratch, _CLAUDE, ".claude.json"),
-        {"hasCompletedOnboarding": True, **told, "projects": trusted},
+        {"hasCompletedOnboarding": True, **copied, "projects": trusted},
     )
     _trust_for_codex(os.path.join(scratch, _CODEX, "config.toml"), workspace)
     _write(os.path.join(scratch, "home/.gemini/trustedFolders.json"), {workspace: "TRUST_FOLDER"})
 
 
-def prepare_start(
+def prepare_command(
     command: Sequence[str],
     role: Role,
     settings: Settings,
@@ -108,84 +108,86 @@ def prepare_start(
     workspace: str,
     *,
     is_throwaway: bool = False,
-) -> Start:
-    """The command as it is to be started: for a client, with its role in its own words.
+) -> ClientCommand:
+    """Return the command to start; for a client, with the options and settings that its role needs.
 
-    `is_throwaway`: it works in a clone of which nothing but the difference is kept, so that it may edit there
-    whatever its role is. A command that runs a client as a worker hands these words on to the client.
+    With `is_throwaway` the client works in a clone from which only the diff is kept, so it may edit there
+    whatever its role is. A command that runs a client as a worker passes these options on to the client.
     """
     client = client_of(command)
     if not client:
-        return Start(command=tuple(command))
+        return ClientCommand(words=tuple(command))
     if is_throwaway:
-        role = _editing(role)
+        role = _with_edit_tools(role)
     if client_of_worker(command):
         at = list(command).index("--") + 1
-        start = _prepare(client, (client, *command[at:]), role, settings, scratch, workspace)
-        return replace(start, command=(*command[:at], *start.command[1:]))
+        prepared = _prepare(client, (client, *command[at:]), role, settings, scratch, workspace)
+        return replace(prepared, words=(*command[:at], *prepared.words[1:]))
     return _prepare(client, command, role, settings, scratch, workspace)
 
 
-def _editing(role: Role) -> Role:
-    """A role with its edit tools; what is denied to it stays denied."""
+def _with_edit_tools(role: Role) -> Role:
+    """Return the role with edit tools; paths denied to it stay denied."""
     tools = role.tools if EDIT in role.tools else (*role.tools, EDIT)
     return replace(role, tools=tools, writes=role.writes or ("**",))
 
 
 def _prepare(
     client: str, command: Sequence[str], role: Role, settings: Settings, scratch: str, workspace: str
-) -> Start:
-    told = permissions_for(client, role, denied_paths(role, settings), is_sandboxed=True)
-    arguments = list(told.arguments)
-    if told.settings_file:
-        _join(os.path.join(scratch, "home", told.settings_file), told.settings)
+) -> ClientCommand:
+    permissions = permissions_for(client, role, denied_paths(role, settings), is_sandboxed=True)
+    arguments = list(permissions.arguments)
+    if permissions.settings_file:
+        _merge_into_file(os.path.join(scratch, "home", permissions.settings_file), permissions.settings)
     if client == "claude" and any(word.split("=")[0] == "--settings" for word in command):
-        _join(os.path.join(scratch, _CLAUDE, "settings.json"), told.settings)
+        _merge_into_file(os.path.join(scratch, _CLAUDE, "settings.json"), permissions.settings)
         arguments = _without(arguments, ("--settings",), ())
     if client == "codex":
-        arguments = _for_codex(command, arguments, workspace)
+        arguments = _codex_options(command, arguments, workspace)
     words = [*command]
     for option in [word for word in arguments if word in _ONCE]:
         words = [words[0], *_without(words[1:], *_ONCE[option])]
-    return Start(
-        command=tuple(_put_behind(words, arguments)),
-        environment=tuple((name, _with_own(name, text)) for name, text in told.environment.items()),
+    return ClientCommand(
+        words=tuple(_append_options(words, arguments)),
+        environment=tuple(
+            (name, _merged_with_user(name, text)) for name, text in permissions.environment.items()
+        ),
         client=client,
     )
 
 
-def _with_own(name: str, text: str) -> str:
-    """Settings in a variable, joined with what the user has there."""
+def _merged_with_user(name: str, text: str) -> str:
+    """Return JSON settings for a variable, merged with the user's own value of it."""
     try:
         own, ours = json.loads(os.environ.get(name, "")), json.loads(text)
     except ValueError:
         return text
     if not isinstance(own, dict) or not isinstance(ours, dict):
         return text
-    return json.dumps(_joined(cast("Document", own), cast("Document", ours)))
+    return json.dumps(_merge(cast("Document", own), cast("Document", ours)))
 
 
-def _for_codex(command: Sequence[str], arguments: list[str], workspace: str) -> list[str]:
-    """It runs hooks that were not looked at only if told so; in the sandbox they can do no more than it."""
-    if any(word in _CODEX_OPEN for word in command):
+def _codex_options(command: Sequence[str], arguments: list[str], workspace: str) -> list[str]:
+    """Add the options Codex needs: it runs unreviewed hooks only with one, which is safe in the sandbox."""
+    if any(word in _CODEX_NO_SANDBOX for word in command):
         arguments = _without(arguments, ("--sandbox",), ())
-    has_hooks = os.path.isfile(os.path.join(workspace, _HOOKS_OF_CODEX))
+    has_hooks = os.path.isfile(os.path.join(workspace, _CODEX_HOOKS))
     if has_hooks and _TRUST_HOOKS not in command:
         arguments = [*arguments, _TRUST_HOOKS]
-    # Commands do all that its tools do: it must not refuse to begin where our server cannot.
+    # The commands do everything the MCP tools do, so Codex must start even if the server cannot.
     return [*arguments, *(_OPTIONAL_SERVER if _has_server(workspace) else ())]
 
 
 def _has_server(workspace: str) -> bool:
     try:
-        with open(os.path.join(workspace, _SETTINGS_OF_CODEX), encoding="utf-8", errors="replace") as file:
+        with open(os.path.join(workspace, _CODEX_SETTINGS), encoding="utf-8", errors="replace") as file:
             return "[mcp_servers.landlane]" in file.read(1_000_000)
     except OSError:
         return False
 
 
 def _without(words: Sequence[str], with_value: Sequence[str], alone: Sequence[str]) -> list[str]:
-    """Words without certain options, up to where options end."""
+    """Return the words without certain options, up to `--`."""
     kept: list[str] = []
     rest = list(words)
     while rest:
@@ -199,8 +201,8 @@ def _without(words: Sequence[str], with_value: Sequence[str], alone: Sequence[st
     return kept
 
 
-def _put_behind(words: list[str], arguments: Sequence[str]) -> list[str]:
-    """At the end, where an option that takes several values swallows none of the user's words."""
+def _append_options(words: list[str], arguments: Sequence[str]) -> list[str]:
+    """Put options at the end: one that takes several values would swallow the user's words elsewhere."""
     at = words.index("--") if "--" in words else len(words)
     return [*words[:at], *arguments, *words[at:]]
 
@@ -213,15 +215,15 @@ def _source(home: str, name: str) -> str:
     return os.path.join(home, name)
 
 
-def _copy(source: str, place: str) -> None:
+def _copy(source: str, target: str) -> None:
     if not os.path.isfile(source):
         return
-    _make_folder(os.path.dirname(place))
+    _make_folder(os.path.dirname(target))
     try:
-        shutil.copyfile(source, place)
+        shutil.copyfile(source, target)
     except OSError:
-        return  # it cannot be read, and so it is not known
-    os.chmod(place, 0o600)
+        return  # the user cannot read it, either
+    os.chmod(target, 0o600)
 
 
 def _make_folder(path: str) -> None:
@@ -233,10 +235,10 @@ def _make_folder(path: str) -> None:
 def _read(path: str) -> Document:
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            document = json.load(file)
     except (OSError, ValueError):
         return {}
-    return cast("Document", found) if isinstance(found, dict) else {}
+    return cast("Document", document) if isinstance(document, dict) else {}
 
 
 def _write(path: str, document: Mapping[str, Any]) -> None:
@@ -250,27 +252,27 @@ def _write_text(path: str, text: str) -> None:
     os.chmod(path, 0o600)
 
 
-def _join(path: str, more: Mapping[str, Any]) -> None:
-    """Add to a client's settings; where both say something, both lists count, and ours goes before a word."""
-    _write(path, _joined(_read(path), more))
+def _merge_into_file(path: str, more: Mapping[str, Any]) -> None:
+    """Merge into a client's settings: lists are joined, other values are replaced."""
+    _write(path, _merge(_read(path), more))
 
 
-def _joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> Document:
+def _merge(known: Mapping[str, Any], more: Mapping[str, Any]) -> Document:
     result = dict(known)
     for key, item in more.items():
         before: Any = result.get(key)
         if isinstance(before, dict) and isinstance(item, dict):
-            result[key] = _joined(cast("Document", before), cast("Document", item))
+            result[key] = _merge(cast("Document", before), cast("Document", item))
         elif isinstance(before, list) and isinstance(item, list):
-            known_ones, new_ones = cast("list[Any]", before), cast("list[Any]", item)
-            result[key] = [*known_ones, *(one for one in new_ones if one not in known_ones)]
+            old_items, new_items = cast("list[Any]", before), cast("list[Any]", item)
+            result[key] = [*old_items, *(new for new in new_items if new not in old_items)]
         else:
             result[key] = item
     return result
 
 
 def _trust_for_codex(path: str, workspace: str) -> None:
-    """Codex reads no settings and hooks of a project that its user does not trust."""
+    """Mark the workspace as trusted: Codex ignores settings and hooks of other projects."""
     try:
         with open(path, "rb") as file:
             text = file.read().decode()
@@ -278,7 +280,7 @@ def _trust_for_codex(path: str, workspace: str) -> None:
     except FileNotFoundError:
         text = ""
     except (OSError, ValueError):
-        return  # Codex itself will say what is wrong with it, if it is ever started
+        return  # Codex reports the broken file itself
     heading = f"[projects.{json.dumps(workspace)}]"
     if heading not in text:
         text = f'{text.rstrip()}\n\n{heading}\ntrust_level = "trusted"\n'.lstrip()

@@ -1,4 +1,4 @@
-"""Decide which task may start now: its agent is available, its resources are free, no claim conflicts."""
+"""Decide whether a run can start, and which task may start now: agent, resources, claims."""
 
 from __future__ import annotations
 
@@ -10,84 +10,132 @@ from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
 from landlane.clients.as_worker.command import find_program
 from landlane.clock import duration_text
-from landlane.errors import LandlaneError
-from landlane.exec.sandbox_rules import search_path
+from landlane.errors import LandlaneError, Malformed, RepositoryError
+from landlane.exec.sandboxed_run import search_path
+from landlane.git.run import run_in
+from landlane.git.target import find_base, find_target, target_tip
 from landlane.handoffs.accept import open_handoff
 from landlane.landing.model import HELD, landing_id_of
 from landlane.landing.records import get_landing, get_queue
+from landlane.landing.target_rules import settings_at
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.built_in import find_role
 from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import in_use
-from landlane.tasks.model import ANYBODY
+from landlane.tasks.evidence_model import kind_of
+from landlane.tasks.model import ANYBODY, BLOCKED, READY
 from landlane.tasks.retry import held_back
 from landlane.tasks.rows import pattern_pairs
 from landlane.tasks.worker_pool import pool_of
 from landlane.usage.add import why_over_budget
-from landlane.values import value
-from landlane.workers.agents import COMMAND, agent_for, find_agent, needs_of, role_for
+from landlane.workers.agents import agent_for, find_agent, needs_of, role_for
+from landlane.workers.model import COMMAND, Refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.git.target import TargetBranch
     from landlane.patterns.pattern import Alternative
     from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.tasks.model import Task
-    from landlane.workers.agents import Agent
+    from landlane.workers.model import Agent, RunRequest
 
 
 _MEMORY = "/proc/meminfo"
 _MB = 1024 * 1024
 
 
-@value
-class Refusal:
-    """Why a task does not begin now; `is_for_good`: waiting will not help, somebody must change something.
+def check_can_run(repo: Repository, tasks: list[Task], request: RunRequest) -> None:
+    """Refuse a run in which no task has an agent, or no change could land.
 
-    `is_for_person`: all that is missing is a person's answer to a gate.
+    Raises:
+        Malformed: no task that is ready or blocked has a known agent.
+        SettingsError: there are tasks whose changes have to land, and no checks are set.
+        RepositoryError: git has no committer identity, or the remote is unreachable or lacks commits.
     """
+    open_tasks = [task for task in tasks if task.state in (READY, BLOCKED)]
+    errors: list[Malformed] = []
+    for task in open_tasks:
+        try:
+            agent_for(repo.settings, task, request.agent)
+            break
+        except Malformed as error:
+            errors.append(error)
+    else:
+        if errors:
+            raise errors[0]
+    if any(kind_of(task.kind, has_output=bool(task.output), is_in_git=True) == "code" for task in open_tasks):
+        target = find_target(repo.home, repo.settings)
+        if not request.is_continuous:  # a continuous run waits until the remote can be reached
+            find_base(repo.home, target, is_offline=request.is_offline)
+        _check_pushed(repo, target)
+        tip = target_tip(repo.home, target)
+        if tip:
+            settings_at(repo, target, tip)
+        _check_identity(repo)
 
-    why: str
-    is_for_good: bool
-    is_for_person: bool = False
+
+def _check_pushed(repo: Repository, target: TargetBranch) -> None:
+    """Refuse to start from commits that the remote lacks: every change would contain them, too."""
+    if not target.remote_ref:
+        return
+    ahead = run_in(repo.home, "rev-list", "--count", f"{target.remote_ref}..{target.ref}")
+    count = ahead.stdout.strip()
+    if not ahead.exit_code and count != "0":
+        raise RepositoryError(
+            f"{target.branch} has {count} commit{'s' if count != '1' else ''} that {target.remote} lacks",
+            code="NOT_PUSHED",
+            hint=f"git push {target.remote} {target.branch}; or, to land here and push yourself, say "
+            '[landing] remote = "none" in landlane.toml',
+        )
+
+
+def _check_identity(repo: Repository) -> None:
+    """Refuse to start where git cannot commit."""
+    if run_in(repo.home, "var", "GIT_COMMITTER_IDENT").exit_code:
+        raise RepositoryError(
+            "git does not know who commits here",
+            code="NO_IDENTITY",
+            hint="git config user.name 'Your Name', and git config user.email you@example.org",
+        )
 
 
 class Admission:
-    """One look around, and many tasks judged by it."""
+    """Decides about many tasks from one view of the pool, the slots and the machine."""
 
     def __init__(
         self, repo: Repository, default: str, running: Sequence[tuple[Task, str]], run: str = ""
     ) -> None:
         self._repo = repo
-        self._run = run  # the orchestrator, whose attempts have a budget together
+        self._run = run  # the orchestrator, whose attempts share a budget
         self._default = default
         self._pool = pool_of(repo)
         self._used = in_use(repo)
-        self._kinds: dict[str, int] = {}
-        self._held: list[tuple[str, Alternative]] = []
+        self._running: dict[str, int] = {}  # agent → attempts
+        self._paths: list[tuple[str, Alternative]] = []  # task, and a path it changes
         self._landing: dict[tuple[str, str], Refusal | None] = {}
         self._now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
-        self._machine = _why_full(repo)
-        for task, kind in running:
-            self._kinds[kind] = self._kinds.get(kind, 0) + 1
-            self._hold(task)
+        self._machine = _why_machine_full(repo)
+        for task, agent in running:
+            self._running[agent] = self._running.get(agent, 0) + 1
+            self._add_paths(task)
 
     def begin(self, task: Task) -> None:
         """Count a task that was just started."""
         agent = self.agent_of(task)
-        self._kinds[agent.name] = self._kinds.get(agent.name, 0) + 1
+        self._running[agent.name] = self._running.get(agent.name, 0) + 1
         for kind, amount in needs_of(task, agent).items():
             self._used[kind] = self._used.get(kind, 0) + amount
-        self._hold(task)
+        self._add_paths(task)
 
     def agent_of(self, task: Task) -> Agent:
-        """Who is to do a task: whom it was handed to goes before whom it names.
+        """Return the agent for a task: the one it was handed to, or the one it names.
 
         Raises:
-            Malformed: nobody is named, or nobody of that name is known.
+            Malformed: no agent is named, or it is unknown.
         """
         handed = self._handed_to(task)
         settings = self._repo.settings
@@ -98,7 +146,7 @@ class Admission:
         )
 
     def _handed_to(self, task: Task) -> str | Refusal:
-        """The kind of agent that a task was handed to; or why nobody may begin it, if it is none of ours."""
+        """Return the agent that a task was handed to, or a refusal if it was handed to another session."""
         handoff = self._repo.store.view(lambda snapshot: open_handoff(snapshot, task.id))
         if handoff is None or handoff.to == ANYBODY or handoff.to.startswith("role:"):
             return ""
@@ -109,10 +157,10 @@ class Admission:
             return find_agent(self._repo.settings, handoff.to).name
         except LandlaneError:
             why = f"it is handed to {handoff.to} for {duration_text(until - self._now)} more"
-            return Refusal(why=why, is_for_good=False)
+            return Refusal(why=why, is_permanent=False)
 
     def why_not(self, task: Task) -> Refusal | None:
-        """Why a task may not begin now; nothing when it may."""
+        """Return why a task may not start now; None if it may."""
         settings = self._repo.settings
         try:
             handed = self._handed_to(task)
@@ -122,26 +170,26 @@ class Admission:
             role = find_role(settings, role_for(settings, task, agent))
             missing = _why_missing(agent) or self._why_not_role(task, role)
         except LandlaneError as error:
-            return Refusal(why=f"{error.message}. {error.hint}", is_for_good=True)
+            return Refusal(why=f"{error.message}. {error.hint}", is_permanent=True)
         if missing:
-            return Refusal(why=missing, is_for_good=True)
+            return Refusal(why=missing, is_permanent=True)
         if self._pool.paused:
-            return Refusal(why=f"the pool is paused: {self._pool.paused}", is_for_good=False)
+            return Refusal(why=f"the pool is paused: {self._pool.paused}", is_permanent=False)
         return (
             self._why_not_needs(task, agent)
             or self._why_not_yet(task)
-            or self._why_not_kind(agent)
-            or self._why_in_the_way(task)
+            or self._why_agent_busy(agent)
+            or self._why_paths_busy(task)
         )
 
     def _why_not_role(self, task: Task, role: Role) -> str:
-        """Why nobody in this role could be given the task, however long it waits: it may not write there."""
+        """Return why this role could never do the task: it may not write the task's paths."""
         if not may_commit(role):
-            return ""  # it hands its change back, and that is judged then
+            return ""  # it returns its change, which is checked then
         scope, pattern_of = Scope(role, self._repo.settings), self._repo.git.pattern_of
         patterns = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-        found = next((why for one in patterns if (why := scope.why_not_claimed(one))), "")
-        return f"{found}. give it to another role: `landlane role list`" if found else ""
+        reason = next((why for pattern in patterns if (why := scope.why_not_claimed(pattern))), "")
+        return f"{reason}. give it to another role: `landlane role list`" if reason else ""
 
     def _why_not_needs(self, task: Task, agent: Agent) -> Refusal | None:
         kinds = known_kinds(self._repo.settings.slots)
@@ -149,54 +197,54 @@ class Admission:
             kind = kinds.get(name)
             if kind is None:
                 hint = f"declare it: [slots.{name}] capacity = {amount} in landlane.toml"
-                return Refusal(why=f"needs {name}, which is not declared. {hint}", is_for_good=True)
+                return Refusal(why=f"needs {name}, which is not declared. {hint}", is_permanent=True)
             if amount > kind.size:
-                return Refusal(why=f"needs {amount} of {name}; there are {kind.size}", is_for_good=True)
+                return Refusal(why=f"needs {amount} of {name}; there are {kind.size}", is_permanent=True)
             used = self._used.get(name, 0)
             if used + amount > kind.size:
                 why = f"needs {amount} of {name}; {used} of {kind.size} are in use"
-                return Refusal(why=why, is_for_good=False)
+                return Refusal(why=why, is_permanent=False)
         return None
 
     def _why_not_yet(self, task: Task) -> Refusal | None:
         until = self._repo.store.view(lambda snapshot: held_back(snapshot, [task.id])).get(task.id, 0)
         if until > self._now:
-            return Refusal(why=f"tried again in {duration_text(until - self._now)}", is_for_good=False)
+            return Refusal(why=f"tried again in {duration_text(until - self._now)}", is_permanent=False)
         over = why_over_budget(self._repo, task, run=self._run)
         if over:
-            return Refusal(why=over, is_for_good=True)
+            return Refusal(why=over, is_permanent=True)
         return self._machine
 
-    def _why_not_kind(self, agent: Agent) -> Refusal | None:
-        running = self._kinds.get(agent.name, 0)
+    def _why_agent_busy(self, agent: Agent) -> Refusal | None:
+        running = self._running.get(agent.name, 0)
         if agent.most and running >= agent.most:
-            return Refusal(why=f"{running} of {agent.most} {agent.name} run already", is_for_good=False)
+            return Refusal(why=f"{running} of {agent.most} {agent.name} run already", is_permanent=False)
         limit = self._pool.admission.get(agent.name, {})
         until = int(limit.get("until") or 0)
         if until > self._now:
             why = f"{agent.name} is rate-limited for {duration_text(until - self._now)}"
-            return Refusal(why=why, is_for_good=False)
+            return Refusal(why=why, is_permanent=False)
         most = limit.get("limit")
         if most is not None and running >= int(most):
-            return Refusal(why=f"{agent.name} was rate-limited: {most} at once for now", is_for_good=False)
+            return Refusal(why=f"{agent.name} was rate-limited: {most} at once for now", is_permanent=False)
         return None
 
-    def _hold(self, task: Task) -> None:
+    def _add_paths(self, task: Task) -> None:
         pattern_of = self._repo.git.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
-            self._held += [(task.id, branch) for branch in pattern_of(text, kind).alternatives]
+            self._paths += [(task.id, path) for path in pattern_of(text, kind).alternatives]
 
-    def _why_in_the_way(self, task: Task) -> Refusal | None:
-        """What we start ourselves, and what is about to land.
+    def _why_paths_busy(self, task: Task) -> Refusal | None:
+        """Return a refusal if a running task or a queued landing changes the same paths.
 
-        What else is held is found when it is taken: a claim of the dead stands in nobody's way for long.
+        Other claims are checked when the task is taken: the claim of a dead session does not last.
         """
         pattern_of = self._repo.git.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
-            for branch in pattern_of(text, kind).alternatives:
-                for other, held in self._held:
-                    if alternatives_overlap(branch, held):
-                        return Refusal(why=f"{other} is changing {text}", is_for_good=False)
+            for path in pattern_of(text, kind).alternatives:
+                for other, busy in self._paths:
+                    if alternatives_overlap(path, busy):
+                        return Refusal(why=f"{other} is changing {text}", is_permanent=False)
             if (text, kind) not in self._landing:
                 self._landing[text, kind] = self._about_to_land(text, kind)
             landing = self._landing[text, kind]
@@ -205,26 +253,25 @@ class Admission:
         return None
 
     def _about_to_land(self, text: str, kind: str) -> Refusal | None:
-        """That an entry of the landing queue holds a path, and whether that will end by itself."""
+        """Return a refusal if an entry of the landing queue holds a path."""
         repo = self._repo
-        held = list_claims(repo, [repo.git.pattern_of(text, kind)])
-        entry = next(
-            (entry for one in held if one.mode == EXCLUSIVE and (entry := landing_id_of(one.agent))), ""
-        )
+        claims = list_claims(repo, [repo.git.pattern_of(text, kind)])
+        holders = (landing_id_of(claim.agent) for claim in claims if claim.mode == EXCLUSIVE)
+        entry = next(filter(None, holders), "")
         if not entry:
             return None
         landing = get_landing(repo, entry)
         if landing.state == HELD:
             why = f"{entry} waits for a person, and holds {text}: `landlane gate list`"
-            return Refusal(why=why, is_for_good=True, is_for_person=True)
+            return Refusal(why=why, is_permanent=True, is_for_person=True)
         if get_queue(repo, landing.target).state == "paused":
             why = f"{entry} holds {text}, and the landing queue is paused: `landlane queue list`"
-            return Refusal(why=why, is_for_good=True)
-        return Refusal(why=f"{entry} is about to land there: {text}", is_for_good=False)
+            return Refusal(why=why, is_permanent=True)
+        return Refusal(why=f"{entry} is about to land there: {text}", is_permanent=False)
 
 
 def _why_missing(agent: Agent) -> str:
-    """Why an agent cannot be started here at all; empty when it can."""
+    """Return why an agent cannot be started on this machine; empty when it can."""
     if agent.client == COMMAND:
         return _why_no_command(agent)
     try:
@@ -235,7 +282,7 @@ def _why_missing(agent: Agent) -> str:
 
 
 def _why_no_command(agent: Agent) -> str:
-    """Why a command cannot be started; one that lies in the repository may be there in its checkout alone."""
+    """Return why a command cannot be started. A program of the repository may exist only in its clone."""
     program = agent.command[0]
     is_in_repository = os.sep in program and not os.path.isabs(program)
     if is_in_repository or shutil.which(program, path=search_path()):
@@ -243,27 +290,27 @@ def _why_no_command(agent: Agent) -> str:
     return f"[agents.{agent.name}] command: there is no program {program[:200]}"
 
 
-def _why_full(repo: Repository) -> Refusal | None:
-    """Why this machine should not start anything more; where there will never be so much, for good."""
+def _why_machine_full(repo: Repository) -> Refusal | None:
+    """Return why this machine has no room for another attempt; permanent if it is too small."""
     settings = repo.settings
     floor = settings.run.memory_floor_bytes
-    memory = _memory() if floor else {}
+    memory = _read_memory() if floor else {}
     free = memory.get("MemAvailable", floor)
     if free < floor:
         why = f"{free // _MB} MB of memory are free; [run] memory_floor keeps {floor // _MB}"
-        return Refusal(why=why, is_for_good=memory.get("MemTotal", floor) < floor)
+        return Refusal(why=why, is_permanent=memory.get("MemTotal", floor) < floor)
     floor = settings.run.disk_floor_bytes
     if floor:
         for folder in (repo.git.root or os.getcwd(), tempfile.gettempdir()):
             disk = shutil.disk_usage(folder)
             if disk.free < floor:
                 why = f"{disk.free // _MB} MB are free in {folder}; [run] disk_floor keeps {floor // _MB}"
-                return Refusal(why=why, is_for_good=disk.total < floor)
+                return Refusal(why=why, is_permanent=disk.total < floor)
     return None
 
 
-def _memory() -> dict[str, int]:
-    """What the machine tells of its memory, in bytes; nothing where it tells nothing."""
+def _read_memory() -> dict[str, int]:
+    """Return the memory figures of this machine in bytes; empty where there are none."""
     try:
         with open(_MEMORY, encoding="ascii") as file:
             lines = [line.split() for line in file]

@@ -1,49 +1,36 @@
-"""The agents that a run may start, and what each of them needs."""
+"""The agents that a run may start: what each of them needs, its command and its assignment."""
 
 from __future__ import annotations
 
+import os
+
+from landlane.clients.as_worker.command import worker_command
 from landlane.errors import Malformed
+from landlane.exec.start_client import ClientCommand, prepare_command
+from landlane.handoffs.hand_over import context_for
 from landlane.plans.model import AGENTS
-from landlane.roles.model import WORKER_ROLE
-from landlane.values import value
+from landlane.protocol.worker.messages import WorkAssignment
+from landlane.roles.model import WORKER_ROLE, may_commit
+from landlane.tasks.rows import pattern_pairs
+from landlane.usage.add import left_for
+from landlane.workers.model import COMMAND, Agent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from landlane.repository import Repository
+    from landlane.roles.model import Role
     from landlane.settings.model import AgentSettings, Settings
     from landlane.tasks.model import Task
 
 
-COMMAND = "command"
-
-
-@value
-class Agent:
-    """One kind of worker: a coding client, or a command that speaks the worker protocol."""
-
-    name: str
-    client: str = COMMAND
-    command: tuple[str, ...] = ()
-    model: str = ""
-    words: tuple[str, ...] = ()
-    role: str = ""
-    needs: tuple[tuple[str, int], ...] = ()
-    most: int = 0  # so many of this kind at once; 0: as many as there are places
-    heartbeat_ms: int = 60_000
-    limit_ms: int = 0
-
-
-def label_of(task: Task, name: str) -> str:
-    """What a task's labels say of something that the queue has no field for; empty when nothing."""
-    return next((one.removeprefix(f"{name}:") for one in task.labels if one.startswith(f"{name}:")), "")
-
-
 def agent_for(settings: Settings, task: Task, default: str = "") -> Agent:
-    """Who is to do a task: whom it names, else the default of the caller, else that of the settings.
+    """Return the agent for a task: the one its label names, the caller's default, or that of the settings.
 
     Raises:
-        Malformed: nobody is named, or nobody of that name is known.
+        Malformed: no agent is named, or it is unknown.
     """
-    name = label_of(task, "agent") or default or settings.run.agent
+    labels = [label.removeprefix("agent:") for label in task.labels if label.startswith("agent:")]
+    name = (labels[0] if labels else "") or default or settings.run.agent
     if not name:
         raise Malformed(
             f"{task.id} names no agent, and there is no default",
@@ -54,14 +41,14 @@ def agent_for(settings: Settings, task: Task, default: str = "") -> Agent:
 
 
 def find_agent(settings: Settings, name: str) -> Agent:
-    """The agent of this name: one that the settings define, or a coding client as it is.
+    """Return the agent of this name: one that the settings define, or a coding client.
 
     Raises:
         Malformed: there is none.
     """
-    given = settings.agents.get(name)
-    if given is not None:
-        return _defined(settings, name, given)
+    configured = settings.agents.get(name)
+    if configured is not None:
+        return _from_settings(settings, name, configured)
     if name in AGENTS and name != COMMAND:
         return Agent(
             name=name,
@@ -69,7 +56,7 @@ def find_agent(settings: Settings, name: str) -> Agent:
             heartbeat_ms=settings.run.heartbeat_ms,
             limit_ms=settings.run.limit_ms,
         )
-    known = [*settings.agents, *(one for one in AGENTS if one != COMMAND)]
+    known = [*settings.agents, *(agent for agent in AGENTS if agent != COMMAND)]
     raise Malformed(
         f"there is no agent {name[:40]!r}",
         code="UNKNOWN_AGENT",
@@ -77,8 +64,8 @@ def find_agent(settings: Settings, name: str) -> Agent:
     )
 
 
-def _defined(settings: Settings, name: str, given: AgentSettings) -> Agent:
-    client = given.client or COMMAND
+def _from_settings(settings: Settings, name: str, configured: AgentSettings) -> Agent:
+    client = configured.client or COMMAND
     if client != COMMAND and client not in AGENTS:
         raise Malformed(
             f"[agents.{name}]: there is no client {client[:40]!r}",
@@ -88,27 +75,68 @@ def _defined(settings: Settings, name: str, given: AgentSettings) -> Agent:
     return Agent(
         name=name,
         client=client,
-        command=given.command,
-        model=given.model,
-        words=given.words,
-        role=given.role,
-        needs=tuple(given.needs.items()),
-        most=given.most,
-        heartbeat_ms=given.heartbeat_ms or settings.run.heartbeat_ms,
-        limit_ms=given.limit_ms or settings.run.limit_ms,
+        command=configured.command,
+        model=configured.model,
+        words=configured.words,
+        role=configured.role,
+        needs=tuple(configured.needs.items()),
+        most=configured.most,
+        heartbeat_ms=configured.heartbeat_ms or settings.run.heartbeat_ms,
+        limit_ms=configured.limit_ms or settings.run.limit_ms,
     )
 
 
 def role_for(settings: Settings, task: Task, agent: Agent) -> str:
-    """In which role a task is worked on: its own, else its agent's, else one that only hands changes back."""
+    """Return the role for a task: its own, its agent's, that of the settings, or the worker role."""
     return task.role or agent.role or settings.run.role or WORKER_ROLE
 
 
 def needs_of(task: Task, agent: Agent) -> dict[str, int]:
-    """How much of each resource an attempt takes: what the task says goes before what its agent says."""
+    """Return how much of each resource an attempt takes; labels of the task override its agent's needs."""
     needs = dict(agent.needs)
     for label in task.labels:
         if label.startswith("needs:"):
             name, _, amount = label.removeprefix("needs:").partition("=")
             needs[name] = int(amount) if amount.isascii() and amount.isdigit() else 1
     return needs
+
+
+def worker_command_for(
+    repo: Repository, agent: Agent, role: Role, scratch: str, folder: str
+) -> ClientCommand:
+    """Return the command that starts a worker: the agent's own, or an adapter around a coding client."""
+    if agent.client == COMMAND:
+        program = agent.command[0]
+        path = os.path.join(repo.home.root, program)
+        is_in_repository = os.sep in program and not os.path.isabs(program) and os.path.isfile(path)
+        return ClientCommand(words=(path if is_in_repository else program, *agent.command[1:]))
+    words = worker_command(agent.client, model=agent.model, extra=agent.words)
+    return prepare_command(words, role, repo.settings, scratch, folder, is_throwaway=not may_commit(role))
+
+
+def make_assignment(
+    repo: Repository, task: Task, agent: Agent, role: Role, *, folder: str, scratch: str, base: str
+) -> WorkAssignment:
+    """Return the assignment for a worker, with the notes of earlier attempts."""
+    is_committing = may_commit(role)
+    budget = left_for(repo, task)
+    notes = context_for(repo, task)
+    return WorkAssignment(
+        assignment=f"{task.id}-{task.attempt}",
+        task=task.id,
+        attempt=task.attempt,
+        title=task.title,
+        body=task.body or None,
+        role=role.name,
+        paths=tuple(text for text, _ in pattern_pairs(task.stored_paths)),
+        check=task.check or None,
+        folder=folder,
+        scratch=scratch,
+        branch=task.branch if is_committing else None,
+        base=base,
+        may_commit=is_committing,
+        heartbeat_seconds=agent.heartbeat_ms / 1000,
+        limit_seconds=agent.limit_ms / 1000 if agent.limit_ms else None,
+        budget_usd=budget / 1_000_000 if budget is not None else None,
+        notes=(notes,) if notes else (),
+    )

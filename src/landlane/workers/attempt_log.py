@@ -1,9 +1,8 @@
-"""Logs of attempts: what a worker said, line by line with the time, in a file that cannot grow without end.
+"""Logs of attempts: the messages of a worker, one timed line each, in files of limited size.
 
-A log is a head and two pieces of a tail. The head is written until it is full and then stays. The tail goes
-on in pieces: when the newer one is full, the older one goes. A piece begins with the number of lines of the
-tail that came before it, so that a reader can tell how much was left out, whoever wrote it and however that
-ended.
+A log is a head and a tail in two pieces. The head is kept once it is full. When the newer piece of the tail
+is full, it replaces the older one. A piece begins with the number of tail lines before it, so that a reader
+can count the lines that were left out, even after the writer was killed.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.workers.run_worker import Says, WorkerEnd
+    from landlane.workers.run_worker import WorkerEnd, WorkerMessage
 
 FOLDER = "attempts"
 _HEAD_BYTES = 512 * 1024
 _PIECE_BYTES = 256 * 1024
 _LINE_BYTES = 8 * 1024
-_MOST_LOGS = 500
-_MOST_BYTES = 100 * 1024 * 1024  # of all logs together
+_MAX_LOGS = 500
+_MAX_BYTES = 100 * 1024 * 1024  # of all logs together
 _POLL_SECONDS = 0.2
 _NEWER, _OLDER = ".tail", ".tail.1"
 _MARK = b"#after "
@@ -37,7 +36,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @value
 class LogText:
-    """A log as it stands: its beginning, how many lines were left out, and its end."""
+    """The lines of a log: its head, the number of lines left out, and its tail."""
 
     head: tuple[str, ...]
     left_out: int
@@ -45,19 +44,19 @@ class LogText:
 
     @property
     def lines(self) -> list[str]:
-        """All of it, for people."""
+        """The whole log for display."""
         return [*self.head, *([_gap(self.left_out)] if self.left_out else []), *self.tail]
 
 
 def log_path(state: str, task: str, attempt: int) -> str:
-    """Where the log of an attempt lies."""
+    """Return the path of the log of an attempt."""
     if not task or task.startswith(".") or "/" in task or "\0" in task:
         raise Malformed(f"{task[:40]!r} is no task", code="UNKNOWN_TASK", hint="`landlane task list`")
     return os.path.join(state, FOLDER, f"{task}-{attempt}.log")
 
 
 class AttemptLog:
-    """The log of one attempt, for the one process that writes it. Logging never fails an attempt."""
+    """The log of one attempt, written by one process. A failure to write does not fail the attempt."""
 
     def __init__(
         self,
@@ -69,30 +68,30 @@ class AttemptLog:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.path = log_path(state, task, attempt)
-        self.trouble = ""  # why it is not written any more
+        self.error = ""  # why it is not written any more
         self._secrets = secrets
         self._wall = wall
         self._doing: str | None = None
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             prune_logs(state, keep=self.path)
-            self._mend()
+            self._end_torn_line()
         except OSError as error:
-            self.trouble = str(error)
+            self.error = str(error)
 
     def hide(self, secret: str) -> None:
-        """Keep one more secret out of what is written from now on."""
+        """Redact another secret from now on."""
         self._secrets = (*self._secrets, secret)
 
     def write(self, kind: str, text: str) -> None:
-        """Add what happened: `kind` in a word. Further lines of a text stand below it, moved in."""
+        """Add an entry; further lines of its text are indented."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._wall()))
         first, *more = redact(text, self._secrets).splitlines() or [""]
         lines = [f"{at}Z {kind:<8} {first}", *(f"{'':<21}{'':<8} {line}" for line in more)]
         self._append(b"".join(_as_line(line) for line in lines))
 
-    def heard(self, message: Says) -> None:
-        """Add what the worker said; a heartbeat only when it is at something else."""
+    def write_message(self, message: WorkerMessage) -> None:
+        """Add a message of the worker; a heartbeat only when it names a new activity."""
         if isinstance(message, Heartbeat):
             if message.doing and message.doing != self._doing:
                 self._doing = message.doing
@@ -107,30 +106,30 @@ class AttemptLog:
         else:
             self.write("failed", f"{message.code}: {message.reason}")
 
-    def ended(self, end: WorkerEnd) -> None:
-        """Add what it wrote to its errors, and how its process ended."""
-        if end.trouble.strip():
-            self.write("stderr", end.trouble.strip())
+    def write_end(self, end: WorkerEnd) -> None:
+        """Add the worker's stderr and how its process ended."""
+        if end.stderr.strip():
+            self.write("stderr", end.stderr.strip())
         code = "never began" if end.exit_code is None else f"exit {end.exit_code}"
         if end.exit_code is not None and end.exit_code < 0:
             code = f"signal {-end.exit_code}"
-        self.write("ended", f"{code}, after {end.messages} messages{', by us' if end.ended_by_us else ''}")
+        self.write("ended", f"{code}, after {end.messages} messages{', by us' if end.was_killed else ''}")
 
-    def _mend(self) -> None:
-        """End a line that somebody was killed in the middle of."""
+    def _end_torn_line(self) -> None:
+        """End a line that was cut off because its writer was killed."""
         for path in (self.path, self.path + _NEWER):
             with contextlib.suppress(FileNotFoundError), open(path, "rb+") as file:
                 if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
                     file.write(b"\n")
 
     def _append(self, data: bytes) -> None:
-        if self.trouble:
+        if self.error:
             return
         try:
             for piece in _pieces(data):
                 self._append_piece(piece)
         except OSError as error:  # a full disk, most likely; the work goes on
-            self.trouble = str(error)
+            self.error = str(error)
 
     def _append_piece(self, data: bytes) -> None:
         newer = self.path + _NEWER
@@ -138,7 +137,7 @@ class AttemptLog:
             _add(self.path, data)
             return
         if _size(newer) + len(data) > _PIECE_BYTES:
-            before = _after(newer)
+            before = _count_lines_up_to(newer)
             os.replace(newer, self.path + _OLDER)
             _add(newer, _MARK + str(before).encode() + b"\n")
         elif not os.path.lexists(newer):
@@ -147,18 +146,18 @@ class AttemptLog:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """What is written at once: whole lines, and never more than would fill half a piece."""
-    most = _PIECE_BYTES // 2
+    """Split data at line ends, so that no part fills more than half a piece of the tail."""
+    limit = _PIECE_BYTES // 2
     start = 0
-    while len(data) - start > most:
-        end = data.rindex(b"\n", start, start + most) + 1
+    while len(data) - start > limit:
+        end = data.rindex(b"\n", start, start + limit) + 1
         yield data[start:end]
         start = end
     yield data[start:]
 
 
 def _as_line(text: str) -> bytes:
-    """One line of plain text: what would move the cursor is shown escaped, what is too long is cut."""
+    """Encode one line of plain text: control characters are escaped, a long line is cut."""
     plain = "".join(letter if letter.isprintable() or letter == "\t" else _escaped(letter) for letter in text)
     data = plain.encode("utf-8", "backslashreplace")
     if len(data) > _LINE_BYTES:
@@ -173,12 +172,12 @@ def _escaped(letter: str) -> str:
 
 
 def _add(path: str, data: bytes) -> None:
-    handle = os.open(path, _NEW, 0o600)
+    descriptor = os.open(path, _NEW, 0o600)
     try:
         while data:
-            data = data[os.write(handle, data) :]
+            data = data[os.write(descriptor, data) :]
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
 def _size(path: str) -> int:
@@ -188,14 +187,14 @@ def _size(path: str) -> int:
         return 0
 
 
-def _after(piece: str) -> int:
-    """How many lines of the tail there were up to the end of a piece."""
+def _count_lines_up_to(piece: str) -> int:
+    """Return how many tail lines there were up to the end of a piece."""
     before, lines = _read_piece(piece)
     return before + len(lines)
 
 
 def _read_piece(path: str) -> tuple[int, list[str]]:
-    """How many lines of the tail came before a piece, and its own; a torn last line is no line yet."""
+    """Return how many tail lines came before a piece, and its own lines without an unfinished last one."""
     try:
         with open(path, "rb") as file:
             data = file.read(_HEAD_BYTES + _PIECE_BYTES)
@@ -212,11 +211,11 @@ def _read_piece(path: str) -> tuple[int, list[str]]:
 
 
 def read_log(state: str, task: str, attempt: int) -> LogText | None:
-    """The log of an attempt; nothing when there is none on this machine."""
+    """Return the log of an attempt; None when there is none on this machine."""
     path = log_path(state, task, attempt)
     if not os.path.lexists(path):
         return None
-    # The newer piece first: it can only become the older one meanwhile, and is then read twice, not missed.
+    # The newer piece first: if it becomes the older one meanwhile, it is read twice, but not missed.
     before_newer, newer = _read_piece(path + _NEWER)
     before, older = _read_piece(path + _OLDER)
     if before_newer == before:
@@ -233,19 +232,19 @@ def follow_log(
     is_over: Callable[[], bool],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """The lines of a log as they come, until it is over; what goes too fast to be read is counted."""
-    heads = tails = 0  # lines that were given out already
+    """Yield the lines of a log as they are written, until it is over; lines that were missed are counted."""
+    heads = tails = 0  # lines that were yielded already
     while True:
-        is_last = is_over()  # asked before reading: what was written until then is read below
-        found = read_log(state, task, attempt)
-        if found is not None:
-            yield from found.head[heads:]
-            heads = len(found.head)
-            if found.left_out > tails:
-                yield _gap(found.left_out - tails)
-                tails = found.left_out
-            yield from found.tail[tails - found.left_out :]
-            tails = found.left_out + len(found.tail)
+        is_last = is_over()  # before reading, so that everything written until then is read
+        log = read_log(state, task, attempt)
+        if log is not None:
+            yield from log.head[heads:]
+            heads = len(log.head)
+            if log.left_out > tails:
+                yield _gap(log.left_out - tails)
+                tails = log.left_out
+            yield from log.tail[tails - log.left_out :]
+            tails = log.left_out + len(log.tail)
         if is_last:
             return
         sleep(_POLL_SECONDS)
@@ -255,10 +254,8 @@ def _gap(lines: int) -> str:
     return f"… {lines:,} line{'s' if lines != 1 else ''} left out …"
 
 
-def prune_logs(
-    state: str, *, keep: str = "", most_logs: int = _MOST_LOGS, most_bytes: int = _MOST_BYTES
-) -> int:
-    """Remove the oldest logs beyond a number and a size; tells how many. `keep` is left alone."""
+def prune_logs(state: str, *, keep: str = "", max_logs: int = _MAX_LOGS, max_bytes: int = _MAX_BYTES) -> int:
+    """Remove the oldest logs beyond a number and a size, except `keep`; return how many."""
     folder = os.path.join(state, FOLDER)
     logs: list[tuple[float, int, str]] = []
     with contextlib.suppress(FileNotFoundError):
@@ -266,15 +263,15 @@ def prune_logs(
             if entry.name.endswith(".log") and entry.path != keep:
                 parts = [entry.path + end for end in ("", _NEWER, _OLDER)]
                 stats = [os.lstat(part) for part in parts if os.path.lexists(part)]
-                if stats:  # others prune, too
-                    newest = max(one.st_mtime for one in stats)
-                    logs.append((newest, sum(one.st_size for one in stats), entry.path))
+                if stats:  # another process may prune at the same time
+                    newest = max(stat.st_mtime for stat in stats)
+                    logs.append((newest, sum(stat.st_size for stat in stats), entry.path))
     logs.sort(reverse=True)
     size = 0
     removed = 0
     for number, (_, bytes_, path) in enumerate(logs, start=1 + bool(keep)):
         size += bytes_
-        if number > most_logs or size > most_bytes:
+        if number > max_logs or size > max_bytes:
             removed += 1
             for part in (path + _OLDER, path + _NEWER, path):  # the head last: without it there is no log
                 with contextlib.suppress(FileNotFoundError):

@@ -1,175 +1,249 @@
-"""What belongs to one attempt while it lasts, and clearing it away: sessions, workspace, scratch, records."""
+"""What one attempt holds: sessions, resource slots, task, claims, clone and log."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-import time
 
-from landlane.errors import LandlaneError, Stale, StoreError
-from landlane.exec.cleanup import SCRATCH_PREFIX, remove_scratch, unpin
-from landlane.git.target import commit_at
+from landlane.claims.read import list_claims
+from landlane.exec.cleanup import end_session
+from landlane.exec.clone import SandboxClone, make_throwaway_clone
+from landlane.exec.sandboxed_run import SandboxedRun
+from landlane.git.target import find_base, find_target
 from landlane.ids import short_id
-from landlane.protocol.worker.messages import WorkComplete
+from landlane.landing.submit import is_commit_available
+from landlane.managed_files.client_files import equip
+from landlane.reviews.give_verdict import commit_under_review
 from landlane.roles.built_in import find_role
 from landlane.roles.model import may_commit
-from landlane.sessions.join import leave
-from landlane.sessions.sandbox_runs import ENDED as RUN_ENDED
-from landlane.sessions.sandbox_runs import change_run
-from landlane.state.slots import put_back
+from landlane.sessions.join import join
+from landlane.sessions.worker_sessions import join_hands
+from landlane.state.slot_kinds import SlotRefused
+from landlane.state.slots import put_back, take_slot, wish_for
 from landlane.tasks.attempt_model import ENDED
-from landlane.tasks.attempts import change_attempt
-from landlane.workers.finish_attempt import give_back
-from landlane.workers.returned.save import save_returned
-from landlane.workers.store_outage import Patience
-from landlane.workers.work_order import Outcome
+from landlane.tasks.attempts import begin_in, change_attempt
+from landlane.tasks.model import READY
+from landlane.tasks.pick import take_task
+from landlane.tasks.read import get_task
+from landlane.tasks.rows import pattern_pairs
+from landlane.workers.agents import needs_of
+from landlane.workers.attempt_log import AttemptLog, log_path
+from landlane.workers.model import AttemptResult, Outcome
+from landlane.workers.store_retry import StoreRetry
 from landlane.workspaces.close import close_workspace
+from landlane.workspaces.model import CLONE
+from landlane.workspaces.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.exec.clone import Ground
-    from landlane.protocol.worker.messages import Ending, Usage
     from landlane.repository import Repository
-    from landlane.roles.model import Role
+    from landlane.sandbox.model import Backend
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
-    from landlane.sessions.sandbox_runs import Run
     from landlane.state.slot_kinds import Slot
+    from landlane.store.interface import Transaction
     from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
-    from landlane.usage.budget import Budget
-    from landlane.workers.attempt_log import AttemptLog
-    from landlane.workers.work_order import WorkOrder, Workplace
+    from landlane.workers.model import StopRequest, WorkOrder
 
 
-class Halt:
-    """Whether somebody asked the keeper to end, and why."""
-
-    def __init__(self) -> None:
-        self.why = ""
-
-
-class Attendance:
-    """Everything that an attempt has, as far as it has it already."""
+class AttemptResources:
+    """Everything an attempt holds, as far as it was acquired."""
 
     def __init__(
-        self, place: Workplace, order: WorkOrder, tell: Callable[[dict[str, Any]], None], halt: Halt
+        self,
+        repo: Repository,
+        order: WorkOrder,
+        report: Callable[[dict[str, Any]], None],
+        stop: StopRequest,
     ) -> None:
-        self._place = place
-        self._repo = place.repo
-        self._repo = place.repo
-        self._order = order
-        self._tell = tell
-        self._halt = halt
-        self._role: Role = find_role(self._repo.settings, order.role)
-        self._is_committing = may_commit(self._role)
-        self._scratch = os.path.join(
-            os.path.realpath(tempfile.gettempdir()), SCRATCH_PREFIX + short_id("x")[2:]
-        )
+        self.repo = repo
+        self.order = order
+        self.report = report
+        self.role = find_role(repo.settings, order.role)
+        self.is_committing = may_commit(self.role)
+        self.run = SandboxedRun(repo, self.role)
+        self.retry = StoreRetry(repo.report, lambda: bool(stop.why))
+        self.base = ""  # the commit that the work starts from
+        self.log: AttemptLog | None = None
+        self.worker_session: Joined | None = None  # unless the worker acts as the owner
         self._owner: Joined | None = None  # holds the task and its claims
-        self._hands: Joined | None = None  # what the worker acts as
+        self._slots: list[Slot] = []
         self._task: Task | None = None
         self._attempt: Attempt | None = None
-        self._run: Run | None = None
-        self._ground: Ground | None = None
-        self._base = ""
-        self._log: AttemptLog | None = None
-        self._lost = ""
-        self._last_word: Ending | None = None
-        self._patience = Patience(place.repo.report, lambda: bool(halt.why))
-        self._resting_since: int = 0  # when a person was asked; 0 while nobody is
-        self._rested_ms: int = 0
-        self._look_at = 0.0
-        self._sign_at = 0.0
-        self._used: Usage | None = None  # what the worker says that it has used so far
-        self._noted: Usage | None = None
-        self._over: Budget | None = None  # the budget that is used up
-        self._slots: list[Slot] = []
-        self._allowance = 20.0  # lines of the worker that may be passed on now
-        self._said_at = time.monotonic()
 
     @property
-    def _session(self) -> Session:
+    def session(self) -> Session:
+        """The session that holds the task and its claims."""
         assert self._owner is not None
         return self._owner.session
 
-    def _note(self, kind: str, text: str) -> None:
-        if self._log is not None and text:
-            self._log.write(kind, text)
+    @property
+    def worker(self) -> Joined:
+        """The session that the worker acts as."""
+        joined = self.worker_session or self._owner
+        assert joined is not None
+        return joined
 
-    def _clear(self, outcome: Outcome) -> None:
-        """Clear everything away; each step whatever becomes of the others."""
-        repo = self._repo
-        if self._task is None and self._slots:  # what counts by time was not used, either
-            self._try(lambda: put_back(self._repo, self._session, self._slots))
+    @property
+    def has_task(self) -> bool:
+        """Whether the task was taken."""
+        return self._task is not None
+
+    @property
+    def task(self) -> Task:
+        assert self._task is not None
+        return self._task
+
+    @property
+    def attempt(self) -> Attempt:
+        assert self._attempt is not None
+        return self._attempt
+
+    @property
+    def clone(self) -> SandboxClone:
+        assert self.run.clone is not None
+        return self.run.clone
+
+    def write_log(self, kind: str, text: str) -> None:
+        """Add a line to the log, if there is one."""
+        if self.log is not None and text:
+            self.log.write(kind, text)
+
+    # ------------------------------------------------------------------------------------------- taking
+
+    def take(self) -> AttemptResult | None:
+        """Start a session, and take slots, task and claims; return a result if that is not possible now."""
+        repo, order = self.repo, self.order
+        name = f"{order.agent.name[:40]}-{order.task}-{short_id('x')[2:7]}"
+        own_role = self.role.name if self.is_committing else ""
+        here = repo.processes.current()
+        self._owner = join(repo, name, role=own_role, process=here, may_choose_role=True)
+        task = get_task(repo, order.task)
+        for kind, amount in needs_of(task, order.agent).items():
+            slot = take_slot(repo, self.session, wish_for(repo, kind, amount=amount))
+            if isinstance(slot, SlotRefused):
+                why = f"needs {amount} of {kind}; {slot.left} of {slot.size} are free"
+                return AttemptResult(outcome=Outcome.NOT_STARTED, why=why)
+            self._slots.append(slot.slot)
+        target = find_target(repo.home, repo.settings)
+        base = find_base(repo.home, target, is_offline=order.is_offline)
+        reviewed = commit_under_review(repo, task)
+        if reviewed and not is_commit_available(repo, reviewed, is_offline=order.is_offline):
+            why = f"{reviewed[:12]} is not here: it can be reviewed where it was made, or once it is shared"
+            return AttemptResult(outcome=Outcome.NOT_STARTED, why=why, code="head_not_here")
+        self.base = reviewed or base.commit  # a reviewer reads the commit under review
+        begun: list[Attempt] = []  # the last one counts: a transaction may be run again
+
+        def begin(tx: Transaction, task: Task) -> None:
+            begun.append(self._begin_attempt(tx, task))
+
+        picked = take_task(repo, self.session, order.task, self.base, also=begin)
+        if picked is None:
+            return AttemptResult(outcome=Outcome.NOT_TAKEN, why=self._why_not_taken())
+        task = picked.task
+        self._task, self._attempt = task, begun[-1]
+        self.log = AttemptLog(repo.state_folder, task.id, task.attempt, secrets=(self._owner.secret,))
+        self.log.write("begun", f"{self.session.agent} in the role {self.role.name} from {self.base[:12]}")
+        self.report(
+            {
+                "event": "taken",
+                "attempt": task.attempt,
+                "agent": self.session.agent,
+                "id": self._attempt.id,
+            }
+        )
+        return None
+
+    def _begin_attempt(self, tx: Transaction, task: Task) -> Attempt:
+        """Record the attempt in the transaction that takes the task, so that a kill cannot separate them."""
+        return begin_in(
+            tx,
+            self.repo,
+            self.session,
+            task,
+            role=self.role.name,
+            client=self.order.agent.client,
+            orchestrator=self.order.orchestrator,
+            log=os.path.basename(log_path(self.repo.state_folder, task.id, task.attempt)),
+        )
+
+    def _why_not_taken(self) -> str:
+        """Return who has the task or its paths now."""
+        repo = self.repo
+        task = get_task(repo, self.order.task)
+        if task.state != READY:
+            return f"it is {task.state}" + (f", by {task.owner}" if task.owner else "")
+        pattern_of = repo.git.pattern_of
+        patterns = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+        claims = list_claims(repo, patterns) if patterns else []
+        if not claims:
+            return "somebody else has it, or what it changes"
+        return f"{claims[0].agent} holds {claims[0].pattern}"
+
+    # ---------------------------------------------------------------------------------------- preparing
+
+    def prepare(self, backend: Backend) -> None:
+        """Create the record of the run, the scratch folder and the clone."""
+        repo, task = self.repo, self.task
+        if not self.is_committing:
+            self.worker_session = join_hands(repo, self.session, self.role.name)
+            if self.log is not None:
+                self.log.hide(self.worker_session.secret)
+        worker = self.worker_session.session.id if self.worker_session else ""
+        record = self.run.begin(
+            self.session, backend, program=self.order.agent.name, task=task.id, worker=worker
+        )
+        self._attempt = change_attempt(repo, self.attempt, "placed", run=record.id)
+        if self.is_committing:
+            workspace = open_workspace(
+                repo, self.session, task.id, kind=CLONE, is_offline=self.order.is_offline
+            ).workspace
+            clone = SandboxClone(path=workspace.path, task=task.id, workspace=workspace)
+            self.base = workspace.base
+        else:
+            path = make_throwaway_clone(repo, self.session, self.run.scratch, self.base)
+            equip(repo, path)  # the client's hooks, which notify it of events
+            clone = SandboxClone(path=path, task=task.id)
+        self.run.enter(clone)
+
+    # ---------------------------------------------------------------------------------------- releasing
+
+    def release(self, result: AttemptResult) -> None:
+        """End and remove everything; a step that fails does not stop the next ones."""
+        repo = self.repo
+        if self._task is None and self._slots:  # resources counted over time were not used, either
+            self._try(lambda: put_back(repo, self.session, self._slots))
         if self._attempt is not None:
-            facts: dict[str, Any] = {"state": ENDED, "code": outcome.code, "reason": outcome.why[:2000]}
-            facts |= {"outcome": outcome.kind, "head": outcome.head, "usage": outcome.usage}
+            facts: dict[str, Any] = {"state": ENDED, "code": result.code, "reason": result.why[:2000]}
+            facts |= {"outcome": result.outcome, "head": result.head, "usage": result.usage}
             attempt = self._attempt
-            self._try_on(lambda: change_attempt(self._repo, attempt, "ended", **facts))
-        for joined in (self._hands, self._owner):
+            self._try_with_retry(lambda: change_attempt(repo, attempt, "ended", **facts))
+        for joined in (self.worker_session, self._owner):
             if joined is not None:
-                self._try_on(lambda one=joined: _end(repo, one.session))
-        if self._ground is not None and self._ground.workspace is not None and not outcome.keeps_workspace:
+                self._try_with_retry(lambda session=joined.session: end_session(repo, session))
+        if not result.keeps_workspace:
             self._try(self._close_workspace)
-        if self._owner is not None:
-            self._try(lambda: unpin(repo, self._session.id))
-        self._try(lambda: remove_scratch(self._scratch))
-        if self._run is not None:
-            run = self._run
-            self._try_on(lambda: change_run(self._repo, run, "ended", state=RUN_ENDED, why=outcome.kind))
-
-    def _give_back(self, why: str) -> Outcome:
-        """Put the task back; where that cannot be done, whoever comes next does it."""
-        task, agent = self._task, self._order.agent
-        assert task is not None
-        try:
-            return self._patience.outlast(
-                lambda: give_back(self._place, self._session, task, agent, code="not_started", why=why)
-            )
-        except (Stale, StoreError) as error:  # proved and in nobody's hands, or the store is still away
-            self._repo.report(f"{task.id} is not put back: {error.message}")
-            return Outcome(kind="lost", why=why, code=error.code, keeps_workspace=True)
-
-    def _save_returned(self) -> str:
-        """Save what the worker returned, if it is nowhere else; tells where, to be put behind a reason."""
-        task, said = self._task, self._last_word
-        if task is None or not isinstance(said, WorkComplete):
-            return ""
-        if commit_at(self._repo.home, f"refs/heads/{task.branch}") not in ("", self._base):
-            return ""  # it was handed in
-        try:
-            folder = save_returned(self._place.state, task, said, self._scratch)
-        except (LandlaneError, OSError) as error:
-            self._repo.report(f"what was returned for {task.id} cannot be saved: {error}")
-            return ""
-        return f"; what was returned is kept in {folder}" if folder else ""
+        self._try(self.run.unpin)
+        self._try(self.run.remove_scratch)
+        self._try_with_retry(lambda: self.run.end(result.outcome))
 
     def _close_workspace(self) -> None:
-        assert self._ground is not None
-        assert self._ground.workspace is not None
-        closed = close_workspace(self._repo, None, self._ground.workspace, force=True)
+        workspace = self.run.clone.workspace if self.run.clone is not None else None
+        if workspace is None:
+            return
+        closed = close_workspace(self.repo, None, workspace, force=True)
         if closed.rescue:
-            self._repo.report(f"what was not committed is saved: `landlane rescue restore {closed.rescue}`")
+            self.repo.report(f"what was not committed is saved: `landlane rescue restore {closed.rescue}`")
 
-    def _try_on(self, step: Callable[[], object]) -> None:
-        """The same for what is written down: a store that is away for a moment is waited for."""
-        self._try(lambda: self._patience.outlast(step))
+    def _try_with_retry(self, step: Callable[[], object]) -> None:
+        """Run a step that writes to the store, again while the store is unavailable."""
+        self._try(lambda: self.retry.run(step))
 
     def _try(self, step: Callable[[], object]) -> None:
         try:
             step()
-        except Exception as error:  # noqa: BLE001 - the steps that follow must be done, whatever is broken
-            self._repo.report(str(error) or type(error).__name__)
-
-
-def _end(repo: Repository, session: Session) -> None:
-    try:
-        leave(repo, session)
-    except StoreError:
-        raise
-    except LandlaneError:
-        return  # it left by itself, or lapsed
+        except Exception as error:  # noqa: BLE001 - the next steps must run, whatever is broken
+            self.repo.report(str(error) or type(error).__name__)

@@ -1,4 +1,4 @@
-"""After a worker's last message: verify its change, submit it, or decide what else to do."""
+"""Handle a worker's last message: collect its change, verify and submit it, or decide about a retry."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale, StoreEr
 from landlane.git.create_checkout import fetch_clone_branch
 from landlane.git.remove_checkout import is_folder
 from landlane.git.run import resolve_revision, try_git_output
+from landlane.git.target import commit_at
 from landlane.handoffs.collect_state import save_unfinished
 from landlane.ids import digest
 from landlane.landing.records import list_landings
@@ -19,372 +20,355 @@ from landlane.sessions.leases import touch
 from landlane.tasks.attempts import change_attempt, running_attempts
 from landlane.tasks.evidence import conclude
 from landlane.tasks.evidence_model import COMMIT, PATHS, kind_of, needed
+from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
 from landlane.tasks.read import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.worker_pool import note_infrastructure, note_rate_limit, note_success
 from landlane.usage.add import attempt_key, book, cost_of_attempt
-from landlane.values import as_dict, value
-from landlane.workers.returned.commit import hand_in, keep_returned
-from landlane.workers.returned.output import bring_output
-from landlane.workers.work_order import Outcome
+from landlane.values import as_dict
+from landlane.workers.model import AttemptResult, Outcome, Stage
+from landlane.workers.returned.commit import ReturnedWork, commit_returned, commit_unclaimed
+from landlane.workers.returned.output import copy_output, save_returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from landlane.exec.clone import Ground
-    from landlane.repository import Repository
-    from landlane.roles.model import Role
-    from landlane.sessions.model import Session
-    from landlane.tasks.attempt_model import Attempt
+    from landlane.protocol.worker.messages import Ending
     from landlane.tasks.model import Task
-    from landlane.workers.agents import Agent
+    from landlane.workers.attempt_resources import AttemptResources
     from landlane.workers.run_worker import WorkerEnd
-    from landlane.workers.store_outage import Patience
-    from landlane.workers.work_order import Workplace
 
     T = TypeVar("T")
 
 
-_MOST_FEEDBACK = 3500
-# Words of the protocol that say that no work was done at all, and not because of the task.
-_INFRASTRUCTURE = frozenset({"not_started"})
-# Somebody killed it, perhaps for want of memory: a lapse, which is counted and says nothing of the task.
+_MAX_FEEDBACK = 3500
+# Killed from outside, perhaps for lack of memory: counted as a lapse, which does not blame the task.
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
-@value
-class _Case:
-    """Everything about an attempt whose worker has ended."""
+def return_task(attempt: AttemptResources, *, code: str, why: str) -> AttemptResult:
+    """Return a task that could not start, without counting the attempt.
 
-    place: Workplace
-    session: Session
-    task: Task
-    attempt: Attempt
-    role: Role
-    agent: Agent
-    base: str
-    ground: Ground
-    scratch: str
-    end: WorkerEnd
-    tell: Callable[[dict[str, Any]], None]
-    patience: Patience
-
-    @property
-    def repo(self) -> Repository:
-        return self.place.repo
-
-    def outlast(self, step: Callable[[], T]) -> T:
-        """Do a step that may be done twice, again while the store is away; the session stays alive."""
-        return self.patience.outlast(step, lambda: touch(self.repo.store, self.session))
-
-    def see_task(self) -> Task:
-        return self.outlast(lambda: get_task(self.repo, self.task.id))
-
-
-def follow_up(
-    place: Workplace,
-    *,
-    session: Session,
-    task: Task,
-    attempt: Attempt,
-    role: Role,
-    agent: Agent,
-    base: str,
-    ground: Ground,
-    scratch: str,
-    end: WorkerEnd,
-    is_lost: bool,
-    tell: Callable[[dict[str, Any]], None],
-    patience: Patience,
-) -> Outcome:
-    """See to what follows; a store that is away for a while is waited for.
-
-    Raises:
-        Stale: the task is somebody else's by now.
-        StoreError: the store is not to be had.
+    The same failure on several tasks pauses the worker pool.
     """
-    case = _Case(
-        place=place,
-        session=session,
-        task=task,
-        attempt=attempt,
-        role=role,
-        agent=agent,
-        base=base,
-        ground=ground,
-        scratch=scratch,
-        end=end,
-        tell=tell,
-        patience=patience,
-    )
-    case.outlast(lambda: _book(case))
-    if ground.workspace is not None:
-        fetch_clone_branch(case.repo.home, ground.path, ground.workspace.branch)
-    now = case.see_task()
-    if now.state == WAITING:
-        head, told = _keep(case, is_ours=True)
-        return _outcome(case, "waiting", why=now.why + told, head=head, keeps_workspace=True)
-    if is_lost or now.session != session.id or now.state not in AT_WORK:
-        head, told = _keep(case, is_ours=False)
-        told = told or _save_unfinished(case)
-        return _outcome(case, "lost", why=_word(end)[1] + told, head=head)
-    if isinstance(end.outcome, WorkFailed):
-        return _failed(case, end.outcome)
-    return _completed(case, end.outcome)
-
-
-def _keep(case: _Case, *, is_ours: bool) -> tuple[str, str]:
-    """Keep a returned change for whoever goes on, as its scratch will be gone: its head, and what to say.
-
-    Raises:
-        StoreError: the store is not to be had.
-    """
-    said, task = case.end.outcome, case.task
-    if not isinstance(said, WorkComplete) or not _wants_commit(case):
-        return "", ""
-    # Where others may be at work, or the worker's own commits are, it does not get in between.
-    is_free = is_ours and case.ground.workspace is None
-    branch = task.branch if is_free else returned_branch_of(task.id, task.attempt)
-    what = (case.repo, case.session, task, case.role, case.base, said, case.scratch)
-    try:
-        head = case.outlast(lambda: keep_returned(*what, branch=branch))
-    except StoreError:
-        raise
-    except LandlaneError as error:
-        return "", f"; what it returned is not kept: {error.code}: {error.message}"
-    return head, f"; what it returned is on {branch} at {head[:12]}" if head else ""
-
-
-def _book(case: _Case) -> None:
-    """Book what was used, once, whatever became of the work."""
-    task = case.task
-    book(
-        case.repo,
-        key=attempt_key(case.attempt.id),
-        lineage=task.lineage,
-        task=task.id,
-        attempt=task.attempt,
-        agent=case.session.agent,
-        client=case.agent.client,
-        model=case.agent.model,
-        usage=case.end.outcome.usage,
-        at=case.repo.wall_ms(),
-    )
-
-
-def _save_unfinished(case: _Case) -> str:
-    """Save what a worker that may only look left in its checkout, if its task went on elsewhere.
-
-    Nothing of the worker lives any more, so what was looked at stays as it is; what it put in the place of
-    its checkout is not followed.
-    """
-    ground, task = case.ground, case.task
-    if ground.workspace is not None or not is_folder(ground.path):
-        return ""
-    try:
-        rescue = case.outlast(lambda: save_unfinished(case.repo, case.session, task, ground.path, case.base))
-    except StoreError:
-        raise
-    except (LandlaneError, OSError) as error:
-        return f"; what it left is not saved: {error}"
-    return f"; what it left is saved: landlane rescue restore {rescue}" if rescue else ""
-
-
-def _word(end: WorkerEnd) -> tuple[str, str]:
-    said = end.outcome
-    return (said.code, said.reason) if isinstance(said, WorkFailed) else ("", said.summary)
-
-
-def _outcome(case: _Case, kind: str, **more: Any) -> Outcome:
-    usage = case.end.outcome.usage
-    return Outcome(kind=kind, usage=as_dict(usage) if usage else None, **more)
-
-
-def _failed(case: _Case, said: WorkFailed) -> Outcome:
-    trouble = case.end.trouble.strip()
-    reason = said.reason + (f"\n{trouble[-1500:]}" if trouble and said.code != "stopped" else "")
-    notes = f"\nnotes: {said.notes}" if said.notes else ""
-    repo, kind = case.repo, case.agent.name
-    if said.code == "rate_limited":
-        others = case.outlast(lambda: running_attempts(repo))
-        running = sum(one.agent.startswith(f"{kind[:40]}-{one.task}-") for one in others)
-        pause_ms = round((said.retry_after_seconds or 0) * 1000)
-        case.outlast(lambda: note_rate_limit(repo, kind, running, pause_ms))
-    if said.code == "died" and case.end.exit_code in _KILLED:
-        return _end(case, "killed", reason + notes, said=said)
-    # One that ends without a word and well has been started, and does not speak the protocol.
-    never_began = said.code == "died" and not case.end.messages and case.end.exit_code != 0
-    if said.code in _INFRASTRUCTURE or never_began:
-        return case.outlast(
-            lambda: give_back(case.place, case.session, case.task, case.agent, code=said.code, why=reason)
-        )
-    return _end(case, said.code, reason + notes, may_retry=said.retry is not False, said=said)
-
-
-def give_back(
-    place: Workplace, session: Session, task: Task, agent: Agent, *, code: str, why: str
-) -> Outcome:
-    """What could not even begin goes back; the same on several tasks pauses the pool, and charges nobody."""
-    note_infrastructure(place.repo, task.id, why, agent.name)
+    task, agent = attempt.task, attempt.order.agent.name
+    note_infrastructure(attempt.repo, task.id, why, agent)
     end = AttemptEnd(
         task=task.id,
         attempt=task.attempt,
         code=code,
-        feedback=why[:_MOST_FEEDBACK],
+        feedback=why[:_MAX_FEEDBACK],
         is_infrastructure=True,
-        kind=agent.name,
+        kind=agent,
     )
-    decision = end_attempt(place.repo, session, task.id, end)
-    return Outcome(kind=decision.outcome, why=decision.why or why, code=code)
+    decision = end_attempt(attempt.repo, attempt.session, task.id, end)
+    return AttemptResult(outcome=Outcome(decision.outcome), why=decision.why or why, code=code)
 
 
-def _end(
-    case: _Case,
-    code: str,
-    feedback: str,
-    *,
-    head: str = "",
-    may_retry: bool = True,
-    said: WorkFailed | None = None,
-) -> Outcome:
-    """The attempt did not get there: back into the queue with what was learned, or to a person."""
-    end = AttemptEnd(
-        task=case.task.id,
-        attempt=case.task.attempt,
-        code=code,
-        feedback=feedback[:_MOST_FEEDBACK],
-        change=_change(case, head),
-        is_progress=bool(head),
-        took_ms=max(case.repo.wall_ms() - case.attempt.started_at, 0),
-        cost_micros=case.outlast(lambda: cost_of_attempt(case.repo, case.attempt.id)),
-        is_infrastructure=False,
-        may_retry=may_retry,
-        retry_after_ms=round((said.retry_after_seconds or 0) * 1000) if said else 0,
-    )
-    repo = case.repo
-    # Done twice, either finds the task gone on, and says that it is not ours any more.
-    if case.see_task().state == LANDING:  # it was proved, and is the queue's rather than ours
-        decision = case.outlast(lambda: fail_unsubmitted(repo, case.session, end))
-    else:
-        decision = case.outlast(lambda: end_attempt(repo, case.session, case.task.id, end))
-    return _outcome(case, decision.outcome, why=decision.why or feedback, code=code, head=head)
-
-
-def _change(case: _Case, head: str) -> str:
-    """What tells this change from another, whenever it was made."""
-    tip = head or resolve_revision(case.repo.home, f"refs/heads/{case.task.branch}^{{commit}}")
-    if not tip or tip == case.base:
+def save_returned_work(attempt: AttemptResources, message: Ending | None) -> str:
+    """Save a returned change that is not on a branch yet; return a note that says where."""
+    task, repo = attempt.task, attempt.repo
+    if not isinstance(message, WorkComplete):
         return ""
-    return digest(try_git_output(case.repo.home, "diff-tree", "-r", case.base, tip))
-
-
-def _completed(case: _Case, said: WorkComplete) -> Outcome:
-    """Hand in what it returned, and prove it."""
-    wants_commit = _wants_commit(case)
+    if commit_at(repo.home, f"refs/heads/{task.branch}") not in ("", attempt.base):
+        return ""  # it was committed
     try:
-        head = case.outlast(lambda: _take_in(case, said, wants_commit=wants_commit))
-    except (Stale, StoreError):
-        raise
-    except LandlaneError as error:
-        return _end(case, "unfit", f"{error.code}: {error.message}. {error.hint}")
-    if head and case.ground.workspace is None:
-        # By this it is known as what was handed back, should we be killed before it is submitted.
-        case.outlast(lambda: change_attempt(case.repo, case.attempt, "handed", head=head))
-    if wants_commit and not head:
-        how = (
-            "commit the change"
-            if "commit" in case.role.verbs
-            else "hand the change back as a patch or as files"
+        folder = save_returned(repo.state_folder, task, message, attempt.run.scratch)
+    except (LandlaneError, OSError) as error:
+        repo.report(f"what was returned for {task.id} cannot be saved: {error}")
+        return ""
+    return f"; what was returned is kept in {folder}" if folder else ""
+
+
+class AttemptFinisher:
+    """Finishes an attempt whose worker has ended. Every step can be repeated after an outage of the store."""
+
+    def __init__(self, attempt: AttemptResources, end: WorkerEnd) -> None:
+        self._attempt = attempt
+        self._end = end
+        self._repo = attempt.repo
+        self._session = attempt.session
+        self._task = attempt.task
+
+    def finish(self, *, is_lost: bool) -> AttemptResult:
+        """Return the result of the attempt.
+
+        Raises:
+            Stale: the task belongs to another session now.
+            StoreError: the store is not available.
+        """
+        clone = self._attempt.clone
+        self._retry(self._book_usage)
+        if clone.workspace is not None:
+            fetch_clone_branch(self._repo.home, clone.path, clone.workspace.branch)
+        task = self._read_task()
+        message = self._end.outcome
+        if task.state == WAITING:
+            head, note = self._keep_change(is_ours=True)
+            return self._result(Outcome.WAITING, why=task.why + note, head=head, keeps_workspace=True)
+        if is_lost or task.session != self._session.id or task.state not in AT_WORK:
+            head, note = self._keep_change(is_ours=False)
+            note = note or self._save_unfinished()
+            why = message.reason if isinstance(message, WorkFailed) else message.summary
+            return self._result(Outcome.LOST, why=why + note, head=head)
+        return self._failed(message) if isinstance(message, WorkFailed) else self._completed(message)
+
+    def _retry(self, step: Callable[[], T]) -> T:
+        """Run a repeatable step, again while the store is unavailable; the session stays alive."""
+        return self._attempt.retry.run(step, lambda: touch(self._repo.store, self._session))
+
+    def _read_task(self) -> Task:
+        return self._retry(lambda: get_task(self._repo, self._task.id))
+
+    def _result(self, outcome: str, **more: Any) -> AttemptResult:
+        usage = self._end.outcome.usage
+        return AttemptResult(outcome=Outcome(outcome), usage=as_dict(usage) if usage else None, **more)
+
+    def _report_stage(self, stage: Stage) -> None:
+        self._attempt.report({"event": "stage", "stage": stage})
+
+    def _book_usage(self) -> None:
+        """Book the usage once, whatever became of the work."""
+        task, agent = self._task, self._attempt.order.agent
+        book(
+            self._repo,
+            key=attempt_key(self._attempt.attempt.id),
+            lineage=task.lineage,
+            task=task.id,
+            attempt=task.attempt,
+            agent=self._session.agent,
+            client=agent.client,
+            model=agent.model,
+            usage=self._end.outcome.usage,
+            at=self._repo.wall_ms(),
         )
-        told = f"it said that it was done, and changed nothing that is known of ({how}): {said.summary}"
-        return _end(case, "no_change", told)
-    case.tell({"event": "stage", "stage": "proving"})
-    return _judged(case, said) if case.task.kind == "review" else _prove(case, said, head)
 
+    # ------------------------------------------------------------------------------------ not ours now
 
-def _prove(case: _Case, said: WorkComplete, head: str) -> Outcome:
-    """Look for the evidence, and go on to wherever it leads."""
-    repo = case.repo
-    result = said.summary if not said.notes else f"{said.summary}\n\n{said.notes}"
-    concluded = case.outlast(
-        lambda: conclude(repo, case.place.witness, case.session, case.task.id, result=result)
-    )
-    task = concluded.task
-    if task.state in (DONE, REVIEW):
-        _note_success(case)
-        kind, why = ("done", said.summary) if task.state == DONE else ("review", task.why)
-        return _outcome(case, kind, why=why, head=head)
-    if task.state == WAITING:
-        return _outcome(case, "waiting", why=task.why, head=head, keeps_workspace=True)
-    if task.state != LANDING:
-        missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
-        feedback = f"{missing.found}. {missing.hint}" if missing else task.why
-        return _end(case, "not_proved", feedback, head=head)
-    return _submit(case, head)
+    def _keep_change(self, *, is_ours: bool) -> tuple[str, str]:
+        """Commit a returned change for whoever continues the task; return its head and a note.
 
+        Raises:
+            StoreError: the store is not available.
+        """
+        message, task = self._end.outcome, self._task
+        if not isinstance(message, WorkComplete) or not self._needs_commit():
+            return "", ""
+        # On a branch of its own where others may work, or where the worker has committed itself.
+        is_free = is_ours and self._attempt.clone.workspace is None
+        branch = task.branch if is_free else returned_branch_of(task.id, task.attempt)
+        try:
+            head = self._retry(lambda: commit_unclaimed(self._returned_work(message), branch))
+        except StoreError:
+            raise
+        except LandlaneError as error:
+            return "", f"; what it returned is not kept: {error.code}: {error.message}"
+        return head, f"; what it returned is on {branch} at {head[:12]}" if head else ""
 
-def _take_in(case: _Case, said: WorkComplete, *, wants_commit: bool) -> str:
-    """Take in what it returned: a change, whose head is told, or the output of its task."""
-    if wants_commit:
-        case.tell({"event": "stage", "stage": "handing in"})
-        return hand_in(case.repo, case.session, case.task, case.role, case.base, said, case.scratch)
-    if said.files and case.task.output:
-        bring_output(case.repo, case.session, case.task, case.role, said.files, case.scratch)
-    return ""
+    def _save_unfinished(self) -> str:
+        """Save what a worker left in its throwaway clone when another session continues its task.
 
+        All its processes have ended, so the files do not change any more. A link in place of the clone is
+        not followed.
+        """
+        clone, task = self._attempt.clone, self._task
+        if clone.workspace is not None or not is_folder(clone.path):
+            return ""
+        try:
+            rescue = self._retry(
+                lambda: save_unfinished(self._repo, self._session, task, clone.path, self._attempt.base)
+            )
+        except StoreError:
+            raise
+        except (LandlaneError, OSError) as error:
+            return f"; what it left is not saved: {error}"
+        return f"; what it left is saved: landlane rescue restore {rescue}" if rescue else ""
 
-def _wants_commit(case: _Case) -> bool:
-    witness, task = case.place.witness, case.task
-    kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    wanted = needed(kind, case.repo.settings.tasks.evidence)
-    return COMMIT in wanted or PATHS in wanted
+    # ------------------------------------------------------------------------------------------- failed
 
+    def _failed(self, message: WorkFailed) -> AttemptResult:
+        stderr, exit_code = self._end.stderr.strip(), self._end.exit_code
+        reason = message.reason + (f"\n{stderr[-1500:]}" if stderr and message.code != "stopped" else "")
+        notes = f"\nnotes: {message.notes}" if message.notes else ""
+        if message.code == "rate_limited":
+            self._note_rate_limit(message)
+        if message.code == "died" and exit_code in _KILLED:
+            return self._end_attempt("killed", reason + notes, message=message)
+        # A worker that exits with 0 and no message was started, but does not speak the protocol.
+        has_not_started = message.code == "died" and not self._end.messages and exit_code != 0
+        if message.code == "not_started" or has_not_started:
+            return self._retry(lambda: return_task(self._attempt, code=message.code, why=reason))
+        return self._end_attempt(
+            message.code, reason + notes, may_retry=message.retry is not False, message=message
+        )
 
-def _judged(case: _Case, said: WorkComplete) -> Outcome:
-    """A reviewer's answer, which is no work of its own; one that is no verdict is tried again."""
+    def _note_rate_limit(self, message: WorkFailed) -> None:
+        agent = self._attempt.order.agent.name
+        attempts = self._retry(lambda: running_attempts(self._repo))
+        running = sum(attempt.agent.startswith(f"{agent[:40]}-{attempt.task}-") for attempt in attempts)
+        pause_ms = round((message.retry_after_seconds or 0) * 1000)
+        self._retry(lambda: note_rate_limit(self._repo, agent, running, pause_ms))
 
-    def judge() -> None:
-        if get_task(case.repo, case.task.id).state != DONE:  # by a verdict of which we were not told
-            take_verdict(case.repo, case.session, case.task, said)
+    def _end_attempt(
+        self,
+        code: str,
+        feedback: str,
+        *,
+        head: str = "",
+        may_retry: bool = True,
+        message: WorkFailed | None = None,
+    ) -> AttemptResult:
+        """End an unsuccessful attempt: the retry rules decide between the queue and a person."""
+        repo, task, attempt = self._repo, self._task, self._attempt.attempt
+        end = AttemptEnd(
+            task=task.id,
+            attempt=task.attempt,
+            code=code,
+            feedback=feedback[:_MAX_FEEDBACK],
+            change=self._digest_change(head),
+            is_progress=bool(head),
+            took_ms=max(repo.wall_ms() - attempt.started_at, 0),
+            cost_micros=self._retry(lambda: cost_of_attempt(repo, attempt.id)),
+            is_infrastructure=False,
+            may_retry=may_retry,
+            retry_after_ms=round((message.retry_after_seconds or 0) * 1000) if message else 0,
+        )
+        # If repeated, either step finds that the task has moved on, and raises Stale.
+        if self._read_task().state == LANDING:  # it was verified, and belongs to the queue
+            decision = self._retry(lambda: fail_unsubmitted(repo, self._session, end))
+        else:
+            decision = self._retry(lambda: end_attempt(repo, self._session, task.id, end))
+        return self._result(decision.outcome, why=decision.why or feedback, code=code, head=head)
 
-    try:
-        case.outlast(judge)
-    except Malformed as error:
-        return _end(case, "malformed", f"{error.code}: {error.message}. {error.hint}")
-    except NotAllowed as error:
-        return _end(case, "refused", f"{error.code}: {error.message}. {error.hint}")
-    _note_success(case)
-    return _outcome(case, "done", why=said.summary)
+    def _digest_change(self, head: str) -> str:
+        """Return a digest that is the same for the same change, whenever it was made."""
+        base = self._attempt.base
+        tip = head or resolve_revision(self._repo.home, f"refs/heads/{self._task.branch}^{{commit}}")
+        if not tip or tip == base:
+            return ""
+        return digest(try_git_output(self._repo.home, "diff-tree", "-r", base, tip))
 
+    # ---------------------------------------------------------------------------------------- completed
 
-def _submit(case: _Case, head: str) -> Outcome:
-    case.tell({"event": "stage", "stage": "submitting"})
-    repo, task = case.repo, case.task
+    def _completed(self, message: WorkComplete) -> AttemptResult:
+        """Collect what the worker returned, and verify it."""
+        needs_commit = self._needs_commit()
+        try:
+            head = self._retry(lambda: self._collect(message, needs_commit=needs_commit))
+        except (Stale, StoreError):
+            raise
+        except LandlaneError as error:
+            return self._end_attempt("unfit", f"{error.code}: {error.message}. {error.hint}")
+        if head and self._attempt.clone.workspace is None:
+            # Recovery submits this head if this process is killed before it does.
+            attempt = self._attempt.attempt
+            self._retry(lambda: change_attempt(self._repo, attempt, "handed", head=head))
+        if needs_commit and not head:
+            how = (
+                "commit the change"
+                if "commit" in self._attempt.role.verbs
+                else "hand the change back as a patch or as files"
+            )
+            why = f"it said that it was done, and changed nothing that is known of ({how}): {message.summary}"
+            return self._end_attempt("no_change", why)
+        self._report_stage(Stage.VERIFYING)
+        return self._take_verdict(message) if self._task.kind == "review" else self._verify(message, head)
 
-    def submit() -> None:
-        # What stands there has taken the claims with it: its evidence is not to be looked for once more.
-        queued = any((one.task, one.head) == (task.id, head) for one in list_landings(repo))
-        if not queued and get_task(repo, task.id).state != DONE:
-            witness = case.place.witness
-            submit_branch(repo, case.session, witness, task.branch, task.id)
+    def _returned_work(self, message: WorkComplete) -> ReturnedWork:
+        attempt = self._attempt
+        return ReturnedWork(
+            repo=self._repo,
+            session=self._session,
+            task=self._task,
+            role=attempt.role,
+            base=attempt.base,
+            message=message,
+            scratch=attempt.run.scratch,
+        )
 
-    try:
-        case.outlast(submit)
-    except (Stale, StoreError):
-        raise
-    except LandlaneError as error:
-        return _end(case, "not_submitted", f"{error.code}: {error.message}. {error.hint}", head=head)
-    _note_success(case)
-    return _outcome(case, "landing", why="submitted to the landing queue", head=head, keeps_workspace=True)
+    def _collect(self, message: WorkComplete, *, needs_commit: bool) -> str:
+        """Commit the returned change and return its head, or copy the output of the task."""
+        if needs_commit:
+            self._report_stage(Stage.COLLECTING)
+            return commit_returned(self._returned_work(message))
+        if message.files and self._task.output:
+            copy_output(self._returned_work(message))
+        return ""
 
+    def _needs_commit(self) -> bool:
+        task = self._task
+        is_in_git = GitWitness(self._repo).is_in_git
+        kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=is_in_git)
+        evidence = needed(kind, self._repo.settings.tasks.evidence)
+        return COMMIT in evidence or PATHS in evidence
 
-def _note_success(case: _Case) -> None:
-    """Tell the pool. The work is done, whatever becomes of this."""
-    try:
-        case.outlast(lambda: note_success(case.repo, case.agent.name))
-    except StoreError as error:
-        case.repo.report(str(error))
+    def _verify(self, message: WorkComplete, head: str) -> AttemptResult:
+        """Check the evidence, and continue according to the new state of the task."""
+        repo = self._repo
+        result = message.summary if not message.notes else f"{message.summary}\n\n{message.notes}"
+        concluded = self._retry(
+            lambda: conclude(repo, GitWitness(repo), self._session, self._task.id, result=result)
+        )
+        task = concluded.task
+        if task.state in (DONE, REVIEW):
+            self._note_success()
+            return self._result(
+                task.state, why=message.summary if task.state == DONE else task.why, head=head
+            )
+        if task.state == WAITING:
+            return self._result(Outcome.WAITING, why=task.why, head=head, keeps_workspace=True)
+        if task.state != LANDING:
+            missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+            feedback = f"{missing.found}. {missing.hint}" if missing else task.why
+            return self._end_attempt("not_proved", feedback, head=head)
+        return self._submit(head)
+
+    def _take_verdict(self, message: WorkComplete) -> AttemptResult:
+        """Record a reviewer's verdict; an answer without one is tried again."""
+
+        def take() -> None:
+            # Done already, if the store became unavailable after the verdict was recorded.
+            if get_task(self._repo, self._task.id).state != DONE:
+                take_verdict(self._repo, self._session, self._task, message)
+
+        try:
+            self._retry(take)
+        except Malformed as error:
+            return self._end_attempt("malformed", f"{error.code}: {error.message}. {error.hint}")
+        except NotAllowed as error:
+            return self._end_attempt("refused", f"{error.code}: {error.message}. {error.hint}")
+        self._note_success()
+        return self._result(Outcome.DONE, why=message.summary)
+
+    def _submit(self, head: str) -> AttemptResult:
+        self._report_stage(Stage.SUBMITTING)
+        repo, task = self._repo, self._task
+
+        def submit() -> None:
+            # A queued landing holds the claims itself, so the evidence cannot be checked again.
+            landings = list_landings(repo)
+            is_queued = any((landing.task, landing.head) == (task.id, head) for landing in landings)
+            if not is_queued and get_task(repo, task.id).state != DONE:
+                submit_branch(repo, self._session, GitWitness(repo), task.branch, task.id)
+
+        try:
+            self._retry(submit)
+        except (Stale, StoreError):
+            raise
+        except LandlaneError as error:
+            why = f"{error.code}: {error.message}. {error.hint}"
+            return self._end_attempt("not_submitted", why, head=head)
+        self._note_success()
+        why = "submitted to the landing queue"
+        return self._result(Outcome.LANDING, why=why, head=head, keeps_workspace=True)
+
+    def _note_success(self) -> None:
+        """Tell the worker pool that this agent works; the attempt succeeds even if that fails."""
+        try:
+            self._retry(lambda: note_success(self._repo, self._attempt.order.agent.name))
+        except StoreError as error:
+            self._repo.report(str(error))

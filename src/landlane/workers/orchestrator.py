@@ -1,9 +1,9 @@
-"""The orchestrator: picks tasks, starts a supervisor for each attempt, lands what they return.
+"""The orchestrator: starts a supervisor for each task that is ready, cleans up, and runs the landing queue.
 
-It keeps nothing that is not in the store. Keepers are processes of their own, started by a helper: killing
-this one harms none of them, and whoever is started next counts those that go on, ends what was left by the
-dead, and carries on. Several may run at once, on one machine or on many: a task is taken in one
-step, so there is no leader.
+All state is in the store. Supervisors are separate processes, so killing the orchestrator harms none of
+them; the next one counts those that are still running, cleans up after the dead, and continues. Several
+orchestrators may run at once, on one machine or on many: a task is taken in one transaction, so there is no
+leader.
 """
 
 from __future__ import annotations
@@ -13,31 +13,41 @@ import signal
 import time
 
 from landlane.errors import LandlaneError, StoreError, StoreTransient
-from landlane.exec.cleanup import clear_forsaken
+from landlane.exec.cleanup import end_abandoned_runs
 from landlane.fanout.join import settle_fans
 from landlane.git.target import find_target
 from landlane.landing.after_landing import clean_up_here
-from landlane.landing.model import HELD, QUEUED, TESTING
+from landlane.landing.model import QUEUED, TESTING
 from landlane.landing.records import get_queue, list_landings
 from landlane.platform.process_identity import Process
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.model import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, READY, WAITING
+from landlane.tasks.model import READY
 from landlane.tasks.read import list_tasks
 from landlane.tasks.worker_pool import pool_of
-from landlane.workers.admit import Admission, Refusal
+from landlane.workers.admit import Admission
 from landlane.workers.agents import role_for
-from landlane.workers.model import ALL_TAKEN, Glance, RunSummary, RunWish
-from landlane.workers.recover_attempts import close_left, end_orphaned
-from landlane.workers.submit_abandoned import proved_waiting
-from landlane.workers.supervisor_processes import (
-    AGAIN_SECONDS,
-    LONGEST_PAUSE,
-    MOST_BROKEN,
+from landlane.workers.model import (
+    ALL_SLOTS_TAKEN,
+    FINISHED,
+    WITHOUT_ATTEMPT,
+    Outcome,
+    Refusal,
+    RunStatus,
+    RunTotals,
+    Stage,
+    WorkOrder,
+    count_states,
+    summarize,
+)
+from landlane.workers.recover import close_abandoned_workspaces, end_orphaned_attempts, verified_waiting
+from landlane.workers.supervisor_pool import (
+    MAX_RETRY_SECONDS,
+    RETRY_SECONDS,
     STOP_SECONDS,
     TICK_SECONDS,
-    Crew,
-    Kept,
+    StartBackoff,
+    SupervisorPool,
 )
 
 TYPE_CHECKING = False
@@ -45,224 +55,297 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.processes.fork_server import ForkServer
+    from landlane.processes.fork_server import ForkedChild, ForkServer
     from landlane.repository import Repository
-    from landlane.reviews.model import Review
     from landlane.tasks.model import Task
-    from landlane.workers.agents import Agent
+    from landlane.workers.model import Agent, RunRequest, RunSummary
+    from landlane.workers.supervisor_pool import SupervisorProcess
 
 
 _UPKEEP_SECONDS = 2.0
-_LANDER_PAUSE = 0.3
-_MOST_IDLE = 5  # runs of the landing queue in a row that moved nothing
-_LAST_SECONDS = 5.0
-_STORE_SECONDS = 120.0  # that a run goes on without its store
+_LANDING_PAUSE = 0.3
+_MAX_IDLE_LANDINGS = 5  # runs of the landing queue in a row that moved nothing
+_STOP_LANDING_SECONDS = 5.0
+_MAX_OUTAGE_SECONDS = 120.0  # that a run continues without its store
 
 
-class Orchestrator(Crew):
-    """Runs tasks until there is nothing left that it could do, or it is told to stop."""
+class LandingProcess:
+    """Runs the landing queue in a child process while something waits in it, since checks take long."""
+
+    def __init__(self, repo: Repository, fork_server: ForkServer) -> None:
+        self._repo = repo
+        self._fork_server = fork_server
+        self._child: ForkedChild | None = None
+        self._start_at = 0.0
+        self._idle_runs = 0
+        self._seen_waiting: set[str] = set()
+
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None
+
+    def poll(self) -> None:
+        """Notice when the child has ended."""
+        if self._child is not None:
+            self._child.read()
+            if self._child.has_ended():
+                self._child = None
+
+    def start_if_needed(self) -> None:
+        """Start the child if something waits and none is running."""
+        if self._child is not None or time.monotonic() < self._start_at:
+            return
+        waiting = {landing.id for landing in list_landings(self._repo, (QUEUED, TESTING))}
+        waiting |= self.list_unsubmitted()
+        if not waiting:
+            return
+        # Entries that a run left where they were will not move if it is repeated at once.
+        self._idle_runs = self._idle_runs + 1 if waiting <= self._seen_waiting else 0
+        self._seen_waiting = waiting
+        pause = min(_LANDING_PAUSE * 2**self._idle_runs, MAX_RETRY_SECONDS)
+        self._start_at = time.monotonic() + pause
+        self._child = self._fork_server.begin({"kind": "land"})
+
+    def list_unsubmitted(self) -> set[str]:
+        """Return approved reviews and verified tasks whose author ended before submitting them."""
+        reviews = {review.id for review in approved_waiting(self._repo)}
+        return reviews | {task.id for task in verified_waiting(self._repo)}
+
+    def is_stuck(self) -> bool:
+        """Return whether the queue is paused, or has been run repeatedly without effect."""
+        branch = find_target(self._repo.home, self._repo.settings).branch
+        return self._idle_runs >= _MAX_IDLE_LANDINGS or get_queue(self._repo, branch).state == "paused"
+
+    def stop(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.signal(signal.SIGTERM)
+            self._child.wait(_STOP_LANDING_SECONDS)
+            self._child = None
+
+
+class Orchestrator:
+    """Runs tasks until none is left that it could run, or until it is stopped."""
 
     def __init__(
         self,
         repo: Repository,
-        wish: RunWish,
+        request: RunRequest,
         fork_server: ForkServer,
         on_event: Callable[[str, dict[str, Any]], None],
     ) -> None:
-        super().__init__(wish, on_event)
-        self._over_before: set[str] = set()  # tasks that were over when the run began
+        here = repo.processes.current()
+        self.name = f"{repo.processes.machine}:{here.pid}:{here.started}"
+        self.is_draining = False
+        self.is_stopping = False
+        self._is_stop_urgent = False
         self._repo = repo
+        self._request = request
         self._fork_server = fork_server
-        self._lander_at = 0.0
-        self._idle_landers = 0
-        self._seen_waiting: set[str] = set()
+        self._on_event = on_event
+        self._pool = SupervisorPool(fork_server, on_event)
+        self._landing = LandingProcess(repo, fork_server)
+        self._backoff = StartBackoff(is_continuous=request.is_continuous)
+        self._totals = RunTotals()
         self._tasks: list[Task] = []
-        here = self._repo.processes.current()
-        self.name = f"{self._repo.processes.machine}:{here.pid}:{here.started}"
-        self._away_since = 0.0  # since when the store is not to be had
-        self._told = ""
+        self._finished_before: set[str] = set()
+        self._paused = ""
+        self._step_at = 0.0
+        self._upkeep_at = 0.0
+        self._store_lost_at = 0.0
+        self._last_report = ""
 
-    def run(self, on_look: Callable[[Glance], None] = lambda _: None) -> RunSummary:
-        """Run to the end; `on_look` is shown how things stand, a few times a second.
+    def drain(self) -> None:
+        """Start nothing more, and end when the running attempts have ended."""
+        self.is_draining = True
+
+    def stop(self) -> None:
+        """End running attempts; their tasks return to the queue, and their work is saved.
+
+        A second call kills the supervisors at once.
+        """
+        self._is_stop_urgent = self.is_stopping
+        self.is_draining = self.is_stopping = True
+
+    def run(self, on_status: Callable[[RunStatus], None] = lambda _: None) -> RunSummary:
+        """Run to the end; `on_status` gets the status a few times a second.
 
         Raises:
-            StoreError: the store has not been to be had for a while; a standing worker waits for it.
+            StoreError: the store has been unavailable for too long; a continuous run waits for it.
         """
-        if not self._wish.tasks:
-            over = (DONE, DROPPED, DEAD, FAILED)
-            self._over_before = {task.id for task in list_tasks(self._repo, over)}
+        if not self._request.tasks:
+            self._finished_before = {task.id for task in list_tasks(self._repo, FINISHED)}
         try:
             while True:
-                self._reap()
+                self._read_reports()
                 if self.is_stopping:
-                    self._press()
-                elif time.monotonic() < self._look_at:
-                    self._rest()  # workers speak more often than there is anything to decide
+                    self._pool.press(is_urgent=self._is_stop_urgent)
+                elif time.monotonic() < self._step_at:
+                    self._pool.wait()  # workers report more often than there is anything to decide
                     continue
-                self._look_at = time.monotonic() + TICK_SECONDS
-                if self._step(on_look):
+                self._step_at = time.monotonic() + TICK_SECONDS
+                if self._step(on_status):
                     break
-                self._rest()
+                self._pool.wait()
         finally:
             self._end_all()
-        return self._sum_up()
+        return self._summarize()
 
-    def _step(self, on_look: Callable[[Glance], None]) -> bool:
-        """Look around once and begin what may begin; tells whether all is over."""
+    def _step(self, on_status: Callable[[RunStatus], None]) -> bool:
+        """Clean up, start what can start, and return whether the run is finished."""
         try:
             self._upkeep()
-            self._tasks = self._in_scope()
+            self._tasks = self._list_tasks()
             if not self.is_draining:
-                self._admit()
-            # What others brought to its end between our looks may have let something begin.
-            is_over = self._is_over() and (self.is_draining or self._tasks == self._in_scope())
-            on_look(self.glance())  # last, so that whoever is told to stop sees that it was heard
+                self._start_ready()
+            # A task that others finished since the tasks were read may have let another one start.
+            is_finished = self._is_finished() and (self.is_draining or self._tasks == self._list_tasks())
+            on_status(self.status())  # last, so that the status shows a stop that was just requested
         except StoreError as error:
-            # Keepers go on, and hold what they have for as long as their leases last.
+            # Supervisors continue, and keep their claims as long as their leases last.
             now = time.monotonic()
-            self._away_since = self._away_since or now
-            if not self._wish.is_standing and now - self._away_since > _STORE_SECONDS:
+            self._store_lost_at = self._store_lost_at or now
+            if not self._request.is_continuous and now - self._store_lost_at > _MAX_OUTAGE_SECONDS:
                 raise
-            on_look(self.glance(trouble=f"{error.message} [{error.code}]"))
-            self._look_at = now + AGAIN_SECONDS
-            return self.is_draining and not self._kept
-        self._away_since = 0.0
-        return is_over
+            on_status(self.status(trouble=f"{error.message} [{error.code}]"))
+            self._step_at = now + RETRY_SECONDS
+            return self.is_draining and not self._pool.processes
+        self._store_lost_at = 0.0
+        return is_finished
 
     def _end_all(self) -> None:
-        """Leave no keeper behind: mostly there is none any more."""
-        if self._kept:
-            self._signal(signal.SIGTERM)
+        """Stop every child process; usually none is left."""
+        if self._pool.processes:
+            self._pool.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while self._kept and time.monotonic() < deadline:
-            self._reap()
-            self._rest()
-        for one in self._kept:
-            one.fork.signal(signal.SIGKILL)
-            one.fork.wait(_LAST_SECONDS)
-        self._kept = []
-        if self._lander is not None:
-            self._lander.signal(signal.SIGTERM)
-            self._lander.wait(_LAST_SECONDS)
-            self._lander = None
+        while self._pool.processes and time.monotonic() < deadline:
+            self._read_reports()
+            self._pool.wait()
+        self._pool.kill()
+        self._landing.stop()
         self._fork_server.close()
-        with contextlib.suppress(StoreError):  # whoever comes next does it
-            self._try(self._clear_up)  # and no more: whoever lands now would be left behind by us
+        with contextlib.suppress(StoreError):  # the next orchestrator cleans up
+            self._try(self._clean_up)  # without landing: that child would outlive this process
+
+    # ------------------------------------------------------------------------------------------ reports
+
+    def _read_reports(self) -> None:
+        for process in self._pool.read_reports():
+            self._step_at = 0.0
+            self._handle_end(process)
+        self._landing.poll()
+
+    def _handle_end(self, process: SupervisorProcess) -> None:
+        task_id, outcome = process.task.id, process.outcome
+        if outcome == Outcome.KILLED and process.slot.stage == Stage.STARTING:
+            self._upkeep_at = 0.0  # its last reports may be lost, and it may have taken its task
+            self._note_failed_start(task_id, "the process that should look after it ended at once")
+            return
+        self._backoff.failed_starts = 0
+        if outcome in WITHOUT_ATTEMPT:
+            why, is_error = str(process.result.get("why", "")), bool(process.result.get("code"))
+            self._backoff.note_not_taken(task_id, why, is_error=is_error)
+            return
+        self._backoff.note_attempt(task_id)
+        self._totals = self._totals.plus(process.cost_usd)
+        if outcome == Outcome.KILLED:
+            self._upkeep_at = 0.0
+            self._on_event(task_id, {"event": "ended", "outcome": outcome, "why": "its keeper was killed"})
+
+    def _note_failed_start(self, task_id: str, why: str) -> None:
+        """Drain after too many failed starts: something other than the task is broken."""
+        paused = self._backoff.note_failed_start(task_id, why)
+        if paused:
+            self._paused = paused
+            self.is_draining = True
 
     # ------------------------------------------------------------------------------------------- upkeep
 
     def _upkeep(self) -> None:
-        """What nobody else may be there to do: clear up after the dead, join what was split, land."""
         now = time.monotonic()
         if now >= self._upkeep_at:
             self._upkeep_at = now + _UPKEEP_SECONDS
-            self._try(self._clear_up)
-        self._try(self._land)
+            self._try(self._clean_up)
+        self._try(self._landing.start_if_needed)
 
-    def _clear_up(self) -> None:
-        def tell(step: Callable[[Repository], list[str]]) -> None:
+    def _clean_up(self) -> None:
+        """Clean up after dead processes, join tasks that were split, and close what has landed."""
+
+        def report_all(step: Callable[[Repository], list[str]]) -> None:
             for line in step(self._repo):
                 self._repo.report(line)
 
-        for step in (end_orphaned, clear_forsaken, close_left):
-            self._try(lambda one=step: tell(one))
+        for step in (end_orphaned_attempts, end_abandoned_runs, close_abandoned_workspaces):
+            self._try(lambda step=step: report_all(step))
         self._try(lambda: settle_fans(self._repo))
         self._try(lambda: clean_up_here(self._repo))
-        if self._broken_starts < MOST_BROKEN:
+        if not self._backoff.has_too_many_failed_starts:
             self._paused = pool_of(self._repo).paused
 
-    def _land(self) -> None:
-        """Have the queue run while something stands in it: by a child, since testing takes long."""
-        if self._lander is not None or time.monotonic() < self._lander_at:
-            return
-        waiting = {one.id for one in list_landings(self._repo, (QUEUED, TESTING))}
-        waiting |= {one.id for one in self._left_over()}
-        if not waiting:
-            return
-        # What stood there before and still does will not be moved by trying again at once.
-        self._idle_landers = self._idle_landers + 1 if waiting <= self._seen_waiting else 0
-        self._seen_waiting = waiting
-        pause = min(_LANDER_PAUSE * 2**self._idle_landers, LONGEST_PAUSE)
-        self._lander_at = time.monotonic() + pause
-        self._lander = self._fork_server.begin({"kind": "land"})
-
-    def _left_over(self) -> list[Review | Task]:
-        """What was approved or proved, and whose author was gone before it could be submitted."""
-        return [*approved_waiting(self._repo), *proved_waiting(self._repo)]
-
     def _try(self, step: Callable[[], object]) -> None:
+        """Run a step; report an error once, however often it occurs in a row."""
         try:
             step()
         except StoreError:
             raise
         except (LandlaneError, OSError) as error:
-            self._tell_once(str(error))
-
-    def _tell_once(self, text: str) -> None:
-        """Say what hinders us, and not again and again."""
-        if text != self._told:
-            self._repo.report(text)
-        self._told = text
+            if str(error) != self._last_report:
+                self._repo.report(str(error))
+            self._last_report = str(error)
 
     # ---------------------------------------------------------------------------------------- admission
 
-    def _in_scope(self) -> list[Task]:
-        """The tasks that this run is about, with their children and follow-ups."""
+    def _list_tasks(self) -> list[Task]:
+        """Return the tasks of this run, with their children and follow-ups."""
         tasks = list_tasks(self._repo)
-        wanted = self._wish.tasks
-        if not wanted:
+        requested = self._request.tasks
+        if not requested:
             return tasks
-        lineages = {task.lineage for task in tasks if task.id in wanted}
-        return [task for task in tasks if task.id in wanted or task.lineage in lineages]
+        lineages = {task.lineage for task in tasks if task.id in requested}
+        return [task for task in tasks if task.id in requested or task.lineage in lineages]
 
-    def _admit(self) -> None:
-        """Start as much as there is room for."""
-        free = self._wish.workers - len(self._kept) - self._adopted()
+    def _start_ready(self) -> None:
+        """Start ready tasks while slots are free."""
+        free = self._request.workers - len(self._pool.processes) - self._count_adopted()
         if free <= 0 or self._paused:
             return
-        now = time.monotonic()
-        in_hand = {one.task.id for one in self._kept}
-        ready = [task for task in self._tasks if task.state == READY and task.id not in in_hand]
+        supervised = self._pool.task_ids
+        ready = [task for task in self._tasks if task.state == READY and task.id not in supervised]
         if not ready:
             return
-        running = [(one.task, one.kind) for one in self._kept]
-        admission = Admission(self._repo, self._wish.agent, running, self.name)
-        self._refusals = {
-            task_id: refusal
-            for task_id, refusal in self._refusals.items()
-            if self._not_before.get(task_id, 0.0) > now
-        }
-        for task in sorted(ready, key=lambda one: (one.rank, len(one.id), one.id)):
+        running = [(process.task, process.agent) for process in self._pool.processes]
+        admission = Admission(self._repo, self._request.agent, running, self.name)
+        self._backoff.forget_refusals()
+        refusals = self._backoff.refusals
+        for task in sorted(ready, key=lambda task: (task.rank, len(task.id), task.id)):
             if free <= 0:
-                self._refusals.setdefault(task.id, Refusal(why=ALL_TAKEN, is_for_good=False))
+                refusals.setdefault(task.id, Refusal(why=ALL_SLOTS_TAKEN, is_permanent=False))
+            elif self._backoff.is_delayed(task.id):
                 continue
-            if self._not_before.get(task.id, 0.0) > now:
-                continue
-            refusal = admission.why_not(task)
-            if refusal is not None:
-                self._refusals[task.id] = refusal
-                continue
-            self._start(task, admission.agent_of(task))
-            admission.begin(task)
-            free -= 1
+            elif (refusal := admission.why_not(task)) is not None:
+                refusals[task.id] = refusal
+            else:
+                self._start(task, admission.agent_of(task))
+                admission.begin(task)
+                free -= 1
 
-    def _adopted(self) -> int:
-        """Attempts of this machine that nobody looks after, and that take places of ours.
+    def _count_adopted(self) -> int:
+        """Count attempts on this machine without a living orchestrator: they use slots of this run.
 
-        The keepers of an orchestrator that is gone go on; after one of ours that was killed we clear up soon.
+        The supervisors of a killed orchestrator continue. An attempt of this run whose supervisor was killed
+        counts until it is cleaned up.
         """
-        machine = self._repo.processes.machine
-        in_hand = {one.task.id for one in self._kept}
+        machine, supervised = self._repo.processes.machine, self._pool.task_ids
         count = 0
-        for one in running_attempts(self._repo):
-            if one.machine != machine:
+        for attempt in running_attempts(self._repo):
+            if attempt.machine != machine:
                 continue
-            is_ours = one.orchestrator == self.name
-            if one.task not in in_hand if is_ours else not self._lives(one.orchestrator):
+            is_own = attempt.orchestrator == self.name
+            if attempt.task not in supervised if is_own else not self._is_alive(attempt.orchestrator):
                 count += 1
         return count
 
-    def _lives(self, orchestrator: str) -> bool:
+    def _is_alive(self, orchestrator: str) -> bool:
         here = self._repo.processes.current()
         _, _, rest = orchestrator.partition(":")
         pid, _, started = rest.partition(":")
@@ -272,133 +355,89 @@ class Orchestrator(Crew):
         return not self._repo.processes.is_gone(process)
 
     def _start(self, task: Task, agent: Agent) -> None:
-        settings = self._repo.settings
-        role = role_for(settings, task, agent)
-        order = {
-            "kind": "keep",
-            "task": task.id,
-            "agent": agent.name,
-            "role": role,
-            "orchestrator": self.name,
-            "is_offline": self._wish.is_offline,
-        }
+        order = WorkOrder(
+            task=task.id,
+            agent=agent,
+            role=role_for(self._repo.settings, task, agent),
+            orchestrator=self.name,
+            is_offline=self._request.is_offline,
+        )
         try:
-            forked = self._fork_server.begin(order)
+            self._pool.start(task, order)
         except OSError as error:
-            self._cannot_begin(task, str(error))
-            return
-        self._kept.append(Kept(forked, task, agent.name))
-        self._on_event(task.id, {"event": "begun", "agent": agent.name, "role": role})
+            self._note_failed_start(task.id, str(error))
 
     # ---------------------------------------------------------------------------------------------- end
 
-    def _is_over(self) -> bool:
-        """Whether nothing is left that could be done here."""
-        if self._kept or (self.is_stopping and not self._kept):
-            return not self._kept
-        if self._lander is not None:
+    def _is_finished(self) -> bool:
+        """Return whether nothing is left that this run could do."""
+        request = self._request
+        if self._pool.processes:
+            return False
+        if self.is_stopping:
+            return True
+        if self._landing.is_running:
             return False
         if self.is_draining:
             return True
-        if self._left_over() and not self._is_stuck():
+        if self._landing.list_unsubmitted() and not self._landing.is_stuck():
             return False
-        if self._wish.is_standing:
-            return self._wish.until_empty and not self._is_anything_open()
-        if list_landings(self._repo, (QUEUED, TESTING)) and not self._is_stuck():
+        if request.is_continuous:
+            return request.until_empty and not self._has_open_tasks()
+        if list_landings(self._repo, (QUEUED, TESTING)) and not self._landing.is_stuck():
             return False
         if self._paused:
             return True
-        if self._wish.until_empty:
-            return not self._is_anything_open()
+        if request.until_empty:
+            return not self._has_open_tasks()
         ready = [task for task in self._tasks if task.state == READY]
-        return all(self._is_hopeless(task) for task in ready) and not self._adopted()
+        refused = [self._backoff.refusals.get(task.id) for task in ready]
+        is_all_refused = all(refusal is not None and refusal.is_permanent for refusal in refused)
+        return is_all_refused and not self._count_adopted()
 
-    def _is_stuck(self) -> bool:
-        """Whether the landing queue stands still: it was paused, or has been run in vain again and again."""
-        branch = find_target(self._repo.home, self._repo.settings).branch
-        return self._idle_landers >= _MOST_IDLE or get_queue(self._repo, branch).state == "paused"
+    def _has_open_tasks(self) -> bool:
+        return any(task.state not in FINISHED for task in self._tasks)
 
-    def _is_anything_open(self) -> bool:
-        return any(task.state not in (DONE, DROPPED, DEAD, FAILED) for task in self._tasks)
-
-    def _is_hopeless(self, task: Task) -> bool:
-        """Whether a ready task will not begin by waiting."""
-        refusal = self._refusals.get(task.id)
-        return refusal is not None and refusal.is_for_good
-
-    def glance(self, trouble: str = "") -> Glance:
-        """How everything stands."""
-        counts: dict[str, int] = {}
-        for task in self._tasks:
-            counts[task.state] = counts.get(task.state, 0) + 1
-        in_hand = {one.task.id for one in self._kept}
-        waits = [
-            (task.id, self._refusals[task.id].why)
+    def status(self, trouble: str = "") -> RunStatus:
+        """Return the current status of the run."""
+        slots = tuple(process.slot for process in self._pool.processes)
+        supervised, refusals = self._pool.task_ids, self._backoff.refusals
+        refused = [
+            (task.id, refusals[task.id].why)
             for task in self._tasks
-            if task.state == READY and task.id in self._refusals and task.id not in in_hand
+            if task.state == READY and task.id in refusals and task.id not in supervised
         ]
-        return Glance(
-            places=tuple(one.place for one in self._kept),
-            workers=self._wish.workers,
-            ready=counts.get(READY, 0),
-            blocked=counts.get(BLOCKED, 0),
-            landing=counts.get("landing", 0) + counts.get("review", 0),
-            persons=counts.get(WAITING, 0),
-            done=counts.get(DONE, 0),
-            dead=counts.get(DEAD, 0) + counts.get(FAILED, 0),
-            waits=tuple(waits),
+        return RunStatus(
+            slots=slots,
+            workers=self._request.workers,
+            refusals=tuple(refused),
             paused=self._paused,
             is_draining=self.is_draining,
             is_stopping=self.is_stopping,
             trouble=trouble,
-            cost_usd=self._cost_usd + sum(one.place.cost_usd or 0.0 for one in self._kept),
-            unknown_costs=self._unknown_costs + sum(one.place.cost_usd is None for one in self._kept),
+            cost_usd=self._totals.cost_usd + sum(slot.cost_usd or 0.0 for slot in slots),
+            unknown_costs=self._totals.unknown_costs + sum(slot.cost_usd is None for slot in slots),
+            **count_states(self._tasks),
         )
 
-    def _sum_up(self) -> RunSummary:
-        """The summary, also if the store is away just then; who is told to stop waits for nothing."""
-        give_up_at = time.monotonic() + (0.0 if self.is_stopping else _STORE_SECONDS)
+    def _summarize(self) -> RunSummary:
+        """Return the summary; wait for the store if it is unavailable, unless the run was stopped."""
+        give_up_at = time.monotonic() + (0.0 if self.is_stopping else _MAX_OUTAGE_SECONDS)
         while True:
             try:
-                return self._summary()
+                # Tasks that were finished before are left out, unless they were requested by name.
+                tasks = [task for task in self._list_tasks() if task.id not in self._finished_before]
+                landings = list_landings(self._repo)
             except StoreTransient:
                 if time.monotonic() >= give_up_at:
                     raise
-                time.sleep(AGAIN_SECONDS)
-
-    def _summary(self) -> RunSummary:
-        # What was over before is no news, unless somebody asks for a plan as a whole.
-        tasks = [task for task in self._in_scope() if task.id not in self._over_before]
-        landings = list_landings(self._repo)
-        queued = {one.task: one.reason for one in landings}
-        held = {one.task for one in landings if one.state == HELD}
-        persons = [(task.id, task.why) for task in tasks if task.state == WAITING]
-        left: list[tuple[str, str]] = []
-        for task in tasks:
-            if task.state in (DONE, DROPPED, DEAD, FAILED, WAITING):
-                continue
-            refusal = self._refusals.get(task.id)
-            if task.id in held:
-                persons.append((task.id, queued[task.id]))
-                continue
-            if task.state == READY and refusal is not None and refusal.is_for_person:
-                persons.append((task.id, refusal.why))
-                continue
-            why = refusal.why if refusal is not None and task.state == READY else ""
-            if not (refusal is not None and refusal.is_for_good):  # what waiting cannot mend is told first
-                why = task.why or why
-            if task.state in AT_WORK and task.owner:
-                why = f"in the hands of {task.owner}"
-            why = queued.get(task.id) or why
-            left.append((task.id, f"{task.state}{f': {why}' if why else ''}"))
-        return RunSummary(
-            done=tuple(task.id for task in tasks if task.state == DONE),
-            failed=tuple((task.id, task.why) for task in tasks if task.state in (DEAD, FAILED)),
-            persons=tuple(persons),
-            left=tuple(left),
-            attempts=self._attempts,
-            cost_usd=self._cost_usd,
-            unknown_costs=self._unknown_costs,
-            paused=self._paused,
-            is_stopped=self.is_stopping,
-        )
+                time.sleep(RETRY_SECONDS)
+            else:
+                return summarize(
+                    tasks,
+                    landings,
+                    self._backoff.refusals,
+                    self._totals,
+                    paused=self._paused,
+                    is_stopped=self.is_stopping,
+                )

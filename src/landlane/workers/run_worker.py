@@ -1,8 +1,9 @@
-"""The supervisor's side of the worker protocol: start the worker, read its messages, end it when it fails.
+"""The supervisor's side of the worker protocol: start a worker, read its messages, end it when it fails.
 
-The child gets one line and its input is closed. Then its lines are judged as they come, by a conversation
-with a clock. Garbage, floods, silence, a closed output and death each end as `WorkFailed` with the reason,
-and in every case the whole tree of processes is ended before the answer is given.
+The worker gets its assignment as one line, and then its input is closed. Each line it writes is checked by a
+`Conversation`, which knows the order of messages and the time limits. Invalid output, too much output,
+silence, closed output and death each become `WorkFailed` with a reason. In every case all processes of the
+worker have ended before `run_worker` returns.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from landlane.processes.child import ChildResult
     from landlane.protocol.worker.messages import Ending, Heartbeat, Progress, WorkAssignment
 
-    class Process(Protocol):
-        """A child that can be ended with all it started: `WorkerChild`, or `SandboxedChild`."""
+    class WorkerProcess(Protocol):
+        """A child that can be ended with everything it started: `WorkerChild` or `SandboxedChild`."""
 
         pid: int
 
@@ -37,33 +38,33 @@ if TYPE_CHECKING:
             ...
 
         def wait(self, limit_seconds: float, on_tick: Callable[[], None] = ...) -> ChildResult:
-            """Wait for the end, and bury it."""
+            """Wait for the command to end."""
             ...
 
     Streams = tuple[int, int, int]
-    Start = Callable[[Streams], Process]
-    Says = Heartbeat | Progress | WorkComplete | WorkFailed
+    Start = Callable[[Streams], WorkerProcess]
+    WorkerMessage = Heartbeat | Progress | WorkComplete | WorkFailed
 
 
-_READ = 65_536
+_READ_BYTES = 65_536
 _TICK_SECONDS = 0.2
-_MOST_UNHEARD_MS = 1_000  # between two judgements: what is longer was ours, such as a machine that slept
-_MOST_TROUBLE = 64_000
+_MAX_UNREAD_MS = 1_000  # between two checks; a longer gap is not the worker's, such as machine sleep
+_MAX_STDERR_BYTES = 64_000
 _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
-_LAST_WORDS_SECONDS = 1.0  # for a child that has ended to be seen to, and for what it said last
-_POLITE = frozenset({"stopped", "late", "silent"})  # it may have been in the middle of a good sentence
-_PARTING_SECONDS = 5.0  # for a worker that has said its end to end by itself
+_LAST_OUTPUT_SECONDS = 1.0  # for the last output of a worker that has ended
+_MAY_REPORT = frozenset({"stopped", "late", "silent"})  # its last message before the end still counts
+_EXIT_SECONDS = 5.0  # for a worker to exit after its last message
 
 
 @value
 class WorkerEnd:
-    """How it ended: the last word, the exit code (a negative one is a signal), and the end of its stderr."""
+    """How a worker ended: its last message, its exit code (negative for a signal), the end of its stderr."""
 
     outcome: Ending
     exit_code: int | None
-    trouble: str
+    stderr: str
     messages: int
-    ended_by_us: bool  # it had to be ended: it went wrong, or did not go by itself
+    was_killed: bool  # it failed, or did not exit after its last message
 
 
 def run_worker(
@@ -71,21 +72,21 @@ def run_worker(
     assignment: WorkAssignment,
     *,
     limits: WorkerLimits | None = None,
-    on_message: Callable[[Says], None] = lambda _: None,
+    on_message: Callable[[WorkerMessage], None] = lambda _: None,
     on_tick: Callable[[], str] = lambda: "",
     now: Callable[[], int] | None = None,
     grace_seconds: float = _GRACE_SECONDS,
 ) -> WorkerEnd:
-    """Start a worker, give it its assignment, and come back with its last word when nothing of it is left.
+    """Start a worker, send its assignment, and return its last message when all its processes have ended.
 
-    `start` is called with the descriptors that the child gets as input, output and errors; it may be
-    `lambda streams: WorkerChild(command, cwd=folder, streams=streams)`, or `start_sandboxed` with them.
-    `on_message` hears what the worker says; `on_tick` is asked a few times a second, and a reason from it
-    ends the work. `now` tells milliseconds, those in which the machine was awake unless it is given; what is
-    too long between two looks is no silence of the worker's. Without `limits`, those of the assignment hold.
+    `start` gets the descriptors for the worker's input, output and errors, such as
+    `lambda streams: WorkerChild(command, cwd=folder, streams=streams)`. `on_message` gets every message.
+    `on_tick` is called a few times a second; a reason from it stops the worker. `now` returns milliseconds,
+    by default of the time in which the machine was awake. A long gap between two checks does not count as
+    silence of the worker. `limits` default to those of the assignment.
 
     Raises:
-        Malformed: the assignment itself cannot be said.
+        Malformed: the assignment cannot be encoded.
     """
     line = write_line(assignment)
     pipes = ChildPipes()
@@ -95,156 +96,158 @@ def run_worker(
         pipes.close()
         flaw = Flaw(code="not_started", reason=f"the worker could not be started: {error}")
         outcome = failed(assignment.assignment, flaw)
-        return WorkerEnd(outcome=outcome, exit_code=None, trouble="", messages=0, ended_by_us=False)
+        return WorkerEnd(outcome=outcome, exit_code=None, stderr="", messages=0, was_killed=False)
     except BaseException:
         pipes.close()
         raise
     pipes.close_theirs()
-    talk = _Talk(child, pipes, assignment, line, limits or limits_of(assignment), on_message, on_tick, now)
+    limits = limits or limits_of(assignment)
+    connection = _WorkerConnection(
+        child, pipes, assignment, line, limits, on_message, on_tick, now or awake_ms
+    )
     try:
-        flaw = talk.listen()
-        was_alive = talk.end(grace_seconds)
-        talk.hear_last_words(flaw)
+        flaw = connection.serve()
+        was_alive = connection.end(grace_seconds)
+        connection.read_last_output(flaw)
     except BaseException:
-        talk.end(grace_seconds)
+        connection.end(grace_seconds)
         raise
     finally:
         pipes.close()
-    return talk.outcome(flaw, was_alive=was_alive)
+    return connection.result(flaw, was_alive=was_alive)
 
 
-class _Talk:
-    """One conversation, from the assignment to the end of the last process."""
+class _WorkerConnection:
+    """The pipes to one worker, from its assignment to the end of its last process."""
 
     def __init__(
         self,
-        child: Process,
+        child: WorkerProcess,
         pipes: ChildPipes,
         assignment: WorkAssignment,
         line: bytes,
         limits: WorkerLimits,
-        on_message: Callable[[Says], None],
+        on_message: Callable[[WorkerMessage], None],
         on_tick: Callable[[], str],
-        now: Callable[[], int] | None,
+        now: Callable[[], int],
     ) -> None:
         self._child = child
         self._pipes = pipes
-        self._to_say = line
+        self._unsent = line
         self._limits = limits
         self._on_message = on_message
         self._on_tick = on_tick
-        self._now = now or awake_ms
+        self._now = now
         begun = Conversation().receive(assignment, self._now())
         assert isinstance(begun, Conversation)
-        self._said = begun
-        self._judged_at = begun.received_at
+        self._conversation = begun
+        self._checked_at = begun.received_at
         self._assignment = assignment.assignment
         self._partial = bytearray()
         self._bytes = 0
-        self._trouble = bytearray()
+        self._stderr = bytearray()
         self._exit_code: int | None = None
-        self._is_dead = False
-        self._is_over = False
-        self._leave_at = float("inf")  # when to wait no longer for what should come by itself
+        self._has_exited = False
+        self._is_ending = False
+        self._give_up_at = float("inf")  # for output or an exit that should come by itself
 
-    def listen(self) -> Flaw | None:
-        """Hear the worker out; tells what went wrong, if something did."""
-        handle = os.pidfd_open(self._child.pid)
+    def serve(self) -> Flaw | None:
+        """Send the assignment and read messages until the worker ends; return what went wrong."""
+        pidfd = os.pidfd_open(self._child.pid)
         try:
             with selectors.DefaultSelector() as selector:
                 selector.register(self._pipes.to_child, selectors.EVENT_WRITE)
                 selector.register(self._pipes.from_child, selectors.EVENT_READ)
                 selector.register(self._pipes.errors, selectors.EVENT_READ)
-                selector.register(handle, selectors.EVENT_READ)
-                return self._loop(selector, handle)
+                selector.register(pidfd, selectors.EVENT_READ)
+                return self._loop(selector, pidfd)
         finally:
-            os.close(handle)
+            os.close(pidfd)
 
-    def _loop(self, selector: selectors.BaseSelector, handle: int) -> Flaw | None:
+    def _loop(self, selector: selectors.BaseSelector, pidfd: int) -> Flaw | None:
         tick_at = 0.0
         while True:
-            flaw = self._serve_ready(selector, handle, _TICK_SECONDS)
+            flaw = self._serve_ready(selector, pidfd, _TICK_SECONDS)
             if flaw is not None:
                 return flaw
-            watched = selector.get_map()
-            has_output = self._pipes.from_child in watched
-            if self._is_dead and not has_output:
-                return self._after_death()
-            if time.monotonic() >= self._leave_at:
-                return self._after_wait(has_output=has_output)
+            has_output = self._pipes.from_child in selector.get_map()
+            if self._has_exited and not has_output:
+                return self._check_exit()
+            if time.monotonic() >= self._give_up_at:
+                return self._check_timeout()
             if time.monotonic() >= tick_at:
                 tick_at = time.monotonic() + _TICK_SECONDS
-                flaw = self._judge(selector, handle)
+                flaw = self._check(selector, pidfd)
                 if flaw is not None:
                     return flaw
 
-    def _serve_ready(self, selector: selectors.BaseSelector, handle: int, seconds: float) -> Flaw | None:
+    def _serve_ready(self, selector: selectors.BaseSelector, pidfd: int, seconds: float) -> Flaw | None:
         for key, _ in selector.select(seconds):
-            flaw = self._serve(selector, key.fd, handle)
+            flaw = self._serve(selector, key.fd, pidfd)
             if flaw is not None:
                 return flaw
         return None
 
-    def _serve(self, selector: selectors.BaseSelector, ready: int, handle: int) -> Flaw | None:
-        """Do what one descriptor is ready for."""
-        if ready == handle:
-            selector.unregister(handle)
-            self._is_dead = True
-            self._wait_at_most(_LAST_WORDS_SECONDS)
+    def _serve(self, selector: selectors.BaseSelector, ready: int, pidfd: int) -> Flaw | None:
+        """Handle one descriptor that is ready."""
+        if ready == pidfd:
+            selector.unregister(pidfd)
+            self._has_exited = True
+            self._wait_at_most(_LAST_OUTPUT_SECONDS)
         elif ready == self._pipes.to_child:
-            if not self._say():
+            if not self._send():
                 selector.unregister(ready)
                 self._pipes.shut(ready)
         elif ready == self._pipes.errors:
-            if not self._take_trouble():
+            if not self._read_stderr():
                 selector.unregister(ready)
         else:
-            got = self._read(ready)
-            if got is None:
+            data = self._read(ready)
+            if data is None:
                 return None
-            if not got:
+            if not data:
                 selector.unregister(ready)
-                if self._said.end is None:
-                    self._wait_at_most(_LAST_WORDS_SECONDS)
-            return self._take(got)
+                if self._conversation.end is None:
+                    self._wait_at_most(_LAST_OUTPUT_SECONDS)
+            return self._take_output(data)
         return None
 
     def _wait_at_most(self, seconds: float) -> None:
-        self._leave_at = min(self._leave_at, time.monotonic() + seconds)
+        self._give_up_at = min(self._give_up_at, time.monotonic() + seconds)
 
-    def _say(self) -> bool:
-        """Write what is left of the assignment; tells whether there is more to write."""
+    def _send(self) -> bool:
+        """Write what is left of the assignment; return whether there is more to write."""
         try:
-            self._to_say = self._to_say[os.write(self._pipes.to_child, self._to_say) :]
+            self._unsent = self._unsent[os.write(self._pipes.to_child, self._unsent) :]
         except BlockingIOError:
             return True
-        except OSError:  # it does not want to hear it; its own words will tell
+        except OSError:  # it does not read its input; its messages decide
             return False
-        return bool(self._to_say)
+        return bool(self._unsent)
 
     def _read(self, descriptor: int) -> bytes | None:
         try:
-            return os.read(descriptor, _READ)
+            return os.read(descriptor, _READ_BYTES)
         except BlockingIOError:
             return None
 
-    def _take_trouble(self) -> bool:
-        got = self._read(self._pipes.errors)
-        self._trouble += got or b""
-        if len(self._trouble) > 2 * _MOST_TROUBLE:
-            del self._trouble[:-_MOST_TROUBLE]
-        return got is None or bool(got)
+    def _read_stderr(self) -> bool:
+        data = self._read(self._pipes.errors)
+        self._stderr += data or b""
+        if len(self._stderr) > 2 * _MAX_STDERR_BYTES:
+            del self._stderr[:-_MAX_STDERR_BYTES]
+        return data is None or bool(data)
 
-    def _take(self, got: bytes) -> Flaw | None:
-        """Take in what it wrote, line by line."""
-        self._bytes += len(got)
+    def _take_output(self, data: bytes) -> Flaw | None:
+        """Handle the complete lines of the output so far."""
+        self._bytes += len(data)
         if self._bytes > self._limits.most_bytes:
             return Flaw(code="flooded", reason=f"more than {self._limits.most_bytes:,} bytes of output")
-        self._partial += got
+        self._partial += data
         while (end := self._partial.find(b"\n")) >= 0:
             line = bytes(self._partial[:end])
             del self._partial[: end + 1]
-            flaw = self._hear(line)
+            flaw = self._take_line(line)
             if flaw is not None:
                 return flaw
         if len(self._partial) > MOST_LINE_BYTES:
@@ -254,102 +257,102 @@ class _Talk:
             )
         return None
 
-    def _hear(self, line: bytes) -> Flaw | None:
+    def _take_line(self, line: bytes) -> Flaw | None:
         message = read_line(line)
         if isinstance(message, Flaw):
             return message
-        heard = self._said.receive(message, self._now())
-        if isinstance(heard, Flaw):
-            return heard
-        self._said = heard
-        flaw = heard.check_limits(self._now(), self._limits)
-        if flaw is None and not self._is_over:
-            self._on_message(message)  # pyright: ignore[reportArgumentType] - no assignment passes `hear` twice
-        if heard.end is not None:
-            self._wait_at_most(_PARTING_SECONDS)
+        conversation = self._conversation.receive(message, self._now())
+        if isinstance(conversation, Flaw):
+            return conversation
+        self._conversation = conversation
+        flaw = conversation.check_limits(self._now(), self._limits)
+        if flaw is None and not self._is_ending:
+            self._on_message(message)  # pyright: ignore[reportArgumentType] - no assignment passes `receive` twice
+        if conversation.end is not None:
+            self._wait_at_most(_EXIT_SECONDS)
         return flaw
 
-    def _judge(self, selector: selectors.BaseSelector, handle: int) -> Flaw | None:
+    def _check(self, selector: selectors.BaseSelector, pidfd: int) -> Flaw | None:
         reason = self._on_tick()
-        if reason and self._said.end is None:
+        if reason and self._conversation.end is None:
             return Flaw(code="stopped", reason=reason)
-        self._overlook_our_absence()
-        flaw = self._serve_ready(selector, handle, 0)  # what it said while the tick took its time
+        self._discount_gap()
+        flaw = self._serve_ready(selector, pidfd, 0)  # output that came during the tick
         if flaw is not None:
             return flaw
-        self._judged_at = self._now()
-        return self._said.check_limits(self._judged_at, self._limits)
+        self._checked_at = self._now()
+        return self._conversation.check_limits(self._checked_at, self._limits)
 
-    def _overlook_our_absence(self) -> None:
-        """Forgive what is too long between two judgements: the worker slept too, or was not listened to.
+    def _discount_gap(self) -> None:
+        """Do not count a long gap between two checks as silence: the machine slept, or output was not read.
 
-        Only the excess: one that says nothing is ended in the end, however slow we are.
+        Only the excess is discounted, so a silent worker is ended in any case.
         """
         now = self._now()
-        unheard = now - self._judged_at - _MOST_UNHEARD_MS
-        if unheard > 0:
-            self._said = self._said.excuse_silence(unheard, now)
+        unread = now - self._checked_at - _MAX_UNREAD_MS
+        if unread > 0:
+            self._conversation = self._conversation.excuse_silence(unread, now)
 
-    def _after_death(self) -> Flaw | None:
-        """It has ended and its output is closed: what is wrong with that, if anything."""
+    def _check_exit(self) -> Flaw | None:
+        """Return what is wrong with a worker that has exited and closed its output."""
         if self._partial:
             return Flaw(code="malformed", reason="its last line has no end")
-        if self._said.end is None:
+        if self._conversation.end is None:
             return Flaw(code="died", reason="it ended before it said WorkComplete or WorkFailed")
         return None
 
-    def _after_wait(self, *, has_output: bool) -> Flaw | None:
-        """What should have come by itself did not."""
-        if self._said.end is not None:
+    def _check_timeout(self) -> Flaw | None:
+        """Return what is wrong when the expected output or exit did not come."""
+        if self._conversation.end is not None:
             return None
-        if self._is_dead:  # something it left behind still holds its output
-            return self._after_death()
-        assert not has_output
+        if self._has_exited:  # another process still holds its output
+            return self._check_exit()
         return Flaw(
             code="closed", reason="it closed its output without WorkComplete or WorkFailed, and lived on"
         )
 
     def end(self, grace_seconds: float) -> bool:
-        """End whatever is left of the tree; tells whether the worker itself had to be ended."""
-        was_alive = not self._is_dead
+        """End all processes of the worker; return whether the worker itself was still running."""
+        was_alive = not self._has_exited
         self._pipes.shut(self._pipes.to_child)
         self._child.end(grace_seconds=grace_seconds if was_alive else 0)
-        while (got := self._read(self._pipes.errors)) and len(self._trouble) < 2 * _MOST_TROUBLE:
-            self._trouble += got
-        self._exit_code = self._child.wait(_LAST_WORDS_SECONDS).exit_code
+        while (data := self._read(self._pipes.errors)) and len(self._stderr) < 2 * _MAX_STDERR_BYTES:
+            self._stderr += data
+        self._exit_code = self._child.wait(_LAST_OUTPUT_SECONDS).exit_code
         return was_alive
 
-    def hear_last_words(self, flaw: Flaw | None) -> None:
-        """What a worker still said that was told to end: what it used, and its notes for the next."""
-        if flaw is None or flaw.code not in _POLITE:
+    def read_last_output(self, flaw: Flaw | None) -> None:
+        """Read the last message of a worker that was stopped: its usage, and notes for the next attempt."""
+        if flaw is None or flaw.code not in _MAY_REPORT:
             return
-        got = self._read(self._pipes.from_child)  # no more than a pipe holds: everybody who wrote is gone
-        self._is_over = True
-        if got:
-            self._take(got)
+        data = self._read(self._pipes.from_child)  # at most one pipe buffer: all writers have ended
+        self._is_ending = True
+        if data:
+            self._take_output(data)
 
-    def outcome(self, flaw: Flaw | None, *, was_alive: bool) -> WorkerEnd:
-        """The last word: the worker's own, unless something was wrong with it."""
-        end, code = self._said.end, self._exit_code
+    def result(self, flaw: Flaw | None, *, was_alive: bool) -> WorkerEnd:
+        """Return how the worker ended: its own last message, unless something was wrong."""
+        end, code = self._conversation.end, self._exit_code
         if flaw is not None and flaw.code == "died":
-            flaw = Flaw(code="died", reason=f"{flaw.reason} ({_how(code)})")
+            flaw = Flaw(code="died", reason=f"{flaw.reason} ({_describe_exit(code)})")
         if flaw is None and isinstance(end, WorkComplete) and code and not was_alive:
-            flaw = Flaw(code="died", reason=f"it said WorkComplete and then ended badly ({_how(code)})")
+            flaw = Flaw(
+                code="died", reason=f"it said WorkComplete and then ended badly ({_describe_exit(code)})"
+            )
         if flaw is not None or end is None:
             assert flaw is not None
-            notes = end.notes if end is not None and flaw.code in _POLITE else None
-            end = replace(failed(self._assignment, flaw, self._said.usage), notes=notes)
-        trouble = bytes(self._trouble[-_MOST_TROUBLE:]).decode("utf-8", "replace")
+            notes = end.notes if end is not None and flaw.code in _MAY_REPORT else None
+            end = replace(failed(self._assignment, flaw, self._conversation.usage), notes=notes)
         return WorkerEnd(
             outcome=end,
             exit_code=code,
-            trouble=trouble,
-            messages=self._said.messages,
-            ended_by_us=was_alive,
+            stderr=bytes(self._stderr[-_MAX_STDERR_BYTES:]).decode("utf-8", "replace"),
+            messages=self._conversation.messages,
+            was_killed=was_alive,
         )
 
 
-def _how(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is not None and code < 0:
         try:
             return f"by {signal.Signals(-code).name}"

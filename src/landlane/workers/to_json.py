@@ -1,4 +1,4 @@
-"""Runs in the forms that people and programs read: what they came to, and how they stand."""
+"""The summary of a run as JSON and as text."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ if TYPE_CHECKING:
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:
-    """What a run came to."""
+    """Return the JSON form of a summary."""
     return {
         "done": list(summary.done),
         "failed": [{"task": task, "why": why} for task, why in summary.failed],
-        "waiting_for_person": [{"task": task, "why": why} for task, why in summary.persons],
+        "waiting_for_person": [{"task": task, "why": why} for task, why in summary.waiting],
         "left": [{"task": task, "why": why} for task, why in summary.left],
-        "attempts": summary.attempts,
-        "cost_usd": round(summary.cost_usd, 6),
-        "unknown_costs": summary.unknown_costs,
+        "attempts": summary.totals.attempts,
+        "cost_usd": round(summary.totals.cost_usd, 6),
+        "unknown_costs": summary.totals.unknown_costs,
         "paused": summary.paused or None,
         "stopped": summary.is_stopped,
     }
 
 
 def summary_text(summary: RunSummary) -> str:
-    """The same in a few lines."""
-    attempts = f"{summary.attempts} attempt{'s' if summary.attempts != 1 else ''}"
-    money = cost_text(summary.cost_usd, summary.unknown_costs) if summary.cost_usd else ""
-    lines = [f"{len(summary.done)} done, {len(summary.failed)} failed, {attempts}{money and f', {money}'}"]
+    """Return a summary as a few lines of text."""
+    totals = summary.totals
+    attempts = f"{totals.attempts} attempt{'s' if totals.attempts != 1 else ''}"
+    cost = f", {cost_text(totals.cost_usd, totals.unknown_costs)}" if totals.cost_usd else ""
+    lines = [f"{len(summary.done)} done, {len(summary.failed)} failed, {attempts}{cost}"]
     for title, rows in (
         ("failed", summary.failed),
-        ("waits for a person", summary.persons),
+        ("waits for a person", summary.waiting),
         ("left", summary.left),
     ):
-        lines += [f"  {task} {title}: {_first(why)}" for task, why in rows]
+        lines += [f"  {task} {title}: {_shorten(why)}" for task, why in rows]
     if summary.paused:
         lines.append(f"nothing more begins: {summary.paused}; `landlane pool show` tells more")
     return "\n".join(lines)
 
 
 def cost_text(cost_usd: float, unknown: int) -> str:
-    """What it cost, as far as anybody knows."""
+    """Return a cost, with the number of attempts whose cost is unknown."""
     return f"${cost_usd:.2f}" + (f" and {unknown} unknown" if unknown else "")
 
 
-def _first(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 160 else line[:159] + "…"

@@ -1,6 +1,6 @@
-"""Judging a change that a worker returned: its form, the role it was made in, and the claims of its task.
+"""Check a change that a worker returned: its form, the worker's role, and the claims of the task.
 
-What counts is what the change makes of the tree, each path at both ends of a rename: not what a patch says.
+The resulting tree is checked, with both paths of a rename, and not what a patch claims.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from landlane.claims.model import MOST_PATTERNS
 from landlane.claims.read import held_by
 from landlane.claims.refusal_model import Refused
 from landlane.claims.take import make_request, take_in
-from landlane.errors import Held, NotAllowed, PatternError
+from landlane.errors import Held, NotAllowed, PatternError, Stale
 from landlane.git.trailers import Trailers
 from landlane.git.tree_diff import files_below
 from landlane.landing.target_rules import why_not_change
@@ -21,10 +21,11 @@ from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
 from landlane.store.lock_areas import areas_of
+from landlane.tasks.owner import owned
 from landlane.tasks.rows import pattern_pairs
 from landlane.text import printable
 from landlane.values import replace, value
-from landlane.workers.returned import apply as returned
+from landlane.workers.returned.apply import check_sizes, unsafe_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.git.tree_diff import TreeChange
     from landlane.patterns.pattern import Pattern
+    from landlane.protocol.worker.messages import WorkComplete
     from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
@@ -42,95 +44,118 @@ if TYPE_CHECKING:
 
 
 _GUARD = "hand-in"
-_CAUGHT = frozenset({"CHANGE_UNSAFE", "CHANGE_TOO_BIG"})
-_MOST_PATHS = 10_000
-_MOST_NAMED = 50
+_VIOLATIONS = frozenset({"CHANGE_UNSAFE", "CHANGE_TOO_BIG"})
+_MAX_PATHS = 10_000
+_MAX_NAMED = 50
 
 
 @value
-class Returner:
-    """Who returns a change, and what for."""
+class ReturnedWork:
+    """What a worker returned: `base` is the commit it started from, `scratch` the folder with its files."""
 
     repo: Repository
     session: Session
     task: Task
     role: Role
+    base: str
+    message: WorkComplete
+    scratch: str
 
 
-def watched(who: Returner, rule: str = STAY_IN_ROLE, codes: frozenset[str] = _CAUGHT) -> Watched:
-    """Around what may be refused for its form, so that it is written down."""
-    return Watched(repo=who.repo, session=who.session, rule=rule, guard=_GUARD, codes=codes)
+def watch_violations(
+    work: ReturnedWork, rule: str = STAY_IN_ROLE, codes: frozenset[str] = _VIOLATIONS
+) -> Watched:
+    """Return a context that records refusals with these codes as violations of a rule."""
+    return Watched(repo=work.repo, session=work.session, rule=rule, guard=_GUARD, codes=codes)
 
 
-def judge(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> Trailers:
-    """Whose commit it will be, and under which grants.
+def check_still_ours(work: ReturnedWork) -> None:
+    """Refuse work on a task that the session has lost, or has in another attempt.
 
     Raises:
-        LandlaneError: it may not be one, as `handing_in.hand_in` says.
+        Stale: it has.
     """
-    trailers = judge_unclaimed(who, bench, tree, changes)
-    with watched(who, CLAIM_FIRST, CLAIM_CODES):
-        claims = _check_claims(who, [change.path for change in changes])
+    task = work.task
+    now = work.repo.change(lambda tx: owned(tx, work.session, task.id))
+    if now.attempt != task.attempt:
+        raise Stale(
+            f"{task.id} is in its attempt {now.attempt} by now; this is attempt {task.attempt}",
+            code="TASK_NOT_YOURS",
+            hint="what was done stays in the branch of its own attempt",
+            state=now.state,
+        )
+
+
+def check_change(
+    work: ReturnedWork, checkout: Checkout, tree: str, changes: Sequence[TreeChange]
+) -> Trailers:
+    """Check form and role, and return the trailers of the commit, without claims.
+
+    Raises:
+        NotAllowed: the form or the role forbids the change.
+    """
+    with watch_violations(work):
+        _check_form(checkout, tree, changes)
+    _check_role(work, checkout, tree, changes)
+    return Trailers(agent=work.session.agent, session=work.session.id, task=work.task.id, tokens=())
+
+
+def check_claims(work: ReturnedWork, trailers: Trailers, changes: Sequence[TreeChange]) -> Trailers:
+    """Check the claims, and return the trailers with their tokens.
+
+    Raises:
+        LandlaneError: a path is not claimed, or another session holds it.
+    """
+    with watch_violations(work, CLAIM_FIRST, CLAIM_CODES):
+        claims = _find_claims(work, [change.path for change in changes])
     return replace(trailers, tokens=tuple(sorted({claim.token for claim in claims})))
 
 
-def judge_unclaimed(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> Trailers:
-    """Whose commit it will be, where claims have no say: nobody lands it as it is.
-
-    Raises:
-        NotAllowed: its form or the role forbids it.
-    """
-    with watched(who):
-        _check_form(bench, tree, changes)
-    _check_role(who, bench, tree, changes)
-    return Trailers(agent=who.session.agent, session=who.session.id, task=who.task.id, tokens=())
-
-
-def _check_form(bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:
-    """Refuse what nobody hands in: submodules, names that pose as others, and too much of anything."""
-    if len(changes) > _MOST_PATHS:
+def _check_form(checkout: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:
+    """Refuse submodules, paths that some file systems confuse with others, and too large changes."""
+    if len(changes) > _MAX_PATHS:
         raise NotAllowed(
-            f"the change touches {len(changes):,} paths; {_MOST_PATHS:,} are the most",
+            f"the change touches {len(changes):,} paths; {_MAX_PATHS:,} are the most",
             code="CHANGE_TOO_BIG",
             hint="leave out what is built or downloaded, or split the task",
             paths=[],
         )
     gitlinks = [printable(change.path) for change in changes if change.is_submodule]
     if gitlinks:
-        raise returned.unsafe(f"{gitlinks[0]} is another repository: submodules are not handed in", gitlinks)
-    returned.check_sizes(bench, changes)
+        raise unsafe_change(f"{gitlinks[0]} is another repository: submodules are not handed in", gitlinks)
+    check_sizes(checkout, changes)
     new = {change.path for change in changes if change.is_addition}
-    posing = _find_posing(files_below(bench, tree, ""), new) if new else {}
-    if posing:
-        path, other = next(iter(posing.items()))
-        raise returned.unsafe(
+    confusable = _find_confusable(files_below(checkout, tree, ""), new) if new else {}
+    if confusable:
+        path, other = next(iter(confusable.items()))
+        raise unsafe_change(
             f"{printable(path)} and {printable(other)} are one name to some disks",
-            [printable(one) for one in posing],
+            [printable(path) for path in confusable],
         )
 
 
-def _find_posing(paths: Sequence[str], new: set[str]) -> dict[str, str]:
-    """New paths that some disk would take for a file or folder that is there under another spelling."""
+def _find_confusable(paths: Sequence[str], new: set[str]) -> dict[str, str]:
+    """Return new paths that differ from an existing one only in case or in Unicode normalization."""
     known = _with_folders([path for path in paths if path not in new])
     spelled = {_folded(path): path for path in known}
-    found: dict[str, str] = {}
+    confusable: dict[str, str] = {}
     for path in sorted(new):
         for step in _with_folders([path]):
             other = spelled.setdefault(_folded(step), step)
             if other != step and step not in known:
-                found[path] = other
-    return found
+                confusable[path] = other
+    return confusable
 
 
 def _with_folders(paths: Sequence[str]) -> dict[str, None]:
-    """These paths and every folder above them, each once."""
-    found: dict[str, None] = {}
+    """Return the paths and all folders above them, each once."""
+    result: dict[str, None] = {}
     for path in paths:
         step = path
-        while step and step not in found:
-            found[step] = None
+        while step and step not in result:
+            result[step] = None
             step = step.rpartition("/")[0]
-    return found
+    return result
 
 
 def _folded(path: str) -> str:
@@ -139,41 +164,47 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path.casefold())
 
 
-def _check_role(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:
-    """Refuse what the role may not write. One that writes nothing hands in anything but protected files."""
-    role = who.role
-    judged = replace(role, writes=("**",), may_change_protected=False) if role.is_read_only else role
-    scope = Scope(judged, who.repo.settings)
-    found = {printable(change.path): why_not_change(bench, scope, tree, change) for change in changes}
-    refused = {path: reason for path, reason in found.items() if reason}
+def _check_role(work: ReturnedWork, checkout: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:
+    scope = scope_of(work)
+    reasons = {printable(change.path): why_not_change(checkout, scope, tree, change) for change in changes}
+    refused = {path: reason for path, reason in reasons.items() if reason}
     if refused:
-        refuse_paths(who.repo, who.session, role.name, refused, guard=_GUARD)
+        refuse_paths(work.repo, work.session, work.role.name, refused, guard=_GUARD)
 
 
-def _check_claims(who: Returner, paths: Sequence[str]) -> list[Claim]:
-    """The live claims that cover the change. A task that declares no paths gets claims on what it changed."""
-    repo, session, task = who.repo, who.session, who.task
+def scope_of(work: ReturnedWork) -> Scope:
+    """Return what the role may write. A read-only role may return anything except protected files."""
+    role = work.role
+    if role.is_read_only:
+        role = replace(role, writes=("**",), may_change_protected=False)
+    return Scope(role, work.repo.settings)
+
+
+def _find_claims(work: ReturnedWork, paths: Sequence[str]) -> list[Claim]:
+    """Return the claims that cover the change. A task without paths gets claims on the paths it changed."""
+    repo, session, task = work.repo, work.session, work.task
     pattern_of = repo.git.pattern_of
     declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
     if not declared:
-        _claim_rest(who, paths)
+        _claim_rest(work, paths)
     held = repo.store.view(lambda snapshot: held_by(snapshot, session.id))
-    live = [(claim.task, pattern_of(claim.pattern, claim.kind)) for same in held.values() for claim in same]
-    own = [pattern for of, pattern in live if of in ("", task.id)]
-    outside = [path for path in paths if not _is_inside(repo, path, declared + own)]
-    others = [pattern for of, pattern in live if of not in ("", task.id)]
+    claims = [claim for same in held.values() for claim in same]
+    own = [claim for claim in claims if claim.task in ("", task.id)]
+    allowed = declared + [pattern_of(claim.pattern, claim.kind) for claim in own]
+    outside = [path for path in paths if not _is_inside(repo, path, allowed)]
+    others = [pattern_of(claim.pattern, claim.kind) for claim in claims if claim not in own]
     foreign = [path for path in outside if _is_inside(repo, path, others)]
     if foreign:
         raise _outside(task, foreign)
     try:
-        return cover(repo, session, paths)  # what is free passes; of all else it says what is wrong
+        return cover(repo, session, paths)  # raises for each path that is neither free nor claimed
     except NotAllowed as error:
         named = [*outside, str(error.facts.get("path", ""))]
         raise _outside(task, outside or named) from error
 
 
 def _outside(task: Task, paths: Sequence[str]) -> NotAllowed:
-    named = [printable(path) for path in paths[:_MOST_NAMED]]
+    named = [printable(path) for path in paths[:_MAX_NAMED]]
     words = f"{named[0]} is" if len(paths) == 1 else f"{named[0]} and {len(paths) - 1} more are"
     return NotAllowed(
         f"{words} not among the paths of {task.id}",
@@ -190,17 +221,17 @@ def _is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
         (changed,) = repo.git.pattern_of(path, "literal").alternatives
     except PatternError:
         return False
-    return any(covers_alternative(branch, changed) for pattern in allowed for branch in pattern.alternatives)
+    return any(covers_alternative(part, changed) for pattern in allowed for part in pattern.alternatives)
 
 
-def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
-    """Take claims on paths that the session does not hold yet, in one step.
+def _claim_rest(work: ReturnedWork, paths: Sequence[str]) -> None:
+    """Claim the paths that the session does not hold yet, all or nothing.
 
     Raises:
         Held: another session holds one.
-        NotAllowed: they are too many for one step.
+        NotAllowed: there are too many.
     """
-    repo, session = who.repo, who.session
+    repo, session = work.repo, work.session
     missing: list[str] = []
     for path in paths:
         try:
@@ -211,15 +242,15 @@ def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
         return
     if len(missing) > MOST_PATTERNS:
         raise NotAllowed(
-            f"{who.task.id} names no paths, and its change touches {len(missing):,}",
+            f"{work.task.id} names no paths, and its change touches {len(missing):,}",
             code="NOT_CLAIMED",
             hint=f"let the task name the folders it may change; else {MOST_PATTERNS:,} paths are the most",
-            paths=[printable(path) for path in missing[:_MOST_NAMED]],
+            paths=[printable(path) for path in missing[:_MAX_NAMED]],
         )
     patterns = tuple(repo.git.pattern_of(path, "literal") for path in missing)
-    request = make_request(repo, patterns, ttl_ms=session.lease_ms, task=who.task.id)
+    request = make_request(repo, patterns, ttl_ms=session.lease_ms, task=work.task.id)
 
-    def work(tx: Transaction) -> None:
+    def claim(tx: Transaction) -> None:
         outcome = take_in(tx, repo, session, request)
         if isinstance(outcome, Refused):
             first = outcome.refused[0]
@@ -228,9 +259,9 @@ def _claim_rest(who: Returner, paths: Sequence[str]) -> None:
                 code="CLAIM_HELD",
                 hint=first.hint,
                 path=first.pattern,
-                paths=[one.pattern for one in outcome.refused[:_MOST_NAMED]],
+                paths=[refused.pattern for refused in outcome.refused[:_MAX_NAMED]],
                 holder=first.holder,
                 until_at=first.until,
             )
 
-    repo.change(work, areas=areas_of(patterns))
+    repo.change(claim, areas=areas_of(patterns))

@@ -1,8 +1,8 @@
-"""Handing in what a worker returned: judged by claims and role, then one commit on the branch of its task.
+"""Commit what a worker returned on the branch of its task, after checking it against claims and role.
 
-A worker that may not commit gives its change back as a patch or as files. What it makes of the tree is looked
-at, not what it says: each path must be inside the task's claims and the worker's role, whatever the patch
-calls itself. Only then is it committed, under the task's identity. Handing in the same again changes nothing.
+A worker that may not commit returns its change as a patch or as files. The resulting tree is checked, not
+what the patch claims: each path must be inside the task's claims and the worker's role. Committing the same
+change again has no effect.
 """
 
 from __future__ import annotations
@@ -16,137 +16,109 @@ from landlane.git.trailers import find_forged_trailer, with_trailers
 from landlane.git.tree_diff import diff_trees
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
-from landlane.tasks.owner import owned
-from landlane.values import value
-from landlane.workers.returned import apply as returned
-from landlane.workers.returned.check import Returner, judge, judge_unclaimed, watched
+from landlane.workers.returned import apply
+from landlane.workers.returned.check import (
+    ReturnedWork,
+    check_change,
+    check_claims,
+    check_still_ours,
+    watch_violations,
+)
 from landlane.workspaces.commit import Made, record_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from landlane.git.discovery import Checkout
     from landlane.git.trailers import Trailers
     from landlane.git.tree_diff import TreeChange
-    from landlane.protocol.worker.messages import WorkComplete
-    from landlane.repository import Repository
-    from landlane.roles.model import Role
-    from landlane.sessions.model import Session
     from landlane.tasks.model import Task
 
 
-_LONGEST_SUMMARY = 4_000
-_ATTEMPTS = 3
+_MAX_SUMMARY = 4_000
+_TRIES = 3
+
+__all__ = ["ReturnedWork", "commit_returned", "commit_unclaimed"]
 
 
-def hand_in(
-    repo: Repository,
-    session: Session,
-    task: Task,
-    role: Role,
-    base: str,
-    complete: WorkComplete,
-    scratch: str,
-) -> str:
-    """Bring what a worker returned onto the branch of its task, and tell the head; nothing: nothing changed.
+def commit_returned(work: ReturnedWork) -> str:
+    """Commit returned work on the branch of its task and return the head; empty if nothing changed.
 
-    `base` is the commit that the worker's checkout stood on, `scratch` the folder that its files lie in. Of a
-    worker that commits by itself, the branch must have been brought home already.
+    The commits of a worker that commits itself must have been fetched already.
 
     Raises:
-        NotAllowed: the change does not fit, is unsafe, or leaves the task's claims or the worker's role.
+        NotAllowed: the change does not apply, is unsafe, or leaves the task's claims or the worker's role.
         Held: another session holds one of its paths.
-        Stale: the task is not the session's any more, a lease is over, or the branch has moved on.
+        Stale: the task is not the session's any more, a lease is over, or the branch has moved.
         RepositoryError: the branch is checked out somewhere, or git fails.
     """
-    renew_session(repo.store, session)
-    who = Returner(repo=repo, session=session, task=task, role=role)
-    check_still_ours(who)
-    if complete.patch is None and complete.files is None:
-        return _committed(who, base, complete.commit or "")
-    way = _Way(branch=task.branch, judge=judge, check=check_still_ours)
-    return _lay(who, way, base, complete, scratch)
+    renew_session(work.repo.store, work.session)
+    check_still_ours(work)
+    if work.message.patch is None and work.message.files is None:
+        return _check_committed(work, work.message.commit or "")
+    return _apply_and_commit(work, work.task.branch, is_claimed=True)
 
 
-def keep_returned(
-    repo: Repository,
-    session: Session,
-    task: Task,
-    role: Role,
-    base: str,
-    complete: WorkComplete,
-    scratch: str,
-    *,
-    branch: str,
-) -> str:
-    """Keep what a worker returned that cannot be handed in now on a branch, and tell its head.
+def commit_unclaimed(work: ReturnedWork, branch: str) -> str:
+    """Commit returned work without claims, and return its head; empty if nothing changed.
 
-    So it is while a person is asked, or when the task went on elsewhere: the claims are not the session's
-    then. Nothing is proved or landed by it. Whoever goes on is told of the branch, and what is taken from
-    there is judged as any change.
+    This keeps the change while a person is asked, or when another session has the task. It is not verified
+    and does not land: whoever continues the task is told of the branch, and what they use is checked again.
 
     Raises:
-        NotAllowed: the change does not fit, is unsafe, or leaves the worker's role.
+        NotAllowed: the change does not apply, is unsafe, or leaves the worker's role.
         Stale: something else is on the branch.
         RepositoryError: the branch is checked out somewhere, or git fails.
     """
-    if complete.patch is None and complete.files is None:
+    if work.message.patch is None and work.message.files is None:
         return ""
-    who = Returner(repo=repo, session=session, task=task, role=role)
-    way = _Way(branch=branch, judge=judge_unclaimed, check=lambda _: None)
-    return _lay(who, way, base, complete, scratch)
+    return _apply_and_commit(work, branch, is_claimed=False)
 
 
-@value
-class _Way:
-    """Where a change goes, by what it is judged, and what must still be so when it is there."""
-
-    branch: str
-    judge: Callable[[Returner, Checkout, str, Sequence[TreeChange]], Trailers]
-    check: Callable[[Returner], None]
-
-
-def _lay(who: Returner, way: _Way, base: str, complete: WorkComplete, scratch: str) -> str:
-    """Lay what was returned on a bench, and commit it from there."""
-    with returned.open_bench(who.repo.home, base) as bench:
-        with watched(who):
-            if complete.patch is not None:
-                tree = returned.tree_with_patch(bench, complete.patch)
+def _apply_and_commit(work: ReturnedWork, branch: str, *, is_claimed: bool) -> str:
+    """Apply the change in a throwaway checkout, check it, and commit it on a branch."""
+    home, message, base = work.repo.home, work.message, work.base
+    with apply.open_throwaway_checkout(home, base) as checkout:
+        with watch_violations(work):
+            if message.patch is not None:
+                tree = apply.tree_with_patch(checkout, message.patch)
             else:
-                tree = returned.tree_with_files(bench, complete.files or (), scratch)
-        changes = diff_trees(bench, base, tree)
-        return _commit(who, way, bench, base, tree, changes, complete.summary) if changes else ""
+                tree = apply.tree_with_files(checkout, message.files or (), work.scratch)
+        changes = diff_trees(checkout, base, tree)
+        if not changes:
+            return ""
+        trailers = check_change(work, checkout, tree, changes)
+        if is_claimed:
+            trailers = check_claims(work, trailers, changes)
+        text = with_trailers(_commit_message(work.task, message.summary), trailers)
+        committer = trials.find_committer(home)
+        error = ""
+        for _ in range(_TRIES):
+            before, head = _read_branch(home, branch, base, tree)
+            if head:
+                return head
+            commit = trials.create_commit(checkout, tree, [base], text, committer=committer)
+            if is_claimed:
+                check_still_ours(work)  # the checks may have taken long
+            error = apply.fetch_commit(home, checkout, branch, commit, before)
+            if not error:
+                _record(work, branch, commit, changes, trailers)
+                return commit
+        raise _branch_moved(branch, error)
 
 
-def check_still_ours(who: Returner) -> None:
-    """Refuse whoever lost the task meanwhile, or has it in another attempt.
-
-    Raises:
-        Stale: so it is.
-    """
-    task = who.task
-    now = who.repo.change(lambda tx: owned(tx, who.session, task.id))
-    if now.attempt != task.attempt:
-        raise Stale(
-            f"{task.id} is in its attempt {now.attempt} by now; this is attempt {task.attempt}",
-            code="TASK_NOT_YOURS",
-            hint="what was done stays in the branch of its own attempt",
-            state=now.state,
-        )
-
-
-def _committed(who: Returner, base: str, commit: str) -> str:
-    """The head of a branch that a worker committed on by itself; nothing when it has not."""
-    task, role, home = who.task, who.role, who.repo.home
+def _check_committed(work: ReturnedWork, commit: str) -> str:
+    """Return the head of a branch that the worker committed on itself; empty if it did not."""
+    task, role, home = work.task, work.role, work.repo.home
     reason = why_not_verb(role, "commit")
     if reason and commit:
         raise forbidden(
-            who.session.agent, role.name, f"{reason}: it hands its change in as a patch or as files"
+            work.session.agent, role.name, f"{reason}: it hands its change in as a patch or as files"
         )
     head = commit_at(home, f"refs/heads/{task.branch}")
     if not commit:
-        return "" if reason or not _differs(who, base, head) else head
+        return "" if reason or not _has_changes(work, head) else head
     if not head or not is_ancestor(home, commit, head):
         raise NotAllowed(
             f"{commit[:12]} is not on {task.branch}",
@@ -155,81 +127,53 @@ def _committed(who: Returner, base: str, commit: str) -> str:
             branch=task.branch,
             paths=[],
         )
-    return head if _differs(who, base, head) else ""
+    return head if _has_changes(work, head) else ""
 
 
-def _differs(who: Returner, base: str, head: str) -> bool:
-    """Whether a branch brings anything; one may commit nothing, or take everything back."""
-    if head == base or not head:
+def _has_changes(work: ReturnedWork, head: str) -> bool:
+    """Return whether a branch changes any file: its commits may be empty, or revert each other."""
+    if head == work.base or not head:
         return False
-    return bool(run_in(who.repo.home, "diff-tree", "--quiet", base, head).exit_code)
+    return bool(run_in(work.repo.home, "diff-tree", "--quiet", work.base, head).exit_code)
 
 
-def _commit(
-    who: Returner,
-    way: _Way,
-    bench: Checkout,
-    base: str,
-    tree: str,
-    changes: Sequence[TreeChange],
-    summary: str,
-) -> str:
-    """Judge a change that lies on the bench, and commit it."""
-    home = who.repo.home
-    trailers = way.judge(who, bench, tree, changes)
-    message = with_trailers(_message_of(who.task, summary), trailers)
-    committer = trials.find_committer(home)
-    trouble = ""
-    for _ in range(_ATTEMPTS):
-        before, same = _look_at_branch(home, way.branch, base, tree)
-        if same:
-            return same
-        commit = trials.create_commit(bench, tree, [base], message, committer=committer)
-        way.check(who)  # judging may have taken its time
-        trouble = returned.bring_home(home, bench, way.branch, commit, before)
-        if not trouble:
-            _tell(who, way.branch, commit, changes, trailers)
-            return commit
-    raise _moved(way.branch, trouble)
-
-
-def _message_of(task: Task, summary: str) -> str:
-    """The title of the task, and what the worker said of its work, without lines that only we write."""
+def _commit_message(task: Task, summary: str) -> str:
+    """Return the title of the task and the worker's summary, without trailers that only Landlane writes."""
     lines = [
         "".join(letter for letter in line if letter.isprintable() or letter == "\t")
-        for line in summary[:_LONGEST_SUMMARY].split("\n")
+        for line in summary[:_MAX_SUMMARY].split("\n")
     ]
-    said = "\n".join(line.rstrip() for line in lines if not find_forged_trailer(line)).strip()
-    return f"{task.title}\n\n{said}\n" if said and said != task.title else f"{task.title}\n"
+    body = "\n".join(line.rstrip() for line in lines if not find_forged_trailer(line)).strip()
+    return f"{task.title}\n\n{body}\n" if body and body != task.title else f"{task.title}\n"
 
 
-def _look_at_branch(home: Checkout, branch: str, base: str, tree: str) -> tuple[str, str]:
-    """Where the branch is before, if it is there; and its head when exactly this was handed in already.
+def _read_branch(home: Checkout, branch: str, base: str, tree: str) -> tuple[str, str]:
+    """Return the commit a branch is at (empty if it is new), and its head if it has exactly this change.
 
     Raises:
         Stale: something else was committed there.
-        RepositoryError: somebody stands on it.
+        RepositoryError: the branch is checked out.
     """
     ref = f"refs/heads/{branch}"
     form = "--format=%(objectname) %(tree) %(parent)%00%(worktreepath)"
-    facts, _, place = try_git_output(home, "for-each-ref", form, ref).partition("\0")
+    facts, _, worktree = try_git_output(home, "for-each-ref", form, ref).partition("\0")
     if not facts:
         return "", ""
     head, head_tree, *parents = facts.split(" ")
     if head_tree == tree and parents == [base]:
         return head, head
-    if place:
+    if worktree:
         raise RepositoryError(
-            f"{branch} is checked out at {place}: nothing can be handed in there",
+            f"{branch} is checked out at {worktree}: nothing can be handed in there",
             code="BRANCH_IN_USE",
-            hint=f"commit the work in {place}, or close that workspace",
+            hint=f"commit the work in {worktree}, or close that workspace",
         )
     if head != base:
-        raise _moved(branch, f"it is at {head[:12]}, not at {base[:12]}")
+        raise _branch_moved(branch, f"it is at {head[:12]}, not at {base[:12]}")
     return head, ""
 
 
-def _moved(branch: str, why: str) -> Stale:
+def _branch_moved(branch: str, why: str) -> Stale:
     return Stale(
         f"{branch} has moved on: {why[:300]}",
         code="BRANCH_MOVED",
@@ -238,12 +182,14 @@ def _moved(branch: str, why: str) -> Stale:
     )
 
 
-def _tell(who: Returner, branch: str, commit: str, changes: Sequence[TreeChange], trailers: Trailers) -> None:
+def _record(
+    work: ReturnedWork, branch: str, commit: str, changes: Sequence[TreeChange], trailers: Trailers
+) -> None:
     made = Made(
         commit=commit,
         branch=branch,
-        subject=who.task.title,
+        subject=work.task.title,
         paths=tuple(change.path for change in changes),
         trailers=trailers,
     )
-    record_commit(who.repo, who.session, made)
+    record_commit(work.repo, work.session, made)

@@ -1,8 +1,9 @@
-"""Bringing home the output of a task, which is in no commit: from a worker's scratch to where it belongs.
+"""Copy files that a worker returned out of its scratch folder: the output of a task, or work to be saved.
 
-A worker in a sandbox writes in its scratch alone. What its task names as output is copied from there into
-the checkout of whoever runs it, file by file, each whole or not at all. Nothing else can be brought this way:
-what git keeps has to land.
+A sandboxed worker writes only in its scratch folder. The files that its task names as output are copied into
+the checkout of the run, each of them atomically. Files that git tracks cannot be returned this way: they have
+to land. Work that could not be committed, for instance because the store stayed unavailable, is saved in the
+state folder.
 """
 
 from __future__ import annotations
@@ -15,73 +16,81 @@ from landlane.errors import NotAllowed
 from landlane.git.run import run_in
 from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes, is_inside
 from landlane.roles.enforce import refuse_paths
-from landlane.roles.model import Scope
 from landlane.sessions.leases import renew_session
-from landlane.values import replace
-from landlane.workers.returned.apply import unsafe
-from landlane.workers.returned.check import Returner, watched
-from landlane.workers.returned.commit import check_still_ours
+from landlane.workers.returned.apply import unsafe_change
+from landlane.workers.returned.check import ReturnedWork, check_still_ours, scope_of, watch_violations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.protocol.worker.messages import WorkComplete
     from landlane.repository import Repository
-    from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
 
-_PIECE = 1024 * 1024
+SAVED_FOLDER = "returned"  # in the state folder; only a person removes it
+_PATCH, _FILES = "change.patch", "files"
+_READ_BYTES = 1024 * 1024
 
 
-def bring_output(
-    repo: Repository, session: Session, task: Task, role: Role, files: Sequence[str], scratch: str
-) -> None:
-    """Copy the output of a task from a worker's scratch into the checkout, in place of an earlier one.
+def copy_output(work: ReturnedWork) -> None:
+    """Copy the output of a task from the scratch folder into the checkout, replacing an earlier one.
 
     Raises:
-        NotAllowed: a file is not the task's output, is kept in git, is protected, or is not to be had.
+        NotAllowed: a file is not the task's output, is tracked by git, is protected, or is missing.
         Held: another session holds its path.
         Stale: the task is not the session's any more.
     """
-    renew_session(repo.store, session)
-    who = Returner(repo=repo, session=session, task=task, role=role)
-    paths = sorted(set(files))
-    with watched(who), TreeReader(repo.checkout.root) as there, TreeReader(scratch) as reader:
+    repo, task = work.repo, work.task
+    renew_session(repo.store, work.session)
+    paths = sorted(set(work.message.files or ()))
+    with (
+        watch_violations(work),
+        TreeReader(repo.checkout.root) as checkout,
+        TreeReader(work.scratch) as scratch,
+    ):
         for path in paths:
-            _check_place(task, path, there)
-            _check_file(path, reader)
-    _check_role(who, paths)
-    _check_git(repo, task, paths)
-    _check_claims(repo, session, paths)
-    check_still_ours(who)
-    with TreeReader(scratch) as reader, TreeWriter(repo.checkout.root) as writer:
+            _check_target(task, path, checkout)
+            _check_source(path, scratch)
+    scope = scope_of(work)
+    refused = {path: reason for path in paths if (reason := scope.why_not(path))}
+    if refused:
+        refuse_paths(repo, work.session, work.role.name, refused, guard="hand-in")
+    _check_untracked(repo, task, paths)
+    _check_claims(repo, work.session, paths)
+    check_still_ours(work)
+    _, executable, plain = default_modes()
+    with TreeReader(work.scratch) as scratch, TreeWriter(repo.checkout.root) as writer:
         for path in paths:
-            _copy(path, reader, writer)
+            descriptor = scratch.open(path)
+            if descriptor is None:
+                raise _unfit(f"{path} went away", path, "leave it there until the work has ended")
+            _copy(descriptor, path, writer, executable, plain)
 
 
-def _check_place(task: Task, path: str, there: TreeReader) -> None:
-    """Refuse what is not the task's output, and what lies behind a link: that may lead anywhere."""
+def _check_target(task: Task, path: str, checkout: TreeReader) -> None:
+    """Refuse a path outside the task's output, and one behind a link, which may lead anywhere."""
     output = task.output.removeprefix("./").rstrip("/")
     if not is_inside(output) or not is_inside(path):
-        bad = path if is_inside(output) else task.output
-        raise unsafe(f"{bad} is no path inside the repository", [bad])
+        outside = path if is_inside(output) else task.output
+        raise unsafe_change(f"{outside} is no path inside the repository", [outside])
     if path != output and not path.startswith(f"{output}/"):
         raise _unfit(f"{path} is not the output of {task.id}", path, f"return {output}, or what is below it")
-    above = os.path.dirname(path)
-    while above:
-        seen = there.lstat(above)
-        if seen is not None and not stat.S_ISDIR(seen.st_mode):
-            raise unsafe(f"{path} is behind {above}, which is no folder", [path])
-        above = os.path.dirname(above)
-    seen = there.lstat(path)
-    if seen is not None and not stat.S_ISREG(seen.st_mode):
-        raise unsafe(f"{path} is there, and is no ordinary file", [path])
+    folder = os.path.dirname(path)
+    while folder:
+        status = checkout.lstat(folder)
+        if status is not None and not stat.S_ISDIR(status.st_mode):
+            raise unsafe_change(f"{path} is behind {folder}, which is no folder", [path])
+        folder = os.path.dirname(folder)
+    status = checkout.lstat(path)
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        raise unsafe_change(f"{path} is there, and is no ordinary file", [path])
 
 
-def _check_file(path: str, reader: TreeReader) -> None:
-    seen = reader.lstat(path)
-    if seen is None or not stat.S_ISREG(seen.st_mode):
+def _check_source(path: str, scratch: TreeReader) -> None:
+    status = scratch.lstat(path)
+    if status is None or not stat.S_ISREG(status.st_mode):
         raise _unfit(
             f"{path} is listed, and is no file in the scratch folder",
             path,
@@ -89,25 +98,15 @@ def _check_file(path: str, reader: TreeReader) -> None:
         )
 
 
-def _check_role(who: Returner, paths: Sequence[str]) -> None:
-    """A role that writes nothing may make any output but protected files; others keep to what they write."""
-    role = who.role
-    judged = replace(role, writes=("**",), may_change_protected=False) if role.is_read_only else role
-    scope = Scope(judged, who.repo.settings)
-    refused = {path: reason for path in paths if (reason := scope.why_not(path))}
-    if refused:
-        refuse_paths(who.repo, who.session, role.name, refused, guard="hand-in")
-
-
-def _check_git(repo: Repository, task: Task, paths: Sequence[str]) -> None:
+def _check_untracked(repo: Repository, task: Task, paths: Sequence[str]) -> None:
     if not repo.checkout.common_dir:
         return
     words = ("--literal-pathspecs", "ls-files", "-z", "--", *paths)
-    kept = [name for name in run_in(repo.checkout, *words).stdout.split("\0") if name]
-    if kept:
+    tracked = [name for name in run_in(repo.checkout, *words).stdout.split("\0") if name]
+    if tracked:
         raise _unfit(
-            f"{kept[0]} is kept in git, and {task.id} is of a kind that commits nothing",
-            kept[0],
+            f"{tracked[0]} is kept in git, and {task.id} is of a kind that commits nothing",
+            tracked[0],
             "what git keeps has to land: add the task with --kind code",
         )
 
@@ -117,18 +116,48 @@ def _check_claims(repo: Repository, session: Session, paths: Sequence[str]) -> N
         try:
             cover(repo, session, [path])
         except NotAllowed:
-            continue  # nobody holds it; that the task names it is enough
+            continue  # an unclaimed path is allowed: the task names it
 
 
-def _copy(path: str, reader: TreeReader, writer: TreeWriter) -> None:
-    handle = reader.open(path)
-    if handle is None:
-        raise _unfit(f"{path} went away", path, "leave it there until the work has ended")
-    with open(handle, "rb") as file:
-        _, program, plain = default_modes()
-        mode = program if os.fstat(handle).st_mode & 0o100 else plain
-        writer.replace(path, iter(lambda: file.read(_PIECE), b""), mode)
+def _copy(descriptor: int, target: str, writer: TreeWriter, executable: int, plain: int) -> None:
+    with open(descriptor, "rb") as file:
+        mode = executable if os.fstat(descriptor).st_mode & 0o100 else plain
+        writer.replace(target, iter(lambda: file.read(_READ_BYTES), b""), mode)
 
 
 def _unfit(what: str, path: str, hint: str) -> NotAllowed:
     return NotAllowed(what, code="CHANGE_UNFIT", hint=hint, paths=[path])
+
+
+def save_returned(state: str, task: Task, message: WorkComplete, scratch: str) -> str:
+    """Save a returned patch or files in the state folder; return the folder, or "" if nothing was returned.
+
+    Raises:
+        OSError: they cannot be written.
+        RepositoryError: they cannot be read.
+    """
+    if not message.patch and not message.files:
+        return ""
+    folder = os.path.join(state, SAVED_FOLDER, f"{task.id}-{task.attempt}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with TreeWriter(folder) as writer:
+        if message.patch:
+            writer.replace(_PATCH, iter([message.patch.encode("utf-8", "surrogateescape")]), 0o600)
+        with TreeReader(scratch) as reader:
+            for path in filter(is_inside, sorted(set(message.files or ()))):
+                _save_file(path, reader, writer)
+    return folder
+
+
+def _save_file(path: str, reader: TreeReader, writer: TreeWriter) -> None:
+    """Save one file or link; a path that is neither is left out."""
+    target = f"{_FILES}/{path}"
+    descriptor = reader.open(path)
+    if descriptor is None:
+        link = reader.read_link(path)
+        if link is not None:
+            writer.link(target, link)
+    elif stat.S_ISREG(os.fstat(descriptor).st_mode):
+        _copy(descriptor, target, writer, 0o700, 0o600)
+    else:
+        os.close(descriptor)
