@@ -11,7 +11,7 @@ from landlane.landing import check as checking
 from landlane.landing.outcomes import bounce
 from landlane.landing.queue_control import eject, resume
 from landlane.landing.records import get_queue
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 

@@ -12,7 +12,6 @@ from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
 from landlane.landing.wait import run_until
 from landlane.processes.fork_server import serve_reporting
-from landlane.tasks.git_evidence import GitWitness
 from landlane.workers.agents import find_agent
 from landlane.workers.attempt_resources import Halt
 from landlane.workers.submit_abandoned import land_approved, submit_proved
@@ -52,7 +51,7 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
     if order["kind"] == "land":
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):
-            for line in step(place.repo, place.witness):
+            for line in step(place.repo):
                 place.repo.report(line)
         run_until(place.repo, "run", is_drained=True)
         return
@@ -81,7 +80,7 @@ def _open_place(folder: str, *, is_json: bool) -> Workplace:
     os.chdir(folder)
     repo = open_repository(folder, is_short_lived=False)
     repo = repo.require_git(lambda text: _note(text, is_json=is_json))
-    return Workplace(repo=repo, witness=GitWitness(repo), state=repo.state_folder)
+    return Workplace(repo=repo, state=repo.state_folder)
 
 
 def _note(text: str, *, is_json: bool) -> None:

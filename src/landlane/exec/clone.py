@@ -12,7 +12,7 @@ from landlane.git.run import git_output, resolve_revision
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import drop_task
 from landlane.tasks.model import OVER, NewTask
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.values import value
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace

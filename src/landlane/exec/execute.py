@@ -39,7 +39,7 @@ from landlane.sessions.model import AGENT, check_agent_name
 from landlane.sessions.read import find_latest_session, find_live_session
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run, tree_facts
 from landlane.tasks.model import OVER
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.workspaces.close import close_workspace
 
 TYPE_CHECKING = False

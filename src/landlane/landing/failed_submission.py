@@ -7,8 +7,8 @@ from landlane.landing.model import OPEN
 from landlane.landing.records import NOUN
 from landlane.store import records
 from landlane.tasks.model import LANDING
+from landlane.tasks.records import get_in
 from landlane.tasks.retry import end_attempt_in
-from landlane.tasks.rows import get_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

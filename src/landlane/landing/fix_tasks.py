@@ -15,9 +15,9 @@ from landlane.tasks.add import forget_signs
 from landlane.tasks.finish import release_claims
 from landlane.tasks.lineage import forget_in, lineage_in, put_lineage
 from landlane.tasks.model import BLOCKED, DEAD, DROPPED, FAILED, LONGEST_LINE, OVER, READY, WAITING
+from landlane.tasks.records import find_task, get_in, move_task
 from landlane.tasks.retry import judge_in, tell_end
 from landlane.tasks.retry_rules import ABORT, ESCALATE, AttemptEnd
-from landlane.tasks.rows import find_task, get_in, move_task
 from landlane.values import replace
 
 TYPE_CHECKING = False

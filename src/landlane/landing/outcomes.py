@@ -44,9 +44,9 @@ from landlane.tasks.model import (
     REPORTED,
     NewTask,
 )
+from landlane.tasks.records import get_in, move_task, who
 from landlane.tasks.retry import judge_in, park_in, state_after, tell_end
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.rows import get_in, move_task, who
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

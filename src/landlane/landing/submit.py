@@ -22,9 +22,9 @@ from landlane.landing.target_settings import gate_for, settings_at
 from landlane.patterns.pattern import covers_alternative
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
-from landlane.tasks.evidence import conclude
+from landlane.tasks.evidence import complete_task
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 from landlane.workspaces.model import CLONE
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
-    from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
 
 
@@ -54,9 +53,7 @@ class Submitted:
     is_new: bool
 
 
-def submit_branch(
-    repo: Repository, session: Session, witness: Witness, branch: str, task_id: str
-) -> Submitted:
+def submit_branch(repo: Repository, session: Session, branch: str, task_id: str) -> Submitted:
     """Enter a branch into the queue.
 
     Raises:
@@ -90,7 +87,7 @@ def submit_branch(
     refuse_breached(repo, session, wish.paths)
     _tell_of_rest(repo, named)
     if task:
-        _see_evidence(repo, session, witness, task, head)
+        _see_evidence(repo, session, task, head)
     pins.pin_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     try:
         with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
@@ -206,19 +203,17 @@ def bring_task_home(repo: Repository, task_id: str) -> None:
             checkouts.fetch_clone_branch(repo.home, one.path, one.branch)
 
 
-def _see_evidence(repo: Repository, session: Session, witness: Witness, task_id: str, head: str) -> None:
+def _see_evidence(repo: Repository, session: Session, task_id: str, head: str) -> None:
     """The task must be proved on exactly this head.
 
     Raises:
         NotAllowed: something is missing, and is named.
     """
-    concluded = conclude(
-        repo, witness, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}")
-    )
-    task = concluded.task
+    completion = complete_task(repo, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}"))
+    task = completion.task
     if task.state == DONE and not task.head:
         return
-    missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+    missing = completion.missing
     if task.state == REVIEW:
         raise NotAllowed(
             f"{task_id} cannot land before its review: {task.why}",

@@ -21,8 +21,8 @@ from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import in_use
 from landlane.tasks.model import ANYBODY
+from landlane.tasks.records import pattern_pairs
 from landlane.tasks.retry import held_back
-from landlane.tasks.rows import pattern_pairs
 from landlane.tasks.worker_pool import pool_of
 from landlane.usage.add import why_over_budget
 from landlane.values import value

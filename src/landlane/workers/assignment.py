@@ -9,7 +9,7 @@ from landlane.exec.start_client import Start, prepare_start
 from landlane.handoffs.hand_over import context_for
 from landlane.protocol.worker.messages import WorkAssignment
 from landlane.roles.model import may_commit
-from landlane.tasks.rows import pattern_pairs
+from landlane.tasks.records import pattern_pairs
 from landlane.usage.add import left_for
 from landlane.workers.agents import COMMAND
 

@@ -17,8 +17,8 @@ from landlane.sessions.join import leave
 from landlane.sessions.sandbox_runs import ENDED as RUN_ENDED
 from landlane.sessions.sandbox_runs import change_run
 from landlane.state.slots import put_back
-from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import change_attempt
+from landlane.tasks.model import ENDED
 from landlane.workers.finish_attempt import give_back
 from landlane.workers.returned.save import save_returned
 from landlane.workers.store_outage import Patience
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
     from landlane.state.slot_kinds import Slot
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
     from landlane.usage.budget import Budget
     from landlane.workers.attempt_log import AttemptLog
     from landlane.workers.work_order import WorkOrder, Workplace

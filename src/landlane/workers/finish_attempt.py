@@ -17,10 +17,10 @@ from landlane.protocol.worker.messages import WorkComplete, WorkFailed
 from landlane.reviews.give_verdict import take_verdict
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import change_attempt, running_attempts
-from landlane.tasks.evidence import conclude
-from landlane.tasks.evidence_model import COMMIT, PATHS, kind_of, needed
+from landlane.tasks.evidence import complete_task
+from landlane.tasks.evidence_model import COMMIT, PATHS, effective_kind, required_evidence
 from landlane.tasks.model import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.worker_pool import note_infrastructure, note_rate_limit, note_success
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
     from landlane.workers.agents import Agent
     from landlane.workers.run_worker import WorkerEnd
     from landlane.workers.store_outage import Patience
@@ -310,10 +309,8 @@ def _prove(case: _Case, said: WorkComplete, head: str) -> Outcome:
     """Look for the evidence, and go on to wherever it leads."""
     repo = case.repo
     result = said.summary if not said.notes else f"{said.summary}\n\n{said.notes}"
-    concluded = case.outlast(
-        lambda: conclude(repo, case.place.witness, case.session, case.task.id, result=result)
-    )
-    task = concluded.task
+    completion = case.outlast(lambda: complete_task(repo, case.session, case.task.id, result=result))
+    task = completion.task
     if task.state in (DONE, REVIEW):
         _note_success(case)
         kind, why = ("done", said.summary) if task.state == DONE else ("review", task.why)
@@ -321,7 +318,7 @@ def _prove(case: _Case, said: WorkComplete, head: str) -> Outcome:
     if task.state == WAITING:
         return _outcome(case, "waiting", why=task.why, head=head, keeps_workspace=True)
     if task.state != LANDING:
-        missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+        missing = completion.missing
         feedback = f"{missing.found}. {missing.hint}" if missing else task.why
         return _end(case, "not_proved", feedback, head=head)
     return _submit(case, head)
@@ -338,9 +335,9 @@ def _take_in(case: _Case, said: WorkComplete, *, wants_commit: bool) -> str:
 
 
 def _wants_commit(case: _Case) -> bool:
-    witness, task = case.place.witness, case.task
-    kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    wanted = needed(kind, case.repo.settings.tasks.evidence)
+    task = case.task
+    kind = effective_kind(task.kind, has_output=bool(task.output), is_in_git=bool(case.repo.common_dir))
+    wanted = required_evidence(kind, case.repo.settings.tasks.evidence)
     return COMMIT in wanted or PATHS in wanted
 
 
@@ -369,8 +366,7 @@ def _submit(case: _Case, head: str) -> Outcome:
         # What stands there has taken the claims with it: its evidence is not to be looked for once more.
         queued = any((one.task, one.head) == (task.id, head) for one in list_landings(repo))
         if not queued and get_task(repo, task.id).state != DONE:
-            witness = case.place.witness
-            submit_branch(repo, case.session, witness, task.branch, task.id)
+            submit_branch(repo, case.session, task.branch, task.id)
 
     try:
         case.outlast(submit)

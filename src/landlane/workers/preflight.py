@@ -6,7 +6,7 @@ from landlane.errors import Malformed, RepositoryError
 from landlane.git.run import run_in
 from landlane.git.target import find_base, find_target, target_tip
 from landlane.landing.target_settings import settings_at
-from landlane.tasks.evidence_model import kind_of
+from landlane.tasks.evidence_model import effective_kind
 from landlane.tasks.model import BLOCKED, READY
 from landlane.workers.agents import agent_for
 
@@ -38,7 +38,10 @@ def check_ready(repo: Repository, tasks: list[Task], wish: RunWish) -> None:
             break
     if first is not None:
         raise first
-    if any(kind_of(task.kind, has_output=bool(task.output), is_in_git=True) == "code" for task in open_tasks):
+    if any(
+        effective_kind(task.kind, has_output=bool(task.output), is_in_git=True) == "code"
+        for task in open_tasks
+    ):
         target = find_target(repo.home, repo.settings)
         if not wish.is_standing:  # a standing worker waits until it can be reached
             find_base(repo.home, target, is_offline=wish.is_offline)

@@ -7,10 +7,9 @@ from landlane.platform.process_identity import Process
 from landlane.sessions.join import leave
 from landlane.sessions.read import find_session
 from landlane.sessions.worker_sessions import hands_of
-from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import attempts_of, change_attempt, running_attempts
-from landlane.tasks.model import AT_WORK
-from landlane.tasks.read import get_task
+from landlane.tasks.model import AT_WORK, ENDED
+from landlane.tasks.records import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.workspaces.close import close_workspace
@@ -21,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.tasks.attempt_model import Attempt
+    from landlane.tasks.model import Attempt
 
 
 _SILENT_MS = 60_000  # keepers give a sign of life every few seconds

@@ -17,24 +17,22 @@ from landlane.sessions.join import join, leave
 from landlane.sessions.read import find_live_session
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import LANDING
-from landlane.tasks.read import get_task, list_tasks
+from landlane.tasks.records import get_task, list_tasks, pattern_pairs
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.rows import pattern_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.reviews.model import Review
     from landlane.sessions.model import Session
-    from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
 
 
 _MOST_FEEDBACK = 3500
 
 
-def land_approved(repo: Repository, witness: Witness) -> list[str]:
+def land_approved(repo: Repository) -> list[str]:
     """Submit everything that was approved and that nobody goes on with; tells what was done.
 
     Any number of processes may call it: one of them gets each of these.
@@ -42,10 +40,10 @@ def land_approved(repo: Repository, witness: Witness) -> list[str]:
     Raises:
         StoreError: the store is not to be had.
     """
-    return [_land_review(repo, witness, review) for review in approved_waiting(repo)]
+    return [_land_review(repo, review) for review in approved_waiting(repo)]
 
 
-def _land_review(repo: Repository, witness: Witness, review: Review) -> str:
+def _land_review(repo: Repository, review: Review) -> str:
     if why := why_out_of_reach(repo, review.head):
         return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
     task = get_task(repo, review.task)
@@ -60,7 +58,7 @@ def _land_review(repo: Repository, witness: Witness, review: Review) -> str:
     session = joined.session
     try:
         task = adopt(repo, session, review.id)
-        return _submit_review(repo, session, witness, review, task.branch)
+        return _submit_review(repo, session, review, task.branch)
     except StoreError:
         raise
     except LandlaneError as error:
@@ -69,9 +67,9 @@ def _land_review(repo: Repository, witness: Witness, review: Review) -> str:
         leave(repo, session)
 
 
-def _submit_review(repo: Repository, session: Session, witness: Witness, review: Review, branch: str) -> str:
+def _submit_review(repo: Repository, session: Session, review: Review, branch: str) -> str:
     try:
-        landing = submit_branch(repo, session, witness, branch, review.task).landing
+        landing = submit_branch(repo, session, branch, review.task).landing
     except StoreError:
         raise
     except LandlaneError as error:
@@ -105,16 +103,16 @@ def _is_abandoned(repo: Repository, task: Task) -> bool:
     return repo.store.view(lambda snapshot: find_live_session(snapshot, task.session)) is None
 
 
-def submit_proved(repo: Repository, witness: Witness) -> list[str]:
+def submit_proved(repo: Repository) -> list[str]:
     """Submit all of these, as they were proved; tells what was done. Who comes second finds nothing to do.
 
     Raises:
         StoreError: the store is not to be had.
     """
-    return [_submit_task(repo, witness, task) for task in proved_waiting(repo)]
+    return [_submit_task(repo, task) for task in proved_waiting(repo)]
 
 
-def _submit_task(repo: Repository, witness: Witness, task: Task) -> str:
+def _submit_task(repo: Repository, task: Task) -> str:
     if task.head and (why := why_out_of_reach(repo, task.head)):
         return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
     here = repo.processes.current()
@@ -125,7 +123,7 @@ def _submit_task(repo: Repository, witness: Witness, task: Task) -> str:
     try:
         if not _claim(repo, session, task):
             return f"{task.id} is proved, and others hold what it changes"
-        landing = submit_branch(repo, session, witness, task.branch, task.id).landing
+        landing = submit_branch(repo, session, task.branch, task.id).landing
     except StoreError:
         raise
     except Stale as error:

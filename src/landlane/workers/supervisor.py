@@ -39,9 +39,8 @@ from landlane.state.slots import take_slot, wish_for
 from landlane.tasks.attempts import begin_in, change_attempt, note_sign
 from landlane.tasks.model import AT_WORK, READY, WAITING
 from landlane.tasks.pick import take_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task, pattern_pairs
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
-from landlane.tasks.rows import pattern_pairs
 from landlane.usage.add import note_so_far, over_budget
 from landlane.values import as_dict, replace
 from landlane.workers.agents import needs_of
@@ -58,8 +57,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.sandbox.start import SandboxedChild
     from landlane.store.interface import Transaction
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
     from landlane.usage.budget import Budget
     from landlane.workers.run_worker import Says, WorkerEnd
 

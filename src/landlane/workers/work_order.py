@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from landlane.repository import Repository
-    from landlane.tasks.evidence_model import Witness
     from landlane.workers.agents import Agent
 
     T = TypeVar("T")
@@ -31,7 +30,6 @@ class Workplace:
     """What a keeper works with, opened in its own process."""
 
     repo: Repository
-    witness: Witness
     state: str  # the folder of the state
 
 

@@ -16,7 +16,7 @@ from landlane.git.trailers import find_forged_trailer, with_trailers
 from landlane.git.tree_diff import diff_trees
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
-from landlane.tasks.owner import owned
+from landlane.tasks.records import owned
 from landlane.values import value
 from landlane.workers.returned import apply as returned
 from landlane.workers.returned.check import Returner, judge, judge_unclaimed, watched
