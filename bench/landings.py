@@ -16,7 +16,6 @@ from landlane.landing.queue import QueueRunner, drain_queue, start_runner
 from landlane.landing.records import get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import join
-from landlane.tasks.git_evidence import GitWitness
 
 if TYPE_CHECKING:
     import random
@@ -114,9 +113,9 @@ def _submit(repo: Repository, branches: Sequence[str]) -> None:
     session = join(repo, "ann").session
     pattern = repo.git.pattern_of("**", "glob")
     take(repo, session, make_request(repo, (pattern,), ttl_ms=3_600_000))
-    site, witness = repo.require_git(), GitWitness(repo)
+    site = repo.require_git()
     for branch in branches:
-        submit_branch(site, session, witness, branch, "")
+        submit_branch(site, session, branch, "")
 
 
 def _bare_merges(root: str, branches: int) -> float:

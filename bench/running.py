@@ -16,7 +16,7 @@ from bench.table import Row, Skipped, at_least
 from landlane.app.open import open_repository
 from landlane.tasks.add import add_task
 from landlane.tasks.model import DONE, NewTask
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 
 if TYPE_CHECKING:
     import random

@@ -49,9 +49,9 @@ def _write_package(folder: Path, modules: dict[str, str]) -> None:
 
 def test_every_contract_refuses_the_import_it_is_there_for(tmp_path: Path) -> None:
     sins = {
-        "sessions/leases.py": "def lapse():\n    import landlane.tasks.rows\n",  # up, and inside a function
-        "tasks/rows.py": "import landlane.tasks.change\n",
-        "tasks/change.py": "import landlane.tasks.rows\n",
+        "sessions/leases.py": "def lapse():\n    import landlane.tasks.records\n",  # upwards
+        "tasks/records.py": "import landlane.tasks.change\n",
+        "tasks/change.py": "import landlane.tasks.records\n",
         "claims/model.py": "import os\n",
         "landing/queue.py": "import subprocess\n",
         "status/overview.py": "import rich.table\n",

@@ -16,8 +16,8 @@ from landlane.sessions.model import PERSON
 from landlane.settings.model import NotifySettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
-from landlane.tasks import change as tasks
 from landlane.tasks.add import add_task
+from landlane.tasks.change import fail_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
 from landlane.values import as_dict, replace
@@ -239,7 +239,7 @@ def test_dead_letters_and_handoffs_that_nobody_came_for_are_seen_once(site: Site
     for title in ("Say z", "Write the manual"):
         add_task(ann.repo, ann.session, NewTask(title=title, max_attempts=1))
         assert isinstance(next_task(ann.repo, ann.session), Picked)
-    tasks.fail_task(ann.repo, ann.session, "T1", "it was switched off")
+    fail_task(ann.repo, ann.session, "T1", "it was switched off")
     hand(ann, "T2")
     assert kinds(observe(ann.repo, PLAIN)) == ["dead-letter"]
     assert "T1 (Say z) is given up: its only attempt failed" in events.list_events(ann.repo)[0].text

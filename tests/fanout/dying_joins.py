@@ -25,11 +25,12 @@ from landlane.reviews.model import make_step
 from landlane.sessions import join as sessions
 from landlane.store.postgres.store import PostgresTransaction
 from landlane.store.sqlite.store import SqliteTransaction
-from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
-from landlane.tasks import finish, read
-from landlane.tasks import pick as picking
+from landlane.tasks import records as read
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.change import drop_task
+from landlane.tasks.finish import finish_on_word, report_done
 from landlane.tasks.model import NewTask
+from landlane.tasks.pick import take_task
 from landlane.testing.repositories import open_test_repository
 
 if TYPE_CHECKING:
@@ -50,19 +51,19 @@ class Victim:
 
     def add(self, title: str) -> str:
         new = NewTask(title=title, kind="chore")
-        added = task_adding.add_task(self.repo, self.session, new, force=True)
-        assert isinstance(added, task_adding.Added)
+        added = add_task(self.repo, self.session, new, force=True)
+        assert isinstance(added, Added)
         return added.task.id
 
     def take(self, task_id: str) -> None:
-        assert picking.take_task(self.repo, self.session, task_id, "") is not None
+        assert take_task(self.repo, self.session, task_id, "") is not None
 
     def split(self, task_id: str, policy: str) -> fans.FannedOut:
         plan = read_plan(PLAN, "plan.md")
         return fans.fan_out(self.repo, self.session, task_id, plan, policy)
 
     def end(self, task_id: str) -> None:
-        finish.finish_on_word(self.repo, self.session, task_id, "done")
+        finish_on_word(self.repo, self.session, task_id, "done")
 
 
 def arm(steps: int) -> None:
@@ -140,7 +141,7 @@ def join_check(one: Victim, told: str) -> None:
     assert (fan.state == "joined") == is_over, (fan, is_over)
     assert task.state == ("ready" if is_over else "blocked"), task
     if not is_over:  # the last owner is dead: another goes on with its branch
-        tasks.drop_task(one.repo, None, last, "its owner is dead")
+        drop_task(one.repo, None, last, "its owner is dead")
         one.take(fan.children[2])
         one.end(fan.children[2])
     fan, branches = fanout_read.find_fan(one.repo, fan_id)
@@ -174,7 +175,7 @@ def rest_act(one: Victim, told: str) -> None:
 def judge_prepare(one: Victim) -> str:
     task_id = one.add("Work")
     one.take(task_id)
-    finish.report_done(one.repo, one.session, task_id)
+    report_done(one.repo, one.session, task_id)
     review = reviews.begin_review(one.repo, one.session, task_id, "a" * 40, make_step(1, (), ""))
     return f"{review.id} {task_id}"
 

@@ -14,9 +14,9 @@ from landlane.fanout import split as fans
 from landlane.fanout.model import judge
 from landlane.plans.parse import read_plan
 from landlane.setup.rebuild_store import rebuild_store
-from landlane.tasks import change as tasks
-from landlane.tasks import pick as picking
-from landlane.tasks import read
+from landlane.tasks import records as read
+from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
+from landlane.tasks.pick import take_task
 from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
 from tests.support.work_queue import add, end, state, take, take_nothing, task_kinds
 
@@ -36,7 +36,7 @@ def split(
 
 
 def fail(agent: Agent, task_id: str, why: str = "no way") -> None:
-    tasks.fail_task(agent.repo, agent.session, task_id, why, is_final=True)
+    fail_task(agent.repo, agent.session, task_id, why, is_final=True)
 
 
 def joins(site: Site) -> int:
@@ -103,7 +103,7 @@ def test_a_failing_branch_stops_no_other_and_the_join_is_told_of_all(site: Site)
 
     assert (parent.state, parent.why) == ("failed", "F1 joined: 2 of 3 done, 1 failed, 3 needed")
     assert [one[1] for one in results(ann)] == ["failed", "done", "done"]
-    tasks.retry_task(ann.repo, ann.session, "T1")
+    retry_task(ann.repo, ann.session, "T1")
     assert "no way" in take(ann).lessons[0].why
 
 
@@ -296,7 +296,7 @@ def test_who_takes_the_task_back_by_hand_leaves_nothing_to_join(site: Site) -> N
     ann = site.agent("ann")
     add(ann, "All")
     split(ann)
-    tasks.unblock_task(ann.repo, ann.session, "T1")
+    unblock_task(ann.repo, ann.session, "T1")
     for task_id in ("T1", "T2", "T3", "T4"):
         assert take(ann).task.id == task_id
         end(ann, task_id)
@@ -309,7 +309,7 @@ def test_a_block_by_hand_outlives_the_join(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "All")
     split(ann, "any")
-    tasks.block_task(ann.repo, ann.session, "T1", "wait for legal")
+    block_task(ann.repo, ann.session, "T1", "wait for legal")
     take(ann)
     end(ann, "T2")
     parent = read.get_task(ann.repo, "T1")
@@ -320,7 +320,7 @@ def test_a_branch_that_is_dropped_is_a_failure(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "All")
     split(ann, "collect", "- [ ] One (kind: chore)\n")
-    tasks.drop_task(ann.repo, ann.session, "T2", "nobody can")
+    drop_task(ann.repo, ann.session, "T2", "nobody can")
     assert take(ann).task.id == "T1"
     assert results(ann) == [("One", "dropped", "nobody can")]
 
@@ -391,7 +391,7 @@ def test_a_store_built_from_the_journal_knows_what_is_split_and_joined(site: Sit
     add(ann, "Open")
     split(ann, "all", task="T5")
     for task_id in ("T2", "T3"):
-        picking.take_task(ann.repo, ann.session, task_id, "")
+        take_task(ann.repo, ann.session, task_id, "")
         end(ann, task_id, f"of {task_id}")
     before = [(one.id, one.state, one.owner, one.why) for one in read.list_tasks(ann.repo)]
     kept = [fanout_read.find_fan(ann.repo, name) for name in ("F1", "F2")]

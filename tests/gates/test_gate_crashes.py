@@ -14,7 +14,7 @@ from landlane.sessions import join as sessions
 from landlane.tasks.add import add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from tests.support.sites import Agent
 
 if TYPE_CHECKING:

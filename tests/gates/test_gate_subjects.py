@@ -13,7 +13,7 @@ from landlane.gates.subject import about_of, ask_person, evidence_for, what_move
 from landlane.tasks.add import add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
 from tests.support.git import git_line

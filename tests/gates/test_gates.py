@@ -18,7 +18,7 @@ from landlane.tasks.add import add_task
 from landlane.tasks.change import drop_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task, resume_task
-from landlane.tasks.read import get_task, lessons_of
+from landlane.tasks.records import get_task, lessons_of
 from landlane.values import replace
 from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 

@@ -18,10 +18,11 @@ from landlane.handoffs.model import Draft, Handoff, is_whole
 from landlane.sessions.notices import take_notices
 from landlane.settings.model import HandoffSettings, Settings
 from landlane.store import records
-from landlane.tasks import change as tasks
-from landlane.tasks import finish, read
+from landlane.tasks.change import drop_task
+from landlane.tasks.finish import report_done
 from landlane.tasks.model import ANYBODY
 from landlane.tasks.pick import take_task
+from landlane.tasks.records import get_task
 from tests.support.sites import MINUTE
 from tests.support.work_queue import add, end, state, take, take_nothing
 
@@ -45,7 +46,7 @@ def accept(agent: Agent, task: str, digest: str = "") -> Accepted:
 
 
 def owner(site: Site, task: str) -> tuple[str, str]:
-    found = read.get_task(site.repo(), task)
+    found = get_task(site.repo(), task)
     return found.state, found.owner
 
 
@@ -78,7 +79,7 @@ def test_task_claims_and_workspace_go_to_whom_it_is_for_in_two_steps(site: Site)
     assert (kept["session"], kept["agent"]) == (bob.session.id, "bob")
     assert not [one for one in site.claims() if one.agent.startswith("handoff-")]
     with pytest.raises(Stale, match="no longer"):
-        finish.report_done(ann.repo, ann.session, "T1")
+        report_done(ann.repo, ann.session, "T1")
 
 
 def test_accepting_again_changes_nothing_and_others_come_too_late(site: Site) -> None:
@@ -285,7 +286,7 @@ def test_dropping_a_handed_task_frees_what_was_kept_for_it(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "Parse dates", paths=["src/**"])
     hand(ann, take(ann).task.id)
-    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
+    drop_task(ann.repo, ann.session, "T1", "not needed")
     assert site.claims() == []
     assert handoffs_records.list_handoffs(ann.repo) == []
 

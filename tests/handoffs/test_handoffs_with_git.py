@@ -27,7 +27,7 @@ from landlane.sessions.worker_sessions import join_hands
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks.change import fail_task
 from landlane.tasks.pick import Picked, next_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from tests.support.git import git
 from tests.support.killing import killed_after
 from tests.support.sites import Background

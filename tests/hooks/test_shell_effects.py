@@ -30,7 +30,6 @@ from landlane.sessions.join import join
 from landlane.sessions.notices import take_notices
 from landlane.sessions.tool_calls import begin_call
 from landlane.store import records
-from landlane.tasks.git_evidence import GitWitness
 from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict, replace
 from landlane.workspaces.commit import commit, make_commit_request
@@ -575,7 +574,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
     git(place.root, "commit", "--quiet", "-am", "Past the guard")
 
     with pytest.raises(NotAllowed) as refused:
-        submit_branch(place.site, place.ann, GitWitness(place.repo), "topic", "")
+        submit_branch(place.site, place.ann, "topic", "")
 
     assert refused.value.code == "MISPLACED_WRITE"
 

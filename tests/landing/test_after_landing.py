@@ -24,7 +24,7 @@ from landlane.store import records
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
-from landlane.tasks.read import get_task, list_tasks
+from landlane.tasks.records import get_task, list_tasks
 from landlane.testing.repositories import git
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.open import open_workspace

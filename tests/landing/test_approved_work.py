@@ -14,13 +14,13 @@ from landlane.landing.after_landing import clean_up_here
 from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import Review
 from landlane.sessions import join as sessions
-from landlane.tasks import attempts, evidence
-from landlane.tasks import pick as picking
-from landlane.tasks import read as tasks_read
 from landlane.tasks.add import add_task
-from landlane.tasks.attempt_model import ENDED
-from landlane.tasks.git_evidence import GitWitness
-from landlane.tasks.model import NewTask
+from landlane.tasks.attempts import begin_attempt, change_attempt
+from landlane.tasks.evidence import complete_task
+from landlane.tasks.git_evidence import GitEvidence
+from landlane.tasks.model import ENDED, NewTask
+from landlane.tasks.pick import Picked, next_task, take_task
+from landlane.tasks.records import get_task
 from landlane.workers.recover import submit_approved, submit_verified
 from tests.support.git import git_line
 from tests.support.landing import Yard
@@ -70,8 +70,8 @@ def begin(yard: Yard, agent: str = "ann") -> str:
     repo, session = yard.repo, yard.agent(agent)
     new = NewTask(title="Dates", kind="code", paths=("src/dates.py",), labels=("review:1",))
     add_task(repo, session, new)
-    picked = picking.next_task(repo, session, "", GitWitness(yard.repo).start)
-    assert isinstance(picked, picking.Picked)
+    picked = next_task(repo, session, "", GitEvidence(yard.repo).start)
+    assert isinstance(picked, Picked)
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
     with pytest.raises(NotAllowed) as caught:
         yard.enter(BRANCH, agent)
@@ -94,7 +94,7 @@ def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
 
     assert told == f"T1 was approved at {head[:12]}, and lands as L1"
     assert yard.run() is None
-    assert (yard.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
+    assert (yard.look("L1").state, get_task(repo, "T1").state) == ("landed", "done")
     assert held.list_claims(repo) == []
     assert submit_approved(yard.site) == []
 
@@ -102,11 +102,11 @@ def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
 def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
     repo, ann = yard.repo, yard.agent("ann")
     begin(yard)
-    task = tasks_read.get_task(repo, "T1")
-    attempt = attempts.begin_attempt(repo, ann, task, role="", client="command")
-    attempts.change_attempt(repo, attempt, "ended", state=ENDED, outcome="review")
+    task = get_task(repo, "T1")
+    attempt = begin_attempt(repo, ann, task, role="", client="command")
+    change_attempt(repo, attempt, "ended", state=ENDED, outcome="review")
     approve(yard)
-    assert tasks_read.get_task(repo, "T1").state == "review"
+    assert get_task(repo, "T1").state == "review"
     sessions.leave(repo, ann)
     assert submit_approved(yard.site)[0].endswith("lands as L1")
 
@@ -127,9 +127,7 @@ def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) 
         "open",
     ]
     approve(yard, "V2")
-    assert (
-        evidence.conclude(yard.repo, GitWitness(yard.repo), yard.agent("ann"), "T1").task.state == "landing"
-    )
+    assert complete_task(yard.repo, yard.agent("ann"), "T1").task.state == "landing"
     assert yard.enter(BRANCH, "ann").state == "queued"
 
 
@@ -137,11 +135,11 @@ def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) 
 def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard: Yard, other: Yard) -> None:
     repo, ann = yard.repo, yard.agent("ann")
     add_task(repo, ann, NewTask(title="Dates", kind="code", paths=("src/dates.py",)))
-    picked = picking.next_task(repo, ann, "", GitWitness(yard.repo).start)
-    assert isinstance(picked, picking.Picked)
-    attempts.begin_attempt(repo, ann, picked.task, role="", client="command")
+    picked = next_task(repo, ann, "", GitEvidence(yard.repo).start)
+    assert isinstance(picked, Picked)
+    begin_attempt(repo, ann, picked.task, role="", client="command")
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
-    assert evidence.conclude(repo, GitWitness(yard.repo), ann, "T1").task.state == "landing"
+    assert complete_task(repo, ann, "T1").task.state == "landing"
     sessions.leave(repo, ann)
     pin = f"refs/landlane/proved/{head}"
     assert pins(other) == [pin]
@@ -149,7 +147,7 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     git_line(yard.folder, "push", "--quiet", "origin", f":{pin}")
     (told,) = submit_verified(other.site)
     assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
-    assert (tasks_read.get_task(repo, "T1").state, tasks_read.get_task(repo, "T1").attempt) == (
+    assert (get_task(repo, "T1").state, get_task(repo, "T1").attempt) == (
         "landing",
         1,
     )
@@ -158,7 +156,7 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     (told,) = submit_verified(other.site)
     assert told == f"T1 was proved at {head[:12]}, and lands as L1"
     assert other.run() is None
-    assert (other.look("L1").state, tasks_read.get_task(repo, "T1").state) == ("landed", "done")
+    assert (other.look("L1").state, get_task(repo, "T1").state) == ("landed", "done")
     assert pins(other) == []
     clean_up_here(yard.site)
     assert git_line(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
@@ -179,16 +177,16 @@ def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yar
     """Its keeper was killed before it submitted; what somebody put on top was judged by no role."""
     repo, ann = yard.repo, yard.agent("ann")
     add_task(repo, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="explore"))
-    picked = picking.take_task(repo, ann, "T1", GitWitness(yard.repo).start())
+    picked = take_task(repo, ann, "T1", GitEvidence(yard.repo).start())
     assert picked is not None
-    attempt = attempts.begin_attempt(repo, ann, picked.task, role="explore", client="command")
+    attempt = begin_attempt(repo, ann, picked.task, role="explore", client="command")
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
-    attempts.change_attempt(repo, attempt, "handed", head=head)
-    assert evidence.conclude(repo, GitWitness(yard.repo), ann, "T1").task.state == "landing"
+    change_attempt(repo, attempt, "handed", head=head)
+    assert complete_task(repo, ann, "T1").task.state == "landing"
     sessions.leave(repo, ann)
     if is_tampered:
         yard.branch(BRANCH, {"src/more.py": "2\n"}, start=BRANCH)
-        evidence.conclude(repo, GitWitness(yard.repo), yard.agent("carl"), "T1")
+        complete_task(repo, yard.agent("carl"), "T1")
 
     (told,) = submit_verified(yard.site)
 

@@ -12,7 +12,7 @@ from landlane.landing.model import EJECTED, Rejection
 from landlane.landing.outcomes import eject_entry, reject_entry
 from landlane.landing.queue import resume_queue
 from landlane.landing.records import get_queue
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 

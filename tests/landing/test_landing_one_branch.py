@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.landing.model import MAX_OUTPUT_CHARS
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 from tests.support.processes import is_alive

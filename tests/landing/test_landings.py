@@ -19,7 +19,7 @@ from landlane.store import records
 from landlane.tasks.add import add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.values import as_dict, replace
 from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
 

@@ -11,7 +11,7 @@ import pytest
 
 from landlane.claims import take as claims
 from landlane.errors import NotAllowed
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.testing.repositories import git, make_repository
 from tests.support.landing import Yard
 

@@ -16,10 +16,9 @@ from landlane.journal.read import read_entries
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import leave
 from landlane.tasks.add import Added, add_task
-from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
@@ -341,7 +340,7 @@ def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
     yard.claim("ann", "a.txt")
     with closing(open_repository(str(there))) as repo:
         site = prepare_git(repo, yard.notes.append)
-        submit_branch(site, yard.agent("ann"), GitWitness(repo), "", "")
+        submit_branch(site, yard.agent("ann"), "", "")
 
     assert yard.notes == ["only what is committed is submitted; not draft"]
 

@@ -10,7 +10,7 @@ from landlane.errors import Malformed
 from landlane.plans import add_tasks as plans
 from landlane.plans.parse import read_plan
 from landlane.settings.model import NumberSettings, Settings
-from landlane.tasks import change as tasks
+from landlane.tasks.change import drop_task
 from tests.support.work_queue import add, end, take
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_paths_count_from_the_root(site: Site) -> None:
 def test_a_task_that_was_dropped_holds_up_only_those_who_named_it(site: Site) -> None:
     ann = site.agent("ann")
     enter(ann, "# P\n- [ ] A (path: a)\n")
-    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
+    drop_task(ann.repo, ann.session, "T1", "not needed")
 
     entered = enter(ann, "# P\n- [ ] A (path: a)\n- [ ] B (path: a)\n")
     assert [task.state for task in entered.tasks] == ["dropped", "ready"]

@@ -18,9 +18,10 @@ from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
 from landlane.settings.model import ReviewSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
-from landlane.tasks import change as tasks
-from landlane.tasks import evidence, finish, read
-from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.change import drop_task
+from landlane.tasks.evidence import complete_task
+from landlane.tasks.finish import report_done
+from landlane.tasks.records import get_task, lessons_of, list_tasks
 from landlane.testing.repositories import git
 from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, Background, opened
 from tests.support.work_queue import add, state, take, take_nothing
@@ -37,10 +38,10 @@ def submit(
     author: Agent, *names: str, count: int = 1, decider: str = "", head: str = HEAD, title: str = "Dates"
 ) -> Review:
     """A task with a path, taken, reported, and under review."""
-    if not read.list_tasks(author.repo):
+    if not list_tasks(author.repo):
         add(author, title, paths=["src/dates.py"], kind="code")
         take(author)
-    finish.report_done(author.repo, author.session, "T1")
+    report_done(author.repo, author.session, "T1")
     step = make_step(count, names, decider)
     return reviews.begin_review(author.repo, author.session, "T1", head, step)
 
@@ -70,7 +71,7 @@ def test_reviewers_get_tasks_of_their_own_at_the_same_time_on_one_commit(site: S
     assert {one.kind, one.role, one.lineage, other.lineage} == {"review", "T1"}
     assert HEAD in one.body
     assert HEAD in other.body
-    task = read.get_task(ann.repo, "T1")
+    task = get_task(ann.repo, "T1")
     assert (task.state, task.owner, task.head) == ("review", "ann", HEAD)
     assert holders(site) == ["review-V1"]
 
@@ -82,13 +83,13 @@ def test_all_approve_and_the_author_goes_on_with_its_claims(site: Site) -> None:
 
     assert say(cid, "approve").state == "approved"
 
-    task = read.get_task(ann.repo, "T1")
+    task = get_task(ann.repo, "T1")
     assert (task.state, task.owner, task.head) == ("reported", "ann", HEAD)
     assert holders(site) == ["ann"]
     look = ann.repo.store.view
     assert look(lambda it: reviews.is_approved(it, task, HEAD))
     assert not look(lambda it: reviews.is_approved(it, task, OTHER))
-    assert [task.state for task in read.list_tasks(ann.repo)] == ["reported", "done", "done"]
+    assert [task.state for task in list_tasks(ann.repo)] == ["reported", "done", "done"]
 
 
 def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> None:
@@ -97,10 +98,10 @@ def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> N
 
     say(bob, "reject", ("src/dates.py", 3, "major", "loses the time zone"), summary="not yet")
 
-    task = read.get_task(ann.repo, "T1")
+    task = get_task(ann.repo, "T1")
     assert (task.state, task.owner, task.attempt, task.failures, task.head) == ("active", "ann", 1, 1, "")
     assert holders(site) == ["ann"]
-    (lesson,) = read.lessons_of(ann.repo, "T1")
+    (lesson,) = lessons_of(ann.repo, "T1")
     assert "bob says reject: not yet" in lesson.why
     assert "major at src/dates.py:3 (bob): loses the time zone" in lesson.why
 
@@ -124,7 +125,7 @@ def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_the_who
 
     assert rounds == 3
     assert state(site, "T1") in ("waiting_for_person", "dead")
-    history = "\n".join(one.why for one in read.lessons_of(ann.repo, "T1"))
+    history = "\n".join(one.why for one in lessons_of(ann.repo, "T1"))
     assert all(text in history for text in said[:3])
 
 
@@ -259,7 +260,7 @@ def test_a_verdict_is_for_one_commit_and_comes_too_late_for_another(site: Site) 
 
     assert caught.value.code == "REVIEW_OVER"
     assert [one.state for one in reviews.list_reviews(ann.repo, with_all=True)] == ["outdated", "open"]
-    assert [task.state for task in read.list_tasks(ann.repo)] == ["review", "dropped", "ready"]
+    assert [task.state for task in list_tasks(ann.repo)] == ["review", "dropped", "ready"]
     assert say(bob, "approve", review="V2").state == "approved"
 
 
@@ -294,7 +295,7 @@ def test_a_reviewer_that_never_answers_leaves_it_to_the_decider(site: Site) -> N
     submit(ann, count=2, decider="dan")
     say(bob, "approve")
     lost = take(cid, "review").task.id
-    tasks.drop_task(cid.repo, cid.session, lost, "out of money")
+    drop_task(cid.repo, cid.session, lost, "out of money")
     review = reviews.get_review(ann.repo, "V1")
     assert (review.state, review.why) == ("deciding", "1 of 2 reviewers gave no verdict")
 
@@ -302,10 +303,10 @@ def test_a_reviewer_that_never_answers_leaves_it_to_the_decider(site: Site) -> N
 def test_a_task_that_is_dropped_needs_no_review_any_more(site: Site) -> None:
     ann = site.agent("ann")
     submit(ann)
-    tasks.drop_task(ann.repo, ann.session, "T1", "the feature was cancelled")
-    assert [task.state for task in read.list_tasks(ann.repo)] == ["dropped", "ready"]
+    drop_task(ann.repo, ann.session, "T1", "the feature was cancelled")
+    assert [task.state for task in list_tasks(ann.repo)] == ["dropped", "ready"]
     assert reviews.list_reviews(ann.repo) == []
-    assert [task.state for task in read.list_tasks(ann.repo)] == ["dropped", "dropped"]
+    assert [task.state for task in list_tasks(ann.repo)] == ["dropped", "dropped"]
     assert holders(site) == []
 
 
@@ -341,17 +342,17 @@ def test_eight_verdicts_at_the_same_instant_end_a_review_once(live_site: Site) -
     review = reviews.get_review(ann.repo, "V1")
     assert (review.state, sum(bool(entry["verdict"]) for entry in review.entries)) == ("deciding", 8)
     assert live_site.kinds().count("review.disputed") == 1
-    assert len(read.list_tasks(ann.repo)) == 10
+    assert len(list_tasks(ann.repo)) == 10
 
 
 def test_what_is_done_goes_to_review_and_only_the_approved_commit_may_land(live_site: Site) -> None:
     with opened(live_site) as repo:
         ann = Agent(repo, sessions.join(repo, "ann"))
         bob = Agent(repo, sessions.join(repo, "bob"))
-        folder, witness = live_site.repository, GitWitness(repo)
+        folder = live_site.repository
 
         def done() -> str:
-            return evidence.conclude(ann.repo, witness, ann.session, "T1").task.state
+            return complete_task(ann.repo, ann.session, "T1").task.state
 
         def commit(text: str) -> None:
             (folder / "new.py").write_text(text, encoding="utf-8")
@@ -381,19 +382,19 @@ def test_settings_ask_for_a_review_by_paths_and_kinds_and_a_result_without_a_com
     live_site: Site,
 ) -> None:
     settings = Settings(review=ReviewSettings(paths=("src/pay/**",), kinds=("chore",), reviewers=("bob",)))
-    with opened(live_site) as repo:
+    with opened(live_site):
         ann, bob = live_site.agent("ann", settings=settings), live_site.agent("bob", settings=settings)
         add(ann, "Tidy")
         take(ann)
-        assert evidence.conclude(ann.repo, GitWitness(repo), ann.session, "T1").task.state == "review"
+        assert complete_task(ann.repo, ann.session, "T1").task.state == "review"
         assert take(bob, "review").task.labels == ("reviews:V1", "agent:bob")
         say(bob, "approve")
         assert state(live_site, "T1") == "done"
         add(ann, "Pay", kind="output", paths=["src/**"])
-        one = read.get_task(ann.repo, "T3")
+        one = get_task(ann.repo, "T3")
         assert reviews.step_for(ann.repo, one, "output") is not None
         add(ann, "Docs", kind="output", paths=["docs/**"])
-        other = read.get_task(ann.repo, "T4")
+        other = get_task(ann.repo, "T4")
         assert reviews.step_for(ann.repo, other, "output") is None
         assert reviews.step_for(ann.repo, other, "output", ["src/pay/card.py"]) is not None
 
@@ -408,7 +409,7 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
     say(bob, "approve", review="V2")
     before = [
         (one.id, one.state, one.owner, one.session, one.head, one.why, one.failures)
-        for one in read.list_tasks(ann.repo)
+        for one in list_tasks(ann.repo)
     ]
     kept = [reviews.get_review(ann.repo, name) for name in ("V1", "V2")]
     with opened(site) as repo:
@@ -422,7 +423,7 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
 
     assert before == [
         (one.id, one.state, one.owner, one.session, one.head, one.why, one.failures)
-        for one in read.list_tasks(new)
+        for one in list_tasks(new)
     ]
     assert [reviews.get_review(new, name) for name in ("V1", "V2")] == kept
     assert holders(site) == ["review-V2"]
@@ -434,7 +435,7 @@ def test_two_changes_in_turn_are_known_in_whichever_commits_and_a_rejected_one_i
     with opened(live_site) as repo:
         ann = Agent(repo, sessions.join(repo, "ann"))
         bob = Agent(repo, sessions.join(repo, "bob"))
-        folder, witness = live_site.repository, GitWitness(repo)
+        folder = live_site.repository
         add(ann, "Dates", kind="code", labels=["review:1"], max_attempts=9)
         take(ann)
         git(folder, "switch", "--quiet", "-c", "landlane/T1-1/work")
@@ -442,13 +443,13 @@ def test_two_changes_in_turn_are_known_in_whichever_commits_and_a_rejected_one_i
             (folder / "new.py").write_text(text, encoding="utf-8")
             git(folder, "add", "new.py")
             git(folder, "commit", "--quiet", "-m", f"{text} {number}")
-            assert evidence.conclude(ann.repo, witness, ann.session, "T1").task.state == "review"
+            assert complete_task(ann.repo, ann.session, "T1").task.state == "review"
             say(bob, "reject", review=f"V{number}", summary=("one", "two", "three", "four")[number - 1])
             if number == 1:
-                again = evidence.conclude(ann.repo, witness, ann.session, "T1")
-                assert (again.task.state, again.proofs[-1].found) == (
+                again = complete_task(ann.repo, ann.session, "T1")
+                assert (again.task.state, again.evidence[-1].found) == (
                     "reported",
                     "V1 rejected exactly this commit",
                 )
-        stopped = read.get_task(ann.repo, "T1")
+        stopped = get_task(ann.repo, "T1")
         assert (stopped.state, "to and fro" in stopped.why) == ("waiting_for_person", True)

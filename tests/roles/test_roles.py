@@ -15,10 +15,10 @@ from landlane.rules.violations import STAY_IN_ROLE
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
 from landlane.settings.model import RoleSettings, Settings
-from landlane.tasks import import_checklist as checklists
-from landlane.tasks import pick as picking
 from landlane.tasks.add import add_task
+from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task, take_task
 from landlane.values import replace
 from tests.support.work_queue import add, take, take_nothing
 
@@ -133,10 +133,10 @@ def test_nobody_takes_the_task_of_another_role(site: Site) -> None:
     task = add(ann, "test it", role="test")
 
     with pytest.raises(NotAllowed) as told:
-        picking.next_task(ann.repo, ann.session, "test")
+        next_task(ann.repo, ann.session, "test")
     assert told.value.code == "ROLE_FORBIDS"
     with pytest.raises(NotAllowed, match="a task for the role test is not for the role code"):
-        picking.take_task(ann.repo, ann.session, task.id, "")
+        take_task(ann.repo, ann.session, task.id, "")
     take_nothing(ann)
     assert take(tess).task.id == task.id
 
@@ -148,7 +148,7 @@ def test_a_task_for_a_role_that_is_not_there_is_refused(site: Site) -> None:
         add_task(ann.repo, ann.session, NewTask(title="Test it", role="tset"))
     assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "test")
     with pytest.raises(Malformed, match="there is no role 'ops'"):
-        checklists.import_checklist(ann.repo, ann.session, "- [ ] Ship it (role: ops)\n")
+        import_checklist(ann.repo, ann.session, "- [ ] Ship it (role: ops)\n")
 
 
 # --------------------------------------------------------------------------------------------- joining

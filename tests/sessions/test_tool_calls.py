@@ -10,7 +10,7 @@ from landlane.errors import Stale
 from landlane.sessions.client_sessions import ClientName, bind
 from landlane.sessions.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
 from landlane.tasks.add import add_task
-from landlane.tasks.hand_back import hand_back
+from landlane.tasks.change import hand_back
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
 from tests.support.sites import MINUTE

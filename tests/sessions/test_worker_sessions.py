@@ -18,9 +18,9 @@ from landlane.sessions.client_sessions import ClientName, begin_child
 from landlane.sessions.model import PERSON
 from landlane.sessions.notices import take_notices
 from landlane.setup.rebuild_store import rebuild_store
-from landlane.tasks import change as tasks
-from landlane.tasks import finish, read
-from landlane.tasks.hand_back import hand_back
+from landlane.tasks.change import fail_task, hand_back
+from landlane.tasks.finish import finish_on_word, report_done
+from landlane.tasks.records import get_task
 from tests.support.sites import SQLITE_ONLY, Agent, opened
 from tests.support.work_queue import add, end, state, take
 
@@ -57,7 +57,7 @@ def test_a_worker_asks_a_person_and_the_task_stays_its_keepers(site: Site) -> No
 
     gate = ask(worker)
 
-    found = read.get_task(keeper.repo, "T1")
+    found = get_task(keeper.repo, "T1")
     assert (found.state, found.owner, gate.session) == ("waiting_for_person", KEEPER, keeper.session.id)
     assert ask(worker).id == gate.id
     with pytest.raises(WaitsForPerson) as caught:
@@ -107,9 +107,9 @@ def test_a_worker_gains_nothing_that_its_role_forbids(site: Site, is_subagent: b
     if is_subagent:
         session = begin_child(repo, ClientName(client="claude", session="one", agent="aa"), session).session
     ends = (
-        lambda: finish.finish_on_word(repo, session, "T1", "all done"),
-        lambda: finish.report_done(repo, session, "T1", "all done"),
-        lambda: tasks.fail_task(repo, session, "T1", "no"),
+        lambda: finish_on_word(repo, session, "T1", "all done"),
+        lambda: report_done(repo, session, "T1", "all done"),
+        lambda: fail_task(repo, session, "T1", "no"),
         lambda: hand_back(repo, session, "T1", "somebody else"),
     )
     forbidden = (

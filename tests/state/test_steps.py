@@ -11,7 +11,7 @@ from landlane.handoffs import accept as handoffs
 from landlane.handoffs.model import Draft
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import steps
-from landlane.tasks import read
+from landlane.tasks.records import get_task
 from tests.support.sites import SQLITE_ONLY, opened
 from tests.support.work_queue import add, take
 
@@ -43,7 +43,7 @@ def test_a_step_is_there_with_what_it_tells_of_or_neither_is(site: Site) -> None
     with pytest.raises(ZeroDivisionError):
         handoffs.send_handoff(ann.repo, ann.session, draft, also=dies)
     assert steps.find_step(ann.repo, "one") is None
-    assert read.get_task(ann.repo, "T1").owner == "ann"
+    assert get_task(ann.repo, "T1").owner == "ann"
 
     sent = handoffs.send_handoff(ann.repo, ann.session, draft, also=lives)
     step = steps.find_step(ann.repo, "one")

@@ -23,10 +23,9 @@ from landlane.sessions import join as sessions
 from landlane.sessions.runner_lease import RunnerBusy
 from landlane.store.sqlite.lock_holder import lock_holder
 from landlane.tasks.add import Added, add_task
-from landlane.tasks.git_evidence import GitWitness
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.workspaces.open import open_workspace
 from landlane.workspaces.records import list_workspaces
 from tests.support.git import git_line
@@ -192,7 +191,7 @@ def claim(repo: Repository, session: Session, *paths: str) -> None:
 def hand_in(repo: Repository, session: Session, branch: str, *, task: str = "") -> Landing:
     """Enter a branch into the queue."""
     site = repo.require_git()
-    return submit_branch(site, session, GitWitness(repo), branch, task).landing
+    return submit_branch(site, session, branch, task).landing
 
 
 class Saved:

@@ -15,7 +15,6 @@ from landlane.landing.queue import QueueRunner, drain_queue, start_runner
 from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions import join as sessions
-from landlane.tasks.git_evidence import GitWitness
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
@@ -103,8 +102,8 @@ class Yard:
 
     def enter(self, branch: str, agent: str = "ann", task: str = "") -> Landing:
         """Submit a branch with what its author holds already."""
-        session, witness = self.agent(agent), GitWitness(self.repo)
-        return submit_branch(self.site, session, witness, branch, task).landing
+        session = self.agent(agent)
+        return submit_branch(self.site, session, branch, task).landing
 
     def changed(self, branch: str) -> list[str]:
         done = subprocess.run(

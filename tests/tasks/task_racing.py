@@ -17,11 +17,10 @@ from pathlib import Path
 
 from landlane.patterns.pattern import overlap
 from landlane.sessions import join as sessions
-from landlane.tasks import change as tasks
-from landlane.tasks import import_checklist as checklists
-from landlane.tasks import pick as picking
-from landlane.tasks import read
-from landlane.tasks.rows import pattern_pairs
+from landlane.tasks.change import drop_task
+from landlane.tasks.import_checklist import import_checklist
+from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.records import list_tasks, pattern_pairs
 from landlane.testing.repositories import open_test_repository
 
 ROUND_SECONDS = 60.0
@@ -42,8 +41,8 @@ class Racer:
         self._number = number
 
     def run(self, race: int) -> bytes:
-        outcome = picking.next_task(self._repo, self._session)
-        won = outcome.task.id[1:] if isinstance(outcome, picking.Picked) else 0
+        outcome = next_task(self._repo, self._session)
+        won = outcome.task.id[1:] if isinstance(outcome, Picked) else 0
         return REPLY.pack(race, self._number, int(won))
 
 
@@ -95,8 +94,8 @@ class Course:
             os.write(self._signs[race % 2][1], b"g" * self._processes)
             won = self._collect(race)
             self._check(race, won, count, with_paths=with_paths)
-            for task in read.list_tasks(self._repo, ("active", "ready")):
-                tasks.drop_task(self._repo, self._session, task.id, "the round is over")
+            for task in list_tasks(self._repo, ("active", "ready")):
+                drop_task(self._repo, self._session, task.id, "the round is over")
         for _, sign in self._signs:
             os.write(sign, b"e" * self._processes)
         for _ in range(self._processes):
@@ -109,12 +108,12 @@ class Course:
             lines.append(
                 f"- [ ] n{number}" + (f" (path: {path})" if path else "") + f" (key: {random.random()})"
             )
-        checklists.import_checklist(self._repo, self._session, "\n".join(lines), force=True)
+        import_checklist(self._repo, self._session, "\n".join(lines), force=True)
 
     def _check(self, race: int, won: list[int], count: int, *, with_paths: bool) -> None:
         assert len(won) == len(set(won)), f"round {race}: one task to two owners: {sorted(won)}"
         self.won += won
-        active = read.list_tasks(self._repo, ("active",))
+        active = list_tasks(self._repo, ("active",))
         assert {int(task.id[1:]) for task in active} == set(won), f"round {race}: {active} {won}"
         if not with_paths:
             assert len(won) == min(count, self._processes), f"round {race}: {len(won)} of {count} were taken"

@@ -12,12 +12,13 @@ import pytest
 from landlane.errors import NotAllowed, SettingsError, Stale
 from landlane.sessions import join as sessions
 from landlane.settings.load import read_settings
-from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
-from landlane.tasks import evidence, read
-from landlane.tasks import pick as picking
-from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.add import add_task
+from landlane.tasks.change import drop_task, fail_task
+from landlane.tasks.evidence import complete_task
+from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.records import get_task, list_tasks, task_history
 from landlane.testing.repositories import git
 from landlane.values import replace
 from tests.support.sites import Agent, Background, Site, opened, outlive_lease
@@ -36,7 +37,7 @@ BRANCH = "landlane/T1-1/work"
 
 
 class Bench:
-    """One agent at work in the repository, with a witness."""
+    """One agent at work in the repository."""
 
     def __init__(self, repo: Repository, folder: Path) -> None:
         self.repo = repo
@@ -52,8 +53,8 @@ class Bench:
     def begin(self, **facts: object) -> None:
         """Add a task and take it."""
         add(self.agent, "Parse dates", **{"kind": "code", **facts})  # type: ignore[arg-type]
-        picked = picking.next_task(self.agent.repo, self.agent.session, "", GitWitness(self.repo).start)
-        assert isinstance(picked, picking.Picked)
+        picked = next_task(self.agent.repo, self.agent.session, "", GitEvidence(self.repo).start)
+        assert isinstance(picked, Picked)
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
@@ -79,10 +80,10 @@ class Bench:
 
     def done(self, task: str = "T1") -> tuple[str, dict[str, bool], str]:
         """How far it is, what was looked at and seen, and the first thing that is missing."""
-        concluded = evidence.conclude(self.agent.repo, GitWitness(self.repo), self.agent.session, task)
-        missing = [proof.found for proof in concluded.proofs if not proof.is_seen]
-        seen = {proof.name: proof.is_seen for proof in concluded.proofs}
-        return concluded.task.state, seen, missing[0] if missing else ""
+        completion = complete_task(self.agent.repo, self.agent.session, task)
+        missing = [item.found for item in completion.evidence if not item.is_seen]
+        seen = {item.name: item.is_seen for item in completion.evidence}
+        return completion.task.state, seen, missing[0] if missing else ""
 
 
 @pytest.fixture
@@ -95,10 +96,10 @@ def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench:
     bench.begin()
     add(bench.agent, "Release", after=["T1"])
     assert bench.done() == ("reported", {"commit": False}, f"there is no branch {BRANCH}")
-    stored = read.get_task(bench.agent.repo, "T1")
+    stored = get_task(bench.agent.repo, "T1")
     assert (stored.why, stored.owner) == (f"there is no branch {BRANCH}", "ann")
     assert stored.next_action == f"commit the work there: git switch -c {BRANCH}"
-    assert read.get_task(bench.agent.repo, "T2").state == "blocked"
+    assert get_task(bench.agent.repo, "T2").state == "blocked"
 
 
 @pytest.mark.promise(
@@ -121,21 +122,21 @@ def test_proved_work_waits_for_its_landing_and_unblocks_with_it(bench: Bench) ->
     add(bench.agent, "Release", after=["T1"])
     head = bench.commit(src__a_py="1")
     assert bench.done() == ("landing", {"commit": True, "paths": True, "check": True}, "")
-    stored = read.get_task(bench.agent.repo, "T1")
+    stored = get_task(bench.agent.repo, "T1")
     assert (stored.head, stored.why) == (head, "proved; not landed yet")
     assert BRANCH in stored.next_action
-    assert read.get_task(bench.agent.repo, "T2").state == "blocked"
+    assert get_task(bench.agent.repo, "T2").state == "blocked"
     assert bench.agent.holds() == ["src/**"]
     bench.land()
     git(bench.folder, "branch", "--delete", BRANCH)
     assert bench.done()[0] == "done"
-    assert read.get_task(bench.agent.repo, "T2").state == "ready"
+    assert get_task(bench.agent.repo, "T2").state == "ready"
     assert bench.agent.holds() == []
-    kinds = [entry.kind for entry in read.task_history(bench.agent.repo, "T1")]
+    kinds = [entry.kind for entry in task_history(bench.agent.repo, "T1")]
     assert kinds == ["task.added", "task.taken", "task.reported", "task.proved", "task.done"]
-    facts = read.task_history(bench.agent.repo, "T1")[-1].facts()
+    facts = task_history(bench.agent.repo, "T1")[-1].facts()
     assert facts["head"] == head
-    assert [proof["name"] for proof in facts["evidence"]] == ["commit", "paths", "check"]
+    assert [item["name"] for item in facts["evidence"]] == ["commit", "paths", "check"]
 
 
 @pytest.mark.parametrize("how", ["--ff-only", "--no-ff"])
@@ -240,7 +241,7 @@ def test_the_check_stands_in_a_repository_of_its_own_and_acts_for_nobody(
     monkeypatch.delenv("GIT_INDEX_FILE")
     head = bench.commit(src__a_py="1")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
-    run = GitWitness(bench.repo).run_check(check + head, head, 20.0, lambda: None)
+    run = GitEvidence(bench.repo).run_check(check + head, head, 20.0, lambda: None)
     assert run.exit_code == 0, run.output
 
 
@@ -314,14 +315,14 @@ def test_a_long_check_is_a_sign_of_life(bench: Bench, live_site: Site) -> None:
 def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench, live_site: Site) -> None:
     bench.begin(check='while ! test -f /proc/self/fd/0/nothing && ! test -e "$0.go"; do sleep 0.02; done')
     go = bench.folder.parent / "go"
-    tasks.drop_task(bench.agent.repo, bench.agent.session, "T1", "another check is needed")
+    drop_task(bench.agent.repo, bench.agent.session, "T1", "another check is needed")
     add(bench.agent, "Parse dates", kind="code", check=f"while ! test -e {go}; do sleep 0.02; done")
-    picking.next_task(bench.agent.repo, bench.agent.session)
+    next_task(bench.agent.repo, bench.agent.session)
     bench.commit("landlane/T2-1/work", src__a_py="1")
     checking = Background(lambda: bench.done("T2"))
     other = live_site.repo()
-    wait_until(lambda: read.get_task(other, "T2").state == "reported")
-    tasks.drop_task(other, None, "T2", "cancelled")
+    wait_until(lambda: get_task(other, "T2").state == "reported")
+    drop_task(other, None, "T2", "cancelled")
     go.write_text("")
     assert checking.result()[0] == "dropped"
 
@@ -335,10 +336,10 @@ def test_more_commits_after_the_proof_are_proved_anew(bench: Bench) -> None:
     assert (state, seen["check"]) == ("reported", False)
     third = bench.commit(src__a_py="better")
     assert bench.done()[0] == "landing"
-    assert read.get_task(bench.agent.repo, "T1").head == third != first
+    assert get_task(bench.agent.repo, "T1").head == third != first
     assert bench.commit(src__a_py="best")
     assert bench.done()[0] == "landing"
-    assert read.get_task(bench.agent.repo, "T1").head != third
+    assert get_task(bench.agent.repo, "T1").head != third
 
 
 # -------------------------------------------------------------------------- other kinds, other people
@@ -373,65 +374,65 @@ def test_the_settings_say_what_counts(bench: Bench) -> None:
     bench.commit(docs__b_md="outside, and its check would fail")
     assert bench.done() == ("landing", {"commit": True}, "")
     add(bench.agent, "Try it out", kind="spike")
-    picking.next_task(bench.agent.repo, bench.agent.session)
+    next_task(bench.agent.repo, bench.agent.session)
     assert bench.done("T2") == ("done", {}, "")
 
 
 def test_a_kind_that_nobody_described_is_an_error_and_changes_nothing(bench: Bench) -> None:
     with pytest.raises(SettingsError):
         bench.begin(kind="video")
-    assert read.list_tasks(bench.agent.repo) == []
+    assert list_tasks(bench.agent.repo) == []
 
 
 def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: Bench) -> None:
     repo = bench.agent.repo
     settings = replace(repo.settings, tasks=replace(repo.settings.tasks, evidence={"video": ("check",)}))
     described = replace(repo, settings=settings)
-    task_adding.add_task(described, bench.agent.session, NewTask(title="Cut the film", kind="video"))
-    picking.next_task(described, bench.agent.session)
+    add_task(described, bench.agent.session, NewTask(title="Cut the film", kind="video"))
+    next_task(described, bench.agent.session)
     with pytest.raises(SettingsError):
         bench.done()
-    assert read.get_task(repo, "T1").state == "active"
+    assert get_task(repo, "T1").state == "active"
 
 
 def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Bench, live_site: Site) -> None:
     bench.begin()
     bob = live_site.agent("bob")
     with pytest.raises(Stale) as stale:
-        evidence.conclude(bob.repo, GitWitness(bench.repo), bob.session, "T1")
+        complete_task(bob.repo, bob.session, "T1")
     assert stale.value.facts["holder"] == "ann"
     with pytest.raises(NotAllowed):
-        evidence.conclude(bob.repo, GitWitness(bench.repo), None, "T1")
+        complete_task(bob.repo, None, "T1")
     bench.done()
     bench.commit(src__a_py="1")
-    concluded = evidence.conclude(bob.repo, GitWitness(bench.repo), bob.session, "T1")
-    assert (concluded.task.state, concluded.task.owner) == ("landing", "ann")
+    completion = complete_task(bob.repo, bob.session, "T1")
+    assert (completion.task.state, completion.task.owner) == ("landing", "ann")
 
 
 def test_done_again_says_the_same(bench: Bench) -> None:
     bench.begin(kind="chore")
     bench.done()
-    before = len(read.task_history(bench.agent.repo, "T1"))
+    before = len(task_history(bench.agent.repo, "T1"))
     assert bench.done() == ("done", {}, "")
-    assert len(read.task_history(bench.agent.repo, "T1")) == before
+    assert len(task_history(bench.agent.repo, "T1")) == before
 
 
 def test_the_same_doubt_is_told_once(bench: Bench) -> None:
     bench.begin()
     bench.done()
     bench.done()
-    kinds = [entry.kind for entry in read.task_history(bench.agent.repo, "T1")]
+    kinds = [entry.kind for entry in task_history(bench.agent.repo, "T1")]
     assert kinds.count("task.doubted") == 1
 
 
 def test_the_second_attempt_has_its_own_branch_and_sees_the_first(bench: Bench) -> None:
     bench.begin()
     bench.commit(src__a_py="1")
-    tasks.fail_task(bench.agent.repo, bench.agent.session, "T1", "half done; see my branch")
-    picked = picking.next_task(bench.agent.repo, bench.agent.session)
-    assert isinstance(picked, picking.Picked)
+    fail_task(bench.agent.repo, bench.agent.session, "T1", "half done; see my branch")
+    picked = next_task(bench.agent.repo, bench.agent.session)
+    assert isinstance(picked, Picked)
     assert picked.task.branch == "landlane/T1-2/work"
     assert picked.lessons[0].why == "half done; see my branch"
     assert bench.done()[2] == "there is no branch landlane/T1-2/work"
     names = [BRANCH, "landlane/T1-2/work"]
-    assert GitWitness(bench.repo).branches_among(names) == [BRANCH]
+    assert GitEvidence(bench.repo).branches_among(names) == [BRANCH]

@@ -19,10 +19,11 @@ from landlane.errors import LandlaneError, StoreError
 from landlane.patterns.pattern import overlap, parse
 from landlane.repository import Repository
 from landlane.sessions import join as sessions
-from landlane.tasks import change as tasks
-from landlane.tasks import finish, read, wait_for_task
-from landlane.tasks import pick as picking
+from landlane.tasks.change import fail_task
+from landlane.tasks.finish import finish_on_word
 from landlane.tasks.import_checklist import import_checklist
+from landlane.tasks.pick import NothingReady, resume_task, wait_for_task
+from landlane.tasks.records import count_tasks
 from tests.support.store_stress import PRELOADED, all_entries
 
 if TYPE_CHECKING:
@@ -66,17 +67,17 @@ def work_off(folder: str, name: str, seed: int, environment: dict[str, str]) -> 
 
 def _work_once(repo: Repository, name: str, dice: random.Random) -> bool:
     session = sessions.join(repo, name).session
-    picked = picking.resume_task(repo, session)
-    outcome = picked or wait_for_task.wait_for_task(repo, session, "", 1000)
-    if isinstance(outcome, picking.NothingReady):
+    picked = resume_task(repo, session)
+    outcome = picked or wait_for_task(repo, session, "", 1000)
+    if isinstance(outcome, NothingReady):
         return any(outcome.counts.get(state) for state in ("ready", "blocked", "active"))
     time.sleep(dice.choice((0.0, 0.01, 0.05)))
     if dice.random() < 0.05:
         # In other words each time: the same twice would stop the task and ask a person.
         luck = "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=12))
-        tasks.fail_task(repo, session, outcome.task.id, f"bad luck, called {luck}")
+        fail_task(repo, session, outcome.task.id, f"bad luck, called {luck}")
     else:
-        finish.finish_on_word(repo, session, outcome.task.id, name)
+        finish_on_word(repo, session, outcome.task.id, name)
     return True
 
 
@@ -150,8 +151,8 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
     for _ in range(WORKERS):
         crew.hire()
     until = time.monotonic() + LIMIT_SECONDS
-    while read.count_tasks(repo):
-        assert time.monotonic() < until, f"seed {SEED}: {read.count_tasks(repo)} after {LIMIT_SECONDS} s"
+    while count_tasks(repo):
+        assert time.monotonic() < until, f"seed {SEED}: {count_tasks(repo)} after {LIMIT_SECONDS} s"
         time.sleep(dice.uniform(0.05, 0.4))
         crew.kill_one()
     entries = all_entries(repo.store)

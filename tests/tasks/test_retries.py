@@ -14,14 +14,21 @@ from landlane.landing.model import Rejection
 from landlane.sessions import join as sessions
 from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
-from landlane.tasks import change as tasks
-from landlane.tasks import finish, read
-from landlane.tasks import hand_back as task_handing
-from landlane.tasks import lineage as lineages
-from landlane.tasks import pick as picking
 from landlane.tasks import retry as retries
-from landlane.tasks import worker_pool as pools
+from landlane.tasks.change import block_task, drop_task, fail_task, hand_back, retry_task
+from landlane.tasks.finish import report_done
+from landlane.tasks.lineage import held_in
+from landlane.tasks.pick import Picked, next_task, take_task
+from landlane.tasks.records import get_task, lessons_of, list_tasks
 from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
+from landlane.tasks.worker_pool import (
+    note_infrastructure,
+    note_rate_limit,
+    note_success,
+    pause_pool,
+    pool_of,
+    resume_pool,
+)
 from landlane.values import replace
 from tests.landing.test_landings import enter, run_by
 from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Agent, Background, Site, opened
@@ -35,7 +42,7 @@ LONG = Settings(sessions=SessionSettings(lease_ms=6 * 24 * HOUR))
 
 def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> Decision:
     """The attempt in hand ended so."""
-    attempt = read.get_task(agent.repo, task_id).attempt
+    attempt = get_task(agent.repo, task_id).attempt
     how = AttemptEnd(task=task_id, attempt=attempt, code=code, feedback=feedback, **more)  # type: ignore[arg-type]
     return retries.end_attempt(agent.repo, agent.session, task_id, how, chance=1.0)
 
@@ -46,12 +53,12 @@ def person(site: Site) -> Agent:
 
 
 def lineage(agent: Agent, task_id: str) -> Lineage:
-    return retries.lineage_of(agent.repo, read.get_task(agent.repo, task_id))
+    return retries.lineage_of(agent.repo, get_task(agent.repo, task_id))
 
 
 def try_to_take(agent: Agent) -> str:
-    outcome = picking.next_task(agent.repo, agent.session)
-    return outcome.task.id if isinstance(outcome, picking.Picked) else ""
+    outcome = next_task(agent.repo, agent.session)
+    return outcome.task.id if isinstance(outcome, Picked) else ""
 
 
 # ------------------------------------------------------------------------------------ what was seen elsewhere
@@ -73,7 +80,7 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
             )
         site.clock.advance(10 * MINUTE)
     assert starts == Settings().retries.max_starts
-    parked = read.get_task(ann.repo, "T1")
+    parked = get_task(ann.repo, "T1")
     assert (parked.state, parked.failures) == ("waiting_for_person", 0)
     assert "could not be started 5 times in a row" in parked.why
     assert lineage(ann, "T1").attempts == 0
@@ -98,7 +105,7 @@ def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Sit
         site.clock.advance(HOUR)
     assert runs == 3
     assert state(site, "T1") == "waiting_for_person"
-    assert "changed nothing" in read.get_task(ann.repo, "T1").why
+    assert "changed nothing" in get_task(ann.repo, "T1").why
 
 
 @pytest.mark.promise(
@@ -122,7 +129,7 @@ def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
             add(ann, f"again: {task_id}", parent=task_id, max_attempts=1)
         except NotAllowed as error:
             refused.append(error.code)
-    found = read.list_tasks(ann.repo)
+    found = list_tasks(ann.repo)
     assert refused == ["LINEAGE_STOPPED"] * 5
     assert len(found) <= 5 * Settings().retries.max_attempts
     assert {task.lineage for task in found} == {"T1", "T2", "T3", "T4", "T5"}
@@ -139,7 +146,7 @@ def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None
     with pytest.raises(NotAllowed) as full:
         add(ann, "one too many", parent="T9")
     assert full.value.code == "LINEAGE_FULL"
-    assert len(read.list_tasks(ann.repo)) == 9
+    assert len(list_tasks(ann.repo)) == 9
 
 
 @pytest.mark.promise(
@@ -152,21 +159,21 @@ def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Sit
         add(ann, f"n{number}")
     started = 0
     for number in range(400):
-        if pools.pool_of(ann.repo).paused:
+        if pool_of(ann.repo).paused:
             break
         task_id = try_to_take(ann)
         started += 1
         where = f"/tmp/run-{number}/sock"
         ends(ann, task_id, f"bwrap: {where}: no user namespaces", "not_started", is_infrastructure=True)
     assert started == 3
-    found = read.list_tasks(ann.repo)
+    found = list_tasks(ann.repo)
     assert {(task.state, task.failures, task.lapses) for task in found} == {("ready", 0, 0)}
     assert all(lineage(ann, task.id).attempts == 0 for task in found)
     assert all(not lineage(ann, task.id).uncharged for task in found), "nobody is nearer to being put aside"
-    pool = pools.pool_of(ann.repo)
+    pool = pool_of(ann.repo)
     assert "no user namespaces" in pool.paused
-    assert pools.resume_pool(ann.repo, ann.session).paused == ""
-    assert not pools.pool_of(ann.repo).infra
+    assert resume_pool(ann.repo, ann.session).paused == ""
+    assert not pool_of(ann.repo).infra
 
 
 def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_again(site: Site) -> None:
@@ -177,9 +184,9 @@ def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_agai
         task_id = try_to_take(ann)
         ends(ann, task_id, "spawn failed: no socket", "not_started", is_infrastructure=True)
         site.clock.advance(10 * MINUTE if task_id != "T3" else 0)
-        if pools.pool_of(ann.repo).paused:
+        if pool_of(ann.repo).paused:
             break
-    assert pools.pool_of(ann.repo).paused
+    assert pool_of(ann.repo).paused
     assert {state(site, name) for name in ("T1", "T2", "T3")} == {"ready"}
     assert gates.list_gates(ann.repo) == []
 
@@ -188,14 +195,14 @@ def test_different_failures_or_one_task_do_not_pause_the_pool(site: Site) -> Non
     ann = site.agent("ann")
     for number in range(3):
         add(ann, f"n{number}")
-        pools.note_infrastructure(ann.repo, f"T{number + 1}", ("no disk", "no memory", "no network")[number])
-        pools.note_infrastructure(ann.repo, "T1", "no disk")
-    assert not pools.pool_of(ann.repo).paused
+        note_infrastructure(ann.repo, f"T{number + 1}", ("no disk", "no memory", "no network")[number])
+        note_infrastructure(ann.repo, "T1", "no disk")
+    assert not pool_of(ann.repo).paused
     site.clock.advance(2 * HOUR)
     for number in range(2):
-        pools.note_infrastructure(ann.repo, f"T{number + 2}", "no disk")
-    assert not pools.pool_of(ann.repo).paused, "what was long ago has nothing to do with it"
-    assert pools.note_infrastructure(ann.repo, "T1", "no disk").paused
+        note_infrastructure(ann.repo, f"T{number + 2}", "no disk")
+    assert not pool_of(ann.repo).paused, "what was long ago has nothing to do with it"
+    assert note_infrastructure(ann.repo, "T1", "no disk").paused
 
 
 def test_what_others_of_the_kind_get_through_is_no_broken_environment(site: Site) -> None:
@@ -204,14 +211,14 @@ def test_what_others_of_the_kind_get_through_is_no_broken_environment(site: Site
     for number in range(6):
         add(ann, f"n{number}")
     for number in range(1, 7):
-        assert not pools.note_infrastructure(ann.repo, f"T{number}", "it died at once", "claude").paused
-        pools.note_success(ann.repo, "claude")
+        assert not note_infrastructure(ann.repo, f"T{number}", "it died at once", "claude").paused
+        note_success(ann.repo, "claude")
     for number in range(1, 3):
-        pools.note_infrastructure(ann.repo, f"T{number}", "it died at once", "claude")
-        pools.note_success(ann.repo, "codex")  # another one, and so it tells nothing
-    assert pools.note_infrastructure(ann.repo, "T3", "it died at once", "claude").paused
-    pools.note_success(ann.repo, "claude")
-    assert pools.pool_of(ann.repo).paused, "what was paused a person looks at"
+        note_infrastructure(ann.repo, f"T{number}", "it died at once", "claude")
+        note_success(ann.repo, "codex")  # another one, and so it tells nothing
+    assert note_infrastructure(ann.repo, "T3", "it died at once", "claude").paused
+    note_success(ann.repo, "claude")
+    assert pool_of(ann.repo).paused, "what was paused a person looks at"
 
 
 # -------------------------------------------------------------------------------------------- never agreeing
@@ -239,19 +246,19 @@ def never_agree(site: Site, feedback: list[str]) -> list[str]:
 def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_all_feedback(site: Site) -> None:
     said = ["no tests", "bad name", "too slow", "too long", "and so on"]
     assert never_agree(site, said) == ["retry", "retry", "retry", "abort"]
-    task = read.get_task(site.repo(), "T1")
+    task = get_task(site.repo(), "T1")
     assert (task.state, task.failures) == ("dead", 4)
-    told = [lesson.why for lesson in read.lessons_of(site.repo(), "T1")]
+    told = [lesson.why for lesson in lessons_of(site.repo(), "T1")]
     assert told == [f"reviewer: {words}" for words in said[:4]]
 
 
 def test_one_that_repeats_itself_stops_a_round_earlier(site: Site) -> None:
     said = ["a.py:12: bad name (10:02:11)", "too slow", "a.py:40: bad name (11:30:00)"]
     assert never_agree(site, said) == ["retry", "retry", "escalate"]
-    task = read.get_task(site.repo(), "T1")
+    task = get_task(site.repo(), "T1")
     assert task.state == "waiting_for_person"
     assert "the same feedback came twice" in task.why
-    told = [lesson.why for lesson in read.lessons_of(site.repo(), "T1")]
+    told = [lesson.why for lesson in lessons_of(site.repo(), "T1")]
     assert told == [f"reviewer: {words}" for words in said]
 
 
@@ -268,7 +275,7 @@ def test_two_changes_in_turn_are_stopped(site: Site) -> None:
         outcomes.append(ends(ann, "T1", words, change=change).outcome)
         site.clock.advance(HOUR)
     assert outcomes == ["retry", "retry", "retry", "escalate"]
-    assert "to and fro" in read.get_task(ann.repo, "T1").why
+    assert "to and fro" in get_task(ann.repo, "T1").why
 
 
 @pytest.mark.parametrize(
@@ -336,10 +343,10 @@ def test_a_task_that_owner_after_owner_leaves_is_put_aside(site: Site) -> None:
         bob = site.agent("bob")
         assert take(bob).task.id == "T1"
         bob.leave()
-    dead = read.get_task(ann.repo, "T1")
+    dead = get_task(ann.repo, "T1")
     assert (dead.state, dead.failures, lineage(ann, "T1").attempts) == ("dead", 0, 0)
     assert "11 owners in a row went away" in dead.why
-    tasks.retry_task(ann.repo, ann.session, "T1")
+    retry_task(ann.repo, ann.session, "T1")
     assert lineage(ann, "T1").uncharged == {}
 
 
@@ -348,7 +355,7 @@ def test_handing_a_task_to_and_fro_has_an_end(site: Site) -> None:
     add(ann, "a")
     handed = 0
     while try_to_take(ann):
-        task_handing.hand_back(ann.repo, ann.session, "T1", "yours")
+        hand_back(ann.repo, ann.session, "T1", "yours")
         handed += 1
         assert handed <= 10
     assert (handed, state(site, "T1")) == (10, "waiting_for_person")
@@ -361,7 +368,7 @@ def test_a_bounce_is_judged_like_any_failure(site: Site) -> None:
     lease = run_by(site.agent("runner"))
     states: list[str] = []
     for number in range(2):
-        finish.report_done(ann.repo, ann.session, "T1")
+        report_done(ann.repo, ann.session, "T1")
         one = enter(ann, branch=f"b{number}", task="T1")
         rejection = Rejection(
             reason="check failed",
@@ -402,11 +409,11 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
         enter(ann, "a", head="5" * 40)
     assert refused.value.code == "LINEAGE_STOPPED"
 
-    tasks.retry_task(ann.repo, person(site).session, "T1", "the check was wrong")
+    retry_task(ann.repo, person(site).session, "T1", "the check was wrong")
     entry = enter(ann, "a", head="6" * 40)
     landed = landing_ends.LandedEntry(id=entry.id, commit="6" * 40)
     landing_ends.mark_landed(carl.repo, lease, "main", [landed], "6" * 40)
-    assert read.get_task(ann.repo, "T1").why == f"its branch has landed as {entry.id}"
+    assert get_task(ann.repo, "T1").why == f"its branch has landed as {entry.id}"
     ann.take("a")
     assert bounces(7, "red: a is missing") == "T3", "another story"
 
@@ -422,12 +429,12 @@ def test_what_failed_is_offered_again_only_in_time_and_next_says_so(site: Site) 
         assert decision.not_before == now + seconds * SECOND
         nothing = take_nothing(ann)
         assert nothing.held_back == (("T1", decision.not_before),)
-        assert picking.take_task(ann.repo, ann.session, "T1", "") is None
+        assert take_task(ann.repo, ann.session, "T1", "") is None
         held = ann.repo.store.view(lambda snapshot: retries.held_back(snapshot, ["T1", "T9"]))
         assert held == {"T1": decision.not_before}
         site.clock.advance(seconds * SECOND)
     assert take(ann).task.attempt == 4
-    assert ann.repo.store.view(lineages.held_in) == {}
+    assert ann.repo.store.view(held_in) == {}
 
 
 def test_a_rate_limit_charges_nobody_and_waits_as_long_as_the_provider_wants(site: Site) -> None:
@@ -455,15 +462,15 @@ def test_one_that_was_stopped_goes_back_at_once_and_uncharged(site: Site) -> Non
 def test_admission_halves_once_for_one_signal_and_grows_back(site: Site) -> None:
     ann = site.agent("ann")
     # All that run together are told together.
-    pool = [pools.note_rate_limit(ann.repo, "claude", 20, 60 * SECOND) for _ in range(5)][-1]
+    pool = [note_rate_limit(ann.repo, "claude", 20, 60 * SECOND) for _ in range(5)][-1]
     assert pool.admission["claude"]["limit"] == 10
-    assert pools.note_success(ann.repo, "claude").admission["claude"]["limit"] == 10, "not yet"
+    assert note_success(ann.repo, "claude").admission["claude"]["limit"] == 10, "not yet"
     site.clock.advance(61 * SECOND)
-    assert pools.note_rate_limit(ann.repo, "claude", 10, 0).admission["claude"]["limit"] == 5
+    assert note_rate_limit(ann.repo, "claude", 10, 0).admission["claude"]["limit"] == 5
     site.clock.advance(MINUTE)
     limits = []
-    while "claude" in pools.note_success(ann.repo, "claude").admission:
-        limits.append(pools.pool_of(ann.repo).admission["claude"]["limit"])
+    while "claude" in note_success(ann.repo, "claude").admission:
+        limits.append(pool_of(ann.repo).admission["claude"]["limit"])
     assert limits == list(range(6, 21)), "then there is no limit any more"
 
 
@@ -474,7 +481,7 @@ def stopped(site: Site, agent: Agent) -> None:
     add(agent, "a", max_attempts=9)
     for _ in range(2):
         take(agent)
-        tasks.fail_task(agent.repo, agent.session, "T1", "no such endpoint")
+        fail_task(agent.repo, agent.session, "T1", "no such endpoint")
     assert state(site, "T1") == "waiting_for_person"
 
 
@@ -486,9 +493,9 @@ def test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_h
     ann, pat = site.agent("ann"), person(site)
     stopped(site, ann)
     with pytest.raises(NotAllowed) as refused:
-        tasks.retry_task(ann.repo, ann.session, "T1")
+        retry_task(ann.repo, ann.session, "T1")
     assert refused.value.code == "NOT_A_PERSON"
-    back = tasks.retry_task(pat.repo, pat.session, "T1", "the endpoint is there now")
+    back = retry_task(pat.repo, pat.session, "T1", "the endpoint is there now")
     assert (back.state, back.failures) == ("ready", 0)
     assert gates.list_gates(pat.repo) == []
     used = lineage(pat, "T1")
@@ -505,11 +512,11 @@ def test_the_question_in_the_inbox_can_be_answered_instead(site: Site, approve: 
     stopped(site, ann)
     (gate,) = gates.list_gates(ann.repo)
     decide.answer(pat.repo, pat.session, gate.id, approve=approve, why="as you like")
-    task = read.get_task(ann.repo, "T1")
+    task = get_task(ann.repo, "T1")
     assert (task.state, task.failures) == (then, 0 if approve else 2)
     assert lineage(ann, "T1").rounds == (1 if approve else 0)
     if not approve:
-        assert tasks.retry_task(pat.repo, pat.session, "T1").state == "ready"
+        assert retry_task(pat.repo, pat.session, "T1").state == "ready"
 
 
 def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget(site: Site) -> None:
@@ -517,14 +524,14 @@ def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget
     add(ann, "a", max_attempts=1)
     for word in ("x", "y", "z"):
         take(ann)
-        tasks.fail_task(ann.repo, ann.session, "T1", word)
+        fail_task(ann.repo, ann.session, "T1", word)
         assert state(site, "T1") == "dead"
         if word != "z":
-            tasks.retry_task(ann.repo, ann.session, "T1")
+            retry_task(ann.repo, ann.session, "T1")
     with pytest.raises(NotAllowed) as refused:
-        tasks.retry_task(ann.repo, ann.session, "T1")
+        retry_task(ann.repo, ann.session, "T1")
     assert refused.value.code == "NOT_A_PERSON"
-    assert tasks.retry_task(person(site).repo, None, "T1").state == "ready"
+    assert retry_task(person(site).repo, None, "T1").state == "ready"
 
 
 def test_what_was_stopped_is_not_blocked_and_unblocked_instead(site: Site) -> None:
@@ -535,7 +542,7 @@ def test_what_was_stopped_is_not_blocked_and_unblocked_instead(site: Site) -> No
         ends(ann, "T1", "no disk")
         site.clock.advance(HOUR)
     with pytest.raises(NotAllowed, match="waits for a person's answer"):
-        tasks.block_task(ann.repo, ann.session, "T1", "I know better")
+        block_task(ann.repo, ann.session, "T1", "I know better")
     assert len(gates.list_gates(ann.repo)) == 1
 
 
@@ -545,7 +552,7 @@ def test_what_waits_for_another_answer_is_not_retried(site: Site) -> None:
     take(ann)
     gates.ask(ann.repo, ann.session, "T1", "credentials", "may I have the key?", {"key": "k"})
     with pytest.raises(NotAllowed) as refused:
-        tasks.retry_task(pat.repo, pat.session, "T1")
+        retry_task(pat.repo, pat.session, "T1")
     assert refused.value.code == "TASK_WRONG_STATE"
     assert len(gates.list_gates(ann.repo)) == 1
 
@@ -553,7 +560,7 @@ def test_what_waits_for_another_answer_is_not_retried(site: Site) -> None:
 def test_dropping_what_was_stopped_ends_the_question_too(site: Site) -> None:
     ann = site.agent("ann")
     stopped(site, ann)
-    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
+    drop_task(ann.repo, ann.session, "T1", "not needed")
     assert gates.list_gates(ann.repo) == []
     assert lineage(ann, "T1").parked == {}
 
@@ -573,7 +580,7 @@ def test_long_feedback_is_kept_whole(site: Site) -> None:
     take(ann)
     words = "finding " * 3000
     ends(ann, "T1", f"\0\ud800{words}")
-    assert [one.why for one in read.lessons_of(ann.repo, "T1")] == [f"?{words}"]
+    assert [one.why for one in lessons_of(ann.repo, "T1")] == [f"?{words}"]
 
 
 def test_only_the_owner_ends_an_attempt(site: Site) -> None:
@@ -600,19 +607,19 @@ def test_lineages_and_what_waits_are_rebuilt_from_the_journal(site: Site) -> Non
         take(ann)
         ends(ann, "T2", words)
         site.clock.advance(MINUTE)
-    pools.pause_pool(pat.repo, pat.session, "a test")
+    pause_pool(pat.repo, pat.session, "a test")
     before = [lineage(ann, task) for task in ("T1", "T2")]
-    rows = [(one.state, one.failures, one.lapses, one.why) for one in read.list_tasks(ann.repo)]
+    rows = [(one.state, one.failures, one.lapses, one.why) for one in list_tasks(ann.repo)]
     with opened(site) as repo:
         repo.settle(wait_seconds=5.0)
         folder, repository_id = repo.state_folder, repo.store.repository
     site.close()
     rebuild_store(folder, repository_id, ignore_case=False)
     repo = site.repo()
-    found = [retries.lineage_of(repo, task) for task in read.list_tasks(repo)]
+    found = [retries.lineage_of(repo, task) for task in list_tasks(repo)]
     assert found == before
-    assert [(one.state, one.failures, one.lapses, one.why) for one in read.list_tasks(repo)] == rows
-    assert pools.pool_of(repo).paused == "a test"
+    assert [(one.state, one.failures, one.lapses, one.why) for one in list_tasks(repo)] == rows
+    assert pool_of(repo).paused == "a test"
 
 
 def test_siblings_that_fail_at_once_are_all_counted(live_site: Site) -> None:

@@ -14,9 +14,10 @@ import pytest
 
 from landlane.app import session_extensions
 from landlane.errors import Malformed
-from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
-from landlane.tasks import dependencies, finish
+from landlane.tasks import finish
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.change import drop_task
+from landlane.tasks.finish import add_dependency
 from landlane.tasks.model import NewTask
 from tests.support.pause import Pause
 from tests.support.sites import Background, Site
@@ -96,7 +97,7 @@ def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
     monkeypatch.setattr(session_extensions, "return_tasks", pause)
     leaving = Background(ann.leave)
     assert pause.reached.wait(30)
-    dropping = Background(lambda: tasks.drop_task(bob.repo, bob.session, "T1", "no"))
+    dropping = Background(lambda: drop_task(bob.repo, bob.session, "T1", "no"))
     dropping.join(0.3)
     pause.go_on()
     leaving.result()
@@ -111,10 +112,10 @@ def test_two_who_add_the_same_work_at_once_see_each_other(live_site: Site) -> No
     def add_it(number: int) -> object:
         start.wait(30)
         new = NewTask(title="Parse the dates", kind="chore")
-        return task_adding.add_task(agents[number].repo, agents[number].session, new)
+        return add_task(agents[number].repo, agents[number].session, new)
 
     outcomes = [one.result() for one in [Background(lambda n=n: add_it(n)) for n in range(len(agents))]]
-    assert sum(isinstance(one, task_adding.Added) for one in outcomes) == 1
+    assert sum(isinstance(one, Added) for one in outcomes) == 1
 
 
 @pytest.mark.promise(
@@ -141,7 +142,7 @@ def test_two_dependencies_that_would_close_a_ring_together_cannot_both_be_added(
         def let_wait(agent: object, task: str, before: str, start: threading.Barrier = start) -> bool:
             start.wait(30)
             try:
-                dependencies.add_dependency(agent.repo, agent.session, task, before)  # type: ignore[attr-defined]
+                add_dependency(agent.repo, agent.session, task, before)  # type: ignore[attr-defined]
             except Malformed:
                 return False
             return True

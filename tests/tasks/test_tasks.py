@@ -7,14 +7,13 @@ import pytest
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.sessions import join as sessions
 from landlane.settings.model import SessionSettings, Settings
-from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
-from landlane.tasks import dependencies as tasks_dependencies
-from landlane.tasks import finish, wait_for_task
-from landlane.tasks import import_checklist as checklists
-from landlane.tasks import pick as picking
-from landlane.tasks import read as tasks_read
+from landlane.tasks.add import Added, LooksAlike, add_task
+from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
+from landlane.tasks.finish import add_dependency, report_done
+from landlane.tasks.import_checklist import Imported, import_checklist
 from landlane.tasks.model import NewTask
+from landlane.tasks.pick import NothingReady, Picked, next_task, wait_for_task
+from landlane.tasks.records import get_task, links_of, list_tasks, task_history
 from landlane.values import replace
 from tests.support.sites import MINUTE, SECOND, Agent, Background, Site, let_time_pass, outlive_lease
 from tests.support.waiting import wait_until
@@ -47,7 +46,7 @@ def test_a_new_task_has_all_its_fields_and_its_entry_tells_who(site: Site) -> No
         labels=["x", "y"],
         next_action="read the RFC",
     )
-    stored = tasks_read.get_task(site.repo(), task.id)
+    stored = get_task(site.repo(), task.id)
     assert stored == task
     assert (stored.id, stored.state, stored.why) == ("T2", "blocked", "waits for T1")
     assert (stored.attempt, stored.failures, stored.lapses, stored.max_attempts) == (0, 0, 0, 5)
@@ -62,7 +61,7 @@ def test_the_same_key_gives_the_same_task_and_changes_nothing(site: Site) -> Non
     task = add(ann, "Parse dates", key="dates")
     before = len(site.entries())
     again = try_to_add(bob, "Something else entirely", key="dates", priority=9)
-    assert isinstance(again, task_adding.Added)
+    assert isinstance(again, Added)
     assert not again.is_new
     assert again.task == task
     assert len(site.entries()) == before
@@ -73,7 +72,7 @@ def test_a_task_that_looks_the_same_is_pointed_out_and_nothing_is_added(site: Si
     add(ann, "Parse ISO dates", paths=["src/dates.py"])
     before = len(site.entries())
     outcome = try_to_add(ann, "Parsing dates", paths=["src/**"])
-    assert isinstance(outcome, task_adding.LooksAlike)
+    assert isinstance(outcome, LooksAlike)
     (one,) = outcome.similar
     assert (one.task, one.state) == ("T1", "ready")
     assert "path in common" in one.reason
@@ -85,11 +84,11 @@ def test_forcing_a_lookalike_keeps_the_link_on_both(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "Parse dates")
     outcome = try_to_add(ann, "Parse the dates", force=True)
-    assert isinstance(outcome, task_adding.Added)
+    assert isinstance(outcome, Added)
     assert [one.task for one in outcome.similar] == ["T1"]
     repo = site.repo()
-    assert [other for other, _ in tasks_read.links_of(repo, "T2")] == ["T1"]
-    assert [other for other, _ in tasks_read.links_of(repo, "T1")] == ["T2"]
+    assert [other for other, _ in links_of(repo, "T2")] == ["T1"]
+    assert [other for other, _ in links_of(repo, "T1")] == ["T2"]
     assert site.entries()[-1].facts()["similar"][0][0] == "T1"
 
 
@@ -97,22 +96,22 @@ def test_what_is_over_is_no_duplicate_but_what_is_dead_is(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "Parse dates")
     end(ann, take(ann).task.id)
-    assert isinstance(try_to_add(ann, "Parse dates"), task_adding.Added)
-    tasks.drop_task(ann.repo, ann.session, "T2", "no")
-    assert isinstance(try_to_add(ann, "Parse dates", max_attempts=1), task_adding.Added)
-    tasks.fail_task(ann.repo, ann.session, take(ann).task.id, "hard")
+    assert isinstance(try_to_add(ann, "Parse dates"), Added)
+    drop_task(ann.repo, ann.session, "T2", "no")
+    assert isinstance(try_to_add(ann, "Parse dates", max_attempts=1), Added)
+    fail_task(ann.repo, ann.session, take(ann).task.id, "hard")
     assert state(site, "T3") == "dead"
-    assert isinstance(try_to_add(ann, "Parse dates"), task_adding.LooksAlike)
+    assert isinstance(try_to_add(ann, "Parse dates"), LooksAlike)
 
 
 def test_children_share_the_lineage_and_may_name_one_issue(site: Site) -> None:
     ann = site.agent("ann")
     parent = add(ann, "Dates (#12)")
     child = try_to_add(ann, "Parse them (#12)", parent=parent.id)
-    assert isinstance(child, task_adding.Added)
+    assert isinstance(child, Added)
     grandchild = add(ann, "Lexer", parent=child.task.id)
     assert {child.task.lineage, grandchild.lineage} == {parent.id}
-    assert isinstance(try_to_add(ann, "Something (#12)"), task_adding.LooksAlike)
+    assert isinstance(try_to_add(ann, "Something (#12)"), LooksAlike)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ def test_what_cannot_be_added_changes_nothing(site: Site, facts: dict[str, objec
     with pytest.raises(Malformed):
         add(ann, **{"title": "x", **facts})  # type: ignore[arg-type]
     assert len(site.entries()) == before
-    assert tasks_read.list_tasks(ann.repo) == []
+    assert list_tasks(ann.repo) == []
     assert add(ann, "y").id == "T1"
 
 
@@ -138,7 +137,7 @@ def test_dependants_go_on_when_the_last_dependency_is_done(site: Site) -> None:
         add(ann, title)
     add(ann, "c", after=["T1", "T2", "T1"])
     end(ann, take(ann).task.id)
-    assert tasks_read.get_task(ann.repo, "T3").why == "waits for T2"
+    assert get_task(ann.repo, "T3").why == "waits for T2"
     end(ann, take(ann).task.id)
     assert state(site, "T3") == "ready"
     assert task_kinds(site, "T3") == ["task.added", "task.unblocked"]
@@ -163,11 +162,11 @@ def test_a_ring_is_refused_and_shown_and_changes_nothing(site: Site) -> None:
     add(ann, "c", after=["T2"])
     before = len(site.entries())
     with pytest.raises(Malformed) as refused:
-        tasks_dependencies.add_dependency(ann.repo, ann.session, "T1", "T3")
+        add_dependency(ann.repo, ann.session, "T1", "T3")
     assert refused.value.code == "TASK_CYCLE"
     assert refused.value.facts["cycle"] == ["T1", "T3", "T2", "T1"]
     with pytest.raises(Malformed):
-        tasks_dependencies.add_dependency(ann.repo, ann.session, "T1", "T1")
+        add_dependency(ann.repo, ann.session, "T1", "T1")
     assert len(site.entries()) == before
     assert state(site, "T1") == "ready"
 
@@ -176,10 +175,10 @@ def test_a_dependency_can_be_added_until_work_begins(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b")
-    assert tasks_dependencies.add_dependency(ann.repo, ann.session, "T1", "T2").state == "blocked"
+    assert add_dependency(ann.repo, ann.session, "T1", "T2").state == "blocked"
     assert take(ann).task.id == "T2"
     with pytest.raises(NotAllowed):
-        tasks_dependencies.add_dependency(ann.repo, ann.session, "T2", "T1")
+        add_dependency(ann.repo, ann.session, "T2", "T1")
     end(ann, "T2")
     assert take(ann).task.id == "T1"
 
@@ -189,12 +188,12 @@ def test_what_waits_for_a_dropped_task_can_be_unblocked_by_hand(site: Site) -> N
     add(ann, "a")
     add(ann, "b", after=["T1"])
     with pytest.raises(NotAllowed) as refused:
-        tasks.unblock_task(ann.repo, ann.session, "T2")
+        unblock_task(ann.repo, ann.session, "T2")
     assert refused.value.code == "TASK_WAITS"
-    tasks.drop_task(ann.repo, ann.session, "T1", "not needed")
-    assert tasks_read.get_task(ann.repo, "T2").why == "waits for T1 (dropped)"
+    drop_task(ann.repo, ann.session, "T1", "not needed")
+    assert get_task(ann.repo, "T2").why == "waits for T1 (dropped)"
     take_nothing(ann)
-    assert tasks.unblock_task(ann.repo, ann.session, "T2").state == "ready"
+    assert unblock_task(ann.repo, ann.session, "T2").state == "ready"
     assert take(ann).task.id == "T2"
     with pytest.raises(Malformed) as over:
         add(ann, "c", after=["T1"])
@@ -209,19 +208,19 @@ def test_a_block_by_hand_outlasts_its_dependencies(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b", after=["T1"])
-    tasks.block_task(ann.repo, ann.session, "T2", "waits for the vendor")
+    block_task(ann.repo, ann.session, "T2", "waits for the vendor")
     end(ann, take(ann).task.id)
     assert state(site, "T2") == "blocked"
     take_nothing(ann)
-    assert tasks.unblock_task(ann.repo, ann.session, "T2").state == "ready"
+    assert unblock_task(ann.repo, ann.session, "T2").state == "ready"
 
 
 def test_taking_a_block_away_leaves_the_dependencies(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b", after=["T1"])
-    tasks.block_task(ann.repo, ann.session, "T2", "vendor")
-    unblocked = tasks.unblock_task(ann.repo, ann.session, "T2")
+    block_task(ann.repo, ann.session, "T2", "vendor")
+    unblocked = unblock_task(ann.repo, ann.session, "T2")
     assert (unblocked.state, unblocked.why) == ("blocked", "waits for T1")
     end(ann, take(ann).task.id)
     assert take(ann).task.id == "T2"
@@ -265,7 +264,7 @@ def test_a_task_whose_paths_are_held_is_passed_over_and_named(site: Site) -> Non
 def test_a_thousand_tasks_behind_one_held_folder_are_passed_over_quickly(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     lines = "\n".join(f"- [ ] n{number} (path: src/f{number}.py) (kind: chore)" for number in range(1000))
-    checklists.import_checklist(ann.repo, ann.session, lines, force=True)
+    import_checklist(ann.repo, ann.session, lines, force=True)
     add(ann, "behind them", paths=["docs"])
     ann.take("src")
     assert take(bob).task.title == "behind them"
@@ -345,7 +344,7 @@ def test_a_session_that_is_over_takes_nothing(site: Site) -> None:
     add(ann, "a")
     site.clock.advance(31 * MINUTE)
     with pytest.raises(Stale):
-        picking.next_task(ann.repo, ann.session)
+        next_task(ann.repo, ann.session)
     assert state(site, "T1") == "ready"
 
 
@@ -356,16 +355,16 @@ def test_a_failed_attempt_goes_back_with_what_was_learned_until_none_is_left(sit
     ann, bob = site.agent("ann"), site.agent("bob")
     add(ann, "a", paths=["src/a.py"], max_attempts=2)
     take(ann)
-    returned = tasks.fail_task(ann.repo, ann.session, "T1", "the API has no such endpoint")
+    returned = fail_task(ann.repo, ann.session, "T1", "the API has no such endpoint")
     assert (returned.state, returned.failures, returned.owner) == ("ready", 1, "")
     assert site.claims() == []
     picked = take(bob)
     assert picked.task.attempt == 2
     (lesson,) = picked.lessons
     assert (lesson.agent, lesson.attempt, lesson.why) == ("ann", 1, "the API has no such endpoint")
-    assert tasks.fail_task(bob.repo, bob.session, "T1", "still none").state == "dead"
+    assert fail_task(bob.repo, bob.session, "T1", "still none").state == "dead"
     take_nothing(ann)
-    assert tasks.retry_task(ann.repo, ann.session, "T1").failures == 0
+    assert retry_task(ann.repo, ann.session, "T1").failures == 0
     again = take(ann)
     assert again.task.attempt == 3
     assert [one.why for one in again.lessons] == ["the API has no such endpoint", "still none"]
@@ -376,7 +375,7 @@ def test_a_final_failure_is_not_tried_again_by_itself(site: Site) -> None:
     add(ann, "a")
     add(ann, "b", after=["T1"])
     take(ann)
-    assert tasks.fail_task(ann.repo, ann.session, "T1", "impossible", is_final=True).state == "failed"
+    assert fail_task(ann.repo, ann.session, "T1", "impossible", is_final=True).state == "failed"
     take_nothing(ann)
     assert state(site, "T2") == "blocked"
 
@@ -421,7 +420,7 @@ def test_what_was_reported_but_never_proved_returns_with_its_owner(site: Site) -
     ann = site.agent("ann")
     add(ann, "a")
     take(ann)
-    finish.report_done(ann.repo, ann.session, "T1")
+    report_done(ann.repo, ann.session, "T1")
     ann.leave()
     bob = site.agent("bob")
     picked = take(bob)
@@ -442,18 +441,18 @@ def test_whoever_blocks_or_drops_a_task_takes_it_from_its_owner(site: Site) -> N
     ann, bob = site.agent("ann"), site.agent("bob")
     add(ann, "a", paths=["src/a.py"])
     take(ann)
-    tasks.block_task(bob.repo, bob.session, "T1", "stop")
+    block_task(bob.repo, bob.session, "T1", "stop")
     assert site.claims() == []
     with pytest.raises(Stale):
         end(ann, "T1")
-    tasks.drop_task(bob.repo, bob.session, "T1", "cancelled")
+    drop_task(bob.repo, bob.session, "T1", "cancelled")
     with pytest.raises(NotAllowed):
-        tasks.unblock_task(bob.repo, bob.session, "T1")
-    entry = tasks_read.task_history(ann.repo, "T1")[-1]
+        unblock_task(bob.repo, bob.session, "T1")
+    entry = task_history(ann.repo, "T1")[-1]
     assert (entry.kind, entry.agent, entry.facts()["why"]) == ("task.dropped", "bob", "cancelled")
 
 
-@pytest.mark.parametrize("call", [tasks.block_task, tasks.drop_task])
+@pytest.mark.parametrize("call", [block_task, drop_task])
 def test_a_reason_is_wanted(site: Site, call: object) -> None:
     ann = site.agent("ann")
     add(ann, "a")
@@ -469,11 +468,11 @@ def test_what_is_active_or_blocked_is_not_retried(site: Site) -> None:
     take(ann)
     for task_id in ("T1", "T2"):
         with pytest.raises(NotAllowed):
-            tasks.retry_task(ann.repo, ann.session, task_id)
+            retry_task(ann.repo, ann.session, task_id)
     assert state(site, "T1") == "active"
 
 
-@pytest.mark.parametrize("call", [tasks_read.get_task, tasks_read.task_history])
+@pytest.mark.parametrize("call", [get_task, task_history])
 def test_an_unknown_task_is_said_to_be_unknown(site: Site, call: object) -> None:
     with pytest.raises(Malformed) as refused:
         call(site.repo(), "T9")  # type: ignore[operator]
@@ -483,18 +482,18 @@ def test_an_unknown_task_is_said_to_be_unknown(site: Site, call: object) -> None
 # ------------------------------------------------------------------------------------------ waiting
 
 
-def waiting(site: Site, agent: Agent) -> Background[picking.Picked | picking.NothingReady]:
+def waiting(site: Site, agent: Agent) -> Background[Picked | NothingReady]:
     """Wait for a task in the background, as a process of its own would."""
     repo = site.repo()
     before = site.listeners()
-    started = Background(lambda: wait_for_task.wait_for_task(repo, agent.session, "", 20 * SECOND))
+    started = Background(lambda: wait_for_task(repo, agent.session, "", 20 * SECOND))
     wait_until(lambda: site.listeners() > before or not started.is_running)
     return started
 
 
-def got(waiter: Background[picking.Picked | picking.NothingReady]) -> str:
+def got(waiter: Background[Picked | NothingReady]) -> str:
     outcome = waiter.result(30)
-    assert isinstance(outcome, picking.Picked), outcome
+    assert isinstance(outcome, Picked), outcome
     return outcome.task.id
 
 
@@ -537,18 +536,18 @@ def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
 def test_waiting_keeps_the_waiter_alive_and_has_an_end(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait_for_task, "_LOOK_MS", 100)
+    monkeypatch.setattr("landlane.tasks.pick._LOOK_MS", 100)
     bob = live_site.agent("bob", settings=Settings(sessions=SessionSettings(lease_ms=60_000)))
     # As it was after a third of the lease, from when on every look is a sign of life.
     waiter = replace(bob.session, seen_at=bob.session.seen_at - 60_000)
-    waiting_call = Background(lambda: wait_for_task.wait_for_task(bob.repo, waiter, "", HOUR))
+    waiting_call = Background(lambda: wait_for_task(bob.repo, waiter, "", HOUR))
     outlive_lease(live_site.repo().store, bob.session)
     assert sessions.live_sessions(live_site.repo())[0].id == bob.session.id
     add(live_site.agent("ann"), "a")
-    assert isinstance(waiting_call.result(), picking.Picked)
+    assert isinstance(waiting_call.result(), Picked)
     end(bob, "T1")
-    outcome = wait_for_task.wait_for_task(bob.repo, bob.session, "", 300)
-    assert isinstance(outcome, picking.NothingReady)
+    outcome = wait_for_task(bob.repo, bob.session, "", 300)
+    assert isinstance(outcome, NothingReady)
 
 
 def test_each_of_many_waiters_gets_another_task(live_site: Site) -> None:
@@ -562,8 +561,8 @@ def test_each_of_many_waiters_gets_another_task(live_site: Site) -> None:
 # --------------------------------------------------------------------------------------- checklists
 
 
-def imported(agent: Agent, text: str) -> checklists.Imported:
-    return checklists.import_checklist(agent.repo, agent.session, text)
+def imported(agent: Agent, text: str) -> Imported:
+    return import_checklist(agent.repo, agent.session, text)
 
 
 PLAN = """
@@ -623,7 +622,7 @@ def test_a_list_with_one_bad_item_adds_nothing(site: Site, text: str, code: str)
     if code == "TASK_CYCLE":
         assert refused.value.facts["cycle"][0] == refused.value.facts["cycle"][-1]
     assert len(site.entries()) == before
-    assert len(tasks_read.list_tasks(ann.repo)) == 1
+    assert len(list_tasks(ann.repo)) == 1
 
 
 def test_what_looks_like_a_task_that_is_there_is_skipped_and_waited_for(site: Site) -> None:
@@ -637,8 +636,6 @@ def test_what_looks_like_a_task_that_is_there_is_skipped_and_waited_for(site: Si
 
 def test_two_spellings_of_one_path_are_declared_once(site: Site) -> None:
     ann = site.agent("ann")
-    task = task_adding.add_task(
-        ann.repo, ann.session, NewTask(title="a", kind="chore", paths=("src", "src/", "./src"))
-    )
-    assert isinstance(task, task_adding.Added)
+    task = add_task(ann.repo, ann.session, NewTask(title="a", kind="chore", paths=("src", "src/", "./src")))
+    assert isinstance(task, Added)
     assert len(take(ann).claims) == 1

@@ -19,12 +19,12 @@ from landlane.ids import new_uuid
 from landlane.patterns.pattern import overlap, parse
 from landlane.sessions import join as sessions
 from landlane.settings.model import SessionSettings, Settings
-from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
-from landlane.tasks import finish, read
-from landlane.tasks import pick as picking
-from landlane.tasks.model import NewTask
-from landlane.tasks.offer_order import rank_of
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
+from landlane.tasks.finish import finish_on_word
+from landlane.tasks.model import NewTask, rank_of
+from landlane.tasks.pick import NothingReady, Picked, next_task
+from landlane.tasks.records import list_tasks
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_test_repository
 
@@ -145,8 +145,8 @@ class Queue(RuleBasedStateMachine):
             priority=priority,
             max_attempts=2,
         )
-        added = task_adding.add_task(self.repo, None, new, force=True)
-        assert isinstance(added, task_adding.Added)
+        added = add_task(self.repo, None, new, force=True)
+        assert isinstance(added, Added)
         number = int(added.task.id[1:])
         assert number == len(self.model) + 1
         store_now = self.repo.store.view(lambda snapshot: snapshot.now)
@@ -158,11 +158,11 @@ class Queue(RuleBasedStateMachine):
     def takes(self, agent: str) -> None:
         session = self._session(agent)
         expected = self._expected()
-        outcome = picking.next_task(self.repo, session)
+        outcome = next_task(self.repo, session)
         if expected is None:
-            assert isinstance(outcome, picking.NothingReady), outcome
+            assert isinstance(outcome, NothingReady), outcome
             return
-        assert isinstance(outcome, picking.Picked), (outcome, expected.number)
+        assert isinstance(outcome, Picked), (outcome, expected.number)
         assert outcome.task.id == f"T{expected.number}"
         expected.state, expected.owner = "active", agent
         expected.attempt += 1
@@ -181,9 +181,9 @@ class Queue(RuleBasedStateMachine):
         session = self._session(agent)
         try:
             if is_failure:
-                tasks.fail_task(self.repo, session, f"T{task.number}", "no luck")
+                fail_task(self.repo, session, f"T{task.number}", "no luck")
             else:
-                finish.finish_on_word(self.repo, session, f"T{task.number}", "")
+                finish_on_word(self.repo, session, f"T{task.number}", "")
         except Stale:
             assert agent != task.owner
             return
@@ -211,10 +211,10 @@ class Queue(RuleBasedStateMachine):
         }[verb]
         try:
             if verb in ("block", "drop"):
-                call = {"block": tasks.block_task, "drop": tasks.drop_task}[verb]
+                call = {"block": block_task, "drop": drop_task}[verb]
                 call(self.repo, None, f"T{task.number}", "because")
             else:
-                other = {"unblock": tasks.unblock_task, "retry": tasks.retry_task}[verb]
+                other = {"unblock": unblock_task, "retry": retry_task}[verb]
                 other(self.repo, None, f"T{task.number}")
         except NotAllowed:
             assert not allowed, (verb, task.state)
@@ -244,7 +244,7 @@ class Queue(RuleBasedStateMachine):
         if not hasattr(self, "repo"):
             return
         self._lapse()
-        stored = {int(task.id[1:]): task for task in read.list_tasks(self.repo)}
+        stored = {int(task.id[1:]): task for task in list_tasks(self.repo)}
         assert {number: (one.state, one.owner) for number, one in stored.items()} == {
             number: (one.state, one.owner) for number, one in self.model.items()
         }

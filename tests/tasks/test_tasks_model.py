@@ -22,8 +22,8 @@ from landlane.tasks.model import (
     check_transition,
     find_loop,
     in_order,
+    rank_of,
 )
-from landlane.tasks.offer_order import rank_of
 
 pytestmark = pytest.mark.unit
 

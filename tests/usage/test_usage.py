@@ -20,7 +20,7 @@ from landlane.tasks.attempts import begin_attempt, change_attempt
 from landlane.tasks.change import fail_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import NothingReady, Picked, next_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.tasks.retry_rules import Lineage
 from landlane.usage import add as usage
 from landlane.usage.import_records import import_usage
@@ -31,8 +31,7 @@ from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
     from tests.support.sites import Agent, Site
 
 pytestmark = pytest.mark.contract

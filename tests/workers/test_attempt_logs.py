@@ -10,8 +10,8 @@ import pytest
 
 from landlane.errors import Malformed
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkComplete, WorkFailed
-from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import begin_attempt, change_attempt
+from landlane.tasks.model import ENDED
 from landlane.values import replace
 from landlane.workers import attempt_log as attempt_logs
 from landlane.workers.attempt_log import AttemptLog, follow_log, log_path, prune_logs, read_log

@@ -17,7 +17,7 @@ from landlane.sessions.join import join, leave, live_sessions
 from landlane.sessions.leases import renew_session
 from landlane.state.slot_kinds import SlotTaken
 from landlane.state.slots import take_slot, wish_for
-from landlane.tasks.attempt_model import Attempt
+from landlane.tasks.model import Attempt
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_test_repository
 from landlane.values import as_dict, replace

@@ -21,10 +21,10 @@ from landlane.protocol.worker.messages import WorkComplete
 from landlane.repository import Repository
 from landlane.roles.built_in import find_role
 from landlane.settings.model import RoleSettings, Settings
-from landlane.tasks import change as tasks
-from landlane.tasks import pick as picking
-from landlane.tasks import read as tasks_read
+from landlane.tasks.change import drop_task, fail_task
 from landlane.tasks.model import returned_branch_of
+from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.records import get_task
 from landlane.values import replace
 from landlane.workers.returned.commit import ReturnedWork, commit_returned, commit_unclaimed
 from tests.support.committing import Crew, refuse
@@ -66,8 +66,8 @@ class Returning:
 
     def _take(self, paths: tuple[str, ...]) -> Task:
         add(self.supervisor, "Parse dates", paths=paths)
-        picked = picking.next_task(self.supervisor.repo, self.supervisor.session, "", lambda: self.base)
-        assert isinstance(picked, picking.Picked)
+        picked = next_task(self.supervisor.repo, self.supervisor.session, "", lambda: self.base)
+        assert isinstance(picked, Picked)
         return picked.task
 
     def write(self, path: str, content: str | bytes) -> None:
@@ -273,7 +273,7 @@ def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning
 
 def test_a_task_that_names_no_paths_gets_claims_on_what_it_changed(work: Returning) -> None:
     work.crew.agent("bob", "docs/**")
-    tasks.drop_task(work.supervisor.repo, work.supervisor.session, "T1", "another one")
+    drop_task(work.supervisor.repo, work.supervisor.session, "T1", "another one")
     task = work._take(paths=())
 
     with refuse(Held, "CLAIM_HELD") as caught:
@@ -496,7 +496,7 @@ def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> Non
     files = work.files(src__a_py="x\n")
     with refuse(Stale, "TASK_NOT_YOURS"):
         work.hand_in(task=replace(work.task, attempt=2), files=files)
-    tasks.fail_task(work.supervisor.repo, work.supervisor.session, "T1", "cannot")
+    fail_task(work.supervisor.repo, work.supervisor.session, "T1", "cannot")
     before = work.heads()
 
     with refuse(Stale, "TASK_NOT_YOURS"):
@@ -517,7 +517,7 @@ def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning)
     assert work.crew.git("show", f"{BRANCH}:src/a.py") == "one\n2\nthree\n"
     said = read_trailers(work.crew.message(head))
     assert (said.agent, said.task, said.tokens) == ("ann", "T1", ())
-    assert tasks_read.get_task(work.supervisor.repo, "T1").state == "waiting_for_person"
+    assert get_task(work.supervisor.repo, "T1").state == "waiting_for_person"
     with refuse(Stale, "BRANCH_MOVED"):
         work.keep(BRANCH, files=work.files(src__b_py="other\n"))
     with refuse(NotAllowed, "ROLE_FORBIDS"):
@@ -534,7 +534,7 @@ def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_i
 
     head = work.keep(branch, files=work.files(src__b_py="half of it"))
 
-    told = context_for(work.site(), tasks_read.get_task(bob.repo, "T1"))
+    told = context_for(work.site(), get_task(bob.repo, "T1"))
     assert f"{branch} at {head[:12]}" in told
     assert BRANCH not in work.heads()
 

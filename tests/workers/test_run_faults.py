@@ -26,7 +26,7 @@ from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporte
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.workers import finish_attempt, store_retry, supervisor
 from landlane.workers.model import RunRequest, RunStatus
 from landlane.workers.orchestrator import Orchestrator

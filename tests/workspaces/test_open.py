@@ -13,10 +13,9 @@ from landlane.claims.read import list_claims
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.target import fetch_target, find_target
 from landlane.tasks.change import block_task, drop_task, fail_task
-from landlane.tasks.git_evidence import GitWitness
-from landlane.tasks.pick import resume_task
-from landlane.tasks.read import get_task
-from landlane.tasks.wait_for_task import wait_for_task
+from landlane.tasks.git_evidence import GitEvidence
+from landlane.tasks.pick import resume_task, wait_for_task
+from landlane.tasks.records import get_task
 from tests.support.git import git
 from tests.support.workspaces import KINDS, Yard, add_remote, advance, commit_file
 
@@ -157,7 +156,7 @@ def test_another_folder_outside_is_used(yard: Yard) -> None:
 
 def test_a_task_that_another_has_is_refused(yard: Yard) -> None:
     yard.task()
-    picked = wait_for_task(yard.repo("bob"), yard.session("bob"), "", 0, GitWitness(yard.repo("bob")).start)
+    picked = wait_for_task(yard.repo("bob"), yard.session("bob"), "", 0, GitEvidence(yard.repo("bob")).start)
 
     with pytest.raises(Held) as raised:
         yard.open(picked.task.id)  # type: ignore[union-attr]
@@ -252,13 +251,13 @@ def test_the_branch_of_an_earlier_workspace_goes_on(yard: Yard, kind: str) -> No
 def test_earlier_attempts_are_in_reach(yard: Yard, kind: str) -> None:
     task = yard.task()
     repo, session = yard.repo(), yard.session()
-    wait_for_task(repo, session, "", 0, GitWitness(yard.repo()).start)
+    wait_for_task(repo, session, "", 0, GitEvidence(yard.repo()).start)
     first = yard.open(task, kind=kind).workspace
     head = commit_file(first.path, "half.txt", "half done\n")
     Path(first.path, "loose.txt").write_text("not committed\n")
     rescue = yard.close(first).rescue
     fail_task(repo, session, task, "tried in vain")
-    wait_for_task(repo, session, "", 0, GitWitness(yard.repo()).start)
+    wait_for_task(repo, session, "", 0, GitEvidence(yard.repo()).start)
     assert resume_task(repo, session) is not None
 
     opened = yard.open(task, kind=kind)

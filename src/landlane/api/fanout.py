@@ -9,7 +9,7 @@ from landlane.fanout.model import Branch, Fan
 from landlane.plans.model import Plan, make_plan, make_task
 from landlane.plans.parse import read_plan
 from landlane.state.steps import find_step, put_step_in
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

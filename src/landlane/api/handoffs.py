@@ -8,7 +8,7 @@ from landlane.handoffs.hand_over import context_for, hand_over
 from landlane.handoffs.model import Draft, Handoff
 from landlane.state.steps import find_step, put_step_in
 from landlane.tasks.model import ANYBODY
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from landlane.landing.model import OPEN
 from landlane.landing.records import list_landings
 from landlane.landing.submit import submit_branch
 from landlane.landing.wait import wait_for_landing
-from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Landings:
             NotAllowed: it is empty, its evidence is missing, or it changes what is not held.
         """
         repo = prepare_git(self._repo)
-        submitted = submit_branch(repo, self._session(), GitWitness(repo), branch, task)
+        submitted = submit_branch(repo, self._session(), branch, task)
         repo.settle()
         return submitted.landing
 

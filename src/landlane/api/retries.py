@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from landlane.clock import parse_duration
 from landlane.state.steps import find_step, put_step_in
-from landlane.tasks import retry as retries
-from landlane.tasks import worker_pool as pools
-from landlane.tasks.read import get_task, task_history
+from landlane.tasks.records import get_task, task_history
+from landlane.tasks.retry import end_attempt, lineage_of
 from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
-from landlane.tasks.worker_pool import Pool
+from landlane.tasks.worker_pool import Pool, pause_pool, pool_of, resume_pool
 
 __all__ = ["Decision", "Lineage", "Pool", "Retries"]
 
@@ -81,7 +80,7 @@ class Retries:
                 about, kept = decision.outcome, memo(decision)
                 put_step_in(tx, repo, session, key, task=task, about=about, memo=kept)
 
-        decision = retries.end_attempt(
+        decision = end_attempt(
             repo, session, task, how, grace=found.failures + 1 if at_once else 0, also=also
         )
         repo.settle()
@@ -94,19 +93,19 @@ class Retries:
 
     def budget(self, task: str) -> Lineage:
         """What a task has used, with its retries, children and follow-ups."""
-        return retries.lineage_of(self._repo, get_task(self._repo, task))
+        return lineage_of(self._repo, get_task(self._repo, task))
 
     def pool(self) -> Pool:
         """Whether workers are started, and what keeps them from it."""
-        return pools.pool_of(self._repo)
+        return pool_of(self._repo)
 
     def pause(self, why: str) -> Pool:
         """Start no further work until somebody resumes it."""
-        return pools.pause_pool(self._repo, self._session(), why)
+        return pause_pool(self._repo, self._session(), why)
 
     def resume(self) -> Pool:
         """Start work again."""
-        return pools.resume_pool(self._repo, self._session())
+        return resume_pool(self._repo, self._session())
 
 
 def _milliseconds(length: str | float) -> int:

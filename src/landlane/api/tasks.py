@@ -7,13 +7,15 @@ from landlane.landing.submit import fetch_reviewed_commit, fetch_task_commits
 from landlane.plans.add_tasks import Entered, enter_plan
 from landlane.plans.parse import read_plan
 from landlane.reviews.model import check_step
-from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
-from landlane.tasks import dependencies, evidence, read, wait_for_task
 from landlane.tasks import import_checklist as checklists
-from landlane.tasks import pick as picking
-from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.add import Added, LooksAlike, add_task
+from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
+from landlane.tasks.evidence import Completion, change_digest, complete_task
+from landlane.tasks.finish import add_dependency
+from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import NewTask, Task
+from landlane.tasks.pick import NothingReady, Picked, resume_task, take_task, wait_for_task
+from landlane.tasks.records import get_task, list_tasks, task_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Tasks:
         decider: str = "",
         next_action: str = "",
         force: bool = False,
-    ) -> task_adding.Added | task_adding.LooksAlike:
+    ) -> Added | LooksAlike:
         """Add a task, or say which tasks look like the same work; adding a `key` again changes nothing.
 
         Raises:
@@ -74,25 +76,23 @@ class Tasks:
             parent=parent,
             next_action=next_action,
         )
-        outcome = task_adding.add_task(self._repo, self._session(), new, force=force)
+        outcome = add_task(self._repo, self._session(), new, force=force)
         self._repo.settle()
         return outcome
 
-    def next(
-        self, *, role: str = "", wait: str | float = 0, resume: bool = False
-    ) -> picking.Picked | picking.NothingReady:
+    def next(self, *, role: str = "", wait: str | float = 0, resume: bool = False) -> Picked | NothingReady:
         """Take the best ready task whose paths are free, and its paths; or go on with the one in hand.
 
         Raises:
             Stale: the session is over.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
-        in_hand = picking.resume_task(self._repo, self._session()) if resume else None
+        in_hand = resume_task(self._repo, self._session()) if resume else None
         if in_hand is not None:
             return in_hand
-        start = GitWitness(self._repo).start
-        outcome = wait_for_task.wait_for_task(self._repo, self._session(), role, wait_ms, start)
-        if isinstance(outcome, picking.Picked):
+        start = GitEvidence(self._repo).start
+        outcome = wait_for_task(self._repo, self._session(), role, wait_ms, start)
+        if isinstance(outcome, Picked):
             self._bring_reviewed(outcome.task)
         self._repo.settle()
         return outcome
@@ -102,15 +102,15 @@ class Tasks:
         if task.kind == "review":
             fetch_reviewed_commit(self._repo, task)
 
-    def take(self, task: str) -> picking.Picked | None:
+    def take(self, task: str) -> Picked | None:
         """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
 
         Raises:
             Malformed: there is no such task.
             Stale: the session is over.
         """
-        start = GitWitness(self._repo).start()
-        outcome = picking.take_task(self._repo, self._session(), task, start)
+        start = GitEvidence(self._repo).start()
+        outcome = take_task(self._repo, self._session(), task, start)
         if outcome is not None:
             self._bring_reviewed(outcome.task)
         self._repo.settle()
@@ -129,7 +129,7 @@ class Tasks:
         self._repo.settle()
         return entered
 
-    def done(self, task: str, *, result: str = "") -> evidence.Concluded:
+    def done(self, task: str, *, result: str = "") -> Completion:
         """Say that a task is done; tells how far it is believed, and on what evidence.
 
         Raises:
@@ -137,11 +137,9 @@ class Tasks:
         """
         if self._repo.checkout.common_dir:
             fetch_task_commits(self._repo, task)
-        concluded = evidence.conclude(
-            self._repo, GitWitness(self._repo), self._session(), task, result=result
-        )
+        completion = complete_task(self._repo, self._session(), task, result=result)
         self._repo.settle()
-        return concluded
+        return completion
 
     def fail(self, task: str, why: str, *, final: bool = False) -> Task:
         """Give a task back with what was learned; after the last attempt it is dead.
@@ -149,25 +147,25 @@ class Tasks:
         Raises:
             Stale: the task is not this session's any more.
         """
-        change = evidence.change_of(self._repo, GitWitness(self._repo), task)
-        failed = tasks.fail_task(self._repo, self._session(), task, why, is_final=final, change=change)
+        change = change_digest(self._repo, task)
+        failed = fail_task(self._repo, self._session(), task, why, is_final=final, change=change)
         return self._settled(failed)
 
     def block(self, task: str, why: str) -> Task:
         """Keep a task from being offered."""
-        return self._settled(tasks.block_task(self._repo, self._session(), task, why))
+        return self._settled(block_task(self._repo, self._session(), task, why))
 
     def unblock(self, task: str) -> Task:
         """Offer a blocked task again."""
-        return self._settled(tasks.unblock_task(self._repo, self._session(), task))
+        return self._settled(unblock_task(self._repo, self._session(), task))
 
     def retry(self, task: str, why: str = "") -> Task:
         """Give a task that failed, died or got stuck another round of attempts."""
-        return self._settled(tasks.retry_task(self._repo, self._session(), task, why))
+        return self._settled(retry_task(self._repo, self._session(), task, why))
 
     def drop(self, task: str, why: str) -> Task:
         """Give a task up for good."""
-        return self._settled(tasks.drop_task(self._repo, self._session(), task, why))
+        return self._settled(drop_task(self._repo, self._session(), task, why))
 
     def after(self, task: str, before: str) -> Task:
         """Let a task wait for another.
@@ -175,19 +173,19 @@ class Tasks:
         Raises:
             Malformed: they would wait for each other; the ring is named.
         """
-        return self._settled(dependencies.add_dependency(self._repo, self._session(), task, before))
+        return self._settled(add_dependency(self._repo, self._session(), task, before))
 
     def get(self, task: str) -> Task:
         """A task by its id."""
-        return read.get_task(self._repo, task)
+        return get_task(self._repo, task)
 
     def list(self, *states: str) -> Sequence[Task]:
         """All tasks, or those in these states."""
-        return read.list_tasks(self._repo, states)
+        return list_tasks(self._repo, states)
 
     def history(self, task: str) -> Sequence[Entry]:
         """Everything that happened to a task."""
-        return read.task_history(self._repo, task)
+        return task_history(self._repo, task)
 
     def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
         """Read a Markdown checklist in as tasks; reading it again adds nothing."""

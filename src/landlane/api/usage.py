@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.stats import calculate as stats_operations
-from landlane.tasks import rows
+from landlane.tasks.records import task_in
 from landlane.usage import add as usage_operations
 from landlane.usage.add import Booked, Totals
 from landlane.usage.model import Total, UsageEntry, read_money, read_tokens
@@ -82,7 +82,7 @@ class Usage:
             Malformed: there is no such task.
         """
         repo = self._repo
-        found = repo.store.view(lambda snapshot: rows.task_in(snapshot, task))
+        found = repo.store.view(lambda snapshot: task_in(snapshot, task))
         return usage_operations.why_over_budget(repo, found)
 
     def _period(self, since: str, until: str) -> Period | None:

@@ -48,7 +48,7 @@ def _live_claims(repo: Repository) -> list[dict[str, Any]]:
 
 def _open_tasks(repo: Repository) -> list[dict[str, Any]]:
     from landlane.tasks.model import OPEN  # noqa: PLC0415 - not every command writes the file
-    from landlane.tasks.read import list_tasks  # noqa: PLC0415 - not every command writes the file
+    from landlane.tasks.records import list_tasks  # noqa: PLC0415 - not every command writes the file
     from landlane.tasks.to_json import task_json  # noqa: PLC0415 - not every command writes the file
 
     return [task_json(task, repo.store) for task in list_tasks(repo, tuple(OPEN))]

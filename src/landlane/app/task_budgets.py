@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
 
 
 @value

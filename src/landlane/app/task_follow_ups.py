@@ -7,7 +7,7 @@ from landlane.gates import decide as gates
 from landlane.gates.ask import open_gate_in
 from landlane.handoffs import transfer as handoffs
 from landlane.reviews import close as reviews
-from landlane.tasks.rows import FAN_LABEL, REVIEW_LABEL
+from landlane.tasks.records import FAN_LABEL, REVIEW_LABEL
 from landlane.values import value
 
 TYPE_CHECKING = False

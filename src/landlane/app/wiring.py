@@ -10,7 +10,7 @@ from landlane.app.plain_files import update_files
 from landlane.repository import Repository
 from landlane.sessions import extensions as session_extensions
 from landlane.sessions.leases import sweep
-from landlane.tasks import extensions as task_extensions
+from landlane.tasks.extensions import install
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def assemble_repository(
 ) -> Repository:
     """Return the opened repository, with all packages connected."""
     session_extensions.install(_load_session_extensions)
-    task_extensions.install(_Tasks())
+    install(_Tasks())
     return Repository(
         settings=settings,
         store=store,
@@ -43,7 +43,7 @@ def assemble_repository(
 
 
 def _after_change(tx: Transaction, repo: Repository) -> None:
-    from landlane.tasks.on_change import settle_touched  # noqa: PLC0415 - only changes of tasks need it
+    from landlane.tasks.extensions import settle_touched  # noqa: PLC0415 - only changes of tasks need it
 
     settle_touched(tx, repo)
 

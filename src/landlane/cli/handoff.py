@@ -16,7 +16,7 @@ from landlane.handoffs.hand_over import context_for, hand_over, handed_by, trace
 from landlane.handoffs.model import LONGEST_TEXT, Draft, check_receiver, read_field
 from landlane.handoffs.records import find_handoff
 from landlane.handoffs.to_json import handoff_json, handoff_text
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False

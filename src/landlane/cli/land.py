@@ -10,7 +10,6 @@ from landlane.landing.submit import submit_branch
 from landlane.landing.to_json import landing_json
 from landlane.landing.wait import has_new_entries, wait_for_landing
 from landlane.resident.start import start_queue_runner
-from landlane.tasks.git_evidence import GitWitness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def land(call: CommandCall, branch: str, task: str, wait: bool) -> int:
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
     session = call.session()
-    submitted = submit_branch(repo, session, GitWitness(repo), branch, task)
+    submitted = submit_branch(repo, session, branch, task)
     landing, stop = submitted.landing, None
     if wait and landing.state != "held":
         landing, stop = _see_through(call, repo, session, landing)

@@ -14,7 +14,7 @@ from landlane.plans.add_tasks import enter_plan
 from landlane.plans.parse import read_plan
 from landlane.platform.terminal import is_terminal
 from landlane.processes.fork_server import ForkServer
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.workers.admit import check_can_run
 from landlane.workers.model import RunRequest
 from landlane.workers.orchestrator import Orchestrator

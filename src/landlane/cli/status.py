@@ -17,7 +17,7 @@ from landlane.sessions.to_json import session_json
 from landlane.state.slots import list_slots
 from landlane.state.to_json import slot_json
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.read import count_tasks
+from landlane.tasks.records import count_tasks
 from landlane.tasks.to_json import attempt_json
 from landlane.tasks.worker_pool import pool_of
 from landlane.usage.add import spent_today

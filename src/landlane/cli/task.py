@@ -9,18 +9,18 @@ from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
 from landlane.tasks.change import block_task, drop_task, unblock_task
 from landlane.tasks.checklist import as_checklist
-from landlane.tasks.dependencies import add_dependency
+from landlane.tasks.extensions import settle_due
+from landlane.tasks.finish import add_dependency
 from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.lineage import family_with_lessons, lineage_of
 from landlane.tasks.model import STATES
-from landlane.tasks.on_change import settle_due
-from landlane.tasks.read import get_task, lessons_of, links_of, list_tasks
+from landlane.tasks.records import get_task, lessons_of, links_of, list_tasks
 from landlane.tasks.retry_rules import limits_of
 from landlane.tasks.to_json import (
     lesson_json,
-    likeness_json,
     lineage_json,
     lineage_lines,
+    similar_task_json,
     task_json,
     task_paths,
 )
@@ -64,7 +64,7 @@ def import_list(call: CommandCall, file: str, force: bool) -> int:
     outcome = import_checklist(repo, call.session(), text, force=force)
     added = [task_json(task, repo.store) for task in outcome.added]
     skipped: list[dict[str, Any]] = [
-        {"title": title, "similar": [likeness_json(one) for one in similar]}
+        {"title": title, "similar": [similar_task_json(one) for one in similar]}
         for title, similar in outcome.skipped
     ]
     lines = [f"added {task['id']} {task['title']}" for task in added]

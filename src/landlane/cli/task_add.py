@@ -9,7 +9,7 @@ from landlane.reviews.model import check_step
 from landlane.tasks.add import LooksAlike, add_task, declare_paths
 from landlane.tasks.model import LONGEST_BODY, NewTask
 from landlane.tasks.to_json import (
-    likeness_json,
+    similar_task_json,
     task_json,
 )
 
@@ -63,7 +63,7 @@ def add(
     word = "added" if outcome.is_new else "was there already:"
     task = task_json(outcome.task, repo.store)
     why = f", {task['why']}" if task["why"] else ""
-    similar = [likeness_json(one) for one in outcome.similar]
+    similar = [similar_task_json(one) for one in outcome.similar]
     answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
     call.terminal.answer(answer, f"{word} {task['id']} {task['title']} ({task['state']}{why})")
     return 0

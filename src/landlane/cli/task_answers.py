@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.cli.terminal import in_one_line
 from landlane.tasks.to_json import (
-    likeness_json,
+    similar_task_json,
     task_json,
 )
 
@@ -25,7 +25,7 @@ def point_out(call: CommandCall, similar: tuple[Likeness, ...]) -> int:
         "code": "TASK_SIMILAR",
         "message": f"{first.task} looks like the same work: {first.title}",
         "hint": f"work on {first.task}, or add it all the same with --force",
-        "similar": [likeness_json(one) for one in similar],
+        "similar": [similar_task_json(one) for one in similar],
     }
     refuse(call, answer)
     for one in similar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.cli.terminal import in_one_line
-from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import branch_of
 from landlane.tasks.to_json import (
     lesson_json,
@@ -22,7 +22,7 @@ def earlier_attempts(
 ) -> dict[str, Any]:
     """What earlier attempts left: what their owners said, and the branches that are there."""
     attempts = range(1, task.attempt + with_own)
-    branches = GitWitness(call.repo).branches_among([branch_of(task.id, number) for number in attempts])
+    branches = GitEvidence(call.repo).branches_among([branch_of(task.id, number) for number in attempts])
     return {"feedback": [lesson_json(one) for one in lessons], "branches": branches}
 
 

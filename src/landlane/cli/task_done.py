@@ -9,11 +9,10 @@ from landlane.cli.task_answers import answer_task
 from landlane.cli.terminal import in_one_line
 from landlane.landing.submit import fetch_task_commits
 from landlane.tasks.change import fail_task
-from landlane.tasks.evidence import change_of, conclude
-from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.evidence import change_digest, complete_task
 from landlane.tasks.model import LONGEST_BODY
 from landlane.tasks.to_json import (
-    proof_json,
+    evidence_json,
     task_json,
 )
 
@@ -27,24 +26,23 @@ def done(call: CommandCall, task: str, result: str) -> int:
     repo = call.repo
     if repo.checkout.common_dir:
         fetch_task_commits(repo, task)
-    concluded = conclude(
+    completion = complete_task(
         repo,
-        GitWitness(repo),
         call.session(),
         task,
         result=_read_result(result),
         on_step=lambda name: call.terminal.note(f"looking at: {name}"),
     )
-    item = task_json(concluded.task, repo.store)
-    proofs = [proof_json(proof) for proof in concluded.proofs]
+    item = task_json(completion.task, repo.store)
+    evidence = [evidence_json(item) for item in completion.evidence]
     lines = [f"{item['id']} {item['title']}: {item['state']}"]
     lines += [
         in_one_line(f"  {'seen   ' if one['seen'] else 'MISSING'} {one['name']}: {one['found']}")
-        for one in proofs
+        for one in evidence
     ]
-    lines += [f"  hint: {in_one_line(one['hint'])}" for one in proofs if one["hint"]]
+    lines += [f"  hint: {in_one_line(one['hint'])}" for one in evidence if one["hint"]]
     lines += [f"  next: {item['next_action']}"] if item["state"] == "landing" else []
-    call.terminal.answer({"ok": True, "task": item, "evidence": proofs}, "\n".join(lines))
+    call.terminal.answer({"ok": True, "task": item, "evidence": evidence}, "\n".join(lines))
     return 0
 
 
@@ -57,5 +55,5 @@ def _read_result(name: str) -> str:
 def fail(call: CommandCall, task: str, why: str, final: bool) -> int:
     """Give a task back with what was learned."""
     session, repo = call.session(), call.repo
-    change = change_of(repo, GitWitness(repo), task)
+    change = change_digest(repo, task)
     return answer_task(call, fail_task(repo, session, task, why, is_final=final, change=change))

@@ -9,9 +9,9 @@ from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
 from landlane.journal.to_json import entry_json
-from landlane.tasks.attempt_model import RUNNING
 from landlane.tasks.attempts import attempts_of
-from landlane.tasks.read import task_history
+from landlane.tasks.model import RUNNING
+from landlane.tasks.records import task_history
 from landlane.tasks.to_json import attempt_json
 from landlane.workers.attempt_log import follow_log, read_log
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command_call import CommandCall
-    from landlane.tasks.attempt_model import Attempt
+    from landlane.tasks.model import Attempt
 
 
 def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:

@@ -9,12 +9,11 @@ from landlane.cli.task_answers import refuse
 from landlane.cli.task_attempts import earlier_attempts, earlier_lines
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration, rfc3339
-from landlane.tasks.git_evidence import GitWitness
-from landlane.tasks.pick import Picked, resume_task
+from landlane.tasks.git_evidence import GitEvidence
+from landlane.tasks.pick import Picked, resume_task, wait_for_task
 from landlane.tasks.to_json import (
     task_json,
 )
-from landlane.tasks.wait_for_task import wait_for_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def next_one(call: CommandCall, role: str, wait: str, resume: bool) -> int:
         return _hand_over(call, in_hand)
     if wait_ms:
         heed_signals()
-    outcome = wait_for_task(repo, session, role, wait_ms, GitWitness(repo).start)
+    outcome = wait_for_task(repo, session, role, wait_ms, GitEvidence(repo).start)
     if isinstance(outcome, Picked) and outcome.task.kind == "review":
         from landlane.landing.submit import fetch_reviewed_commit  # noqa: PLC0415 - only reviewers need it
 

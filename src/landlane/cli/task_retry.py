@@ -7,7 +7,7 @@ from landlane.cli.task_answers import answer_task
 from landlane.tasks.change import retry_task
 from landlane.tasks.lineage import lineage_of
 from landlane.tasks.model import DEAD, FAILED, check_reason
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from landlane.gates import ask as gates
 from landlane.gates.model import DEPLOY, LONGEST_WHY, WAITING
 from landlane.gates.subject import estimate_risk, evidence_for
 from landlane.tasks.model import AT_WORK
-from landlane.tasks.rows import tasks_of
+from landlane.tasks.records import tasks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from landlane.platform.process_identity import Process
 from landlane.sessions.runner_lease import check_runner, end_runner_in
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
-from landlane.tasks.rows import tasks_of
+from landlane.tasks.records import tasks_of
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

@@ -29,9 +29,9 @@ from landlane.landing.combine import merge_files_by_kind, merge_rules
 from landlane.processes.child import Child
 from landlane.settings.model import LandingCheck
 from landlane.store import records
-from landlane.tasks.evidence_model import Checked
+from landlane.tasks.evidence_model import CheckRun
 from landlane.tasks.model import branch_of
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.values import replace, value
 from landlane.workspaces.committed_settings import read_at
 
@@ -298,10 +298,10 @@ def run_shell(
     limit_seconds: float,
     on_tick: Tick = lambda: None,
     environment: Mapping[str, str] | None = None,
-) -> Checked:
+) -> CheckRun:
     """Run a line of shell that acts for nobody, and on no repository but the one it stands in."""
     without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
     child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=environment)
     ended = child.wait(limit_seconds, on_tick)
     output = (ended.stdout + ended.stderr).replace("\0", "\ufffd")
-    return Checked(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)
+    return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)

@@ -28,7 +28,7 @@ from landlane.sessions.model import AGENT
 from landlane.sessions.read import find_session, list_live_sessions
 from landlane.store import records
 from landlane.tasks.model import ACTIVE, ANYBODY, DEAD, FAILED, READY
-from landlane.tasks.rows import find_task
+from landlane.tasks.records import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from landlane.git.trailers import AGENT, SESSION, TASK
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import drop_task
 from landlane.tasks.model import OVER, NewTask
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.values import value
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace

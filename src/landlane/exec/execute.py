@@ -29,7 +29,7 @@ from landlane.sessions.leases import end_if_gone, lapse
 from landlane.sessions.model import AGENT, check_agent_name
 from landlane.sessions.read import find_latest_session, find_live_session
 from landlane.tasks.model import OVER
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.workspaces.close import close_workspace
 
 TYPE_CHECKING = False

@@ -30,7 +30,7 @@ from landlane.tasks.model import (
     LONGEST_LINE,
     READY,
 )
-from landlane.tasks.rows import find_task, get_in, move_task
+from landlane.tasks.records import find_task, get_in, move_task
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

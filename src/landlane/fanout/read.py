@@ -11,7 +11,7 @@ from landlane.fanout.model import (
 )
 from landlane.fanout.records import NOUN, fan_from, results_of
 from landlane.store import records
-from landlane.tasks.rows import unknown_task
+from landlane.tasks.records import unknown_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

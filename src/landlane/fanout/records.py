@@ -9,7 +9,7 @@ from landlane.fanout.model import (
 )
 from landlane.store import records
 from landlane.tasks.model import BLOCKED, BRANCH_ENDED, DONE, Task
-from landlane.tasks.rows import dependencies_of, whole
+from landlane.tasks.records import dependencies_of, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

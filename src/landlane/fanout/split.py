@@ -24,9 +24,8 @@ from landlane.tasks.model import (
     find_loop,
     ring_error,
 )
-from landlane.tasks.owner import owned
+from landlane.tasks.records import all_dependencies, get_in, move_task, owned, who
 from landlane.tasks.retry import widen_in
-from landlane.tasks.rows import all_dependencies, get_in, move_task, who
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False

@@ -36,8 +36,7 @@ from landlane.roles.require_person import check_person
 from landlane.sessions.read import find_ancestors
 from landlane.store import records
 from landlane.tasks.model import Task
-from landlane.tasks.owner import owned
-from landlane.tasks.rows import get_in, who
+from landlane.tasks.records import get_in, owned, who
 from landlane.values import as_dict
 
 TYPE_CHECKING = False

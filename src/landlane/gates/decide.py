@@ -35,8 +35,8 @@ from landlane.sessions.worker_sessions import hands_of
 from landlane.store import records
 from landlane.tasks.model import ACTIVE, DEAD, READY, Task, check_reason
 from landlane.tasks.model import WAITING as TASK_WAITING
+from landlane.tasks.records import move_task, who
 from landlane.tasks.retry import renew_in
-from landlane.tasks.rows import move_task, who
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

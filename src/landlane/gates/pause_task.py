@@ -12,9 +12,9 @@ from landlane.gates.model import Gate, holder_name
 from landlane.sessions.leases import end_if_gone, end_session
 from landlane.sessions.notices import add_notice, has_notices
 from landlane.sessions.read import list_processes, lock_live_session
-from landlane.tasks import keep_claims
+from landlane.tasks import finish as keep_claims
 from landlane.tasks.model import AT_WORK, REVIEW, WAITING
-from landlane.tasks.rows import move_task
+from landlane.tasks.records import move_task
 from landlane.values import replace
 
 TYPE_CHECKING = False

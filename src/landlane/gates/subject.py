@@ -22,7 +22,7 @@ from landlane.git.target import commits_at, find_target
 from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.leases import stay_alive
 from landlane.store import records
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.usage.totals import spent
 from landlane.values import replace
 from landlane.workspaces.model import OPEN

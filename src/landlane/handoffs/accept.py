@@ -22,7 +22,7 @@ from landlane.handoffs.transfer import (
 )
 from landlane.roles.model import forbidden
 from landlane.tasks.model import AT_WORK, READY
-from landlane.tasks.rows import get_in, whole
+from landlane.tasks.records import get_in, whole
 from landlane.values import value
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ from landlane.sessions.client_sessions import children_of
 from landlane.sessions.command_history import commands_in
 from landlane.sessions.sandbox_runs import list_running
 from landlane.store import records
-from landlane.tasks.read import get_task, history_in, lessons_in
+from landlane.tasks.records import get_task, history_in, lessons_in
 from landlane.values import value
 from landlane.workspaces.model import CLONE, OPEN
 from landlane.workspaces.records import is_here, workspace_from

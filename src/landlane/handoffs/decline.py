@@ -14,7 +14,7 @@ from landlane.sessions.notices import add_notice
 from landlane.sessions.read import find_session
 from landlane.store import records
 from landlane.tasks.model import LONGEST_LINE, check_reason
-from landlane.tasks.rows import get_in, who
+from landlane.tasks.records import get_in, who
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

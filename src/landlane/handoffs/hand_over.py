@@ -20,8 +20,7 @@ from landlane.sessions.notices import take_untold
 from landlane.store import records
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import ANYBODY, branch_of, returned_branch_of
-from landlane.tasks.owner import owned
-from landlane.tasks.read import history_in
+from landlane.tasks.records import history_in, owned
 from landlane.values import replace
 from landlane.workspaces.model import OPEN
 

@@ -11,7 +11,7 @@ from landlane.handoffs.transfer import (
 from landlane.sessions.leases import sweep_if_due
 from landlane.store import records
 from landlane.tasks.model import ANYBODY
-from landlane.tasks.rows import unknown_task
+from landlane.tasks.records import unknown_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from landlane.sessions.model import Claim
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ANYBODY, AT_WORK, LONGEST_LINE, READY
-from landlane.tasks.owner import owned
-from landlane.tasks.rows import move_task, tasks_of, who
+from landlane.tasks.records import move_task, owned, tasks_of, who
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import OPEN
 

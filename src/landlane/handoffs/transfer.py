@@ -25,7 +25,7 @@ from landlane.sessions.read import lock_live_session
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ACTIVE, check_transition
-from landlane.tasks.rows import pattern_pairs, who, whole
+from landlane.tasks.records import pattern_pairs, who, whole
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import OPEN
 

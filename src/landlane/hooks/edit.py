@@ -19,7 +19,7 @@ from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violatio
 from landlane.sessions.file_versions import all_seen, last_seen, remember
 from landlane.sessions.read import find_ancestors, find_session
 from landlane.store import records
-from landlane.tasks.rows import find_task, tasks_of
+from landlane.tasks.records import find_task, tasks_of
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ from landlane.rules.show_to_session import tell_change
 from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
 from landlane.sessions.model import HeldSlot, lease_end
 from landlane.sessions.notices import has_notices, take_notices, take_untold
-from landlane.tasks.rows import tasks_of
+from landlane.tasks.records import tasks_of
 from landlane.values import value
 
 TYPE_CHECKING = False

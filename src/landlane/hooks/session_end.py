@@ -17,7 +17,7 @@ from landlane.ids import digest
 from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.notices import take_untold
 from landlane.tasks.model import ACTIVE, ANYBODY, Task
-from landlane.tasks.rows import tasks_of
+from landlane.tasks.records import tasks_of
 from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.gates.model import APPROVAL
 from landlane.gates.subject import MOST_PATHS, cost_of, describe_change, estimate_risk
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

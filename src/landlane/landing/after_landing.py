@@ -21,7 +21,7 @@ from landlane.landing.model import BOUNCED, EJECTED, LANDED
 from landlane.platform.file_users import processes_in
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import LANDING, REPORTED, REVIEW, WAITING, NewTask, branch_of
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.workspaces import records as workspace_records
 from landlane.workspaces.close import close_workspace, is_checked_out
 from landlane.workspaces.model import CLOSING

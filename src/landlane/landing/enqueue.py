@@ -16,7 +16,7 @@ from landlane.reviews.records import is_approved
 from landlane.sessions.model import Claim
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
-from landlane.tasks.rows import find_task, get_in
+from landlane.tasks.records import find_task, get_in
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False

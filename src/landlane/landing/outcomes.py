@@ -41,7 +41,7 @@ from landlane.store import records
 from landlane.tasks.add import ADDING
 from landlane.tasks.finish import finish
 from landlane.tasks.model import LANDING, REPORTED
-from landlane.tasks.rows import get_in
+from landlane.tasks.records import get_in
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False

@@ -29,9 +29,9 @@ from landlane.tasks.model import (
     WAITING,
     NewTask,
 )
+from landlane.tasks.records import find_task, get_in, move_task, who
 from landlane.tasks.retry import end_attempt_in, judge_in, park_in, state_after, tell_end
 from landlane.tasks.retry_rules import ABORT, ESCALATE, AttemptEnd
-from landlane.tasks.rows import find_task, get_in, move_task, who
 from landlane.values import replace
 
 TYPE_CHECKING = False

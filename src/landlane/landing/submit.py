@@ -20,9 +20,9 @@ from landlane.landing.target_rules import check_author, find_gate, settings_at, 
 from landlane.patterns.pattern import covers_alternative
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
-from landlane.tasks.evidence import conclude
+from landlane.tasks.evidence import complete_task
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.text import printable
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
-    from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
 
 
@@ -53,9 +52,7 @@ class Submitted:
     is_new: bool
 
 
-def submit_branch(
-    repo: Repository, session: Session, witness: Witness, branch: str, task_id: str
-) -> Submitted:
+def submit_branch(repo: Repository, session: Session, branch: str, task_id: str) -> Submitted:
     """Submit a branch to the queue.
 
     Raises:
@@ -89,7 +86,7 @@ def submit_branch(
     refuse_breached(repo, session, submission.paths)
     _warn_about_uncommitted(repo, name)
     if task:
-        _verify_evidence(repo, session, witness, task, head)
+        _verify_evidence(repo, session, task, head)
     temporary_refs.keep_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     try:
         with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
@@ -206,19 +203,17 @@ def fetch_task_commits(repo: Repository, task_id: str) -> None:
             checkouts.fetch_clone_branch(repo.home, workspace.path, workspace.branch)
 
 
-def _verify_evidence(repo: Repository, session: Session, witness: Witness, task_id: str, head: str) -> None:
+def _verify_evidence(repo: Repository, session: Session, task_id: str, head: str) -> None:
     """Verify the task on exactly this head.
 
     Raises:
         NotAllowed: evidence is missing, or the task waits for its review.
     """
-    concluded = conclude(
-        repo, witness, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}")
-    )
-    task = concluded.task
+    completion = complete_task(repo, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}"))
+    task = completion.task
     if task.state == DONE and not task.head:
         return
-    missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+    missing = completion.missing
     if task.state == REVIEW:
         raise NotAllowed(
             f"{task_id} cannot land before its review: {task.why}",

@@ -9,7 +9,7 @@ from landlane.handoffs.model import Draft
 from landlane.handoffs.records import handed_to
 from landlane.handoffs.to_json import handoff_json
 from landlane.tasks.model import ANYBODY
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False

@@ -10,8 +10,7 @@ from landlane.landing.records import get_landing
 from landlane.landing.submit import submit_branch
 from landlane.landing.to_json import landing_json
 from landlane.resident.start import start_queue_runner
-from landlane.tasks.git_evidence import GitWitness
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def land(call: Call, branch: str, task: str) -> dict[str, Any]:
     repo, session = prepare_git(repo, call.tell), call.session
     if task and not branch:  # the server may stand in another checkout than the work was done in
         branch = get_task(repo, task).branch
-    submitted = submit_branch(repo, session, GitWitness(repo), branch, task)
+    submitted = submit_branch(repo, session, branch, task)
     landing = submitted.landing
     if landing.state in ("queued", "testing"):
         _have_it_run(call, repo)

@@ -11,7 +11,7 @@ from landlane.journal.read import last_position, read_entries
 from landlane.journal.to_json import entry_json
 from landlane.rules.file import load_text, no_rules
 from landlane.tasks.model import OPEN
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False

@@ -29,13 +29,12 @@ from landlane.sessions.notices import has_notices
 from landlane.state.key_rules import StateStale
 from landlane.state.keys import append_state, get_state, list_state, set_state
 from landlane.state.to_json import stale_json, state_json
-from landlane.tasks.evidence import conclude
-from landlane.tasks.git_evidence import GitWitness
-from landlane.tasks.hand_back import hand_back
-from landlane.tasks.pick import NothingReady, resume_task
-from landlane.tasks.read import count_tasks, get_task, list_tasks
-from landlane.tasks.to_json import lesson_json, proof_json, task_json
-from landlane.tasks.wait_for_task import wait_for_task
+from landlane.tasks.change import hand_back
+from landlane.tasks.evidence import complete_task
+from landlane.tasks.git_evidence import GitEvidence
+from landlane.tasks.pick import NothingReady, resume_task, wait_for_task
+from landlane.tasks.records import count_tasks, get_task, list_tasks
+from landlane.tasks.to_json import evidence_json, lesson_json, task_json
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -204,7 +203,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
     if outcome is None:
         if call.wait_seconds:
             call.tell("waiting for a task")
-        start = GitWitness(repo).start
+        start = GitEvidence(repo).start
         outcome = wait_for_task(repo, session, role, call.wait_seconds * 1000, start)
     if isinstance(outcome, NothingReady):
         return _nothing(outcome, call.wait_seconds)
@@ -246,17 +245,16 @@ def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
     def look() -> dict[str, Any]:
         with call.houses.borrow() as repo:
             tell = call.tell
-            concluded = conclude(
+            completion = complete_task(
                 repo,
-                GitWitness(repo),
                 session,
                 task,
                 result=result,
                 on_step=lambda name: tell(f"looking at: {name}"),
             )
             repo.settle()
-            proofs = [proof_json(proof) for proof in concluded.proofs]
-            return {"ok": True, "task": task_json(concluded.task, repo.store), "evidence": proofs}
+            evidence = [evidence_json(item) for item in completion.evidence]
+            return {"ok": True, "task": task_json(completion.task, repo.store), "evidence": evidence}
 
     found = call.jobs.run(("done", session.id, task), look, LONGEST_WAIT_SECONDS)
     if found is None:

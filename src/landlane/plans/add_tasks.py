@@ -12,8 +12,7 @@ from landlane.plans.model import AGENTS, new_task
 from landlane.tasks.add import ADDING, LooksAlike, add_in
 from landlane.tasks.checklist import is_task_id
 from landlane.tasks.model import DROPPED, check_new
-from landlane.tasks.read import list_tasks
-from landlane.tasks.rows import FAN_LABEL, find_task_by_key, get_in, whole
+from landlane.tasks.records import FAN_LABEL, find_task_by_key, get_in, list_tasks, whole
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

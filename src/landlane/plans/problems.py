@@ -9,7 +9,7 @@ from landlane.roles.built_in import find_role, roles_of
 from landlane.roles.model import Scope
 from landlane.tasks.checklist import is_task_id
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
-from landlane.tasks.evidence_model import needed
+from landlane.tasks.evidence_model import required_evidence
 from landlane.tasks.model import DROPPED, OVER
 from landlane.text import nearest_word
 from landlane.values import value
@@ -107,7 +107,7 @@ def unknown_names(plan: Plan, tasks: Iterable[PlanTask], around: Around) -> list
             if task.role:
                 find_role(around.settings, task.role)
             if task.kind:
-                needed(task.kind, around.settings.tasks.evidence)
+                required_evidence(task.kind, around.settings.tasks.evidence)
         except Malformed as error:
             problems.append(_of(task, error))
     return problems

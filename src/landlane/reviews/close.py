@@ -52,9 +52,9 @@ from landlane.tasks.model import (
     REVIEW,
     WAITING,
 )
+from landlane.tasks.records import find_task, get_in, move_task, whole
 from landlane.tasks.retry import end_attempt_in
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.rows import find_task, get_in, move_task, whole
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

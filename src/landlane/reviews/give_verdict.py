@@ -28,7 +28,7 @@ from landlane.sessions.worker_sessions import keeper_of
 from landlane.store import records
 from landlane.tasks.finish import finish
 from landlane.tasks.model import AT_WORK, READY, REVIEW
-from landlane.tasks.rows import REVIEW_LABEL, find_task, get_in, who
+from landlane.tasks.records import REVIEW_LABEL, find_task, get_in, who
 from landlane.values import as_dict, replace
 
 __all__ = [

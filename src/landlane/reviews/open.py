@@ -23,7 +23,7 @@ from landlane.reviews.review_claims import end_holder, give_claims, keep_claims
 from landlane.store import records
 from landlane.tasks.add import Added, add_in
 from landlane.tasks.model import ACTIVE, LONGEST_TITLE, REVIEW, REVIEW_KIND, NewTask, check_new
-from landlane.tasks.rows import REVIEW_LABEL, get_in, move_task, pattern_pairs, who, whole
+from landlane.tasks.records import REVIEW_LABEL, get_in, move_task, pattern_pairs, who, whole
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

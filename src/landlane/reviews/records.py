@@ -7,7 +7,7 @@ from landlane.reviews.model import APPROVED, REJECTED, Review
 from landlane.reviews.verdict_model import Opinion, read_findings
 from landlane.store import records
 from landlane.tasks.model import BRANCH_ENDED
-from landlane.tasks.rows import find_task
+from landlane.tasks.records import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from landlane.claims.read import claims_of
 from landlane.sessions.leases import end_if_gone, end_session
 from landlane.sessions.notices import add_notice, has_notices
 from landlane.sessions.read import lock_live_session
-from landlane.tasks.keep_claims import keep_claims as keep_task_claims
+from landlane.tasks.finish import keep_claims as keep_task_claims
 from landlane.values import replace
 
 TYPE_CHECKING = False

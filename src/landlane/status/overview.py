@@ -10,7 +10,7 @@ from landlane.status.next_steps import Standpoint
 from landlane.store import records
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import AT_WORK, DEAD, READY, STATES
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import pool_of
 
 TYPE_CHECKING = False

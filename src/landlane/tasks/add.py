@@ -8,10 +8,10 @@ from landlane.errors import Malformed, NotAllowed
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.enforce import check_known
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
-from landlane.tasks.evidence_model import needed
-from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, Task, check_new
-from landlane.tasks.offer_order import rank_of
-from landlane.tasks.rows import (
+from landlane.tasks.evidence_model import required_evidence
+from landlane.tasks.lineage import check_room
+from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, Task, check_new, rank_of
+from landlane.tasks.records import (
     find_task,
     find_task_by_key,
     get_in,
@@ -105,7 +105,7 @@ def add_in(
         SettingsError: nobody has said what a task of this kind must show.
     """
     if new.kind:
-        needed(new.kind, repo.settings.tasks.evidence)
+        required_evidence(new.kind, repo.settings.tasks.evidence)
     known = find_task_by_key(tx, new.key) if new.key else None
     if known is not None:
         return Added(task=whole(tx, known), similar=(), is_new=False)
@@ -190,8 +190,6 @@ def _lineage_below(tx: Transaction, repo: Repository, parent_id: str, *, may_be_
     """The lineage of a child: its parent's, which must have room for it."""
     parent = get_in(tx, parent_id)
     if not may_be_stopped:
-        from landlane.tasks.lineage import check_room  # noqa: PLC0415 - few tasks have parents
-
         check_room(tx, repo, parent)
     return parent.lineage
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from landlane.store import records
-from landlane.tasks.attempt_model import ENDED, RUNNING, Attempt
 from landlane.tasks.extensions import installed
+from landlane.tasks.model import ENDED, RUNNING, Attempt
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False

@@ -1,12 +1,13 @@
-"""Change a task by hand: fail, block, unblock, retry or drop it."""
+"""Change a task by hand: fail, hand back, block, unblock, retry or drop it."""
 
 from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import NotAllowed
-from landlane.tasks.dependencies import count_waits
+from landlane.tasks.add import forget_signs
 from landlane.tasks.extensions import installed
-from landlane.tasks.finish import release_claims
+from landlane.tasks.finish import count_waits, release_claims
+from landlane.tasks.lineage import allow_again, forget_in
 from landlane.tasks.model import (
     BLOCKED,
     DEAD,
@@ -18,8 +19,9 @@ from landlane.tasks.model import (
     WAITING,
     check_reason,
 )
-from landlane.tasks.owner import not_for_that, owned
-from landlane.tasks.rows import dependencies_of, get_in, move_task, who, whole
+from landlane.tasks.records import dependencies_of, get_in, move_task, not_for_that, owned, who, whole
+from landlane.tasks.retry import end_attempt_in
+from landlane.tasks.retry_rules import HANDED, AttemptEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +42,6 @@ def fail_task(
         Stale: the task is not this session's any more.
         Malformed: there is no reason, or one that cannot be stored.
     """
-    from landlane.tasks.retry import end_attempt_in  # noqa: PLC0415 - few calls need it
-    from landlane.tasks.retry_rules import AttemptEnd  # noqa: PLC0415 - few calls fail a task
-
     check_reason(why)
 
     def work(tx: Transaction) -> Task:
@@ -121,7 +120,6 @@ def retry_task(repo: Repository, session: Session | None, task_id: str, why: str
         Malformed: there is no such task.
         NotAllowed: it is not in a state for that, or a person must decide.
     """
-    from landlane.tasks.lineage import allow_again  # noqa: PLC0415 - few calls need it
 
     def work(tx: Transaction) -> Task:
         task = get_in(tx, task_id)
@@ -153,17 +151,31 @@ def _change(repo: Repository, session: Session | None, task_id: str, kind: str, 
 def _move_by_hand(
     tx: Transaction, repo: Repository, session: Session | None, task: Task, kind: str, then: str, why: str
 ) -> Task:
-    from landlane.tasks.add import forget_signs  # noqa: PLC0415 - few calls need it
-
     fresh = 0 if kind == "task.retried" else None
     move_task(tx, task, then, why=why, failures=fresh, lapses=fresh)
     release_claims(tx, task, "")
     if then in OVER:
-        from landlane.tasks.lineage import forget_in  # noqa: PLC0415 - few calls need it
-
         forget_signs(tx, repo, task)
         forget_in(tx, task)
         installed().follow_ups.drop(tx, task, f"{task.id} was dropped")
     tx.record(kind, *who(session), {"task": task.id, "why": why, "before": task.state})
     tx.frees = True
     return whole(tx, get_in(tx, task.id))
+
+
+def hand_back(repo: Repository, session: Session, task_id: str, why: str) -> Task:
+    """The owner lets another go on: back into the queue with what was found out, and no attempt is charged.
+
+    Raises:
+        Stale: the task is not this session's any more.
+        Malformed: there is no reason, or one that cannot be stored.
+    """
+    check_reason(why)
+
+    def work(tx: Transaction) -> Task:
+        living(tx, session)
+        task = owned(tx, session, task_id)
+        end = AttemptEnd(task=task_id, attempt=task.attempt, code=HANDED, feedback=why)
+        return end_attempt_in(tx, repo, session, task, end).task
+
+    return repo.change(work)

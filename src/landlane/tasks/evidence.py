@@ -1,8 +1,8 @@
 """Verify the evidence that a task is done, then finish it in one transaction.
 
-Looking takes as long as the check takes, so it happens outside any transaction. The task is `reported` all
-the while; if the process dies, anybody may ask again. What was seen counts only if the task is still as it
-was.
+Verifying takes as long as the task's check, so it happens outside any transaction. Meanwhile the task is
+`reported`; if the process dies, anybody may verify it again. The result counts only if the task has not
+changed since.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from landlane.errors import LandlaneError, NotAllowed
 from landlane.patterns.pattern import covers_alternative
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
-from landlane.tasks.evidence_model import CHECK, COMMIT, OUTPUT, PATHS, VERDICT, Proof, kind_of, needed
+from landlane.tasks.evidence_model import (
+    CHECK,
+    COMMIT,
+    OUTPUT,
+    PATHS,
+    VERDICT,
+    Evidence,
+    effective_kind,
+    required_evidence,
+)
 from landlane.tasks.extensions import installed
 from landlane.tasks.finish import finish, finish_on_word, report_done
+from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
-from landlane.tasks.read import get_task, history_in
-from landlane.tasks.rows import get_in, move_task, pattern_pairs, who
+from landlane.tasks.records import get_in, get_task, history_in, move_task, pattern_pairs, who
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -29,91 +38,98 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
 
 
-_TAIL = 4000
+_LONGEST_OUTPUT = 4000
 _MOST_NAMED = 5
 
 
 @value
-class Concluded:
-    """How far a task is, and what was seen."""
+class Completion:
+    """A task after it was reported done, with the evidence that was verified."""
 
     task: Task
-    proofs: tuple[Proof, ...]
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def missing(self) -> Evidence | None:
+        return next((item for item in self.evidence if not item.is_seen), None)
 
 
 @value
-class Sight:
-    """What is looked at: a task, its newest commit, and where the target stood when the attempt began."""
+class _Verification:
+    """What is verified: a task at its newest commit, and the target's commit when the attempt began."""
 
     repo: Repository
-    witness: Witness
+    git: GitEvidence
     session: Session | None
     task: Task
     head: str
     start: str
 
+    @property
+    def base(self) -> str:
+        return self.git.base(self.head, self.start)
 
-def conclude(
+    def keep_alive(self) -> None:
+        """Renew the session's lease while a check runs."""
+        if self.session is not None:
+            try:
+                touch(self.repo.store, self.session)
+            except LandlaneError:
+                return
+
+
+def complete_task(
     repo: Repository,
-    witness: Witness,
     session: Session | None,
     task_id: str,
     *,
     result: str = "",
     on_step: Callable[[str], None] = lambda _: None,
-) -> Concluded:
-    """Report a task as done, look for its evidence, and believe it if all is there.
+) -> Completion:
+    """Report a task as done, verify its evidence, and move it on if nothing is missing.
 
     Raises:
-        Stale: the task is not this session's any more.
-        NotAllowed: it is in no state that could be done.
-        SettingsError: nobody has said what a task of this kind must show.
+        Stale: the task no longer belongs to this session.
+        NotAllowed: it is in a state that cannot become done.
+        SettingsError: the kind of the task is not defined.
     """
+    git = GitEvidence(repo)
     task = get_task(repo, task_id)
-    wanted = _wanted(repo, witness, task)
+    required = required_evidence(_kind(git, task), repo.settings.tasks.evidence)
+    has_commits = COMMIT in required or PATHS in required
     if task.state == REVIEW:
-        if not _has_moved(witness, task, wanted):
-            return Concluded(task=task, proofs=())  # its reviewers have not all spoken yet
-        task = _leave_review(repo, session, task)
+        tip = git.tip(task.branch) if has_commits else ""
+        if not tip or tip == task.head:
+            return Completion(task=task)  # its review is still open
+        if session is None:
+            raise _not_reported(task)
+        task = installed().reviews.take_back(repo, session, task.id)  # a new commit needs a new review
     if task.state not in (REPORTED, LANDING, DONE):
         if session is None:
             raise _not_reported(task)
-        is_on_word = not any(name != CHECK or task.check for name in wanted)
-        if is_on_word and installed().reviews.step_for(repo, task, _kind(witness, task)) is None:
-            return Concluded(task=finish_on_word(repo, session, task_id, result), proofs=())
+        is_on_word = not any(name != CHECK or task.check for name in required)
+        if is_on_word and installed().reviews.step_for(repo, task, _kind(git, task)) is None:
+            return Completion(task=finish_on_word(repo, session, task_id, result))
         task = report_done(repo, session, task_id, result)
     if task.state == DONE:
-        return Concluded(task=task, proofs=())
-    sight = _see(repo, witness, session, task, wanted)
-    proofs = look_for_evidence(sight, wanted, on_step)
-    if all(proof.is_seen for proof in proofs):
-        proofs = (*proofs, *_rejected(sight))
-    return Concluded(task=_believe(sight, proofs), proofs=proofs)
+        return Completion(task=task)
+    head = git.tip(task.branch) if has_commits else ""
+    if not head and task.state == LANDING:
+        head = task.head  # its branch may be deleted after landing
+    start = repo.store.view(lambda snapshot: _start_of(snapshot, task)) if head else ""
+    case = _Verification(repo=repo, git=git, session=session, task=task, head=head, start=start)
+    evidence = _verify(case, required, on_step)
+    if all(item.is_seen for item in evidence):
+        evidence = (*evidence, *_rejections(case))
+    completion = Completion(task=task, evidence=evidence)
+    return Completion(task=_record_result(case, completion), evidence=evidence)
 
 
-def _kind(witness: Witness, task: Task) -> str:
-    return kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-
-
-def _wanted(repo: Repository, witness: Witness, task: Task) -> tuple[str, ...]:
-    return needed(_kind(witness, task), repo.settings.tasks.evidence)
-
-
-def _has_moved(witness: Witness, task: Task, wanted: Sequence[str]) -> bool:
-    """Whether there is another commit now than the one under review: that needs a review of its own."""
-    tip = witness.tip(task.branch) if COMMIT in wanted or PATHS in wanted else ""
-    return bool(tip) and tip != task.head
-
-
-def _leave_review(repo: Repository, session: Session | None, task: Task) -> Task:
-
-    if session is None:
-        raise _not_reported(task)
-    return installed().reviews.take_back(repo, session, task.id)
+def _kind(git: GitEvidence, task: Task) -> str:
+    return effective_kind(task.kind, has_output=bool(task.output), is_in_git=git.is_in_git)
 
 
 def _not_reported(task: Task) -> NotAllowed:
@@ -124,73 +140,63 @@ def _not_reported(task: Task) -> NotAllowed:
     )
 
 
-def _see(
-    repo: Repository, witness: Witness, session: Session | None, task: Task, wanted: Sequence[str]
-) -> Sight:
-    head = witness.tip(task.branch) if COMMIT in wanted or PATHS in wanted else ""
-    if not head and task.state == LANDING:
-        head = task.head  # its branch may be gone once it has landed
-    start = repo.store.view(lambda snapshot: _start_of(snapshot, task)) if head else ""
-    return Sight(repo=repo, witness=witness, session=session, task=task, head=head, start=start)
-
-
 def _start_of(snapshot: Snapshot, task: Task) -> str:
-    """Where the target branch stood when this attempt was taken up, as the journal has it."""
+    """Return the target's commit when this attempt began, from the journal."""
     taken = [entry.facts() for entry in history_in(snapshot, task.id) if entry.kind == "task.taken"]
     return next((str(facts.get("base", "")) for facts in taken if facts["attempt"] == task.attempt), "")
 
 
-def look_for_evidence(
-    sight: Sight, wanted: Sequence[str], on_step: Callable[[str], None] = lambda _: None
-) -> tuple[Proof, ...]:
-    """Each piece of evidence that is wanted, up to the first that is missing: the others rest on it."""
-    proofs: list[Proof] = []
-    for name in wanted:
+def _verify(
+    case: _Verification, required: Sequence[str], on_step: Callable[[str], None]
+) -> tuple[Evidence, ...]:
+    """Verify the required evidence in order, up to the first that is missing."""
+    evidence: list[Evidence] = []
+    for name in required:
         on_step(name)
-        proof = _LOOKS[name](sight)
-        if proof is not None:
-            proofs.append(proof)
-            if not proof.is_seen:
+        item = _VERIFIERS[name](case)
+        if item is not None:
+            evidence.append(item)
+            if not item.is_seen:
                 break
-    return tuple(proofs)
+    return tuple(evidence)
 
 
-def _see_commit(sight: Sight) -> Proof | None:
-    branch = sight.task.branch
-    if not sight.head:
+def _verify_commit(case: _Verification) -> Evidence | None:
+    branch = case.task.branch
+    if not case.head:
         hint = f"commit the work there: git switch -c {branch}"
         return _missing(COMMIT, f"there is no branch {branch}", hint)
-    is_known = sight.head == sight.task.head  # proved before, and perhaps landed since
-    if not is_known and not sight.witness.has_own_commits(branch, sight.head, sight.start):
+    is_known = case.head == case.task.head  # verified before, and perhaps landed since
+    if not is_known and not case.git.has_own_commits(branch, case.head, case.start):
         return _missing(COMMIT, f"{branch} has no commit of its own", f"commit the work on {branch}")
-    return Proof(name=COMMIT, is_seen=True, found=f"{sight.head[:12]} on {branch}")
+    return Evidence(name=COMMIT, is_seen=True, found=f"{case.head[:12]} on {branch}")
 
 
-def _missing(name: str, found: str, hint: str) -> Proof:
-    return Proof(name=name, is_seen=False, found=found, hint=hint)
+def _missing(name: str, found: str, hint: str) -> Evidence:
+    return Evidence(name=name, is_seen=False, found=found, hint=hint)
 
 
-def _see_paths(sight: Sight) -> Proof | None:
-    if not sight.head:
-        return _missing(PATHS, f"there is no branch {sight.task.branch}", "commit the work there")
-    changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
-    allowed, is_bound = _allowed(sight)
-    outside = [path for path in changed if not _is_inside(sight.repo, path, allowed)] if is_bound else []
+def _verify_paths(case: _Verification) -> Evidence | None:
+    if not case.head:
+        return _missing(PATHS, f"there is no branch {case.task.branch}", "commit the work there")
+    changed = case.git.changed_paths(case.base, case.head)
+    allowed, is_bound = _allowed(case)
+    outside = [path for path in changed if not _is_inside(case.repo, path, allowed)] if is_bound else []
     if outside:
         more = f" and {len(outside) - _MOST_NAMED} more" if len(outside) > _MOST_NAMED else ""
         return _missing(
             PATHS,
             f"changed outside its claims: {', '.join(outside[:_MOST_NAMED])}{more}",
-            f"claim them for the task (landlane claim PATH --task {sight.task.id}), or take them back",
+            f"claim them for the task (landlane claim PATH --task {case.task.id}), or take them back",
         )
     where = "all inside its claims" if is_bound else "it declares and claims no paths"
-    return Proof(name=PATHS, is_seen=True, found=f"{len(changed)} changed, {where}")
+    return Evidence(name=PATHS, is_seen=True, found=f"{len(changed)} changed, {where}")
 
 
-def _allowed(sight: Sight) -> tuple[list[Pattern], bool]:
-    """What the task may change; and whether it declared or claimed anything that it could be bound to."""
-    task, pattern_of = sight.task, sight.repo.git.pattern_of
-    held = sight.repo.store.view(lambda snapshot: claims_of(snapshot, task.session))
+def _allowed(case: _Verification) -> tuple[list[Pattern], bool]:
+    """Return what the task may change, and whether it declared or claimed any paths."""
+    task, pattern_of = case.task, case.repo.git.pattern_of
+    held = case.repo.store.view(lambda snapshot: claims_of(snapshot, task.session))
     own = [claim for claim in held if claim.task in ("", task.id)]
     declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
     is_bound = bool(declared) or any(claim.task == task.id for claim in own)
@@ -199,158 +205,153 @@ def _allowed(sight: Sight) -> tuple[list[Pattern], bool]:
 
 def _is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
     (changed,) = repo.git.pattern_of(path, "literal").alternatives
-    return any(covers_alternative(branch, changed) for pattern in allowed for branch in pattern.alternatives)
+    return any(covers_alternative(part, changed) for pattern in allowed for part in pattern.alternatives)
 
 
-def _see_check(sight: Sight) -> Proof | None:
-    check = sight.task.check
+def _verify_check(case: _Verification) -> Evidence | None:
+    check = case.task.check
     if not check:
         return None
-    limit_ms = sight.repo.settings.tasks.check_limit_ms
-    checked = sight.witness.run_check(check, sight.head, limit_ms / 1000, lambda: _stay_alive(sight))
-    where = f" on {sight.head[:12]}" if sight.head else ""
-    if checked.is_late:
+    limit_ms = case.repo.settings.tasks.check_limit_ms
+    run = case.git.run_check(check, case.head, limit_ms / 1000, case.keep_alive)
+    where = f" on {case.head[:12]}" if case.head else ""
+    if run.is_late:
         ended = f"took longer than {duration_text(limit_ms)} and was killed"
         return _missing(CHECK, f"`{check}` {ended}{where}", "make it quicker, or raise [tasks] check_limit")
-    if checked.exit_code:
-        said = checked.output[-_TAIL:].strip()
-        told = f"`{check}` ended with {checked.exit_code}{where}" + (f": {said}" if said else "")
-        return _missing(CHECK, told, "mend it, commit, and say done again")
-    return Proof(name=CHECK, is_seen=True, found=f"`{check}` passed{where}")
+    if run.exit_code:
+        output = run.output[-_LONGEST_OUTPUT:].strip()
+        failure = f"`{check}` ended with {run.exit_code}{where}" + (f": {output}" if output else "")
+        return _missing(CHECK, failure, "mend it, commit, and say done again")
+    return Evidence(name=CHECK, is_seen=True, found=f"`{check}` passed{where}")
 
 
-def _stay_alive(sight: Sight) -> None:
-    """A check that runs is a sign of life of whoever asked for it."""
-    if sight.session is not None:
-        try:
-            touch(sight.repo.store, sight.session)
-        except LandlaneError:
-            return
-
-
-def change_of(repo: Repository, witness: Witness, task_id: str) -> str:
-    """By what the change on a task's branch is known again; empty when there is none, or none to be seen."""
-    task = get_task(repo, task_id)
-    try:
-        tip = witness.tip(task.branch) if witness.is_in_git else ""
-        if not tip:
-            return ""
-        start = repo.store.view(lambda snapshot: _start_of(snapshot, task))
-        return witness.change(witness.base(tip, start), tip)
-    except LandlaneError:
-        return ""
-
-
-def _see_output(sight: Sight) -> Proof | None:
-    output = sight.task.output
+def _verify_output(case: _Verification) -> Evidence | None:
+    output = case.task.output
     if not output:
         return _missing(OUTPUT, "the task names no output", "add it anew with --output FILE")
-    size = sight.witness.output_size(output)
+    size = case.git.output_size(output)
     if size <= 0:
         words = "is empty" if size == 0 else "is not there"
         return _missing(OUTPUT, f"{output} {words}", "make it, then say done again")
-    return Proof(name=OUTPUT, is_seen=True, found=f"{output}, {size} bytes")
+    return Evidence(name=OUTPUT, is_seen=True, found=f"{output}, {size} bytes")
 
 
-def _see_verdict(sight: Sight) -> Proof | None:
-    """Giving the verdict ends the task of a reviewer: whoever comes here has not given one."""
-    review = installed().reviews.review_of(sight.repo, sight.task)
+def _verify_verdict(case: _Verification) -> Evidence | None:
+    """Return that the verdict is missing: giving it would have ended the reviewer's task."""
+    review = installed().reviews.review_of(case.repo, case.task)
     hint = f"landlane review give {review} --verdict approve|reject --summary 'why'"
     return _missing(VERDICT, f"there is no verdict on {review}", hint)
 
 
-_LOOKS = {
-    COMMIT: _see_commit,
-    PATHS: _see_paths,
-    CHECK: _see_check,
-    OUTPUT: _see_output,
-    VERDICT: _see_verdict,
+_VERIFIERS = {
+    COMMIT: _verify_commit,
+    PATHS: _verify_paths,
+    CHECK: _verify_check,
+    OUTPUT: _verify_output,
+    VERDICT: _verify_verdict,
 }
 
 
-def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
-    """Write down what was seen, if the task is still as it was then."""
-    task, session, head = sight.task, sight.session, sight.head
-    missing = next((proof for proof in proofs if not proof.is_seen), None)
-    is_landed = not head or sight.witness.is_landed(head)
-    step = _review_step(sight) if missing is None else None
-    seen = [as_dict(proof) for proof in proofs]
+def change_digest(repo: Repository, task_id: str) -> str:
+    """Return a digest of the change on a task's branch; empty when there is none."""
+    git, task = GitEvidence(repo), get_task(repo, task_id)
+    try:
+        tip = git.tip(task.branch)
+        if not tip:
+            return ""
+        start = repo.store.view(lambda snapshot: _start_of(snapshot, task))
+        return git.change_digest(git.base(tip, start), tip)
+    except LandlaneError:
+        return ""
+
+
+def _record_result(case: _Verification, completion: Completion) -> Task:
+    """Write the result of the verification, if the task has not changed since."""
+    task, session, head = case.task, case.session, case.head
+    missing = completion.missing
+    is_landed = not head or case.git.is_landed(head)
+    step = _review_step(case) if missing is None else None
+    evidence = [as_dict(item) for item in completion.evidence]
     if missing is None and not is_landed and head != task.head:
-        # First: who reviews or lands it may be on another machine, and is told of it by what follows.
-        sight.witness.share(head, lambda: _stay_alive(sight))
+        # Before the transaction: whoever is notified by it may be on another machine and needs the commit.
+        case.git.share(head, case.keep_alive)
 
     def work(tx: Transaction) -> None:
-        now = get_in(tx, task.id)
-        if (now.state, now.attempt, now.session) != (task.state, task.attempt, task.session):
-            return  # somebody else was quicker, or it was taken away meanwhile
+        current = get_in(tx, task.id)
+        if (current.state, current.attempt, current.session) != (task.state, task.attempt, task.session):
+            return  # another process was quicker, or the task was taken away
         if missing is not None:
-            _doubt(tx, now, session, missing, seen)
-        elif step is not None and not installed().reviews.is_approved(tx, now, head):
-            _begin_review(tx, sight, now, step)
+            _record_missing(tx, current, session, missing, evidence)
+        elif step is not None and not installed().reviews.is_approved(tx, current, head):
+            _begin_review(tx, case, current, step)
         elif is_landed:
-            finish(tx, sight.repo, now, session, head=head, evidence=seen)
-        elif now.state == REPORTED or now.head != head:
-            _prove(tx, now, session, head, seen)
+            finish(tx, case.repo, current, session, head=head, evidence=evidence)
+        elif current.state == REPORTED or current.head != head:
+            _record_verified(tx, current, session, head, evidence)
 
-    sight.repo.change(work)
-    return get_task(sight.repo, task.id)
+    case.repo.change(work)
+    return get_task(case.repo, task.id)
 
 
-def _rejected(sight: Sight) -> Sequence[Proof]:
-    """What is missing when reviewers rejected exactly this commit: others would only be asked the same."""
+def _rejections(case: _Verification) -> Sequence[Evidence]:
+    """Return what is missing when reviewers rejected exactly this commit: asking again would not help."""
     reviews = installed().reviews
 
-    def look(snapshot: Snapshot) -> str:
-        is_known = not sight.head or reviews.is_approved(snapshot, sight.task, sight.head)
-        return "" if is_known else reviews.rejection_of(snapshot, sight.task, sight.head)
+    def find_rejection(snapshot: Snapshot) -> str:
+        is_approved = not case.head or reviews.is_approved(snapshot, case.task, case.head)
+        return "" if is_approved else reviews.rejection_of(snapshot, case.task, case.head)
 
-    rejected = sight.repo.store.view(look)
-    if not rejected or _review_step(sight) is None:
+    rejected = case.repo.store.view(find_rejection)
+    if not rejected or _review_step(case) is None:
         return ()
     hint = f"read what was said (landlane review show {rejected}), change it, commit, and say done again"
     return (_missing("review", f"{rejected} rejected exactly this commit", hint),)
 
 
-def _review_step(sight: Sight) -> object:
-    """The review that the task needs, judged also by what it really changed."""
+def _review_step(case: _Verification) -> object:
+    """Return the review that the task needs, judging also by the paths it changed."""
     changed: Sequence[str] = ()
-    if sight.head and sight.repo.settings.review.paths:
-        changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
-    return installed().reviews.step_for(sight.repo, sight.task, _kind(sight.witness, sight.task), changed)
+    if case.head and case.repo.settings.review.paths:
+        changed = case.git.changed_paths(case.base, case.head)
+    return installed().reviews.step_for(case.repo, case.task, _kind(case.git, case.task), changed)
 
 
-def _begin_review(tx: Transaction, sight: Sight, task: Task, step: object) -> None:
-    """All is seen on this commit: now others judge exactly that."""
-    if task.state == LANDING:  # approved once, and then somebody committed again
+def _begin_review(tx: Transaction, case: _Verification, task: Task, step: object) -> None:
+    """Open a review of exactly this commit."""
+    if task.state == LANDING:  # approved before, but there are new commits
         move_task(tx, task, REPORTED, keep_owner=True, head="")
         task = get_in(tx, task.id)
-    base = sight.witness.base(sight.head, sight.start) if sight.head else ""
-    change = sight.witness.change(base, sight.head)
-    installed().reviews.begin(tx, sight.repo, sight.session, task, sight.head, step, base=base, change=change)
+    base = case.base if case.head else ""
+    change = case.git.change_digest(base, case.head)
+    installed().reviews.begin(tx, case.repo, case.session, task, case.head, step, base=base, change=change)
 
 
-def _doubt(
-    tx: Transaction, task: Task, session: Session | None, missing: Proof, seen: list[dict[str, object]]
+def _record_missing(
+    tx: Transaction,
+    task: Task,
+    session: Session | None,
+    missing: Evidence,
+    evidence: list[dict[str, object]],
 ) -> None:
-    """Something is missing: say what, once. A task on its way to the target comes back from there."""
+    """Record once what is missing; a task that was queued to land becomes `reported` again."""
     if task.state == LANDING:
         move_task(tx, task, REPORTED, keep_owner=True, head="")
     if task.state == LANDING or task.why != missing.found:
         tx.run("task_set_why", task=task.id, why=missing.found, next_action=missing.hint)
-        facts = {"task": task.id, "why": missing.found, "evidence": seen, "attempt": task.attempt}
+        facts = {"task": task.id, "why": missing.found, "evidence": evidence, "attempt": task.attempt}
         tx.record("task.doubted", *who(session), facts)
         violation = {"rule": VERIFY_FIRST, "guard": "done", "what": f"{task.id}: {missing.found}"[:200]}
         tx.record("rule.violated", *who(session), violation)
 
 
-def _prove(
-    tx: Transaction, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]
+def _record_verified(
+    tx: Transaction, task: Task, session: Session | None, head: str, evidence: list[dict[str, object]]
 ) -> None:
-    """All is seen but the landing."""
+    """Record that everything is verified and only the landing is left."""
     action = f"land {task.branch}, then: landlane done {task.id}"
     if task.state == REPORTED:
         why = "proved; not landed yet"
         move_task(tx, task, LANDING, keep_owner=True, head=head, why=why, next_action=action)
     else:
         tx.run("task_set_head", task=task.id, head=head)
-    tx.record("task.proved", *who(session), {"task": task.id, "head": head, "evidence": seen})
+    tx.record("task.proved", *who(session), {"task": task.id, "head": head, "evidence": evidence})

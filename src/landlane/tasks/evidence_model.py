@@ -1,21 +1,19 @@
-"""Kinds of evidence that a task is done, and what verifying needs from outside."""
+"""The kinds of evidence that a task is done, and which kinds of task need which."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 from landlane.errors import SettingsError
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 COMMIT = "commit"  # a commit on the task's branch
-PATHS = "paths"  # what it changed lies inside the task's claims and declared paths
-CHECK = "check"  # its check, run by us on exactly that commit, passes
-OUTPUT = "output"  # the file it names is there and not empty
-VERDICT = "verdict"  # the reviewer has said what it thinks
+PATHS = "paths"  # the changed paths are inside the task's claims and declared paths
+CHECK = "check"  # the task's check passes on exactly that commit
+OUTPUT = "output"  # the task's output file exists and is not empty
+VERDICT = "verdict"  # the reviewer has given a verdict
 
 ALL = (COMMIT, PATHS, CHECK, OUTPUT, VERDICT)
 BUILT_IN: dict[str, tuple[str, ...]] = {
@@ -27,8 +25,8 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
 
 
 @value
-class Proof:
-    """One piece of evidence, seen or missed."""
+class Evidence:
+    """One piece of evidence, present or missing."""
 
     name: str
     is_seen: bool
@@ -36,16 +34,25 @@ class Proof:
     hint: str = ""
 
 
-def kind_of(kind: str, *, has_output: bool, is_in_git: bool) -> str:
-    """The kind of a task that does not say: by its output, else code where there is git."""
+@value
+class CheckRun:
+    """The result of running a check."""
+
+    exit_code: int
+    output: str
+    is_late: bool = False
+
+
+def effective_kind(kind: str, *, has_output: bool, is_in_git: bool) -> str:
+    """Return the kind of a task; the default depends on its output and on whether there is git."""
     return kind or ("output" if has_output else "code" if is_in_git else "chore")
 
 
-def needed(kind: str, kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """What a task of this kind must show.
+def required_evidence(kind: str, kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the evidence that a task of this kind needs; `kinds` are those of the settings.
 
     Raises:
-        SettingsError: nobody has said what this kind must show.
+        SettingsError: the kind is not defined.
     """
     known = {**BUILT_IN, **kinds}
     if kind not in known:
@@ -55,72 +62,3 @@ def needed(kind: str, kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
             hint=f"known: {', '.join(sorted(known))}; or name it under [tasks.evidence] in landlane.toml",
         )
     return known[kind]
-
-
-@value
-class Checked:
-    """How a check ended, and the last it said."""
-
-    exit_code: int
-    output: str
-    is_late: bool = False
-
-
-class Witness(Protocol):
-    """Sees for itself."""
-
-    @property
-    def is_in_git(self) -> bool:
-        """Whether there are commits at all."""
-        ...
-
-    def start(self) -> str:
-        """The newest commit of the branch that work lands on; empty when there is none."""
-        ...
-
-    def tip(self, branch: str) -> str:
-        """The newest commit of a branch; empty when there is no such branch."""
-        ...
-
-    def base(self, commit: str, start: str) -> str:
-        """Where a commit's own changes begin; empty when that cannot be told.
-
-        `start` is where the target branch stood when the work began, if anybody knows.
-        """
-        ...
-
-    def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
-        """Whether the tip of a branch brings work of its own, beyond what others have landed."""
-        ...
-
-    def changed_paths(self, base: str, commit: str) -> list[str]:
-        """Every path that differs between two commits, both ends of a rename."""
-        ...
-
-    def change(self, base: str, commit: str) -> str:
-        """By what the change between two commits is known again, whenever it was made; empty for none."""
-        ...
-
-    def is_landed(self, commit: str) -> bool:
-        """Whether the target branch has this commit."""
-        ...
-
-    def share(self, commit: str, on_tick: Callable[[], None]) -> None:
-        """Let other machines that work on the same tasks have a commit, where there are any.
-
-        What cannot be shared now is only to be had here.
-        """
-        ...
-
-    def output_size(self, path: str) -> int:
-        """The size of a file, or how much is in a folder; -1 when it is not there."""
-        ...
-
-    def run_check(
-        self, command: str, commit: str, limit_seconds: float, on_tick: Callable[[], None]
-    ) -> Checked:
-        """Run a command in a fresh checkout of exactly this commit (or here, without one).
-
-        `on_tick` is called now and then while it runs.
-        """
-        ...

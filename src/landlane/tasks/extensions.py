@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
-else:  # `typing` takes longer to load than a claim takes
+    from landlane.tasks.model import Attempt, Task
+else:
     Protocol = object
 
 
@@ -176,3 +175,19 @@ def installed() -> TaskExtensions:
     """Return the extensions that `app/wiring.py` has installed."""
     assert _installed, "no extensions: make the context with landlane.app.wiring.assemble_repository"
     return _installed[0]
+
+
+def settle_touched(tx: Transaction, repo: Repository) -> None:
+    """Settle what depends on the tasks that this transaction moved, and on what that moves in turn."""
+    follow_ups = installed().follow_ups
+    while tx.touched:
+        label = next(iter(tx.touched))
+        del tx.touched[label]
+        follow_ups.settle(tx, repo, label)
+
+
+def settle_due(repo: Repository) -> None:
+    """Settle what no move of a task brings about: deadlines, and what a crash has left."""
+    nouns = {row["noun"] for row in repo.store.view(lambda snapshot: snapshot.all("records_unsettled"))}
+    if nouns:
+        installed().follow_ups.settle_due(repo, nouns)

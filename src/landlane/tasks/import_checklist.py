@@ -7,7 +7,7 @@ from landlane.roles.enforce import check_known
 from landlane.tasks.add import ADDING, LooksAlike, add_in, patterns_of
 from landlane.tasks.checklist import is_task_id, read_checklist
 from landlane.tasks.model import check_new, in_order
-from landlane.tasks.rows import find_task, find_task_by_key
+from landlane.tasks.records import find_task, find_task_by_key
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

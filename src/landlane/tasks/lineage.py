@@ -6,11 +6,11 @@ A lineage is a task with its retries, children and follow-ups. Without a record 
 from __future__ import annotations
 
 from landlane.errors import NotAllowed
+from landlane.roles.require_person import check_person
 from landlane.sessions.model import PERSON
 from landlane.store import records
 from landlane.tasks.model import DEAD, DROPPED, FAILED, READY, STATES, WAITING
-from landlane.tasks.owner import not_for_that
-from landlane.tasks.read import lessons_in
+from landlane.tasks.records import lessons_in, not_for_that
 from landlane.tasks.retry_rules import HELD, Lineage, forgotten, limits_of, renewed, with_held
 from landlane.values import as_dict, replace
 
@@ -143,8 +143,6 @@ def allow_again(tx: Transaction, task: Task, session: Session | None) -> None:
         words = "waits for a person's answer" if task.state == WAITING else "has nothing to try again"
         raise not_for_that(task, words)
     if session is not None and (is_parked or lineage.stopped):
-        from landlane.roles.require_person import check_person  # noqa: PLC0415 - few calls need it
-
         check_person(session)
     if not is_held and (session is None or (session.kind == PERSON and not session.role)):
         renew_in(tx, task, session)

@@ -18,6 +18,7 @@ from landlane.values import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from landlane.values import Row
 
@@ -54,6 +55,7 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     DROPPED: frozenset(),
 }
 
+_HOUR_MS = 3_600_000
 MOST_PATHS = 100
 MOST_AFTER = 1000
 MOST_LABELS = 50
@@ -177,6 +179,11 @@ def returned_branch_of(task_id: str, attempt: int) -> str:
     return f"landlane/{task_id}-{attempt}/returned"
 
 
+def rank_of(ready_at: int, priority: int) -> int:
+    """Where a task stands in the order: lower comes first."""
+    return ready_at - priority * _HOUR_MS
+
+
 def check_transition(task_id: str, now: str, then: str) -> None:
     """Refuse a change of state that has no meaning.
 
@@ -298,3 +305,37 @@ def check_reason(why: str) -> str:
 ANYBODY = "anybody"  # the receiver of a handoff that any session may accept
 REVIEW_KIND = "review"  # of a task in which a reviewer judges the work of another task
 BRANCH_ENDED = frozenset({DONE, FAILED, DEAD, DROPPED})  # states in which the branch of a split task is over
+
+
+RUNNING = "running"
+
+ENDED = "ended"
+
+
+@value
+class Attempt:
+    """One try. Instants are the calendar's, in milliseconds; `orchestrator` is what started it."""
+
+    id: str
+    task: str
+    attempt: int
+    lineage: str
+    agent: str
+    role: str
+    client: str  # the coding client, or `command` for a worker of one's own
+    session: str
+    machine: str
+    keeper: Mapping[str, Any]  # the process that looks after it
+    started_at: int
+    orchestrator: str = ""
+    run: str = ""  # the record of its processes
+    state: str = RUNNING
+    seen_at: int = 0  # the last sign of life
+    ended_at: int = 0
+    doing: str = ""
+    code: str = ""  # why it failed, in a word; empty when it did not
+    reason: str = ""
+    outcome: str = ""  # what became of the task: landing, done, review, retry, escalate, abort, returned
+    head: str = ""
+    usage: Mapping[str, Any] | None = None  # unknown is not zero
+    log: str = ""

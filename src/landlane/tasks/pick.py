@@ -7,56 +7,34 @@ remembered for the rest of the walk, so that a thousand tasks behind one held fo
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from itertools import islice
-
-from landlane.claims.model import EXCLUSIVE, Claim, Request
-from landlane.claims.read import claims_near, claims_of_task
-from landlane.claims.refusal_model import Refused
-from landlane.claims.take import living, take_in
-from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, below
-from landlane.roles.built_in import bound_by
-from landlane.roles.model import Scope, forbidden, why_not_verb
-from landlane.sessions.leases import end_if_gone, is_dead
-from landlane.store.lock_areas import areas_of
-from landlane.tasks.extensions import installed
-from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
-from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND, Task
-from landlane.tasks.offer_order import FIRST_LOOK, PAGE, ready_in_order
-from landlane.tasks.on_change import settle_due
-from landlane.tasks.read import count_tasks, lessons_in
-from landlane.tasks.rows import (
+from landlane.claims.read import claims_of_task
+from landlane.claims.take import living
+from landlane.roles.model import forbidden
+from landlane.sessions.leases import end_if_gone, is_dead, touch
+from landlane.tasks.extensions import installed, settle_due
+from landlane.tasks.model import ACTIVE, READY, Task
+from landlane.tasks.offer import Picked, TaskSearch, backing_off, ready_in_order
+from landlane.tasks.records import (
+    count_tasks,
     find_task,
-    pattern_pairs,
+    lessons_in,
     task_in,
     tasks_of,
-    who,
     whole,
 )
-from landlane.values import replace, value
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.model import Lesson, Task
+    from landlane.store.interface import Listener, Snapshot, Transaction
+    from landlane.tasks.model import Task
 
 
 _MOST_NAMED = 10
-
-
-@value
-class Picked:
-    """A task that is the caller's now, the claims on its paths, and what earlier owners left behind."""
-
-    task: Task
-    claims: tuple[Claim, ...]
-    lessons: tuple[Lesson, ...] = ()
-    is_resumed: bool = False
 
 
 @value
@@ -109,13 +87,6 @@ def _over_budget(snapshot: Snapshot, repo: Repository, task_ids: Iterable[str]) 
     return {task_id: why for task_id, why in found if why}
 
 
-def backing_off(snapshot: Snapshot, repo: Repository) -> dict[str, int]:
-    """The tasks whose time has not come after a failure, each with the instant at which it does."""
-    held = held_in(snapshot)
-    now = repo.store.wall_of(snapshot.now) if held else 0
-    return {task_id: until for task_id, until in held.items() if until > now}
-
-
 def _in_hand(snapshot: Snapshot, session: Session) -> list[Task]:
     """What a session is at work on, the longest in hand first."""
     tasks = (task for task in tasks_of(snapshot, session.id) if task.state == ACTIVE)
@@ -147,10 +118,10 @@ def try_to_pick(repo: Repository, session: Session, role: str, base: Callable[[]
     def work(tx: Transaction) -> Picked | list[str]:
         me = living(tx, session)
         _check_wanted(me, role)
-        walk = _Walk(tx, repo, me, start)
+        walk = TaskSearch(tx, repo, me, start)
         picked = walk.find(role or me.role)
         if picked is None and _bury_the_dead(tx, repo, me):
-            picked = _Walk(tx, repo, me, start).find(role or me.role)
+            picked = TaskSearch(tx, repo, me, start).find(role or me.role)
         return picked if picked is not None else walk.held_up
 
     return repo.change(work)
@@ -184,7 +155,7 @@ def take_task(
         _check_wanted(me, task.role)
         if task.state != READY:
             return None
-        picked = _Walk(tx, repo, me, base).take_one(task_id, task.stored_paths)
+        picked = TaskSearch(tx, repo, me, base).take_one(task_id, task.stored_paths)
         if picked is not None and also is not None:
             also(tx, picked.task)
         return picked
@@ -199,188 +170,66 @@ def _bury_the_dead(tx: Transaction, repo: Repository, me: Session) -> bool:
     return bool(ended)
 
 
-class _Walk:
-    """One walk along the ready tasks."""
+_LOOK_MS = 1000  # a lease that runs out wakes nobody
 
-    def __init__(self, tx: Transaction, repo: Repository, me: Session, start: str) -> None:
-        self._tx = tx
-        self._repo = repo
-        self._me = me
-        self._start = start
-        self._in_the_way: dict[str, set[Alternative]] = {}
-        self._keys: list[str] = []  # the same keys, sorted
-        self._is_crowded = False
-        self._dead: dict[str, bool] = {}
-        self._held = held_in(tx)
-        self._not_yet = backing_off(tx, repo) if self._held else {}
-        self._offers = installed().offers
-        self._keepers: set[str] = set()  # what they hold for the caller is not in its way
-        self._others: set[str] | None = None
-        role = bound_by(repo.settings, me.role)
-        self._scope = Scope(role, repo.settings) if role is not None else None
-        self.held_up: list[str] = []
-        for task in tasks_of(tx, me.id):
-            # One session may be at work on several tasks, but not on one path for two of them.
-            self._remember(
-                branch for pattern in self._patterns(task.stored_paths) for branch in pattern.alternatives
-            )
 
-    def find(self, role: str) -> Picked | None:
-        """The first task that can be had; what was handed to the caller goes before everything else."""
-        handed = self._handed(role)
-        if handed and (picked := self._find_among(handed)) is not None:
-            return picked
-        ready = (one for one in ready_in_order(self._tx, role) if one[0] not in handed)
-        size = FIRST_LOOK
-        while some := dict(islice(ready, size)):
-            picked = self._find_among(some)
-            if picked is not None:
-                return picked
-            size = PAGE
-        return None
+def wait_for_task(
+    repo: Repository, session: Session, role: str, wait_ms: int, base: Callable[[], str] = lambda: ""
+) -> Picked | NothingReady:
+    """Take the best task, waiting for one at most so long.
 
-    def _handed(self, role: str) -> dict[str, str]:
-        """The ready tasks that wait for exactly this caller: id → declared paths."""
-        addressed = self._offers.addressed_to(self._tx, self._repo, self._me)
-        tasks = [find_task(self._tx, task_id) for task_id in addressed]
-        return {
-            task.id: task.stored_paths
-            for task in tasks
-            if task is not None and task.state == READY and task.role in (role, "")
-        }
+    Raises:
+        Stale: the session is over.
+    """
+    if wait_ms <= 0:
+        return next_task(repo, session, role, base)
+    listener = repo.store.listen()  # before looking, so that nothing added in between is missed
+    try:
+        return _wait(repo, session, role, wait_ms, base, listener)
+    finally:
+        listener.close()
 
-    def take_one(self, task_id: str, stored: str) -> Picked | None:
-        """This task, if it can be had."""
-        return self._find_among({task_id: stored})
 
-    def _find_among(self, some: dict[str, str]) -> Picked | None:
-        """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""
-        tx = self._tx
-        others = self._for_others()
-        some = {
-            task_id: stored
-            for task_id, stored in some.items()
-            if task_id not in others and task_id not in self._not_yet and self._is_in_role(stored)
-        }
-        while some:
-            free = [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]
-            if self._is_crowded and free:
-                self._look_ahead([some[task_id] for task_id in free])
-                free = [task_id for task_id in free if not self._is_in_the_way(some[task_id])]
-            self.held_up += [task_id for task_id in some if task_id not in free]
-            tx.hold()
-            row = tx.one("task_lock_ready", ids=free) if free else None
-            if row is None:
-                return None
-            task = Task.from_row(row)
-            picked = self._take(task)
-            if picked is not None:
-                return picked
-            tx.let_go()
-            self._is_crowded = True
-            self.held_up.append(task.id)
-            some = {task_id: some[task_id] for task_id in free if task_id != task.id}
-        return None
+def _wait(
+    repo: Repository,
+    session: Session,
+    role: str,
+    wait_ms: int,
+    base: Callable[[], str],
+    listener: Listener,
+) -> Picked | NothingReady:
+    settle_due(repo)
+    outcome = try_to_pick(repo, session, role, base)
+    now = _clock(repo)
+    deadline = now + wait_ms
+    while not isinstance(outcome, Picked):
+        if now >= deadline:
+            return nothing_ready(repo, session, outcome)
+        now = _sleep(repo, listener, min(now + _LOOK_MS, deadline))
+        touch(repo.store, session)  # who waits is alive
+        settle_due(repo)  # a deadline wakes nobody
+        if repo.store.view(lambda snapshot: _is_worth_trying(snapshot, repo, role or session.role)):
+            outcome = try_to_pick(repo, session, role, base)
+    return outcome
 
-    def _for_others(self) -> set[str]:
-        """The tasks that were handed to somebody else, or that the caller has declined."""
-        if self._others is None:
-            self._others, self._keepers = self._offers.reserved(self._tx, self._repo, self._me)
-        return self._others
 
-    def _is_in_role(self, stored: str) -> bool:
-        """Whether the role of the caller, if it has one, may take and change what a task declares."""
-        scope = self._scope
-        patterns = self._patterns(stored) if scope is not None else ()
-        if scope is None or not patterns:
-            return True
-        return not why_not_verb(scope.role, "claim") and not any(map(scope.why_not_claimed, patterns))
+def _sleep(repo: Repository, listener: Listener, until: int) -> int:
+    """Until something was freed or the time is up; tells the time then."""
+    now = _clock(repo)
+    while now < until and listener.wait((until - now) / 1000) == "entry":  # nothing was freed by that
+        now = _clock(repo)
+    return _clock(repo)
 
-    def _look_ahead(self, stored: Iterable[str]) -> None:
-        """Remember all that others hold near these paths: where one was in the way, more will be."""
-        branches = [
-            branch for one in stored for pattern in self._patterns(one) for branch in pattern.alternatives
-        ]
-        for claim in claims_near(self._tx, branches, self._me.id):
-            is_others = claim.session != self._me.id and claim.session not in self._keepers
-            if is_others and not claim.is_over(self._tx.now) and not self._is_dead(claim.session):
-                self._remember(claim.alternatives)
 
-    def _is_dead(self, session: str) -> bool:
-        """Whether judging would end this session: then what it holds is in nobody's way."""
-        if session not in self._dead:
-            self._dead[session] = is_dead(self._tx, session, self._repo.processes)
-        return self._dead[session]
+def _clock(repo: Repository) -> int:
+    return repo.store.view(lambda snapshot: snapshot.now)
 
-    def _patterns(self, stored: str) -> tuple[Pattern, ...]:
-        pattern_of = self._repo.git.pattern_of
-        return tuple(pattern_of(text, kind) for text, kind in pattern_pairs(stored))
 
-    def _remember(self, branches: Iterable[Alternative]) -> None:
-        for branch in branches:
-            if branch.key not in self._in_the_way:
-                insort(self._keys, branch.key)
-            self._in_the_way.setdefault(branch.key, set()).add(branch)
-
-    def _is_in_the_way(self, stored: str) -> bool:
-        """Whether something that is known to be held overlaps these declared paths."""
-        return bool(self._in_the_way) and any(
-            alternatives_overlap(branch, held)
-            for one in self._patterns(stored)
-            for branch in one.alternatives
-            for key in self._keys_near(branch.key)
-            for held in self._in_the_way[key]
-        )
-
-    def _keys_near(self, key: str) -> list[str]:
-        """The known keys on the way from the root to this one, and below it."""
-        low, high = below(key)
-        near = [up for up in ancestors(key) if up in self._in_the_way]
-        return near + self._keys[bisect_right(self._keys, low) : bisect_left(self._keys, high)]
-
-    def _take(self, task: Task) -> Picked | None:
-        if task.kind == REVIEW_KIND and not self._offers.may_review(self._tx, self._me, task):
-            return None
-        if installed().budgets.why_over(self._tx, self._repo, task):
-            return None
-        if self._offers.is_handed_over(self._tx, task.id):  # again: the task is locked only now
-            return self._accept(task)
-        claims = self._claim(task)
-        if claims is None:
-            return None
-        tx = self._tx
-        tx.run("task_take", task=task.id, owner=self._me.agent, session=self._me.id)
-        if task.id in self._held:
-            let_go_in(tx, task)
-        facts: dict[str, object] = {"task": task.id, "attempt": task.attempt + 1, "base": self._start}
-        tx.record("task.taken", *who(self._me), facts)
-        taken = replace(
-            whole(tx, task),
-            state=ACTIVE,
-            owner=self._me.agent,
-            session=self._me.id,
-            attempt=task.attempt + 1,
-            taken_at=tx.now,
-            why="",
-        )
-        is_known = task.attempt or task.why or task.next_action
-        lessons = (*earlier_lessons(tx, task), *(lessons_in(tx, task.id) if is_known else ()))
-        return Picked(task=taken, claims=claims, lessons=lessons)
-
-    def _accept(self, task: Task) -> Picked | None:
-        """Go on with what was handed over: its content is part of the answer, and so is acknowledged."""
-        accepted = self._offers.accept(self._tx, self._repo, self._me, task)
-        if accepted is None:
-            return None
-        taken, claims = accepted
-        return Picked(task=taken, claims=claims, lessons=lessons_in(self._tx, task.id))
-
-    def _claim(self, task: Task) -> tuple[Claim, ...] | None:
-        """Claims on what a task declares, which end with the session, as the task does."""
-        patterns = self._patterns(task.stored_paths)
-        if not patterns:
-            return ()
-        self._tx.lock_areas(areas_of(patterns))
-        request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
-        outcome = take_in(self._tx, self._repo, self._me, request)
-        return None if isinstance(outcome, Refused) else outcome.granted
+def _is_worth_trying(snapshot: Snapshot, repo: Repository, role: str) -> bool:
+    """A cheap look without a lock: something is ready, or a lease is over, or an owner is dead."""
+    not_yet = backing_off(snapshot, repo)
+    return (
+        any(task_id not in not_yet for task_id, _ in ready_in_order(snapshot, role))
+        or snapshot.one("lapse_due") is not None
+        or any(is_dead(snapshot, row["session"], repo.processes) for row in snapshot.all("tasks_owners"))
+    )

@@ -6,8 +6,18 @@ import json
 
 from landlane.patterns.pattern import parse
 from landlane.tasks.duplicates import signs_of
-from landlane.tasks.model import ACTIVE, BLOCKED, DONE, DROPPED, LANDING, READY, REPORTED, REVIEW, WAITING
-from landlane.tasks.offer_order import rank_of
+from landlane.tasks.model import (
+    ACTIVE,
+    BLOCKED,
+    DONE,
+    DROPPED,
+    LANDING,
+    READY,
+    REPORTED,
+    REVIEW,
+    WAITING,
+    rank_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

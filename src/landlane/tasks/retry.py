@@ -22,8 +22,7 @@ from landlane.tasks.lineage import (
     widen_in,
 )
 from landlane.tasks.model import ACTIVE, DEAD, LONGEST_BODY, LONGEST_LINE, READY, REVIEW, WAITING
-from landlane.tasks.owner import owned
-from landlane.tasks.read import lessons_in
+from landlane.tasks.records import get_in, lessons_in, move_task, owned, who, whole
 from landlane.tasks.retry_rules import (
     ABORT,
     ESCALATE,
@@ -38,7 +37,7 @@ from landlane.tasks.retry_rules import (
     judge,
     limits_of,
 )
-from landlane.tasks.rows import get_in, move_task, who, whole
+from landlane.tasks.worker_pool import note_infrastructure_in
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -151,8 +150,6 @@ def judge_in(
     end = _storable(end)
     is_excused = False
     if end.is_infrastructure:
-        from landlane.tasks.worker_pool import note_infrastructure_in  # noqa: PLC0415 - few calls need it
-
         said = end.feedback or end.code
         is_excused = bool(note_infrastructure_in(tx, repo, task.id, said, end.kind).paused)
     lineage = lineage_in(tx, task.lineage)

@@ -1,4 +1,4 @@
-"""Return the tasks of a session that lapsed or left."""
+"""Return the tasks of a session that ended or whose lease expired."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def waits_for_person(tx: Transaction, session_id: str) -> bool:
-    """Whether a session is silent because its only work rests at a gate."""
-    from landlane.store import records  # noqa: PLC0415 - few sessions lapse
-    from landlane.tasks.rows import tasks_of  # noqa: PLC0415 - as before
+    """Whether a session is silent because its only task waits at a gate."""
+    from landlane.store import records  # noqa: PLC0415 - few leases expire
+    from landlane.tasks.records import tasks_of  # noqa: PLC0415 - few leases expire
 
     waits = any(
         gate["session"] == session_id and gate["task"] for gate in records.all_of(tx, "gate", ("waiting",))
@@ -22,30 +22,30 @@ def waits_for_person(tx: Transaction, session_id: str) -> bool:
 
 
 def return_tasks(tx: Transaction, session: Session, *, is_own_will: bool) -> None:
-    """Put what the session was at work on back into the queue; what kills owner after owner is dead."""
+    """Return the session's tasks to the queue; a task that too many owners lost or left becomes dead."""
     rows = tx.all("tasks_of_session", session=session.id)
     if not rows:
         return
-    from landlane.tasks import retry_rules as retries  # noqa: PLC0415 - few sessions have tasks
-    from landlane.tasks.lineage import lineage_in, put_lineage  # noqa: PLC0415 - as before
-    from landlane.tasks.rows import get_in, move_task  # noqa: PLC0415 - as before
+    from landlane.tasks import retry_rules  # noqa: PLC0415 - most sessions end without a task
+    from landlane.tasks.lineage import lineage_in, put_lineage  # noqa: PLC0415 - as above
+    from landlane.tasks.records import get_in, move_task  # noqa: PLC0415 - as above
 
     for row in rows:
-        task = get_in(tx, row["id"])  # held still: somebody may be dropping it just now
+        task = get_in(tx, row["id"])  # locked: another session may be dropping it
         if task.session != session.id or task.state not in AT_WORK:
             continue
         lapses = task.lapses + (not is_own_will)
         lineage = lineage_in(tx, task.lineage)
         why = f"{session.agent} {'left' if is_own_will else 'vanished'} during attempt {task.attempt}"
         if is_own_will:
-            lineage = retries.left(lineage, task.id)
-            is_over = retries.is_left_for_good(lineage, task.id)
+            lineage = retry_rules.left(lineage, task.id)
+            is_over = retry_rules.is_left_for_good(lineage, task.id)
             why += f"; {lineage.uncharged[task.id]} owners in a row went away from it" if is_over else ""
         else:
-            lineage = retries.vanished(lineage, task.id)
-            is_over = retries.is_lost_for_good(lineage, lapses)
+            lineage = retry_rules.vanished(lineage, task.id)
+            is_over = retry_rules.is_lost_for_good(lineage, lapses)
         put_lineage(tx, lineage, "booked", session)
-        then = DEAD if is_over else READY
-        move_task(tx, task, then, why=why, lapses=lapses)
-        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then, "lapses": lapses}
+        new_state = DEAD if is_over else READY
+        move_task(tx, task, new_state, why=why, lapses=lapses)
+        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": new_state, "lapses": lapses}
         tx.record("task.returned", session.agent, session.id, facts)

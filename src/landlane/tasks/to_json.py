@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from landlane.clock import duration_text, rfc3339
+from landlane.tasks.records import pattern_pairs
 from landlane.tasks.retry_rules import cap_of
-from landlane.tasks.rows import pattern_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.store.interface import Store
-    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.duplicates import Likeness
-    from landlane.tasks.evidence_model import Proof
-    from landlane.tasks.model import Lesson, Task
+    from landlane.tasks.evidence_model import Evidence
+    from landlane.tasks.model import Attempt, Lesson, Task
     from landlane.tasks.retry_rules import Limits, Lineage
     from landlane.tasks.worker_pool import Pool
 
@@ -58,12 +57,12 @@ def task_json(task: Task, store: Store) -> dict[str, Any]:
     }
 
 
-def likeness_json(one: Likeness) -> dict[str, Any]:
+def similar_task_json(one: Likeness) -> dict[str, Any]:
     """A task that looks like another."""
     return {"id": one.task, "title": one.title, "state": one.state, "score": one.score, "reason": one.reason}
 
 
-def proof_json(proof: Proof) -> dict[str, Any]:
+def evidence_json(proof: Evidence) -> dict[str, Any]:
     """One piece of evidence."""
     return {"name": proof.name, "seen": proof.is_seen, "found": proof.found, "hint": proof.hint or None}
 

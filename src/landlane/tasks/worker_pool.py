@@ -6,7 +6,9 @@ It pauses when its environment is broken, and slows down when a provider asks fo
 from __future__ import annotations
 
 from landlane.store import records
+from landlane.tasks.lineage import find_lineage, lineage_in, put_lineage
 from landlane.tasks.model import READY, WAITING, check_reason
+from landlane.tasks.records import find_task, get_in, move_task
 from landlane.tasks.retry_rules import NOT_STARTED, normalise
 from landlane.values import as_dict, replace, value
 
@@ -145,9 +147,6 @@ def note_infrastructure_in(
 
 def _excuse(tx: Transaction, tasks: Sequence[str]) -> None:
     """It was the environment: none of these tasks is nearer to being put aside for it."""
-    from landlane.tasks.lineage import find_lineage, lineage_in, put_lineage  # noqa: PLC0415 - a circle
-    from landlane.tasks.rows import find_task  # noqa: PLC0415 - as before
-
     found = [find_task(tx, task_id) for task_id in tasks]
     lineages = sorted({task.lineage for task in found if task is not None})
     for lineage_id in lineages:
@@ -164,8 +163,6 @@ def _excuse(tx: Transaction, tasks: Sequence[str]) -> None:
 
 def _take_up(tx: Transaction, task_id: str) -> None:
     """A person was asked about a task that could not begin: it was not the task, so it is ready again."""
-    from landlane.tasks.rows import get_in, move_task  # noqa: PLC0415 - few environments break
-
     task = get_in(tx, task_id)
     if task.state != WAITING:
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from landlane.errors import Malformed
 from landlane.settings.money import micros_from
 from landlane.store import records
-from landlane.tasks.rows import task_in
+from landlane.tasks.records import task_in
 from landlane.usage.budget import left_for, over_budget, park_spent, why_over_budget
 from landlane.usage.model import (
     IDLE,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
-    from landlane.tasks.attempt_model import Attempt
+    from landlane.tasks.model import Attempt
 
 
 __all__ = [

@@ -5,9 +5,8 @@ from __future__ import annotations
 from landlane.settings.money import micros_from
 from landlane.store import records
 from landlane.tasks.model import READY
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_in, get_task
 from landlane.tasks.retry import park_in
-from landlane.tasks.rows import get_in
 from landlane.usage.model import (
     UsageEntry,
     day_of,

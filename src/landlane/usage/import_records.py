@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.tasks.rows import find_task, find_task_by_key
+from landlane.tasks.records import find_task, find_task_by_key
 from landlane.usage.add import BOOKING, Booked, book_in, check_key
 from landlane.usage.budget import park_spent
 from landlane.usage.model import Total, UsageEntry, add_up, read_foreign, usage_id

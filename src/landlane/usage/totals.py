@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.store import records
-from landlane.tasks.rows import task_in
+from landlane.tasks.records import task_in
 from landlane.usage.model import (
     Total,
     UsageEntry,

@@ -23,10 +23,10 @@ from landlane.roles.built_in import find_role
 from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import in_use
-from landlane.tasks.evidence_model import kind_of
+from landlane.tasks.evidence_model import effective_kind
 from landlane.tasks.model import ANYBODY, BLOCKED, READY
+from landlane.tasks.records import pattern_pairs
 from landlane.tasks.retry import held_back
-from landlane.tasks.rows import pattern_pairs
 from landlane.tasks.worker_pool import pool_of
 from landlane.usage.add import why_over_budget
 from landlane.workers.agents import agent_for, find_agent, needs_of, role_for
@@ -67,7 +67,10 @@ def check_can_run(repo: Repository, tasks: list[Task], request: RunRequest) -> N
     else:
         if errors:
             raise errors[0]
-    if any(kind_of(task.kind, has_output=bool(task.output), is_in_git=True) == "code" for task in open_tasks):
+    if any(
+        effective_kind(task.kind, has_output=bool(task.output), is_in_git=True) == "code"
+        for task in open_tasks
+    ):
         target = find_target(repo.home, repo.settings)
         if not request.is_continuous:  # a continuous run waits until the remote can be reached
             find_base(repo.home, target, is_offline=request.is_offline)

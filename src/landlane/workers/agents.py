@@ -11,7 +11,7 @@ from landlane.handoffs.hand_over import context_for
 from landlane.plans.model import AGENTS
 from landlane.protocol.worker.messages import WorkAssignment
 from landlane.roles.model import WORKER_ROLE, may_commit
-from landlane.tasks.rows import pattern_pairs
+from landlane.tasks.records import pattern_pairs
 from landlane.usage.add import left_for
 from landlane.workers.model import COMMAND, Agent
 

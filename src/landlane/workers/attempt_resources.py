@@ -19,12 +19,10 @@ from landlane.sessions.join import join
 from landlane.sessions.worker_sessions import join_hands
 from landlane.state.slot_kinds import SlotRefused
 from landlane.state.slots import put_back, take_slot, wish_for
-from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import begin_in, change_attempt
-from landlane.tasks.model import READY
+from landlane.tasks.model import ENDED, READY
 from landlane.tasks.pick import take_task
-from landlane.tasks.read import get_task
-from landlane.tasks.rows import pattern_pairs
+from landlane.tasks.records import get_task, pattern_pairs
 from landlane.workers.agents import needs_of
 from landlane.workers.attempt_log import AttemptLog, log_path
 from landlane.workers.model import AttemptResult, Outcome
@@ -44,8 +42,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.state.slot_kinds import Slot
     from landlane.store.interface import Transaction
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
     from landlane.workers.model import StopRequest, WorkOrder
 
 

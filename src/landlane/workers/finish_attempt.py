@@ -18,11 +18,11 @@ from landlane.protocol.worker.messages import WorkComplete, WorkFailed
 from landlane.reviews.give_verdict import take_verdict
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import change_attempt, running_attempts
-from landlane.tasks.evidence import conclude
-from landlane.tasks.evidence_model import COMMIT, PATHS, kind_of, needed
-from landlane.tasks.git_evidence import GitWitness
+from landlane.tasks.evidence import complete_task
+from landlane.tasks.evidence_model import COMMIT, PATHS, effective_kind, required_evidence
+from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.worker_pool import note_infrastructure, note_rate_limit, note_success
@@ -301,19 +301,17 @@ class AttemptFinisher:
 
     def _needs_commit(self) -> bool:
         task = self._task
-        is_in_git = GitWitness(self._repo).is_in_git
-        kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=is_in_git)
-        evidence = needed(kind, self._repo.settings.tasks.evidence)
+        is_in_git = GitEvidence(self._repo).is_in_git
+        kind = effective_kind(task.kind, has_output=bool(task.output), is_in_git=is_in_git)
+        evidence = required_evidence(kind, self._repo.settings.tasks.evidence)
         return COMMIT in evidence or PATHS in evidence
 
     def _verify(self, message: WorkComplete, head: str) -> AttemptResult:
         """Check the evidence, and continue according to the new state of the task."""
         repo = self._repo
         result = message.summary if not message.notes else f"{message.summary}\n\n{message.notes}"
-        concluded = self._retry(
-            lambda: conclude(repo, GitWitness(repo), self._session, self._task.id, result=result)
-        )
-        task = concluded.task
+        completion = self._retry(lambda: complete_task(repo, self._session, self._task.id, result=result))
+        task = completion.task
         if task.state in (DONE, REVIEW):
             self._note_success()
             return self._result(
@@ -322,7 +320,7 @@ class AttemptFinisher:
         if task.state == WAITING:
             return self._result(Outcome.WAITING, why=task.why, head=head, keeps_workspace=True)
         if task.state != LANDING:
-            missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+            missing = completion.missing
             feedback = f"{missing.found}. {missing.hint}" if missing else task.why
             return self._end_attempt("not_proved", feedback, head=head)
         return self._submit(head)
@@ -353,7 +351,7 @@ class AttemptFinisher:
             landings = list_landings(repo)
             is_queued = any((landing.task, landing.head) == (task.id, head) for landing in landings)
             if not is_queued and get_task(repo, task.id).state != DONE:
-                submit_branch(repo, self._session, GitWitness(repo), task.branch, task.id)
+                submit_branch(repo, self._session, task.branch, task.id)
 
         try:
             self._retry(submit)

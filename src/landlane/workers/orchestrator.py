@@ -23,7 +23,7 @@ from landlane.platform.process_identity import Process
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import READY
-from landlane.tasks.read import list_tasks
+from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import pool_of
 from landlane.workers.admit import Admission
 from landlane.workers.agents import role_for

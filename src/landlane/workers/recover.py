@@ -17,14 +17,11 @@ from landlane.reviews.give_verdict import approved_waiting
 from landlane.sessions.join import join, leave
 from landlane.sessions.read import find_live_session, find_session
 from landlane.sessions.worker_sessions import hands_of
-from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import attempts_of, change_attempt, running_attempts
-from landlane.tasks.git_evidence import GitWitness
-from landlane.tasks.model import AT_WORK, LANDING
-from landlane.tasks.read import get_task, list_tasks
+from landlane.tasks.model import AT_WORK, ENDED, LANDING
+from landlane.tasks.records import get_task, list_tasks, pattern_pairs
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.rows import pattern_pairs
 from landlane.workers.model import Outcome
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import OPEN
@@ -35,8 +32,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.reviews.model import Review
     from landlane.sessions.model import Session
-    from landlane.tasks.attempt_model import Attempt
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Attempt, Task
 
 
 _SILENT_MS = 60_000  # supervisors record a heartbeat every few seconds
@@ -227,7 +223,7 @@ def _join_as_lander(repo: Repository, id: str, task: Task) -> Session:
 
 
 def _submit(repo: Repository, session: Session, task: Task) -> str:
-    return submit_branch(repo, session, GitWitness(repo), task.branch, task.id).landing.id
+    return submit_branch(repo, session, task.branch, task.id).landing.id
 
 
 def _not_submitted(task: str, attempt: int, error: LandlaneError, change: str) -> AttemptEnd:

@@ -20,7 +20,7 @@ from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import note_sign
 from landlane.tasks.model import AT_WORK, WAITING
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
 from landlane.usage.add import note_so_far, over_budget
 from landlane.values import as_dict, replace

@@ -23,7 +23,7 @@ from landlane.rescue.save import drop_same_rescues, save_checkout
 from landlane.sessions.leases import touch
 from landlane.tasks.model import READY
 from landlane.tasks.pick import take_task
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.values import replace, value
 from landlane.workspaces import records as operations
 from landlane.workspaces.close import close_workspace, give_up

@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git.target import fetch_target, find_target
 from landlane.tasks.model import OVER
-from landlane.tasks.read import get_task
+from landlane.tasks.records import get_task
 from landlane.workspaces import records as operations
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import OPEN, Workspace

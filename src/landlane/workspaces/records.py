@@ -13,7 +13,7 @@ from landlane.sessions.leases import end_if_gone, is_dead
 from landlane.sessions.read import find_session
 from landlane.store import records
 from landlane.tasks.model import OVER, branch_of
-from landlane.tasks.rows import get_in, task_in
+from landlane.tasks.records import get_in, task_in
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import CLOSED, CLOSING, FAILED, OPEN, OPENING, THERE, Workspace, folder_name
 

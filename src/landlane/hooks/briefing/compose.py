@@ -20,8 +20,7 @@ from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
 from landlane.rules.show_to_session import tell_rules_safely
 from landlane.sessions.join import live_sessions
 from landlane.sessions.model import HOLDERS
-from landlane.tasks.read import lessons_of
-from landlane.tasks.rows import pattern_pairs, tasks_of
+from landlane.tasks.records import lessons_of, pattern_pairs, tasks_of
 from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from landlane.errors import Held
 from landlane.handoffs.model import SENT
 from landlane.integrations.langgraph.interrupts import told
 from landlane.tasks.model import AT_WORK, READY, WAITING, Task
-from landlane.tasks.rows import pattern_pairs
+from landlane.tasks.records import pattern_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

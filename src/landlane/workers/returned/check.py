@@ -21,8 +21,7 @@ from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
 from landlane.store.lock_areas import areas_of
-from landlane.tasks.owner import owned
-from landlane.tasks.rows import pattern_pairs
+from landlane.tasks.records import owned, pattern_pairs
 from landlane.text import printable
 from landlane.values import replace, value
 from landlane.workers.returned.apply import check_sizes, unsafe_change
