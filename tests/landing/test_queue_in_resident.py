@@ -184,7 +184,7 @@ def test_what_was_submitted_while_the_runner_let_go_is_not_left_behind(
             yard.enter(repo, name, files)  # its resident finds the queue being run, and ends
         return stop
 
-    monkeypatch.setattr(waiting, "drain", drain_then_submit)
+    monkeypatch.setattr(waiting, "drain_queue", drain_then_submit)
     assert waiting.serve_queue(repo.require_git(), "resident", is_drained=True) is None
     repo.close()
     yard.check_end({"L1": "landed", "L2": "landed"})
