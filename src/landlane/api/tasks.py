@@ -53,7 +53,7 @@ class Tasks:
         next_action: str = "",
         force: bool = False,
     ) -> task_adding.Added | task_adding.LooksAlike:
-        """Add a task, or say which tasks look like the same work; adding a `key` again changes nothing.
+        """Add a task, or return similar tasks; adding a `key` again changes nothing.
 
         Raises:
             Malformed: a field cannot be used, or a dependency is unknown.
@@ -81,10 +81,10 @@ class Tasks:
     def next(
         self, *, role: str = "", wait: str | float = 0, resume: bool = False
     ) -> picking.Picked | picking.NothingReady:
-        """Take the best ready task whose paths are free, and its paths; or go on with the one in hand.
+        """Take the best ready task whose paths are free, with its paths; or continue with the current one.
 
         Raises:
-            Stale: the session is over.
+            Stale: the session has ended.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
         in_hand = picking.resume_task(self._repo, self._session()) if resume else None
@@ -98,16 +98,16 @@ class Tasks:
         return outcome
 
     def _bring_reviewed(self, task: Task) -> None:
-        """Have here what another machine made and this one is to review."""
+        """Fetch the commits of another machine that this session is to review."""
         if task.kind == "review":
             fetch_reviewed_commit(self._repo, task)
 
     def take(self, task: str) -> picking.Picked | None:
-        """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
+        """Take a given task and its paths; None when it is not ready, held back, or its paths are held.
 
         Raises:
             Malformed: there is no such task.
-            Stale: the session is over.
+            Stale: the session has ended.
         """
         start = GitWitness(self._repo).start()
         outcome = picking.take_task(self._repo, self._session(), task, start)
@@ -117,10 +117,10 @@ class Tasks:
         return outcome
 
     def enter(self, plan: str, *, force: bool = False) -> Entered:
-        """Add the tasks of a plan, TOML or Markdown, that are not there yet: all of them, or none.
+        """Add the tasks of a TOML or Markdown plan that are not there yet (all or nothing).
 
         Example:
-            `ann.tasks.enter(Path("PLAN.md").read_text())`; then `landlane run` works it off.
+            `ann.tasks.enter(Path("PLAN.md").read_text())`; then `landlane run` runs it.
 
         Raises:
             Malformed: the plan has problems; all of them are named.
@@ -130,10 +130,10 @@ class Tasks:
         return entered
 
     def done(self, task: str, *, result: str = "") -> evidence.Concluded:
-        """Say that a task is done; tells how far it is believed, and on what evidence.
+        """Report a task as done; return how far that is verified, and the evidence.
 
         Raises:
-            Stale: the task is not this session's any more.
+            Stale: the task no longer belongs to this session.
         """
         if self._repo.checkout.common_dir:
             fetch_task_commits(self._repo, task)
@@ -144,53 +144,53 @@ class Tasks:
         return concluded
 
     def fail(self, task: str, why: str, *, final: bool = False) -> Task:
-        """Give a task back with what was learned; after the last attempt it is dead.
+        """Give a task back with a report of what was learned; after the last attempt it is dead.
 
         Raises:
-            Stale: the task is not this session's any more.
+            Stale: the task no longer belongs to this session.
         """
         change = evidence.change_of(self._repo, GitWitness(self._repo), task)
         failed = tasks.fail_task(self._repo, self._session(), task, why, is_final=final, change=change)
         return self._settled(failed)
 
     def block(self, task: str, why: str) -> Task:
-        """Keep a task from being offered."""
+        """Block a task."""
         return self._settled(tasks.block_task(self._repo, self._session(), task, why))
 
     def unblock(self, task: str) -> Task:
-        """Offer a blocked task again."""
+        """Unblock a task."""
         return self._settled(tasks.unblock_task(self._repo, self._session(), task))
 
     def retry(self, task: str, why: str = "") -> Task:
-        """Give a task that failed, died or got stuck another round of attempts."""
+        """Allow another round of attempts at a task that failed, died or got stuck."""
         return self._settled(tasks.retry_task(self._repo, self._session(), task, why))
 
     def drop(self, task: str, why: str) -> Task:
-        """Give a task up for good."""
+        """Drop a task permanently."""
         return self._settled(tasks.drop_task(self._repo, self._session(), task, why))
 
     def after(self, task: str, before: str) -> Task:
-        """Let a task wait for another.
+        """Make a task wait for another.
 
         Raises:
-            Malformed: they would wait for each other; the ring is named.
+            Malformed: they would wait for each other; the message names the cycle.
         """
         return self._settled(dependencies.add_dependency(self._repo, self._session(), task, before))
 
     def get(self, task: str) -> Task:
-        """A task by its id."""
+        """Return a task by its id."""
         return read.get_task(self._repo, task)
 
     def list(self, *states: str) -> Sequence[Task]:
-        """All tasks, or those in these states."""
+        """Return all tasks, or those in these states."""
         return read.list_tasks(self._repo, states)
 
     def history(self, task: str) -> Sequence[Entry]:
-        """Everything that happened to a task."""
+        """Return everything that happened to a task."""
         return read.task_history(self._repo, task)
 
     def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
-        """Read a Markdown checklist in as tasks; reading it again adds nothing."""
+        """Import a Markdown checklist as tasks; importing it again adds nothing."""
         outcome = checklists.import_checklist(self._repo, self._session(), text, force=force)
         self._repo.settle()
         return outcome

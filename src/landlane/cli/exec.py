@@ -1,4 +1,4 @@
-"""The command that runs another as an agent in its sandbox."""
+"""The command `exec`: run a command as an agent in its sandbox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, task: str) -> int:
-    """Run it to its end; ends as the command did."""
+    """Run the command in a sandbox and return its exit code."""
     terminal = call.terminal
     check_command(command, call.cwd)
     has_terminal = not terminal.is_json and os.isatty(0) and os.isatty(1)
@@ -33,7 +33,7 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
     caller = call.session()
 
     def on_start(held: Sequence[Guarantee], backend: str) -> None:
-        missing = [one.text() for one in held if one.state == OPEN]
+        missing = [promise.text() for promise in held if promise.state == OPEN]
         terminal.note(f"sandbox: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
 
     order = Order(
@@ -53,14 +53,14 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
 
 
 def _heed(stopping: Stopping) -> None:
-    """End on a signal, but never in the midst of clearing up."""
+    """End on a signal, but never during cleanup."""
 
     def stop(number: int, _: object) -> None:
         if stopping.note(number):
             raise Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has its reasons
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored on purpose, as by nohup
             signal.signal(number, stop)
 
 
@@ -79,8 +79,13 @@ def _tell(terminal: Terminal, done: Executed, role: str, code: int) -> None:
                 "rescue": done.rescue or None,
                 "sandbox": done.backend,
                 "promises": [
-                    {"name": one.promise, "state": one.state, "by": one.by or None, "why": one.why or None}
-                    for one in done.held
+                    {
+                        "name": promise.promise,
+                        "state": promise.state,
+                        "by": promise.by or None,
+                        "why": promise.why or None,
+                    }
+                    for promise in done.held
                 ],
                 **({} if code == 0 else _failed(code)),
             }

@@ -1,4 +1,4 @@
-"""The commands that run tasks by workers: run, worker."""
+"""The commands that run tasks with workers: run, worker."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def run(
     force: bool,
     offline: bool,
 ) -> int:
-    """Enter the plan, if there is one, and run its tasks; or all that are ready."""
+    """Add the plan's tasks, if a plan is given, and run them; otherwise run all ready tasks."""
     count = _count(call, workers)
     tasks = _enter(call, plan, force=force) if plan else frozenset[str]()
-    wish = RunWish(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
-    return _run(call, wish)
+    request = RunWish(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
+    return _run(call, request)
 
 
 def work(call: CommandCall, workers: str, agent: str, until_empty: bool, offline: bool) -> int:
@@ -72,11 +72,11 @@ def _count(call: CommandCall, workers: str) -> int:
 
 
 def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
-    """Put the tasks of a plan into the queue; each is there once, however often the plan is run."""
+    """Add the tasks of a plan to the queue; running a plan again adds nothing twice."""
     read = read_plan(read_text(call, plan), os.path.basename(plan))
     entered = enter_plan(call.repo, call.session(), read, force=force)
     for name, similar in entered.skipped:
-        others = ", ".join(f"{one.task} ({one.reason})" for one in similar[:3])
+        others = ", ".join(f"{likeness.task} ({likeness.reason})" for likeness in similar[:3])
         call.terminal.note(f"{name} is not added: it looks like {others}; --force adds it")
     known = len(entered.tasks) - len(entered.added)
     call.terminal.note(
@@ -86,17 +86,17 @@ def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
     return frozenset(task.id for task in entered.tasks)
 
 
-def _run(call: CommandCall, wish: RunWish) -> int:
+def _run(call: CommandCall, request: RunWish) -> int:
     repo = prepare_git(call.repo, call.terminal.note)
     call.session()
-    tasks = [task for task in list_tasks(repo) if not wish.tasks or task.id in wish.tasks]
-    check_ready(repo, tasks, wish)
-    if not (wish.is_standing or wish.tasks) and all(task.state in _OVER for task in tasks):
+    tasks = [task for task in list_tasks(repo) if not request.tasks or task.id in request.tasks]
+    check_ready(repo, tasks, request)
+    if not (request.is_standing or request.tasks) and all(task.state in _OVER for task in tasks):
         call.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
     view = _show_run(call.terminal)
     common = {"folder": call.cwd, "is_json": call.terminal.is_json or view.is_live}
     fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], call.cwd, common)
-    orchestrator = Orchestrator(repo, wish, fork_server, view.hear)
+    orchestrator = Orchestrator(repo, request, fork_server, view.hear)
     _heed(orchestrator)
     with view:
         summary = orchestrator.run(view.look)
@@ -108,10 +108,10 @@ def _run(call: CommandCall, wish: RunWish) -> int:
 
 
 def _heed(orchestrator: Orchestrator) -> None:
-    """Ctrl-C once drains, twice stops; SIGTERM and SIGHUP stop. Whoever looks is told by the view."""
+    """Drain on the first Ctrl-C, stop on the second; stop on SIGTERM and SIGHUP."""
 
     def on_interrupt(_: int, __: object) -> None:
-        # Nothing is written here: the signal may have come in the middle of a line.
+        # Do not write here: the signal may arrive in the middle of a line.
         if orchestrator.is_draining:
             orchestrator.stop()
         else:
@@ -122,7 +122,7 @@ def _heed(orchestrator: Orchestrator) -> None:
 
     signal.signal(signal.SIGINT, on_interrupt)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has its reasons
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored on purpose, as by nohup
             signal.signal(number, on_stop)
 
 
@@ -158,7 +158,7 @@ def _failed(summary: RunSummary) -> dict[str, Any]:
 
 
 def _show_run(terminal: Terminal) -> RunView:
-    """Return a live picture for a person at a terminal, lines for a log."""
+    """Return a live view for a terminal, or a line-based view for a log."""
     if terminal.is_json or not is_terminal(sys.stderr):
         return RunView(terminal)
     from landlane.cli.run_live import LiveView  # noqa: PLC0415 - rich is slow to load

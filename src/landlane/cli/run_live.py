@@ -1,4 +1,4 @@
-"""A live picture of a run on a terminal, drawn by rich."""
+"""A live view of a run on a terminal, drawn by rich."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_WAITING = 8
 
 
 class LiveView(RunView):
-    """A picture that is drawn anew a few times a second."""
+    """A view that is redrawn a few times a second."""
 
     is_live = True
 
@@ -51,16 +51,16 @@ class LiveView(RunView):
         self._draw(self._live.stop)
 
     def _draw(self, step: Callable[[], object]) -> None:
-        """Draw, as long as there is a terminal: when it was closed, the run must still end well."""
+        """Draw while there is a terminal; if it was closed, the run must still end normally."""
         try:
             if not self._is_closed:
                 step()
         except OSError:
             self._is_closed = True
 
-    def hear(self, task: str, told: dict[str, Any]) -> None:
-        if told.get("event") == "ended":
-            line = line_of(task, told)
+    def hear(self, task: str, event: dict[str, Any]) -> None:
+        if event.get("event") == "ended":
+            line = line_of(task, event)
             if line:
                 self._draw(lambda: self._console.print(line))
 
@@ -75,18 +75,18 @@ class LiveView(RunView):
         table = Table(box=None, header_style="bold", pad_edge=False)
         for name in ("task", "agent", "try", "stage", "heard", "for", "cost", "doing"):
             table.add_column(name, no_wrap=True)
-        for one in glance.places:
-            silent = now - one.heard
-            cost = "" if one.cost_usd is None else f"${one.cost_usd:.2f}"
+        for slot in glance.places:
+            silent = now - slot.heard
+            cost = "" if slot.cost_usd is None else f"${slot.cost_usd:.2f}"
             heard = Text(f"{silent:.0f}s ago", style="red" if silent > 30 else "green")
-            doing = in_one_line(one.doing or one.title)[:60]
+            doing = in_one_line(slot.doing or slot.title)[:60]
             table.add_row(
-                one.task,
-                one.agent,
-                str(one.attempt),
-                one.stage,
+                slot.task,
+                slot.agent,
+                str(slot.attempt),
+                slot.stage,
                 heard,
-                f"{now - one.since:.0f}s",
+                f"{now - slot.since:.0f}s",
                 cost,
                 doing,
             )

@@ -1,4 +1,4 @@
-"""Looking at a run: a live picture on a terminal, plain lines elsewhere, nothing beside JSON."""
+"""Views of a run: live on a terminal, plain lines elsewhere, none with --json."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from landlane.cli.terminal import Terminal
     from landlane.workers.model import Glance
 
-_WORTH_TELLING = 5.0  # seconds that something waits for one reason
+_LONG_WAIT_SECONDS = 5.0  # before a wait for one reason is reported
 
 
 class RunView:
-    """Hears what happens in a run and is shown how it stands; this one says a line for what matters."""
+    """Receives the events and the state of a run; this view prints a line for the important ones."""
 
     is_live = False
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
-        self._told: dict[str, str] = {}
-        self._waits: dict[str, tuple[str, float, float]] = {}  # task → why it waits, since when, seen when
+        self._last_notes: dict[str, str] = {}
+        self._waits: dict[str, tuple[str, float, float]] = {}  # task → reason, since, last seen
 
     def __enter__(self) -> Self:
         return self
@@ -33,14 +33,14 @@ class RunView:
     def __exit__(self, *_: object) -> None:
         return
 
-    def hear(self, task: str, told: dict[str, Any]) -> None:
-        """One thing that happened."""
-        line = line_of(task, told)
+    def hear(self, task: str, event: dict[str, Any]) -> None:
+        """Handle one event of a task."""
+        line = line_of(task, event)
         if line:
             self.terminal.note(line)
 
     def look(self, glance: Glance) -> None:
-        """How it stands now: what is new of it, and what waits for long enough to be worth a line."""
+        """Print what is new in the state of the run, and tasks that have waited for several seconds."""
         self._once("paused", glance.paused and f"the pool is paused: {glance.paused}")
         self._once("trouble", glance.trouble and f"waiting for the store: {glance.trouble}")
         draining = "draining: nothing more begins; press Ctrl-C again to stop what runs"
@@ -49,38 +49,38 @@ class RunView:
         self._once("stopping", stopping if glance.is_stopping else "")
         now = time.monotonic()
         waits = dict(glance.waits)
-        # What is tried again and again does not wait just then, and yet waits.
-        self._waits = {task: one for task, one in self._waits.items() if now - one[2] < _WORTH_TELLING}
+        # A task that is retried all the time counts as waiting between its tries, too.
+        self._waits = {task: wait for task, wait in self._waits.items() if now - wait[2] < _LONG_WAIT_SECONDS}
         for task, why in waits.items():
             kind = _without_numbers(why)
             before, since, _ = self._waits.get(task, ("", now, now))
             self._waits[task] = (kind, since if kind == before else now, now)
-            is_worth_it = now - since >= _WORTH_TELLING and why != ALL_TAKEN
+            is_worth_it = now - since >= _LONG_WAIT_SECONDS and why != ALL_TAKEN
             if kind == before and is_worth_it:
                 self._once(f"waits {task}", f"{task} waits: {in_one_line(why)[:300]}", kind)
 
     def _once(self, about: str, text: str, kind: str = "") -> None:
-        """Say it unless it was said last, in this or in other numbers."""
+        """Print the text unless it was the last one about this topic; changed numbers do not count."""
         kind = kind or text
-        if text and self._told.get(about) != kind:
+        if text and self._last_notes.get(about) != kind:
             self.terminal.note(text)
-        self._told[about] = kind
+        self._last_notes[about] = kind
 
 
 def _without_numbers(why: str) -> str:
     return "".join(letter for letter in why if not letter.isdigit())
 
 
-def line_of(task: str, told: dict[str, Any]) -> str:
-    """What happened, in a line; empty when it is not worth one."""
-    event = told.get("event")
-    if event == "taken":
-        return f"{task} attempt {told['attempt']}: {told['agent']}"
-    if event == "says" and told.get("doing") and "done" in told:
-        return f"{task}: {in_one_line(str(told['doing']))[:200]}"
-    if event == "stage":
-        return f"{task}: {told['stage']}"
-    if event == "ended" and told["outcome"] not in ("not taken", "waits"):
-        why = " ".join(str(told.get("why") or "").split())
-        return f"{task} {told['outcome']}" + (f": {in_one_line(why)[:300]}" if why else "")
+def line_of(task: str, event: dict[str, Any]) -> str:
+    """Return an event as a line; empty when it is not important enough."""
+    kind = event.get("event")
+    if kind == "taken":
+        return f"{task} attempt {event['attempt']}: {event['agent']}"
+    if kind == "says" and event.get("doing") and "done" in event:
+        return f"{task}: {in_one_line(str(event['doing']))[:200]}"
+    if kind == "stage":
+        return f"{task}: {event['stage']}"
+    if kind == "ended" and event["outcome"] not in ("not taken", "waits"):
+        why = " ".join(str(event.get("why") or "").split())
+        return f"{task} {event['outcome']}" + (f": {in_one_line(why)[:300]}" if why else "")
     return ""

@@ -1,4 +1,4 @@
-"""The helper of a run: a program of its own that forks keepers, and whoever runs the landing queue."""
+"""A helper process of a run: forks supervisors and landing queue runners."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Tell = Callable[[dict[str, Any]], None]
+    Report = Callable[[dict[str, Any]], None]
 
 
 _LOADED = ("landlane.tasks.git_evidence", "landlane.patterns.glob")
 
 
 def main() -> None:
-    """Serve orders; what a keeper needs is loaded once."""
+    """Serve orders; load the modules that supervisors need once."""
     for name in _LOADED:
-        __import__(name)  # here, so that no child has to
-    gc.freeze()  # what is loaded stays: no child looks through it again, and its pages stay shared
-    serve_reporting(_work)
+        __import__(name)  # before forking, so that no child has to
+    gc.freeze()  # children do not scan loaded objects, so their pages stay shared
+    serve_reporting(_handle)
 
 
-def _work(order: dict[str, Any], tell: Tell) -> None:
+def _handle(order: dict[str, Any], report: Report) -> None:
     try:
         place = _open_place(order["folder"], is_json=order["is_json"])
-        _do(place, order, tell)
-    except LandlaneError as error:  # such as settings that cannot be read any more
+        _run_order(place, order, report)
+    except LandlaneError as error:  # such as settings that became unreadable
         _note(f"{error.message} [{error.code}]", is_json=order["is_json"])
         why = f"{error.message}. {error.hint}"
-        tell({"event": "ended", "outcome": "waits", "why": why, "code": error.code})
+        report({"event": "ended", "outcome": "waits", "why": why, "code": error.code})
 
 
-def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
+def _run_order(place: Workplace, order: dict[str, Any], report: Report) -> None:
     if order["kind"] == "land":
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):
@@ -62,18 +62,18 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
         halt.why = halt.why or "the run was stopped"
 
     signal.signal(signal.SIGTERM, stop)
-    wanted = WorkOrder(
+    work_order = WorkOrder(
         task=order["task"],
         agent=find_agent(place.repo.settings, order["agent"]),
         role=order["role"],
         orchestrator=order["orchestrator"],
         is_offline=order["is_offline"],
     )
-    Keeper(place, wanted, tell, halt).run()
+    Keeper(place, work_order, report, halt).run()
 
 
 def _leave(_: int, __: object) -> None:
-    """End at once, and end the tests that run on the way out."""
+    """Exit at once; exit handlers end running tests."""
     raise SystemExit(0)
 
 
@@ -87,7 +87,7 @@ def _open_place(folder: str, *, is_json: bool) -> Workplace:
 def _note(text: str, *, is_json: bool) -> None:
     if is_json or sys.stderr is None:
         return
-    with contextlib.suppress(OSError):  # who looked is gone: the work goes on
+    with contextlib.suppress(OSError):  # the reader is gone; continue
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
