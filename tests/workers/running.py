@@ -161,7 +161,7 @@ def work_on(works: Works, task: str, tell: Callable[[dict[str, Any]], None], rol
     os.chdir(works.root)
     order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
     order |= {"role": role, "orchestrator": "test", "is_offline": False}
-    supervisor_server._work(order, tell)  # pyright: ignore[reportPrivateUsage]
+    supervisor_server._handle(order, tell)  # pyright: ignore[reportPrivateUsage]
 
 
 def _children(pid: int) -> list[int]:
