@@ -1,8 +1,8 @@
-"""Time: the boot clock that no one can set, the wall clock for people, and lengths of time as text.
+"""Time: the boot clock that cannot be set, the wall clock for people, and durations as text.
 
-Leases are counted on the boot clock (it goes on while the machine sleeps and never jumps); the wall clock is
-only shown. A boot clock says nothing across a restart, so it is always read together with the boot's id.
-All instants and lengths are whole milliseconds.
+Leases use the boot clock (it continues while the machine sleeps and never jumps); the wall clock is
+only displayed. A boot clock is meaningless after a restart, so it is always read together with the boot id.
+All instants and durations are whole milliseconds.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Clock(Protocol):
-        """What a store needs to know of time."""
+        """The clock interface that a store uses."""
 
         def boot_ms(self) -> int:
-            """Milliseconds since this machine started, sleep included."""
+            """Return milliseconds since this machine started, including sleep."""
             ...
 
         def wall_ms(self) -> int:
-            """Milliseconds since 1970 by the machine's own calendar."""
+            """Return milliseconds since 1970 by the machine's calendar."""
             ...
 
         def boot_id(self) -> str:
-            """What tells this run of the machine from every other."""
+            """Return the id of this boot of the machine."""
             ...
 
         def is_real(self) -> bool:
-            """Whether time passes by itself; a test's clock says no."""
+            """Return whether time passes by itself; false for a test clock."""
             ...
 
 
@@ -64,12 +64,12 @@ class SystemClock:
 
 
 def awake_ms() -> int:
-    """Milliseconds that this machine was awake: while it sleeps, no worker works."""
+    """Return milliseconds that this machine was awake; workers do not run while it sleeps."""
     return time.monotonic_ns() // 1_000_000
 
 
 def read_boot_id() -> str:
-    """The kernel's id of this boot; where there is none, the second at which the machine started."""
+    """Return the kernel's id of this boot, or else the second at which the machine started."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -79,7 +79,7 @@ def read_boot_id() -> str:
 
 
 def rfc3339(wall_ms: int) -> str:
-    """An instant as people and programs read it: `2026-01-31T09:30:00.250Z`."""
+    """Return an instant as RFC 3339 text: `2026-01-31T09:30:00.250Z`."""
     seconds, milliseconds = divmod(wall_ms, 1000)
     # Beyond the year 9999 gmtime works but RFC 3339 has no form for it.
     moment = time.gmtime(min(max(seconds, 0), 253_402_300_799))
@@ -87,10 +87,10 @@ def rfc3339(wall_ms: int) -> str:
 
 
 def parse_duration(text: str, *, what: str = "duration") -> int:
-    """Milliseconds from `45s`, `30m`, `1h30m`, `2d`, or a plain number of seconds.
+    """Return milliseconds from `45s`, `30m`, `1h30m`, `2d`, or a plain number of seconds.
 
     Raises:
-        Malformed: the text is not a length of time.
+        Malformed: the text is not a duration.
     """
     total, number, unit, seen = 0.0, "", "", False
     for character in [*text.strip().lower(), "end"]:
@@ -105,7 +105,7 @@ def parse_duration(text: str, *, what: str = "duration") -> int:
         seen = True
     if not seen:
         raise _not_a_duration(text, what)
-    return round(total)  # 1.001 seconds are a little less than 1001 milliseconds to a computer
+    return round(total)  # in floating point, 1.001 seconds are slightly less than 1001 milliseconds
 
 
 def _amount(number: str, unit: str, text: str, what: str) -> float:
@@ -127,7 +127,7 @@ def _not_a_duration(text: str, what: str) -> Malformed:
 
 
 def duration_text(milliseconds: int) -> str:
-    """A length of time for people: the two largest units that say something."""
+    """Return a duration as text, with its two largest units."""
     if milliseconds < 1000:
         return f"{max(milliseconds, 0)}ms"
     parts: list[str] = []

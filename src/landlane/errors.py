@@ -3,7 +3,7 @@
     LandlaneError                  1  failed
     ├── Malformed                  2  the call cannot be understood; nothing was changed
     │   ├── PatternError              a pattern or path that cannot be claimed
-    │   └── SettingsError             landlane.toml says something we do not know
+    │   └── SettingsError             landlane.toml has an unknown or invalid setting
     ├── Held                       3  another session holds it
     ├── Stale                      4  the caller's lease, version, generation or base is no longer current
     ├── TimedOut                   5  waited as long as was allowed
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LandlaneError(Exception):
-    """Something that could not be done, said so that a person or a model can act on it."""
+    """An operation failed; the message and the hint let a person or a model act on it."""
 
     exit_code = 1
 
@@ -49,7 +49,7 @@ class PatternError(Malformed):
 
 
 class SettingsError(Malformed):
-    """The settings hold something that this version does not know or cannot accept."""
+    """The settings contain something unknown or invalid."""
 
 
 class Held(LandlaneError):
@@ -91,8 +91,8 @@ class StoreError(LandlaneError):
 
 
 class StoreCorrupt(StoreError):
-    """What is there is not a store, or a damaged one."""
+    """The file is not a store, or is damaged."""
 
 
 class StoreTransient(StoreError):
-    """The store failed in a way that may pass: the same change can be tried again."""
+    """The store failed temporarily: the same change can be tried again."""

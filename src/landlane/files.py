@@ -1,21 +1,21 @@
-"""Write a file atomically; digest and stamp of a file."""
+"""Write files atomically; compute the digest and the stamp of a file."""
 
 from __future__ import annotations
 
 import os
 
-Seen = tuple[str, str]  # the content's digest, and the stamp by which an unchanged file is known quickly
+Seen = tuple[str, str]  # the content's digest, and the stamp that identifies an unchanged file quickly
 GONE: Seen = ("", "")
-_MOST_BYTES = 64 * 1024 * 1024  # beyond, the stamp has to do: reading it on every edit would be felt
+_MOST_BYTES = 64 * 1024 * 1024  # above this only the stamp counts: reading on every edit would be slow
 
 
 def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_durable: bool = False) -> None:
-    """Write a file in one step; of processes and threads that do so at once, the last one's stays.
+    """Write a file atomically; of concurrent writers, the last one wins.
 
-    Without a mode it gets what the umask leaves, whatever it had before. A text may hold the bytes of paths.
+    Without a mode the umask decides, whatever mode the file had before. The text may contain path bytes.
 
     Raises:
-        OSError: the system refuses; the file is as it was, and nothing lies beside it.
+        OSError: the write failed; the file is unchanged and no temporary file is left.
     """
     content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
@@ -36,7 +36,7 @@ def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_dur
 
 
 def look_at(path: str) -> Seen:
-    """The digest of a file's content and its stamp; `GONE` where there is none. Links are followed.
+    """Return the digest of a file's content and its stamp; `GONE` if it does not exist. Follows links.
 
     `hook_entry/client_fast_path.py` computes the same, without these imports.
     """
@@ -48,19 +48,19 @@ def look_at(path: str) -> Seen:
         stamp = stamp_of(os.fstat(descriptor))
         if os.fstat(descriptor).st_size > _MOST_BYTES:
             return stamp, stamp
-        # Not through hashlib: that would load all of OpenSSL, which costs more than the rest of a hook.
+        # Not from hashlib: that loads OpenSSL, which takes longer than the rest of a hook.
         from _blake2 import blake2b  # noqa: PLC0415 - a library that most hooks do not need
 
-        told = blake2b(digest_size=16)
+        content_digest = blake2b(digest_size=16)
         while block := os.read(descriptor, 1 << 20):
-            told.update(block)
-        return told.hexdigest(), stamp
-    except OSError:  # a folder, for one
+            content_digest.update(block)
+        return content_digest.hexdigest(), stamp
+    except OSError:  # a folder, for example
         return GONE
     finally:
         os.close(descriptor)
 
 
 def stamp_of(found: os.stat_result) -> str:
-    """What tells a file that was not touched since: all that a write changes, and what a replacement does."""
+    """Return a stamp that changes whenever the file is written or replaced."""
     return f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}:{found.st_ino}"

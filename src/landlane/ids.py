@@ -1,4 +1,4 @@
-"""Identifiers and secrets: short ones for people to copy, unguessable ones for proof."""
+"""Identifiers and secrets: short ones to copy, unguessable ones as proof."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import sha256
 else:
-    try:  # the C modules behind hashlib: importing hashlib itself loads OpenSSL, dearer than a whole claim
+    try:  # the C modules behind hashlib: importing hashlib itself loads OpenSSL, slower than a claim
         from _sha2 import sha256  # Python 3.12 and later
     except ImportError:  # pragma: no cover - depends on the interpreter
         try:
@@ -18,27 +18,27 @@ else:
         except ImportError:
             from hashlib import sha256
 
-_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that reads like something else
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no characters that look alike
 
 
 def digest(text: str) -> str:
-    """The SHA-256 of a text, in hexadecimal."""
+    """Return the SHA-256 of a text, in hexadecimal."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def short_id(prefix: str, length: int = 10) -> str:
-    """A random identifier that a person can read out and copy: `s-k3m9…`."""
+    """Return a random identifier that a person can read out and copy: `s-k3m9…`."""
     raw = os.urandom(length)
     return f"{prefix}-" + "".join(_LETTERS[byte % len(_LETTERS)] for byte in raw)
 
 
 def new_secret() -> str:
-    """What proves that a process acts for a session."""
+    """Return a secret that proves that a process acts for a session."""
     return os.urandom(24).hex()
 
 
 def new_uuid() -> str:
-    """A random UUID (version 4), without the import of `uuid`."""
+    """Return a random UUID (version 4), without importing `uuid`."""
     raw = bytearray(os.urandom(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
@@ -47,7 +47,7 @@ def new_uuid() -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether a text has the form of a UUID in lower case."""
+    """Return whether a text is a lower-case UUID."""
     parts = text.split("-")
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
         character in "0123456789abcdef" for part in parts for character in part

@@ -1,4 +1,4 @@
-"""Taking secrets out of texts before they are kept or shown: keys, tokens and passwords, by their forms."""
+"""Remove secrets from texts before they are stored or shown: keys, tokens and passwords, by their form."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GONE = "[redacted]"
-_SHORTEST = 8  # a known secret that is shorter would take ordinary words with it
-# What stands before a secret is kept (the first group), so that a reader sees what was there. Every form is
-# found in time that grows with the text alone, whatever the text is made of.
+_SHORTEST = 8  # a shorter known secret could match ordinary words
+# The text before a secret (the first group) is kept, so that a reader sees what was there. Every pattern
+# runs in linear time, whatever the text.
 _FORMS = (
-    re.compile(r"(\bs-[0-9a-z]{4,40}:)[A-Za-z0-9_\-]{16,}"),  # what proves a session
+    re.compile(r"(\bs-[0-9a-z]{4,40}:)[A-Za-z0-9_\-]{16,}"),  # session secret
     re.compile(r"(\b(?:bearer|basic|token)[ :=]+)[A-Za-z0-9._~+/=\-]{12,}", re.IGNORECASE),
     re.compile(r"(\b(?:sk|pk|rk|ak)[-_])[A-Za-z0-9_\-]{12,}"),
     re.compile(r"(\b(?:gh[pousr]|glpat|xox[a-z]|npm|hf|dop_v1|pypi)[-_])[A-Za-z0-9_\-]{12,}"),
@@ -22,7 +22,7 @@ _FORMS = (
     re.compile(r"(\b(?:AKIA|ASIA))[A-Z0-9]{12,}"),
     re.compile(r"(\beyJ)[A-Za-z0-9_\-]{8,4000}\.[A-Za-z0-9_\-]{8,4000}(?:\.[A-Za-z0-9_\-]+)?"),  # signed
     re.compile(r"(\b[a-z][a-z0-9+.\-]{0,20}://[^\s:/@]{0,200}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE),
-    # NAME=value and "name": "value", where the name says what it is.
+    # NAME=value and "name": "value", where the name identifies a secret.
     re.compile(
         r"""((?:api_?key|token|secret|password|passwd|landlane_session)["']?\s{0,3}[=:]\s{0,3}["']?)"""
         r"""[^\s"',;&\[]{8,}""",
@@ -33,7 +33,7 @@ _FORMS = (
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """A text without what looks like a secret, and without those that are known to be one."""
+    """Return a text without known secrets and without what looks like one."""
     for secret in known:
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, GONE)

@@ -1,4 +1,4 @@
-"""Check short labels and free text before they are stored; find the word that was meant."""
+"""Check short labels and free text before they are stored; suggest the word that was meant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def check_label(text: str, what: str, longest: int = 64) -> str:
-    """A short word such as a role or a task id, safe to print and to store."""
+    """Return a short word such as a role or a task id, checked to be safe to print and store."""
     if not text or len(text) > longest or not text.isprintable() or "/" in text or not text.isascii():
         raise Malformed(
             f"{text[:40]!r} is not a {what}",
@@ -21,10 +21,10 @@ def check_label(text: str, what: str, longest: int = 64) -> str:
 
 
 def check_text(text: str, what: str, longest: int) -> str:
-    """Free text of a bounded size that every store can hold.
+    """Return free text of a bounded size that every store can hold.
 
     Raises:
-        Malformed: it is too long, or holds NUL bytes or text that is not valid Unicode.
+        Malformed: it is too long, has NUL bytes or is not valid Unicode.
     """
     if len(text) > longest:
         raise Malformed(
@@ -42,7 +42,7 @@ def check_text(text: str, what: str, longest: int) -> str:
 
 
 def nearest_word(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the known word that is most like this one; empty when none is."""
+    """Return the most similar known word; empty when none is similar."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), "")

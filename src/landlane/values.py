@@ -25,7 +25,7 @@ else:
     Row = object
 
     def dataclass_transform(**_: object) -> Callable[[Any], Any]:
-        """Only type checkers care."""
+        """Return the decorator unchanged; only type checkers use it."""
         return lambda decorated: decorated
 
 
@@ -49,7 +49,7 @@ def value(cls: type[T]) -> type[T]:
 def _give_methods(made: Any, names: list[str], defaults: dict[str, object]) -> None:
     """Compile `__init__`, `__eq__` and `__hash__` for these fields in one go."""
     parameters = ", ".join(f"{name}=_default_{name}" if name in defaults else name for name in names)
-    # The slot descriptors' own setters pass by the refusing __setattr__, and are quicker than
+    # The slot descriptors' own setters bypass the refusing __setattr__, and are faster than
     # object.__setattr__.
     sets = "\n".join(f"    _set_{name}(self, {name})" for name in names) or "    pass"
     this = ", ".join(f"self.{name}" for name in names) + ("," if names else "")
@@ -72,12 +72,12 @@ def _give_methods(made: Any, names: list[str], defaults: dict[str, object]) -> N
 
 
 def replace(item: T, **changes: object) -> T:
-    """The same value with some fields changed."""
+    """Return the same value with some fields changed."""
     return item.__class__(**{**as_dict(item), **changes})
 
 
 def as_dict(item: object) -> dict[str, Any]:
-    """The fields of a value and what they hold, in order; nested values stay values."""
+    """Return the fields of a value as a dict, in order; nested values stay values."""
     fields: tuple[str, ...] = getattr(item.__class__, "_fields")  # noqa: B009 - no type checker knows of it
     return {name: getattr(item, name) for name in fields}
 

@@ -9,11 +9,11 @@ from typing import Any
 import uvicorn
 
 from landlane.mcp.http import make_app
-from landlane.mcp.open_repositories import Houses
+from landlane.mcp.open_repositories import RepositoryPool
 
 
 def main(folder: str, token: str) -> None:
-    inner = make_app(Houses(folder, caller=0))
+    inner = make_app(RepositoryPool(folder, caller=0))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":

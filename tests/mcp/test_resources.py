@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from landlane.api import Landlane
-from landlane.mcp.open_repositories import Houses
+from landlane.mcp.open_repositories import RepositoryPool
 from landlane.mcp.subscriptions import Watch
 from tests.mcp.speaking import MODERN, Speaker
 from tests.mcp.test_tools import landlane
@@ -91,7 +91,7 @@ def test_what_changes_before_the_watch_runs_is_told_too(repository: Path) -> Non
             if uri == "landlane://claims":
                 is_told.set()
 
-        watch = LateWatch(Houses(str(repository)), publish)
+        watch = LateWatch(RepositoryPool(str(repository)), publish)
         await watch.start()
         with Landlane(repository, agent="bob") as bob:
             bob.claim("calc.py")

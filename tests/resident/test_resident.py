@@ -490,7 +490,7 @@ def test_entries_that_nobody_runs_are_run_once(repository: Path, monkeypatch: py
     started: list[object] = []
     monkeypatch.setattr(command, "start_queue_runner", started.append)
     monkeypatch.setattr(command, "_QUEUE_SECONDS", -1.0)
-    houses = command.Houses(repo.state_folder)
+    houses = command.LentRepositories(repo.state_folder)
     assert [houses.keep_up(), houses.keep_up()] == ["", ""]
     assert len(started) == 1
     yard.enter(repo, "two", {"two.txt": "two"})

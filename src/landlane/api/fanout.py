@@ -1,4 +1,4 @@
-"""Landlane.fans and fan_out."""
+"""Split tasks for Python agents: `Landlane.fans` and `Landlane.fan_out`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 def plan_of(parts: Parts, title: str = "") -> Plan:
-    """A plan from its text, TOML or Markdown; or from a list of titles, or of facts such as `paths`.
+    """Return a plan from its TOML or Markdown text, a list of titles, or a list of facts such as `paths`.
 
     Raises:
-        Malformed: it cannot be understood.
+        Malformed: it cannot be parsed.
     """
     if isinstance(parts, Plan):
         return parts
     if isinstance(parts, str):
         return read_plan(parts, "")
-    facts = [{"title": one} if isinstance(one, str) else dict(one) for one in parts]
-    tasks = [make_task({key: (item, 0) for key, item in one.items()}, 0) for one in facts]
+    facts = [{"title": part} if isinstance(part, str) else dict(part) for part in parts]
+    tasks = [make_task({key: (item, 0) for key, item in fact.items()}, 0) for fact in facts]
     return make_plan(title, tasks)
 
 
@@ -56,9 +56,9 @@ class Fans:
         key: str = "",
         memo: Callable[[fans.FannedOut], str] = lambda _: "",
     ) -> fans.FannedOut:
-        """Split a task into branches; it waits for them, and goes on once with all that came.
+        """Split a task into branches; the task waits for them and continues once with all results.
 
-        `policy` is all, any, collect, or how many branches must be done; `deadline` a length of time. With a
+        `policy` is all, any, collect, or how many branches must be done; `deadline` is a duration. With a
         `key` it is split once: the same key again gives back the same fan. `memo` is kept with it in the same
         change; see `Landlane.steps`.
 
@@ -67,8 +67,8 @@ class Fans:
 
         Raises:
             Malformed: the plan or the policy cannot be used.
-            Stale: the task is another's.
-            Held: it waits for other branches already.
+            Stale: the task belongs to another session.
+            Held: it already waits for other branches.
         """
         deadline_ms = (
             parse_duration(deadline, what="deadline") if isinstance(deadline, str) else int(deadline * 1000)
@@ -77,7 +77,7 @@ class Fans:
         step = find_step(repo, key) if key else None
         if step is not None:
             fan, branches = self.get(step.about)
-            tasks = tuple(get_task(repo, one.task) for one in branches)
+            tasks = tuple(get_task(repo, branch.task) for branch in branches)
             return fans.FannedOut(fan=fan, tasks=tasks, is_new=False)
 
         def also(tx: Transaction, fanned: fans.FannedOut) -> None:
@@ -91,13 +91,13 @@ class Fans:
         return done
 
     def get(self, name: str) -> tuple[Fan, tuple[Branch, ...]]:
-        """A fan by its id or its task, with results and failures in the order of its plan."""
+        """Return a fan by its id or its task, with results and failures in the order of its plan."""
         found = fanout_read.find_fan(self._repo, name)
         self._repo.settle()
         return found
 
     def list(self, *, with_all: bool = False) -> Sequence[Fan]:
-        """The fans that are open, or all of them."""
+        """Return the open fans, or all of them."""
         found = fanout_read.list_fans(self._repo, with_all=with_all)
         self._repo.settle()
         return found

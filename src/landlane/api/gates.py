@@ -1,4 +1,4 @@
-"""Gates for Python agents: `Landlane.gates`. Asking is for everybody; a person answers at a terminal."""
+"""Gates for Python agents: `Landlane.gates`. Any agent may ask; a person answers at a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Gates:
-    """Questions to a person, as one session asks them."""
+    """Questions to a person, asked by one session."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
@@ -33,14 +33,14 @@ class Gates:
     def ask(
         self, task: str, why: str, *, kind: str = APPROVAL, about: str = "", wait: str | float = 0
     ) -> Gate:
-        """Ask about a task of one's own, which rests until the answer; look at `state` of what comes back.
+        """Ask about one of your tasks, which is paused until the answer; check `state` of the result.
 
         `about` is a commit, a file or NAME=TEXT; without it, the head of the task's branch. Asking the same
-        again finds the same gate, so this is also how to hear the answer later, in another process.
+        again finds the same gate, so this is also how to get the answer later, in another process.
 
         Raises:
-            Malformed: the question cannot be kept.
-            Stale: the task is not this session's any more.
+            Malformed: the question cannot be stored.
+            Stale: the task no longer belongs to this session.
             WaitsForPerson: another question about the task has no answer yet.
         """
         repo, session = self._repo, self._session()
@@ -53,28 +53,28 @@ class Gates:
         return wait_for_answer(repo, session, gate.id, wait_ms) if wait_ms else gate
 
     def waiting(self) -> list[Gate]:
-        """What waits for a person, the riskiest first."""
+        """Return what waits for a person, riskiest first."""
         return gates.list_gates(self._repo)
 
     def wait(self, gate: str, wait: str | float) -> Gate:
-        """The gate once it is answered, or as it stands when the time is up; waiting is a sign of life.
+        """Return the gate once it is answered, or as it is when the time is up; waiting renews the session.
 
         Raises:
-            Malformed: there is none of this id.
+            Malformed: there is no such gate.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
         return wait_for_answer(self._repo, self._session(), gate, wait_ms)
 
     def answer(self, gate: str, *, approve: bool, why: str = "", head: str = "") -> Gate:
-        """Answer as the person who sits at the terminal of this process; whoever else tries is refused.
+        """Answer as the person at the terminal of this process; any other caller is refused.
 
         Example:
             `Landlane().gates.answer("G1", approve=True)` in a script that a person runs.
 
         Raises:
-            Malformed: there is none of this id, or a no has no reason.
-            NotAllowed: an agent asks, nobody is at a terminal, or the gate does not wait.
-            Stale: it is about something else by now.
+            Malformed: there is no such gate, or a rejection has no reason.
+            NotAllowed: the caller is an agent, there is no terminal, or the gate is not waiting.
+            Stale: its subject has changed.
         """
         repo, session = self._repo, self._session()
         variables = [name for name in ("LANDLANE_SESSION", "LANDLANE_AGENT") if os.environ.get(name)]
@@ -94,19 +94,19 @@ class Gates:
         return answered
 
     def get(self, gate: str) -> Gate:
-        """One gate, with its answer if it has one.
+        """Return one gate, with its answer if it has one.
 
         Raises:
-            Malformed: there is none of this id.
+            Malformed: there is no such gate.
         """
         return gates.get_gate(self._repo, gate)
 
     def withdraw(self, gate: str, why: str = "") -> Gate:
-        """Take a question back, and go on with the task.
+        """Withdraw a question and resume the task.
 
         Raises:
-            Malformed: there is none of this id.
-            NotAllowed: it does not wait, or somebody else asked.
+            Malformed: there is no such gate.
+            NotAllowed: it is not waiting, or another session asked.
         """
         found = gates_decide.withdraw(self._repo, self._session(), gate, why)
         self._repo.settle()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Handoffs:
-    """What passes from one owner of a task to the next, as one session sees it."""
+    """Handoffs of tasks between sessions, as one session sees them."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
@@ -44,19 +44,19 @@ class Handoffs:
         key: str = "",
         memo: Callable[[Handoff], str] = lambda _: "",
     ) -> Handoff:
-        """Hand a task of one's own over: to an agent, to `role:NAME`, or to anybody.
+        """Hand off one of your tasks: to an agent, to `role:NAME`, or to any agent.
 
-        How the task stands in git, its claims, commands and earlier attempts are taken along by themselves.
+        The task's state in git, its claims, commands and earlier attempts are included automatically.
         With a `key` it is sent once: the same key again, also in another process, gives back what was sent.
         `memo` is kept with it in the same change; see `Landlane.steps`.
 
         Example:
-            `ann.handoffs.send("T1", to="bob", next="mend the two failing tests", context="…")`
+            `ann.handoffs.send("T1", to="bob", next="fix the two failing tests", context="…")`
 
         Raises:
-            Malformed: the handoff is not as the schema of this project wants it.
-            Stale: the task is not this session's any more.
-            WaitsForPerson: the work was handed on too often; a person decides now.
+            Malformed: the handoff does not match this project's schema.
+            Stale: the task no longer belongs to this session.
+            WaitsForPerson: the work was handed off too often; a person must decide.
         """
         draft = Draft(
             task=task,
@@ -84,39 +84,39 @@ class Handoffs:
         return self._settled(hand_over(repo.require_git(), session, draft, also=also))
 
     def accept(self, task: str, digest: str = "") -> handoffs.Accepted | Refused:
-        """Take over a handed task with its claims and its workspace, against the hash of what was read.
+        """Accept a handed-off task with its claims and its workspace; the hash shows what was read.
 
         Raises:
-            Malformed: nothing was handed over with it.
-            Held: it is for somebody else, for now.
-            Stale: the hash is another, or somebody has accepted it.
+            Malformed: the task was not handed off.
+            Held: it is addressed to another agent, for now.
+            Stale: the hash differs, or another session has accepted it.
         """
         outcome = handoffs.accept_handoff(self._repo, self._session(), task, digest)
         self._repo.settle()
         return outcome
 
     def decline(self, task: str, why: str) -> Handoff:
-        """Refuse a handed task, with a reason: it is anybody's then.
+        """Decline a handed-off task, with a reason; then any agent may take it.
 
         Raises:
-            Held: it is for somebody else.
+            Held: it is addressed to another agent.
         """
         return self._settled(decline.decline_handoff(self._repo, self._session(), task, why))
 
     def show(self, task: str) -> Handoff | None:
-        """The newest handoff of a task, or the one of this id."""
+        """Return the newest handoff of a task, or the one with this id."""
         return records.find_handoff(self._repo, task)
 
     def list(self, *, everything: bool = False) -> Sequence[Handoff]:
-        """The handoffs that wait to be accepted, or all there ever were."""
+        """Return the handoffs that wait to be accepted, or all."""
         return records.list_handoffs(self._repo, with_settled=everything)
 
     def mine(self) -> Sequence[Handoff]:
-        """The handoffs that wait for this agent."""
+        """Return the handoffs that wait for this agent."""
         return records.handed_to(self._repo, self._session())
 
     def context(self, task: str) -> str:
-        """What the owner of a task should read first: what was handed over, or what its last owner left."""
+        """Return what a task's owner should read first: the handoff, or what its last owner left."""
         repo = self._repo
         place = repo.require_git() if repo.checkout.common_dir else repo
         return context_for(place, get_task(repo, task))

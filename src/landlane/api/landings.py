@@ -1,4 +1,4 @@
-"""Landlane.landings."""
+"""The landing queue for Python agents: `Landlane.landings`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Landings:
-    """The way onto the target branch, as one session sees it."""
+    """The landing queue, as one session sees it."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
         self._session = session
 
     def submit(self, branch: str = "", *, task: str = "") -> Landing:
-        """Enter a branch into the queue; from then on the entry holds the claims.
+        """Submit a branch to the queue; from then on the landing holds the claims.
 
         Raises:
-            NotAllowed: it is empty, its evidence is missing, or it changes what is not held.
+            NotAllowed: it is empty, its evidence is missing, or it changes unclaimed paths.
         """
         repo = prepare_git(self._repo)
         submitted = submit_branch(repo, self._session(), branch, task)
@@ -36,7 +36,7 @@ class Landings:
         return submitted.landing
 
     def wait(self, landing: str, on_stage: Callable[[str], None] = lambda _: None) -> Landing:
-        """Run the queue, or watch whoever does, until an entry has ended; raises why if it cannot end.
+        """Run the queue, or watch the process that runs it, until a landing has ended.
 
         Raises:
             LandlaneError: the queue stopped before the entry had ended.
@@ -48,5 +48,5 @@ class Landings:
         return ended
 
     def list(self, *, ended: bool = False) -> list[Landing]:
-        """What is on its way, or with `ended` everything that ever was."""
+        """Return the queued landings, or with `ended` all of them."""
         return list_landings(self._repo, () if ended else OPEN)

@@ -1,4 +1,4 @@
-"""`Landlane`: what one agent sees of a repository, and may do in it."""
+"""`Landlane`: one agent's view of a repository."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ __all__ = [
 
 
 class ClaimRefused(Held):
-    """Raised by `claiming` when it cannot have what it asks for; `refused` tells who is in the way."""
+    """Raised by `claiming` when claims are held by others; `refused` lists the holders."""
 
     def __init__(self, outcome: Refused, until: str) -> None:
         first = outcome.refused[0]
@@ -99,7 +99,7 @@ class ClaimRefused(Held):
 
 
 class Landlane:
-    """One agent's view of a repository. Every call counts as a sign of life and renews what it holds.
+    """One agent's view of a repository. Every call renews the session and its leases.
 
     Without `agent`, the caller is found as on the command line: a registered parent process,
     `LANDLANE_SESSION`, `LANDLANE_AGENT`, else the person.
@@ -138,7 +138,7 @@ class Landlane:
 
     @property
     def folder(self) -> str:
-        """Where the state of this repository is kept."""
+        """The state folder of this repository."""
         return self._repo.state_folder
 
     @property
@@ -153,7 +153,7 @@ class Landlane:
 
     @property
     def handoffs(self) -> Handoffs:
-        """What passes from one owner of a task to the next."""
+        """Handoffs of tasks between sessions."""
         return Handoffs(self._repo, lambda: self.session)
 
     @property
@@ -168,12 +168,12 @@ class Landlane:
 
     @property
     def numbers(self) -> Numbers:
-        """Numbers that nobody else gets."""
+        """Unique numbers."""
         return Numbers(self._repo, lambda: self.session)
 
     @property
     def fans(self) -> Fans:
-        """Tasks that were split, and what their branches brought."""
+        """Split tasks and the results of their branches."""
         return Fans(self._repo, lambda: self.session)
 
     def fan_out(
@@ -195,12 +195,12 @@ class Landlane:
 
     @property
     def reviews(self) -> Reviews:
-        """What others say of a commit before it lands."""
+        """Reviews of commits before they land."""
         return Reviews(self._repo, lambda: self.session)
 
     @property
     def steps(self) -> Steps:
-        """What was done already under which key, for callers that may be killed."""
+        """Steps already done, by key, for callers that may be killed."""
         return Steps(self._repo, lambda: self.session)
 
     @property
@@ -210,29 +210,29 @@ class Landlane:
 
     @property
     def landings(self) -> Landings:
-        """The way onto the target branch."""
+        """The landing queue."""
         return Landings(self._repo, lambda: self.session)
 
     @property
     def usage(self) -> Usage:
-        """What was spent."""
+        """Recorded cost."""
         return Usage(self._repo, lambda: self.session)
 
     def stats(self, since: str = "7d", until: str = "") -> Stats:
-        """How the work goes: every number of a period, such as the last `7d`, since a date, or `all`.
+        """Return the metrics of a period, such as the last `7d`, since a date, or `all`.
 
         Raises:
-            Malformed: the period cannot be read.
+            Malformed: the period cannot be parsed.
         """
         return measure(self._repo, since, until)
 
     @property
     def credentials(self) -> str:
-        """What a child needs in `LANDLANE_SESSION` to act for the same session."""
+        """The value of `LANDLANE_SESSION` that lets a child process act for the same session."""
         return f"{self._joined.session.id}:{self._joined.secret}"
 
     def when(self, at: int) -> datetime:
-        """The calendar's instant for one of the store's, such as `Claim.until`."""
+        """Return the calendar time of a store instant such as `Claim.until`."""
         return datetime.fromtimestamp(self._repo.store.wall_of(at) / 1000, tz=UTC)
 
     def claim(
@@ -246,11 +246,11 @@ class Landlane:
         task: str = "",
         note: str = "",
     ) -> Taken | Refused:
-        """Take claims, or say who holds them. All or nothing, unless `partial`.
+        """Take claims, or return who holds them. All or nothing, unless `partial`.
 
         Raises:
-            Malformed: a pattern, the lease or the wait cannot be understood.
-            Stale: the session is over.
+            Malformed: a pattern, the lease or the wait cannot be parsed.
+            Stale: the session has ended.
         """
         request = claims_operations.make_request(
             self._repo,
@@ -282,7 +282,7 @@ class Landlane:
 
         Raises:
             ClaimRefused: another session holds one of them.
-            Stale: at the end of the block the lease was over; what was done meanwhile is not protected.
+            Stale: the lease expired before the end of the block; the work was not protected.
         """
         outcome = self.claim(
             *patterns, ttl=ttl, wait=wait, shared=shared, literal=literal, task=task, note=note
@@ -304,26 +304,26 @@ class Landlane:
         self._repo.settle()
 
     def _release_quietly(self, taken: Taken) -> None:
-        """Release after a failure: the failure itself is what the caller must hear of."""
+        """Release after a failure and suppress errors, so that the caller sees the failure itself."""
         try:
             self._release_taken(taken)
         except LandlaneError:
             return
 
     def renew(self, *patterns: str, literal: bool = False) -> tuple[Claim, ...]:
-        """Renew these claims, or all. One whose lease was over is judged anew and gets a new token.
+        """Renew these claims, or all. An expired one is checked again and gets a new token.
 
         Raises:
-            Stale: a lease was over and another holds it now, or the session is over.
+            Stale: a lease expired and another session holds it now, or the session has ended.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
         return self._settled(lambda: renew.renew(self._repo, self.session, wanted)).granted
 
     def release(self, *patterns: str, commit: str = "", literal: bool = False) -> tuple[str, ...]:
-        """Give back these claims, or all; with the commit the work ended in.
+        """Release these claims, or all; with the commit that completed the work.
 
         Raises:
-            Stale: a lease was over, or the session is.
+            Stale: a lease has expired, or the session has ended.
             LandlaneError: one of them is not held.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
@@ -331,51 +331,51 @@ class Landlane:
         return self._settled(lambda: release.release(self._repo, self.session, wanted, commit=commit_id))
 
     def check(self, path: str, token: int | None = None) -> check.Standing:
-        """Whether this session may change a path now; with a token, whether that grant still stands.
+        """Return whether this session may change a path now; with a token, whether that grant is still valid.
 
         Raises:
-            Stale: the token's grant is over.
+            Stale: the token's grant has expired.
         """
         pattern = self._repo.git.pattern(path, is_literal=True)
         identify.prove(self._repo, self._proof())
         return check.check(self._repo, self.session, pattern, token)
 
     def claims(self, *paths: str) -> list[Claim]:
-        """All live claims, or those that overlap these paths."""
+        """Return all live claims, or those that overlap these paths."""
         self._show_life()
         return held.list_claims(self._repo, self._patterns(paths))
 
     def sessions(self) -> list[Session]:
-        """Everybody who is here."""
+        """Return all live sessions."""
         self._show_life()
         return sessions.live_sessions(self._repo)
 
     def journal(self, since: int = 0) -> Iterator[Entry]:
-        """The entries behind a position."""
+        """Return the entries after a position."""
         self._show_life()
         return journal.read_entries(self._repo, since)
 
     def follow(
         self, since: int | None = None, is_done: Callable[[], bool] = lambda: False
     ) -> Iterator[Entry]:
-        """Entries as they come; from now on, or from behind a position."""
+        """Yield entries as they arrive, from now on or after a position."""
         after = journal.last_position(self._repo) if since is None else since
         return journal.follow(self._repo, after, is_done)
 
     def verify(self) -> Verdict:
-        """Prove that nobody changed the journal."""
+        """Verify that the journal was not changed."""
         return verify_journal(self._repo)
 
     def leave(self) -> tuple[str, ...]:
-        """End the session; tells what became free.
+        """End the session and return what was released.
 
         Raises:
-            Stale: it was over already.
+            Stale: it has already ended.
         """
         return self._settled(lambda: sessions.leave(self._repo, self.session))
 
     def close(self) -> None:
-        """Let go of the store; the session lives on until it leaves or lapses."""
+        """Close the store; the session lives on until it leaves or expires."""
         self._repo.close()
 
     def __enter__(self) -> Self:
@@ -387,7 +387,7 @@ class Landlane:
         self.close()
 
     def _show_life(self) -> None:
-        """Looking counts as a sign of life; whose session is over may look all the same."""
+        """Renew the session; reading also works when it has ended."""
         try:
             identify.prove(self._repo, self._proof())
         except Stale:

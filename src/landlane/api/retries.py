@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Retries:
-    """What attempts come to, and whether there is to be another one."""
+    """The outcome of attempts, and whether another one is allowed."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
@@ -43,18 +43,18 @@ class Retries:
         key: str = "",
         memo: Callable[[Decision], str] = lambda _: "",
     ) -> Decision:
-        """An attempt is over and the task is not: retry, escalate, abort, or returned uncharged.
+        """End an unfinished attempt; the outcome is retry, escalate, abort, or returned uncharged.
 
-        `change` tells one diff from another, such as its digest; `code` may be `rate_limited`, `stopped` or
-        `no_change` where that is what happened. `at_once` leaves out the back-off: nothing is broken that
-        time could mend. With a `key` the attempt ends once: the same key again gives back how it was judged.
+        `change` identifies the diff, such as its digest; `code` may be `rate_limited`, `stopped` or
+        `no_change` where that applies. `at_once` skips the back-off, for failures that waiting does
+        not fix. With a `key` the attempt ends once: the same key again returns the first outcome.
         `memo` is kept with it in the same change; see `Landlane.steps`.
 
         Example:
             `ann.retries.end("T1", "two tests fail: …", change=digest).outcome == "retry"`
 
         Raises:
-            Stale: the task is not this session's any more.
+            Stale: the task no longer belongs to this session.
         """
         repo, session = self._repo, self._session()
         found = get_task(repo, task)
@@ -87,8 +87,8 @@ class Retries:
         return decision
 
     def feedback(self, task: str) -> tuple[str, ...]:
-        """What was said of every attempt that failed, the oldest first: a retry is given all of it."""
-        failed = [one.facts() for one in task_history(self._repo, task) if one.kind == "task.failed"]
+        """Return the feedback on every failed attempt, oldest first; a retry gets all of it."""
+        failed = [entry.facts() for entry in task_history(self._repo, task) if entry.kind == "task.failed"]
         return tuple(str(facts.get("feedback") or facts["why"]) for facts in failed)
 
     def budget(self, task: str) -> Lineage:

@@ -1,4 +1,4 @@
-"""Landlane.reviews: reviews for Python agents."""
+"""Reviews for Python agents: `Landlane.reviews`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Reviews:
         self._session = session
 
     def get(self, name: str) -> Review:
-        """A review by its id, or the newest of a task."""
+        """Return a review by its id, or the newest of a task."""
         return reviews.get_review(self._repo, name)
 
     def list(self, *, with_all: bool = False) -> Sequence[Review]:
-        """The reviews that go on, or all of them."""
+        """Return the open reviews, or all of them."""
         found = reviews.list_reviews(self._repo, with_all=with_all)
         self._repo.settle()
         return found
@@ -51,9 +51,9 @@ class Reviews:
         """Approve or reject exactly the commit that is under review.
 
         Raises:
-            Malformed: the verdict does not keep to the contract.
-            Stale: the review is over, or of another commit.
-            NotAllowed: it is one's own work, or somebody else is asked.
+            Malformed: the verdict does not match the contract.
+            Stale: the review has ended, or is about another commit.
+            NotAllowed: it is the caller's own work, or another reviewer is asked.
         """
         given = reviews.give_verdict(
             self._repo,
@@ -68,13 +68,13 @@ class Reviews:
         return given
 
     def withdraw(self, name: str) -> Task:
-        """Take one's own work back from review, to go on with it."""
+        """Withdraw your own work from review and continue with it."""
         task = reviews.take_back(self._repo, self._session(), self.get(name).task)
         self._repo.settle()
         return task
 
     def adopt(self, name: str) -> Task:
-        """Take over approved work whose author is gone, with its claims, to land it as it is."""
+        """Take over approved work whose author is gone, with its claims, in order to land it unchanged."""
         task = review_ends.adopt(self._repo, self._session(), name)
         self._repo.settle()
         return task

@@ -26,47 +26,47 @@ class SharedState:
         self._session = session
 
     def get(self, key: str) -> State | None:
-        """The current version of a key; None when there is none."""
+        """Return the current version of a key; None when there is none."""
         return state.get_state(self._repo, key)
 
     def set(
         self, key: str, value: Any, *, expect: int | None = None, overwrite: bool = False
     ) -> State | StateStale:
-        """Set a key that is new, or that stands at the version `expect`; with `overwrite`, in any case.
+        """Set a key that is new or has the version `expect`; with `overwrite`, always.
 
         Raises:
             Malformed: the key or the value cannot be used.
-            NotAllowed: the settings let another write it, or say what it may become.
-            Stale: the session is over.
+            NotAllowed: the settings reserve it for another writer, or restrict its value.
+            Stale: the session has ended.
         """
         outcome = state.set_state(self._repo, self._session(), key, value, expect=expect, is_any=overwrite)
         self._repo.settle()
         return outcome
 
     def append(self, key: str, value: Any, reducer: str = "") -> State:
-        """Combine a value with what stands there: append, union, max, min, sum or merge.
+        """Combine a value with the current one: append, union, max, min, sum or merge.
 
         Raises:
             Malformed: the key or the value cannot be used, or the two cannot be combined.
-            NotAllowed: the settings let another write it, or name another reducer.
-            Stale: the session is over.
+            NotAllowed: the settings reserve it for another writer, or require another reducer.
+            Stale: the session has ended.
         """
         outcome = state.append_state(self._repo, self._session(), key, value, reducer=reducer)
         self._repo.settle()
         return outcome
 
     def list(self, prefix: str = "") -> tuple[State, ...]:
-        """All keys that begin so, each at its current version."""
+        """Return the keys with this prefix, each at its current version."""
         return tuple(state.list_state(self._repo, prefix))
 
     def history(self, key: str) -> tuple[State, ...]:
-        """The last versions of a key, the oldest first."""
+        """Return the last versions of a key, oldest first."""
         return tuple(state.state_history(self._repo, key))
 
     def watch(
         self, key: str, *, since: int | None = None, timeout: str | float | None = None
     ) -> State | None:
-        """Wait until a key has a version above `since`, or above the current one; None when time was up."""
+        """Wait until a key has a version above `since`, or above the current one; None on timeout."""
         timeout_ms = None if timeout is None else _milliseconds(timeout, "timeout")
         return state.watch_state(self._repo, key, since=since, timeout_ms=timeout_ms)
 
@@ -81,55 +81,55 @@ class Slots:
     def take(
         self, kind: str, *, name: str = "", amount: int = 1, wait: str | float = 0
     ) -> SlotTaken | SlotRefused:
-        """Take a slot, or say who holds it; it ends with the session, or when it is freed.
+        """Take a slot, or return who holds it; it ends with the session, or when it is freed.
 
         Raises:
-            Malformed: there is no such kind or name, or there will never be so much of it.
-            Stale: the session is over.
+            Malformed: there is no such kind or name, or the amount exceeds the total.
+            Stale: the session has ended.
         """
         repo = self._repo
-        wish = slots.wish_for(repo, kind, name=name, amount=amount)
-        outcome = slots.take_slot(repo, self._session(), wish, _milliseconds(wait, "wait"))
+        request = slots.wish_for(repo, kind, name=name, amount=amount)
+        outcome = slots.take_slot(repo, self._session(), request, _milliseconds(wait, "wait"))
         self._repo.settle()
         return outcome
 
     def free(self, slot_id: str) -> Slot:
-        """Give a slot back.
+        """Release a slot.
 
         Raises:
             Held: another session holds it.
-            Stale: the session is over.
-            LandlaneError: nobody holds it.
+            Stale: the session has ended.
+            LandlaneError: it is not held.
         """
         slot = slots.free(self._repo, self._session(), slot_id)
         self._repo.settle()
         return slot
 
     def list(self, kind: str = "") -> tuple[Slot, ...]:
-        """All slots that are held."""
+        """Return all held slots."""
         return tuple(slots.list_slots(self._repo, kind))
 
 
 class Numbers:
-    """Numbers that nobody else gets."""
+    """Unique numbers."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
         self._session = session
 
     def give(self, kind: str, *, purpose: str = "") -> Number:
-        """The next number of a kind, above all that were given out and all that stand in git.
+        """Return the next number of a kind, above all allocated numbers and all in git.
 
         Raises:
             Malformed: the kind or the purpose cannot be used.
-            Stale: the session is over.
+            Stale: the session has ended.
         """
         number = numbers.give_number(self._repo, self._session(), kind, purpose=purpose)
         self._repo.settle()
         return number
 
     def list(self, kind: str) -> tuple[Number, ...]:
-        """Every number of a kind: used, pending or abandoned."""
+        """Return every number of a kind: used, pending or abandoned."""
         return tuple(numbers.list_numbers(self._repo, kind))
 
 

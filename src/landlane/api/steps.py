@@ -1,4 +1,4 @@
-"""Steps for Python agents that may be killed: `Landlane.steps`, what was done already under which key."""
+"""Steps for Python agents that may be killed: `Landlane.steps`, what was already done, by key."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """What was done once, as one session sees it."""
+    """Completed steps, as one session sees them."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
         self._session = session
 
     def get(self, key: str) -> Step | None:
-        """What was done under a key; None when nothing was."""
+        """Return the step that was done under a key; None when there is none."""
         return find_step(self._repo, key)
 
     def keep(self, key: str, *, task: str = "", about: str = "", memo: str = "") -> Step:
-        """Write down that something was done; keeping it again gives back the first.
+        """Record that something was done; recording it again returns the first record.
 
-        Handoffs, ends of attempts and fans take a `key` of their own: they and their step are one change.
+        Handoffs, ends of attempts and fans take their own `key`: they and their step are one transaction.
 
         Raises:
-            Malformed: the key or the memo cannot be kept.
-            Stale: the session is over.
+            Malformed: the key or the memo cannot be stored.
+            Stale: the session has ended.
         """
         step = keep_step(self._repo, self._session(), key, task=task, about=about, memo=memo)
         self._repo.settle()

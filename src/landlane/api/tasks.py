@@ -84,7 +84,7 @@ class Tasks:
         """Take the best ready task whose paths are free, and its paths; or go on with the one in hand.
 
         Raises:
-            Stale: the session is over.
+            Stale: the session has ended.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
         in_hand = resume_task(self._repo, self._session()) if resume else None
@@ -98,7 +98,7 @@ class Tasks:
         return outcome
 
     def _bring_reviewed(self, task: Task) -> None:
-        """Have here what another machine made and this one is to review."""
+        """Fetch the commits of another machine that this session is to review."""
         if task.kind == "review":
             fetch_reviewed_commit(self._repo, task)
 
@@ -107,7 +107,7 @@ class Tasks:
 
         Raises:
             Malformed: there is no such task.
-            Stale: the session is over.
+            Stale: the session has ended.
         """
         start = GitEvidence(self._repo).start()
         outcome = take_task(self._repo, self._session(), task, start)
@@ -117,10 +117,10 @@ class Tasks:
         return outcome
 
     def enter(self, plan: str, *, force: bool = False) -> Entered:
-        """Add the tasks of a plan, TOML or Markdown, that are not there yet: all of them, or none.
+        """Add the tasks of a TOML or Markdown plan that are not there yet (all or nothing).
 
         Example:
-            `ann.tasks.enter(Path("PLAN.md").read_text())`; then `landlane run` works it off.
+            `ann.tasks.enter(Path("PLAN.md").read_text())`; then `landlane run` runs it.
 
         Raises:
             Malformed: the plan has problems; all of them are named.
@@ -133,7 +133,7 @@ class Tasks:
         """Say that a task is done; tells how far it is believed, and on what evidence.
 
         Raises:
-            Stale: the task is not this session's any more.
+            Stale: the task no longer belongs to this session.
         """
         if self._repo.checkout.common_dir:
             fetch_task_commits(self._repo, task)
@@ -142,10 +142,10 @@ class Tasks:
         return completion
 
     def fail(self, task: str, why: str, *, final: bool = False) -> Task:
-        """Give a task back with what was learned; after the last attempt it is dead.
+        """Give a task back with a report of what was learned; after the last attempt it is dead.
 
         Raises:
-            Stale: the task is not this session's any more.
+            Stale: the task no longer belongs to this session.
         """
         change = change_digest(self._repo, task)
         failed = fail_task(self._repo, self._session(), task, why, is_final=final, change=change)
@@ -168,10 +168,10 @@ class Tasks:
         return self._settled(drop_task(self._repo, self._session(), task, why))
 
     def after(self, task: str, before: str) -> Task:
-        """Let a task wait for another.
+        """Make a task wait for another.
 
         Raises:
-            Malformed: they would wait for each other; the ring is named.
+            Malformed: they would wait for each other; the message names the cycle.
         """
         return self._settled(add_dependency(self._repo, self._session(), task, before))
 
@@ -188,7 +188,7 @@ class Tasks:
         return task_history(self._repo, task)
 
     def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
-        """Read a Markdown checklist in as tasks; reading it again adds nothing."""
+        """Import a Markdown checklist as tasks; importing it again adds nothing."""
         outcome = checklists.import_checklist(self._repo, self._session(), text, force=force)
         self._repo.settle()
         return outcome

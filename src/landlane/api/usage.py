@@ -1,4 +1,4 @@
-"""Money and metrics for Python agents: `Landlane.usage` and `Landlane.stats`."""
+"""Cost and metrics for Python agents: `Landlane.usage` and `Landlane.stats`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Booked", "Total", "Totals", "Usage", "UsageEntry", "measure"]
 
 
 class Usage:
-    """What was spent in one repository, as one session sees it."""
+    """The cost recorded in one repository, as one session sees it."""
 
     def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
         self._repo = repo
@@ -41,10 +41,10 @@ class Usage:
         client: str = "",
         attempt: int = 0,
     ) -> Booked:
-        """Book what was used, once by key; without a task it is unattributed, without a cost that is unknown.
+        """Record usage, once per key; without a task it is unattributed, without a cost it is unknown.
 
         Raises:
-            Malformed: there is no such task, or an amount cannot be used.
+            Malformed: there is no such task, or an amount is invalid.
         """
         session = self._session()
         booked = usage_operations.book_exactly(
@@ -64,11 +64,11 @@ class Usage:
         return booked
 
     def totals(self, since: str = "", until: str = "") -> Totals:
-        """What was spent: `tasks` and `unattributed` add up to `grand`. Without a period: everything."""
+        """Return what was spent: `tasks` and `unattributed` add up to `grand`. Default period: all time."""
         return usage_operations.totals_of(self.list(since=since, until=until))
 
     def list(self, task: str = "", *, since: str = "", until: str = "") -> list[UsageEntry]:
-        """The bookings; those of a task, and those that refer to it.
+        """Return the usage entries; for a task, its own and those that refer to it.
 
         Raises:
             Malformed: there is no such task, or the period cannot be read.
@@ -76,7 +76,7 @@ class Usage:
         return usage_operations.list_usage(self._repo, self._period(since, until), task)
 
     def why_over_budget(self, task: str) -> str:
-        """Which budget of a task is used up, in words; empty when none is.
+        """Return which budget of a task is used up, in words; empty when none is.
 
         Raises:
             Malformed: there is no such task.
@@ -92,7 +92,7 @@ class Usage:
 
 
 def measure(repo: Repository, since: str, until: str) -> Stats:
-    """The numbers of a period.
+    """Return the metrics of a period.
 
     Raises:
         Malformed: the period cannot be read.

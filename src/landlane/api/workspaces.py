@@ -1,4 +1,4 @@
-"""Workspaces, commits and landings for Python agents: `Landlane.workspaces` and `Landlane.landings`."""
+"""Workspaces and commits for Python agents: `Landlane.workspaces`."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Workspaces:
         self._session = session
 
     def open(self, task: str, *, kind: str = "", offline: bool = False) -> Opened:
-        """Make a checkout and a branch for a task, or give back the one that is there.
+        """Create a checkout and a branch for a task, or return the existing one.
 
         Raises:
             RepositoryError: the remote cannot be reached, or git refuses.
-            Held: another session is at work on the task.
+            Held: another session is working on the task.
         """
         opened = open_workspace(
             self._repo.require_git(), self._session(), task, kind=kind, is_offline=offline
@@ -47,14 +47,14 @@ class Workspaces:
         return opened
 
     def list(self, *, closed: bool = False) -> list[WorkspaceStatus]:
-        """All workspaces, with what is found of them on the disk."""
+        """Return all workspaces, with their state on disk."""
         return survey(self._repo.require_git(), with_closed=closed)
 
     def close(self, workspace: str, *, force: bool = False) -> Closed:
-        """Save what exists nowhere else, then remove a workspace, named by its id, task or folder.
+        """Save what exists nowhere else, then remove a workspace, given by its id, task or folder.
 
         Raises:
-            Held: another live session has it, or live processes are in it.
+            Held: another live session uses it, or processes run in it.
         """
         repo = prepare_git(self._repo)
         closed = close_workspace(repo, self._session(), find_workspace(repo, workspace), force=force)
@@ -62,12 +62,12 @@ class Workspaces:
         return closed
 
     def commit(self, message: str, *paths: str, task: str = "") -> Made:
-        """Commit only these paths of the checkout that was opened, if the session's claims cover them.
+        """Commit only these paths of the opened checkout, if the session's claims cover them.
 
         Raises:
             NotAllowed: a changed path is not claimed.
             Held: another session holds one.
-            Stale: a lease is over, or the commit would undo what landed meanwhile.
+            Stale: a lease has expired, or the commit would undo what landed in the meantime.
         """
         repo = prepare_git(self._repo)
         made = commit(
@@ -79,14 +79,14 @@ class Workspaces:
         return made
 
     def rescues(self) -> Sequence[Rescue]:
-        """All that was saved before something was removed."""
+        """Return all work that was saved before something was removed."""
         return saved_work(self._repo.require_git())
 
     def restore(self, rescue: str, into: str | os.PathLike[str] = "") -> str:
-        """Bring saved work back into a clean checkout or a new folder; tells where it is.
+        """Restore saved work into a clean checkout or a new folder; return its path.
 
         Raises:
-            RepositoryError: there is no such rescue, or the checkout has work of its own.
+            RepositoryError: there is no such rescue, or the checkout has uncommitted work.
         """
         repo = prepare_git(self._repo)
         place = os.path.abspath(into) if into else ""

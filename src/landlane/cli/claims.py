@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from landlane.claims.refusal_model import Refused
     from landlane.cli.command_call import CommandCall
     from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
 
 
 def claim(
@@ -62,7 +63,7 @@ def claim(
     return code
 
 
-def _take(call: CommandCall, session: Any, request: Request, wait_ms: int) -> Any:
+def _take(call: CommandCall, session: Session, request: Request, wait_ms: int) -> Any:
     if wait_ms <= 0:
         return take(call.repo, session, request)
 
@@ -81,7 +82,7 @@ def read_patterns(call: CommandCall, texts: tuple[str, ...], is_literal: bool) -
 
 
 def read_paths(call: CommandCall, texts: tuple[str, ...], is_literal: bool = False) -> tuple[Pattern, ...]:
-    """Files and folders with every character as it is; a named thing such as deploy:prod is one here too."""
+    """Return literal path patterns; no character is special, and `deploy:prod` is a path here."""
     check_pattern_count(len(texts))
     pattern = call.repo.git.pattern
     return tuple(pattern(text, is_literal=is_literal or not reads_as_name(text)) for text in texts)
@@ -108,8 +109,8 @@ def _in_the_way(item: dict[str, Any]) -> str:
     verb = "waits for" if item["waiting"] else "holds"
     task = f", task {item['task']}" if item["task"] else ""
     note = f", “{item['note']}”" if item["note"] else ""
-    told = f"{item['holder']} {verb} {item['held']} for {item['age']}{task}{note}, until {item['until']}"
-    return in_one_line(told)
+    line = f"{item['holder']} {verb} {item['held']} for {item['age']}{task}{note}, until {item['until']}"
+    return in_one_line(line)
 
 
 def renew(call: CommandCall, patterns: tuple[str, ...], literal: bool) -> int:

@@ -28,12 +28,12 @@ _STANDINGS = {
 
 
 def check(call: CommandCall, paths: tuple[str, ...], token: str, literal: bool) -> int:
-    """Tell for each path whether this session may change it now."""
+    """Show for each path whether this session may change it now."""
     repo = call.repo
     number = read_number(token, "--token")
     wanted = read_paths(call, paths, literal)
     session = call.known_session()
-    found = [check_path(repo, session, one, number) for one in wanted]
+    found = [check_path(repo, session, path, number) for path in wanted]
     items: list[dict[str, Any]] = [
         {
             "path": one.path,
@@ -62,6 +62,6 @@ def _standing_text(item: dict[str, Any]) -> str:
 
 
 def _how_to_claim(word: str, *, is_waiting: bool) -> str:
-    """The command to type next, with the path as it was typed: it counts from the same folder."""
+    """Return the claim command to run next, with the path as the caller typed it."""
     literal = ["--literal"] if has_special(word) else []
     return shlex.join(["landlane", "claim", word, *literal, *(["--wait", "10m"] if is_waiting else [])])

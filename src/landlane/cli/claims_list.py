@@ -30,7 +30,7 @@ def claims(call: CommandCall, paths: tuple[str, ...]) -> int:
 
 
 def who(call: CommandCall, path: str) -> int:
-    """Tell who holds a path and who last changed it."""
+    """Show who holds a path and who last changed it."""
     repo = call.repo
     call.show_life()
     (pattern,) = read_paths(call, (path,))
@@ -46,8 +46,8 @@ def who(call: CommandCall, path: str) -> int:
     if change:
         task = f" for {change['task']}" if change["task"] else ""
         by = f"{change['agent'] or change['author']}{task}"
-        told = f"last changed by {by} at {change['at']}: {change['commit'][:12]} {change['subject']}"
-        lines.append(in_one_line(told))
+        line = f"last changed by {by} at {change['at']}: {change['commit'][:12]} {change['subject']}"
+        lines.append(in_one_line(line))
     answer = {
         "ok": True,
         "path": pattern.text,

@@ -1,4 +1,4 @@
-"""The command line in full, on click: help, completion, and an explanation for every malformed call."""
+"""The full command line, built on click: help, completion, and errors for malformed calls."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _NOUNS = {
 }
 
 
-# Without its value each of these would do something else than was meant: act as another, or check nothing.
+# Without its value each of these would act as another agent or check nothing.
 _NEVER_EMPTY = {"--as", "--repo", "--token", "--pid", "--commit", "--ttl", "--since", "--last"}
 _OPTION_NAMES = {option.name for command in COMMANDS for option in (*command.options, *COMMON)}
 
 
 def run_with_click(words: list[str]) -> int:
-    """Run a call through click; tells the exit code."""
+    """Run a call through click and return the exit code."""
     call = read_call(words) if "_LANDLANE_COMPLETE" not in os.environ else None
-    if call is not None and call[0] is STANDING:  # which click takes for a command that is missing
+    if call is not None and call[0] is STANDING:  # click would report a missing command
         return run_command(*call) or 0
     try:
-        # With _LANDLANE_COMPLETE set, click answers a shell that asks how a word goes on.
+        # With _LANDLANE_COMPLETE set, click answers a shell's completion request.
         code = build().main(args=words, prog_name="landlane", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -68,7 +68,7 @@ def run_with_click(words: list[str]) -> int:
 
 
 def _explain_all(error: click.exceptions.NoArgsIsHelpError, words: list[str]) -> int:
-    """Nothing was asked for: show what there is, beside the answer that there is none."""
+    """Show the help when no command was given."""
     terminal = Terminal(is_json=_wants_json(words))
     if terminal.is_json:
         return _explain(click.UsageError("no command was given", error.ctx), words)
@@ -79,18 +79,18 @@ def _explain_all(error: click.exceptions.NoArgsIsHelpError, words: list[str]) ->
 def _explain(error: click.ClickException, words: list[str]) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "landlane"
-    told = error.format_message()
-    ours = Malformed(told, code="BAD_CALL", hint=f"`{path} --help` shows how, with examples")
+    message = error.format_message()
+    ours = Malformed(message, code="BAD_CALL", hint=f"`{path} --help` shows how, with examples")
     return Terminal(is_json=_wants_json(words)).fail(ours)
 
 
 def _wants_json(words: list[str]) -> bool:
-    """Whether --json was said to us: behind `--` it is for the command that is run."""
+    """Return whether --json was given before `--`; after it, the option belongs to the command to run."""
     return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def build() -> click.Group:
-    """All commands as click knows them."""
+    """Return all commands as click commands."""
     root = click.Group(
         "landlane",
         help="Many coding agents, one repository, nothing lost.",
@@ -114,7 +114,7 @@ def build() -> click.Group:
         if verb:
             group = root.commands.get(noun)
             if not isinstance(group, click.Group):
-                alone = group  # the noun is a command by itself, too
+                alone = group  # the noun is also a command
                 group = _Noun(noun, help=_NOUNS[noun], params=_common_options(), no_args_is_help=True)
                 group.alone = alone
                 root.add_command(group)
@@ -125,7 +125,7 @@ def build() -> click.Group:
 
 
 class _Noun(click.Group):
-    """A noun with verbs, which may also be a command by itself: `number list KIND` and `number KIND`."""
+    """A group of verbs that may also be a command by itself: `number list KIND` and `number KIND`."""
 
     alone: click.Command | None = None
 
@@ -137,14 +137,14 @@ class _Noun(click.Group):
         return f"{self.alone.get_help(by_itself)}\n\n{shown}"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.ignore_unknown_options = self.alone is not None  # its options stand here, too
-        if self.alone is not None and not any(one.required for one in self.alone.params):
+        ctx.ignore_unknown_options = self.alone is not None  # the noun's own options
+        if self.alone is not None and not any(parameter.required for parameter in self.alone.params):
             self.no_args_is_help, self.invoke_without_command = False, True
             self.callback = self._run_alone
         return super().parse_args(ctx, args)
 
     def _run_alone(self, **_: object) -> Any:
-        """What the noun means without a verb; click calls it before a verb, too."""
+        """Run the noun's own command when no verb was given; click calls this before a verb, too."""
         ctx = click.get_current_context()
         if self.alone is None or ctx.invoked_subcommand is not None:
             return None
@@ -183,9 +183,9 @@ def _click_option(option: Option) -> click.Option:
 
 
 def _refuse_forgotten(context: click.Context, option: Any, given: Any) -> Any:
-    """Refuse a value that was forgotten: the next option taken for it, or a variable that was empty.
+    """Refuse an option without its value: the next option was taken for it, or a variable was empty.
 
-    `--note=--json` says that it is meant.
+    `--note=--json` passes such a value on purpose.
     """
     name = option.opts[0]
     values: tuple[object, ...] = tuple(given) if option.multiple else (given,)
@@ -201,7 +201,7 @@ def _build_command(command: Command, name: str) -> click.Command:
             [argument.key],
             nargs=-1 if argument.is_many or argument.is_rest else 1,
             required=not argument.is_optional,
-            # Only where there is one: a default of None would do for a required argument.
+            # Only if set: click accepts a default of None as the value of a required argument.
             **({"default": ""} if argument.is_optional and not argument.is_many else {}),
             metavar=f"[{argument.shown}]" if argument.is_optional else argument.shown,
             type=click.UNPROCESSED if argument.is_rest else None,
@@ -225,7 +225,7 @@ def _build_command(command: Command, name: str) -> click.Command:
 def _callback(command: Command) -> Any:
     def call(**given: Any) -> int:
         around = click.get_current_context().parent
-        while around is not None:  # said before the command, or between the noun and the verb
+        while around is not None:  # given before the command, or between the noun and the verb
             for option in COMMON:
                 given[option.key] = given[option.key] or around.params.get(option.key)
             around = around.parent

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run_command(command: Command, given: dict[str, Any], call_kind: type[CommandCall] | None = None) -> int:
-    """Run a command's handler with its parameters; errors become their message and exit code."""
+    """Run a command's handler with its parameters; turn errors into a message and an exit code."""
     terminal = Terminal(is_json=bool(given.pop("json", False)))
     from landlane.cli.command_call import CommandCall  # noqa: PLC0415 - help does not need it
 
@@ -39,18 +39,18 @@ def run_command(command: Command, given: dict[str, Any], call_kind: type[Command
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the command to end; like Ctrl-C it gives up its place in line first."""
+    """A signal ended the command; like Ctrl-C, it leaves the wait queue first."""
 
 
 def heed_signals() -> None:
-    """For commands that wait: end on SIGTERM and SIGHUP as on Ctrl-C, and leave nothing behind."""
+    """End on SIGTERM and SIGHUP as on Ctrl-C, for commands that wait and must clean up."""
     import signal  # noqa: PLC0415 - few commands wait
 
     def stop(number: int, _: object) -> None:
         raise Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has its reasons
+        if signal.getsignal(number) is signal.SIG_DFL:  # ignored on purpose, as by nohup
             signal.signal(number, stop)
 
 
@@ -62,7 +62,7 @@ def _interrupted(stop: KeyboardInterrupt) -> LandlaneError:
 
 
 def _unexpected(error: Exception) -> LandlaneError:
-    """What no other error of ours says: the system refused something, or we made a mistake."""
+    """Return the error for an unexpected exception: a system error or a bug."""
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         hint = "check the disk, and what this user may read and write"
@@ -85,6 +85,6 @@ def _find_handler(name: str) -> Callable[..., int]:
     return getattr(found, function)
 
 
-SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
+SIGNALLED = 128  # a shell reports 128 plus the signal number
 
 SIGINT = 2

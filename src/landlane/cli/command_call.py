@@ -1,4 +1,4 @@
-"""What a handler gets: the terminal, the open repository, and the session that acts."""
+"""The argument of every handler: the terminal, the open repository and the acting session."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class CommandCall:
         self._session_id = ""
 
     def begin(self) -> None:
-        """What has to be settled before the handler begins: here, nothing."""
+        """Prepare the call before the handler runs; does nothing outside a sandbox."""
 
     @property
     def repo(self) -> Repository:
-        """The repository, opened when it is first needed."""
+        """Return the repository, opened on first use."""
         return self._repo if self._repo is not None else self.open()
 
     def open(self, *, detects_restore: bool = True) -> Repository:
@@ -47,28 +47,28 @@ class CommandCall:
         return self.repo.store.wall_of(at)
 
     def wall_now(self) -> int:
-        """Return the present instant of the store as calendar time."""
+        """Return the store's current time as calendar time."""
         store = self.repo.store
         return store.wall_of(store.view(lambda snapshot: snapshot.now))
 
     def settle(self) -> None:
-        """Let the plain files beside the store follow what this command changed; the next one catches up."""
+        """Update the plain files beside the store; on failure the next command catches up."""
         if self._repo is not None:
             try:
                 self._repo.settle()
-                self._tell_notices()
+                self._print_notices()
             except (LandlaneError, OSError, ValueError):
                 return
 
-    def _tell_notices(self) -> None:
-        """Say what the acting session must hear of; with --json `status` tells it."""
+    def _print_notices(self) -> None:
+        """Print notices for the acting session; with --json, `status` has them."""
         if self._session_id and not self.terminal.is_json:
             for text in take_notices(self.repo, self._session_id):
                 self.terminal.note(f"notice: {text}")
 
     @property
     def cwd(self) -> str:
-        """The folder that relative paths count from."""
+        """Return the folder that relative paths are resolved against."""
         try:
             folder = os.path.abspath(self.folder) if self.folder else os.getcwd()
         except FileNotFoundError:
@@ -82,7 +82,7 @@ class CommandCall:
         return folder
 
     def caller(self) -> Caller:
-        """What this call says about who acts."""
+        """Return how this call identifies the caller."""
         return Caller(
             name=self._name,
             session_text=os.environ.get("LANDLANE_SESSION", ""),
@@ -92,29 +92,29 @@ class CommandCall:
 
     @property
     def given_name(self) -> str:
-        """The name that the call gives with --as, if it does."""
+        """Return the name given with --as, if any."""
         return self._name
 
     def caller_name(self) -> str:
-        """The name under which this call does what needs no session."""
+        """Return the caller's name for commands that need no session."""
         caller = self.caller()
         return caller.name or caller.agent_variable or caller.person
 
     def session(self) -> Session:
-        """The session that acts; begun if there is none."""
+        """Return the acting session; begin one if there is none."""
         session = identify(self.repo, self.caller()).session
         self._session_id = session.id
         return session
 
     def show_life(self) -> None:
-        """Looking counts as a sign of life; whoever has no session, or a dead one, may look all the same."""
+        """Renew the caller's session if it has a live one; read-only commands work without."""
         try:
             self.known_session()
         except LandlaneError:
             return
 
     def known_session(self) -> Session | None:
-        """The session that acts, if there is one already; nothing is begun."""
+        """Return the acting session if there is one; never begin one."""
         joined = known_session(self.repo, self.caller())
         self._session_id = joined.session.id if joined else ""
         return joined.session if joined else None

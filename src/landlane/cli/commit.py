@@ -1,4 +1,4 @@
-"""The command that commits chosen paths."""
+"""The command `commit`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 def commit(
     call: CommandCall, paths: tuple[str, ...], message: str, m: tuple[str, ...], task: str, revert: bool
 ) -> int:
-    """Commit only these paths, and show what was made."""
+    """Commit only these paths, and show the commit."""
     if message and m:
         raise Malformed("the message is given twice", code="BOTH_NAMED", hint="use either -m or --message")
     if os.environ.get("LANDLANE_RESIDENT"):
         return commit_inside(call, paths, message or "\n\n".join(m), task)
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
-    wish = make_commit_request(
+    request = make_commit_request(
         repo, paths, call.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert
     )
-    made = make_commit(repo, call.session(), wish)
+    made = make_commit(repo, call.session(), request)
     if made.changed_by_hooks:
         names = in_one_line(", ".join(made.changed_by_hooks[:10]))
         call.terminal.note(f"changed while the hooks ran, and not committed: {names}")

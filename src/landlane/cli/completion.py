@@ -1,4 +1,4 @@
-"""The command that prints what lets a shell complete `landlane`'s words."""
+"""The command `completion`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def completion(call: CommandCall, shell: str) -> int:
-    """Print the script of a shell: click wrote it, and it asks `landlane` for every word."""
+    """Print click's completion script for a shell."""
     if shell not in _SHELLS:
         raise Malformed(
             f"there is no completion for {shell[:40]!r}",
@@ -25,7 +25,7 @@ def completion(call: CommandCall, shell: str) -> int:
         )
     kind = get_completion_class(shell)
     assert kind is not None
-    # Bash's own start-up asks for its release, which needs a bash: the text itself is the same for all.
+    # click's BashComplete checks the version by running bash; the script is the same for all versions.
     text = kind.source_template % kind(build(), {}, "landlane", "_LANDLANE_COMPLETE").source_vars()
     call.terminal.answer({"ok": True, "shell": shell, "script": text}, text.strip("\n"))
     return 0

@@ -1,4 +1,4 @@
-"""The demo: the same tasks in one checkout, in worktrees and with Landlane, and one table at the end."""
+"""The command `demo`: the same tasks in one checkout, in worktrees and with Landlane, compared in a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def demo(call: CommandCall, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
-    """Play the three ways on scratch repositories, or count anew what an earlier demo left."""
+    """Run the three variants on scratch repositories, or evaluate an earlier demo again."""
     many = _within(agents, "--agents", FEWEST_AGENTS, MOST_AGENTS)
     count = _within(tasks, "--tasks", FEWEST_TASKS, MOST_TASKS)
     number = read_number(seed, "--seed") or 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) -> int:
-    """Deploy, and tell whether it is live."""
+    """Deploy, and show whether the commit is live."""
     wait_ms = parse_duration(wait, what="--wait")
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
@@ -41,7 +41,7 @@ def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) 
 
 
 def fail(call: CommandCall, error: LandlaneError) -> int:
-    """An error together with what it names: commits, paths, conflicts."""
+    """Report an error with the commits, paths and conflicts it names."""
     if call.terminal.is_json:
         return call.fail(error)
     call.terminal.complain(error.message, "", error.code)
@@ -64,7 +64,7 @@ def _commit_text(commit: dict[str, str]) -> str:
 
 
 def history(call: CommandCall, target: str) -> int:
-    """List deploys, the newest last, and what is live."""
+    """List deploys, newest last, and show what is live."""
     call.show_life()
     answer = history_json(list_deploys(call.repo, target))
     columns = ["id", "target", "state", "commit", "agent", "began", "reason"]

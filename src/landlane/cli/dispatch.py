@@ -1,4 +1,4 @@
-"""Run a command here, or inside a sandbox have the resident run it."""
+"""Run a command in this process, or let the resident run it when inside a sandbox."""
 
 from __future__ import annotations
 

@@ -11,32 +11,32 @@ if TYPE_CHECKING:
 
 
 def _hints(checks: list[Check]) -> list[str]:
-    """What to do, each thing once: for several rows of a client in the client's name."""
+    """Return each hint once; several rows of one client share a hint under the client's name."""
     names: dict[tuple[str, str], list[str]] = {}
-    for one in checks:
-        if one.hint:
-            names.setdefault((one.name.partition(":")[0], one.hint), []).append(one.name)
+    for check in checks:
+        if check.hint:
+            names.setdefault((check.name.partition(":")[0], check.hint), []).append(check.name)
     return [f"hint ({rows[0] if len(rows) == 1 else whole}): {hint}" for (whole, hint), rows in names.items()]
 
 
 def doctor(call: CommandCall, fix: bool) -> int:
-    """Examine the repository and show each finding."""
+    """Check the repository and show each finding."""
     checks = examine(call.cwd, fix=fix)
     rows = [
         {
-            "name": one.name,
-            "ok": one.is_ok,
-            "enforced": one.is_enforced,
-            "found": one.found,
-            "hint": one.hint or None,
+            "name": check.name,
+            "ok": check.is_ok,
+            "enforced": check.is_enforced,
+            "found": check.found,
+            "hint": check.hint or None,
         }
-        for one in checks
+        for check in checks
     ]
-    is_well = all(one.is_ok for one in checks)
+    is_well = all(check.is_ok for check in checks)
     marks = {True: "ok", False: "TROUBLE"}
     cells = [
-        [marks[one.is_ok], "enforced" if one.is_enforced else "unenforced", one.name, one.found]
-        for one in checks
+        [marks[check.is_ok], "enforced" if check.is_enforced else "unenforced", check.name, check.found]
+        for check in checks
     ]
     hints = _hints(checks)
     text = call.terminal.table("", ["", "", "check", "found"], cells) + (
@@ -44,7 +44,7 @@ def doctor(call: CommandCall, fix: bool) -> int:
     )
     answer = {"ok": is_well, "checks": rows}
     if not is_well:
-        worst = next(one for one in checks if not one.is_ok)
+        worst = next(check for check in checks if not check.is_ok)
         answer |= {"code": "UNWELL", "message": f"{worst.name}: {worst.found}", "hint": worst.hint}
     call.terminal.answer(answer, text.strip("\n"))
     return 0 if is_well else 1

@@ -1,4 +1,4 @@
-"""The command that runs another as an agent in its sandbox."""
+"""The command `exec`: run a command as an agent in its sandbox."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, task: str) -> int:
-    """Run it to its end; ends as the command did."""
+    """Run the command in a sandbox and return its exit code."""
     terminal = call.terminal
     check_command(command, call.cwd)
     has_terminal = not terminal.is_json and os.isatty(0) and os.isatty(1)
@@ -33,7 +33,7 @@ def execute(call: CommandCall, command: tuple[str, ...], role: str, name: str, t
     caller = call.session()
 
     def on_start(held: Sequence[Guarantee], backend: str) -> None:
-        missing = [one.text() for one in held if one.state == OPEN]
+        missing = [promise.text() for promise in held if promise.state == OPEN]
         terminal.note(f"sandbox: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
 
     request = ExecRequest(

@@ -31,14 +31,14 @@ def fan_out(call: CommandCall, task: str, plan: str, policy: str, deadline: str,
     count = f"{len(tasks)} branch{'' if len(tasks) == 1 else 'es'}"
     word = "waits for" if done.is_new else "waits already for"
     lines = [f"{done.fan.id}: {done.fan.task} {word} {count} ({done.fan.policy})"]
-    lines += [in_one_line(f"  {one['id']} {one['title']} ({one['state']})") for one in tasks]
+    lines += [in_one_line(f"  {item['id']} {item['title']} ({item['state']})") for item in tasks]
     answer = {"ok": True, "fan": fan_json(done.fan), "tasks": tasks, "new": done.is_new}
     call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
 def _refuse_checks(call: CommandCall, plan: Plan) -> None:
-    """Refuse commands that a guest in a sandbox would have others run outside of it."""
+    """Refuse check commands from a sandboxed caller: they would run outside the sandbox."""
     odd = next((task.name for task in plan.tasks if task.check), "")
     if odd and getattr(call, "state_folder", ""):
         raise NotAllowed(
@@ -58,9 +58,9 @@ def show(call: CommandCall, id: str) -> int:
 
 
 def list_all(call: CommandCall, all: bool) -> int:
-    """Show the fans that are open, or all."""
+    """Show the open fans, or all."""
     call.show_life()
-    items = [fan_json(one) for one in list_fans(call.repo, with_all=all)]
+    items = [fan_json(fan) for fan in list_fans(call.repo, with_all=all)]
     columns = ["id", "task", "state", "policy", "branches", "deadline", "why"]
     cells = [
         [", ".join(item[column]) if column == "branches" else str(item[column] or "") for column in columns]

@@ -1,4 +1,4 @@
-"""Reads a well-formed call with nothing but the table of commands; anything unusual is left to click."""
+"""Parse a well-formed call from the command table alone; leave anything unusual to click."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from landlane.cli.specs.table import COMMANDS, COMMON, STANDING, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 
 def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
-    """The command and its parameters, or nothing when the call needs a closer look."""
+    """Return the command and its parameters, or None if click has to parse the call."""
     options: dict[str, Option] = {option.name: option for option in COMMON}
     given: dict[str, Any] = {}
     plain: list[str] = []
@@ -25,7 +26,7 @@ def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
         else:
             plain.append(word)
             found = _command_for(plain if command is None else [command.path, *plain])
-            if found is not None:  # also where a noun is a command by itself: `number`, then `number list`
+            if found is not None:  # a noun may be a command itself: `number` and `number list`
                 command, plain = found, []
                 options.update({option.name: option for option in command.options})
     if command is None and not plain:
@@ -38,12 +39,12 @@ def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
 
 
 def _is_option(word: str) -> bool:
-    """Whether a word names an option; -5 is a number, and - a file."""
+    """Return whether a word is an option; -5 is a number and - is a file."""
     return word.startswith("-") and word != "-" and not word[1:2].isdigit()
 
 
-def _read_rest(command: Command | None, rest: Any, plain: list[str], given: dict[str, Any]) -> None:
-    """All that stands behind `--`: for the argument that takes just that, or ordinary words."""
+def _read_rest(command: Command | None, rest: Iterator[str], plain: list[str], given: dict[str, Any]) -> None:
+    """Read the words after `--`: the command to run, or positional arguments."""
     for argument in command.arguments if command else ():
         if argument.is_rest:
             given[argument.key] = tuple(rest)
@@ -58,11 +59,11 @@ def _command_for(words: list[str]) -> Command | None:
     return None
 
 
-def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[str, Any]) -> bool:
+def _read_option(word: str, rest: Iterator[str], options: dict[str, Option], given: dict[str, Any]) -> bool:
     name, equals, text = word.partition("=")
     option = options.get(name)
     if equals and not word.startswith("--"):
-        return False  # behind a short option the sign is part of its value: click knows
+        return False  # after a short option `=` is part of the value; click handles that
     if option is None or (option.key in given and not option.is_repeated):
         return False
     if option.is_flag:

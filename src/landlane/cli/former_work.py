@@ -1,18 +1,17 @@
-"""Save what a former holder left on paths that were just claimed."""
+"""Save changes that previous holders left on paths that were just claimed."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from landlane.claims.model import Claim
     from landlane.cli.command_call import CommandCall
+    from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot
 
 
-def save_former_work(call: CommandCall, session: Any, granted: tuple[Claim, ...]) -> dict[str, str]:
-    """Save what former holders, whose leases ran out, left on these paths; tells it as part of the answer."""
+def save_former_work(call: CommandCall, session: Session, granted: tuple[Claim, ...]) -> dict[str, str]:
+    """Save changes that holders of lapsed leases left on these paths; return fields for the answer."""
     repo = call.repo
 
     def has_lapsed(snapshot: Snapshot) -> bool:

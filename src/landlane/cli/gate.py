@@ -1,4 +1,4 @@
-"""The commands by which agents ask and a person decides: gate show, ask, approve, reject, withdraw."""
+"""The commands for questions to a person: gate show, ask, approve, reject, withdraw."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command_call import CommandCall
+    from landlane.gates.model import Gate
+    from landlane.repository import Repository
+    from landlane.sessions.model import Session
 
 
-_LANDING = "L"  # how the ids of entries of the landing queue begin
+_LANDING = "L"  # prefix of landing ids
 
 
 def show(call: CommandCall, id: str) -> int:
-    """Show all there is to know before deciding."""
+    """Show everything a person needs to decide."""
     call.show_life()
     seen, repo = trusted_checkout(call), call.repo
     now = call.wall_now()
@@ -55,12 +58,12 @@ def show(call: CommandCall, id: str) -> int:
     return 0
 
 
-def _stat_of(repo: Any, head: str) -> str:
+def _stat_of(repo: Repository | None, head: str) -> str:
     return diff_stat(repo, head) if head and repo is not None else ""
 
 
 def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str) -> int:
-    """Ask a person about a task; it rests until there is an answer."""
+    """Ask a person about a task; the task is paused until there is an answer."""
     wait_ms = parse_duration(wait, what="--wait") if wait else 0
     repo, session = call.repo, call.session()
     if repo.checkout.common_dir:
@@ -71,11 +74,11 @@ def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str
         heed_signals()
         call.terminal.note(f"{gate.id} waits for a person: landlane gate show {gate.id}")
         gate = wait_for_answer(repo, session, gate.id, wait_ms)
-    return _tell_answer(call, gate)
+    return _show_answer(call, gate)
 
 
-def _tell_answer(call: CommandCall, gate: Any) -> int:
-    """The answer, or that there is none yet: 0 for yes, 6 for no, 7 while a person has to decide."""
+def _show_answer(call: CommandCall, gate: Gate) -> int:
+    """Show the decision; exit 0 for approved, 6 for rejected, 7 while it is pending."""
     shown = gate_json(gate, call.wall_now())
     if gate.state == "waiting":
         raise WaitsForPerson(
@@ -92,13 +95,13 @@ def _tell_answer(call: CommandCall, gate: Any) -> int:
             hint="do it another way, or ask about something else",
             gate=shown,
         )
-    said = f": {gate.answer}" if gate.answer else ""
-    call.terminal.answer({"ok": True, "gate": shown}, f"{gate.id} was approved by {gate.answered_by}{said}")
+    reason = f": {gate.answer}" if gate.answer else ""
+    call.terminal.answer({"ok": True, "gate": shown}, f"{gate.id} was approved by {gate.answered_by}{reason}")
     return 0
 
 
 def withdraw(call: CommandCall, id: str, why: str) -> int:
-    """Take a question back, and go on."""
+    """Withdraw a question and resume the task."""
     gate = take_back(call.repo, call.session(), id, why)
     then = f"; {gate.task} is yours again" if gate.is_resumed else ""
     call.terminal.answer({"ok": True, "gate": gate_json(gate)}, f"{id} is withdrawn{then}")
@@ -106,7 +109,7 @@ def withdraw(call: CommandCall, id: str, why: str) -> int:
 
 
 def approve(call: CommandCall, id: str, head: str, why: str = "") -> int:
-    """Say yes to exactly what waits: an entry lands, a task goes on."""
+    """Approve exactly what is waiting: a landing goes on, a task resumes."""
     person = person_at(call)
     if not id.startswith(_LANDING):
         return _answer(call, person, id, approve=True, head=head, why=why)
@@ -116,7 +119,7 @@ def approve(call: CommandCall, id: str, head: str, why: str = "") -> int:
 
 
 def reject(call: CommandCall, id: str, why: str) -> int:
-    """Say no, with a reason for whoever asked."""
+    """Reject, with a reason for the session that asked."""
     person = person_at(call)
     reason = check_reason(why)
     if not id.startswith(_LANDING):
@@ -124,7 +127,7 @@ def reject(call: CommandCall, id: str, why: str) -> int:
     return _decide(call, person, id, approve=False, head="", why=reason)
 
 
-def _answer(call: CommandCall, person: Any, id: str, *, approve: bool, head: str, why: str) -> int:
+def _answer(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
     seen, repo = trusted_checkout(call), call.repo
     gate = get_gate(repo, id)
     if approve and gate.state == "waiting" and seen is not None:
@@ -145,7 +148,7 @@ def _answer(call: CommandCall, person: Any, id: str, *, approve: bool, head: str
     return 0
 
 
-def _decide(call: CommandCall, person: Any, id: str, *, approve: bool, head: str, why: str) -> int:
+def _decide(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
     repo = call.repo.require_git()
     landing = decide_held_entry(repo, person, id, is_approved=approve, head=head, why=why)
     if not approve:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command_call import CommandCall
+    from landlane.landing.model import Landing
     from landlane.repository import Repository
 
 
@@ -22,7 +23,7 @@ _COLUMNS = ["id", "kind", "risk", "agent", "task", "change", "cost", "waits", "w
 
 
 def list_all(call: CommandCall, all: bool = False) -> int:
-    """Show what waits for a person, the riskiest first."""
+    """Show what waits for a person, riskiest first."""
     call.show_life()
     repo = call.repo
     now = call.wall_now()
@@ -46,9 +47,9 @@ def list_all(call: CommandCall, all: bool = False) -> int:
 
 
 def trusted_checkout(call: CommandCall) -> Repository | None:
-    """Where to look; in a sandbox only where git obeys nobody's settings but those of the main checkout.
+    """Return the checkout to inspect; for a sandboxed caller only the main checkout's git config applies.
 
-    Nothing where there is no git.
+    Returns None without git.
     """
     if not call.repo.checkout.common_dir:
         return None
@@ -57,16 +58,16 @@ def trusted_checkout(call: CommandCall) -> Repository | None:
 
 
 def is_guest(call: CommandCall) -> bool:
-    """Whether the caller is in a sandbox."""
+    """Return whether the caller is in a sandbox."""
     return bool(getattr(call, "state_folder", ""))
 
 
 def _held_landings(call: CommandCall, now: int) -> list[dict[str, Any]]:
     held = list_landings(call.repo, ("held",))
-    return [landing_item(call, one, now) for one in held]
+    return [landing_item(call, landing, now) for landing in held]
 
 
-def landing_item(call: CommandCall, landing: Any, now: int) -> dict[str, Any]:
+def landing_item(call: CommandCall, landing: Landing, now: int) -> dict[str, Any]:
     """Return a held landing in the form of a gate."""
     risk, evidence = landing_evidence(trusted_checkout(call) or call.repo, landing)
     return landing_gate_json(landing, landing_json(landing), risk, evidence, now)

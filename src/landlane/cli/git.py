@@ -1,4 +1,4 @@
-"""The command that runs git, unless that would hit the work of others in the same checkout."""
+"""The command `git`: run git unless that would affect other sessions' work in the same checkout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STDERR = 2
 
 
 def git(call: CommandCall, words: tuple[str, ...]) -> int:
-    """Judge a call of git, then hand over to it; ends as git does."""
+    """Check a git call, then run git and return its exit code."""
     if os.environ.get("LANDLANE_RESIDENT"):
         return git_inside(call, words)
     cwd = call.cwd

@@ -42,7 +42,7 @@ def send(
     field: tuple[str, ...],
     max: str,
 ) -> int:
-    """Hand a task over."""
+    """Hand off a task."""
     check_receiver(to)
     texts = _read_texts(product, context)
     repo = call.repo
@@ -79,7 +79,7 @@ def send(
 
 
 def _read_texts(product: str, context: str) -> tuple[str, str]:
-    """Both texts; those of a caller in a sandbox come together, since only there its files can be read."""
+    """Return both texts; a sandboxed caller sends them together, since its files are readable only there."""
     if not product == context == "-":
         return read_file(product, "--product", LONGEST_TEXT), read_file(context, "--context", LONGEST_TEXT)
     both = read_file("-", "standard input", 2 * LONGEST_TEXT + 2)
@@ -101,7 +101,7 @@ def _hand_over(call: CommandCall, draft: Draft) -> Handoff:
 
 
 def show(call: CommandCall, task: str) -> int:
-    """Show a handoff whole; or what the last owner of a task left without one."""
+    """Show a handoff in full, or what the last owner of a task left without one."""
     call.show_life()
     found = find_handoff(call.repo, task)
     if found is None:
@@ -126,7 +126,7 @@ def _show_left(call: CommandCall, task: str) -> int:
 
 
 def accept(call: CommandCall, task: str, hash: str) -> int:
-    """Take over what was handed over, and show it."""
+    """Accept a handoff and show it."""
     outcome = accept_handoff(call.repo, call.session(), task, hash.strip())
     if isinstance(outcome, Refused):
         return _refuse(call, task, outcome)
@@ -165,7 +165,7 @@ def _show_accepted(call: CommandCall, accepted: Accepted) -> int:
 
 
 def what_was_left(call: CommandCall, task: Task) -> dict[str, Any]:
-    """What the former owner handed over or left, as `handoff` and `context`; `lines` is it for people."""
+    """Return the previous owner's `handoff` and `context`, and both as `lines` of text."""
     repo = call.repo
     place = repo.require_git() if repo.checkout.common_dir else repo
     context = context_for(place, task)
@@ -177,7 +177,7 @@ def what_was_left(call: CommandCall, task: Task) -> dict[str, Any]:
 
 
 def decline(call: CommandCall, task: str, why: str) -> int:
-    """Give a handoff back."""
+    """Decline a handoff."""
     declined = decline_handoff(call.repo, call.session(), task, why)
     text = f"{declined.id} is declined: {declined.task} is anybody's now"
     call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)

@@ -1,4 +1,4 @@
-"""`landlane handoff list`: what waits to be accepted."""
+"""`landlane handoff list`: handoffs waiting to be accepted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def list_all(call: CommandCall, all: bool) -> int:
     call.show_life()
     found = list_handoffs(call.repo, with_settled=all)
     now = call.wall_now()
-    cells = [[in_one_line(cell) for cell in handoff_row(one, now)] for one in found]
+    cells = [[in_one_line(cell) for cell in handoff_row(handoff, now)] for handoff in found]
     title = f"{len(found)} handoff{'' if len(found) == 1 else 's'}"
     table = call.terminal.table(title, ["id", "task", "from", "to", "standing", "next"], cells)
-    call.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in found]}, table)
+    call.terminal.answer({"ok": True, "handoffs": [handoff_json(handoff) for handoff in found]}, table)
     return 0

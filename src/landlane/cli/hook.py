@@ -1,4 +1,4 @@
-"""The command that answers a coding client's hook by hand."""
+"""The command `hook`: answer a coding client's hook."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from importlib import import_module
 
-_ANSWERING = "landlane.hook_entry.client_full_path"  # a door beside this one, known by its name alone
+_ANSWERING = "landlane.hook_entry.client_full_path"  # imported by name: cli does not depend on it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def hook(call: CommandCall, client: str, word: str) -> int:
-    """Read what the client says, and answer as it expects."""
+    """Read the hook's input and print the answer the client expects."""
     answer = import_module(_ANSWERING).answer
     payload = sys.stdin.buffer.read() if sys.stdin is not None else b""
     spoken = answer(client, word, payload, os.environ)

@@ -25,7 +25,7 @@ def init(
     no_clients: bool,
     no_trust: bool,
 ) -> int:
-    """Show the plan, ask a person at the terminal, then carry it out."""
+    """Show the plan, ask for confirmation, then apply it."""
     chosen = Chosen(clients=client, has_clients=not no_clients, has_trust=not no_trust)
     plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, chosen)
     _show(call, plan, with_diffs=dry_run)
@@ -67,7 +67,7 @@ def _show(call: CommandCall, plan: Plan, *, with_diffs: bool) -> None:
 
 
 def _unprotected(plan: Plan) -> list[str]:
-    """The loud last line: which clients may still change everything."""
+    """Return the warning that names clients whose edits are not checked."""
     if not plan.unprotected:
         return []
     titles = ", ".join(CLIENTS[name].title for name, _ in plan.unprotected)
@@ -76,7 +76,7 @@ def _unprotected(plan: Plan) -> list[str]:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
-    left = [{"path": one.path, "why": one.why} for one in plan.changes.skipped]
+    left = [{"path": change.path, "why": change.why} for change in plan.changes.skipped]
     bare = [name for name, _ in plan.unprotected]
     return {"clients": list(plan.clients), "left": left, "unprotected": bare}
 
@@ -89,6 +89,6 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
-    """What changes in a file, line by line."""
+    """Return the unified diff of a file."""
     old, new = ((side or b"").decode("utf-8", "replace").splitlines() for side in (before, after))
     return "\n".join(unified_diff(old, new, f"{path} (now)", f"{path} (then)", lineterm=""))

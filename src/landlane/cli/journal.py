@@ -1,4 +1,4 @@
-"""The command that shows, follows and verifies the journal."""
+"""The command `journal`: show, follow or verify it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def journal(call: CommandCall, follow: bool, since: str, verify: bool, last: str) -> int:
-    """Show the journal, follow it, or prove it."""
+    """Show, follow or verify the journal."""
     if verify:
         return _verify(call)
     repo = call.repo
@@ -37,7 +37,7 @@ def journal(call: CommandCall, follow: bool, since: str, verify: bool, last: str
 
 
 def _follow(call: CommandCall, after: int) -> int:
-    """Print entries as they come: JSON lines with --json, because there is no end to wait for."""
+    """Print entries as they arrive; with --json as JSON lines, because there is no end."""
     heed_signals()
     for entry in follow(call.repo, after):
         as_json = call.terminal.is_json

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from landlane.cli.command_call import CommandCall
     from landlane.landing.model import Landing
+    from landlane.repository import Repository
+    from landlane.sessions.model import Session
 
 
 _MOST_SHOWN = 5
@@ -25,7 +27,7 @@ _MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
 
 
 def land(call: CommandCall, branch: str, task: str, wait: bool) -> int:
-    """Submit a branch, and with --wait see it through."""
+    """Submit a branch; with --wait, wait until its landing has ended."""
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
     session = call.session()
@@ -72,26 +74,26 @@ def _in_words(landing: Landing) -> str:
 
 
 def _nameless(landing: Landing) -> str:
-    """The commits that no session is known to have made, in a line."""
+    """Return a line that lists commits without a known session."""
     shown = ", ".join(commit[:12] for commit in landing.unidentified[:_MOST_SHOWN])
     more = len(landing.unidentified) - _MOST_SHOWN
     return f"\nunidentified: {shown}{f' and {more} more' if more > 0 else ''}" if shown else ""
 
 
 def _see_through(
-    call: CommandCall, repo: Any, session: Any, landing: Landing
+    call: CommandCall, repo: Repository, session: Session, landing: Landing
 ) -> tuple[Landing, LandlaneError | None]:
-    """Run the queue, or watch whoever does, until the entry has ended."""
+    """Run the queue, or watch the process that runs it, until the landing has ended."""
     heed_signals()
     seen = wait_for_landing(
         repo, session, landing.id, lambda stage: call.terminal.note(f"{landing.id}: {stage}")
     )
-    if has_new_entries(repo):  # whoever submitted meanwhile relies on the one who ran the queue
+    if has_new_entries(repo):  # others submitted while this process ran the queue
         _leave_to_resident(call, repo)
     return seen
 
 
-def _leave_to_resident(call: CommandCall, repo: Any) -> None:
+def _leave_to_resident(call: CommandCall, repo: Repository) -> None:
     if repo.settings.landing.resident:
         trouble = start_queue_runner(repo)
         if trouble:

@@ -1,4 +1,4 @@
-"""The command that serves models over the Model Context Protocol."""
+"""The command `mcp`: serve the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from landlane.cli.command_call import CommandCall
 
 
-_SERVER = "landlane.mcp.start"  # a door beside this one, known by its name alone
+_SERVER = "landlane.mcp.start"  # imported by name: cli does not depend on it
 _HIGHEST_PORT = 65_535
 
 
 def serve(call: CommandCall, session: str, http: bool, host: str, port: str) -> int:
-    """Serve until the client, or a signal, ends it."""
+    """Serve until the client or a signal ends it."""
     number = read_number(port, "--port") or 0
     if number > _HIGHEST_PORT:
         raise Malformed(f"there is no port {number}", code="BAD_NUMBER", hint="0 to 65535")

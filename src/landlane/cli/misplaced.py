@@ -1,4 +1,4 @@
-"""The commands about stray work: what lies in the wrong place or was written to what another holds."""
+"""The commands for misplaced changes: files in the wrong checkout, or writes to another session's paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_NAMED = 5
 
 
 def list_all(call: CommandCall) -> int:
-    """List changes that lie in the wrong checkout."""
+    """List changes in the wrong checkout."""
     call.show_life()
     repo = prepare_git(call.repo, call.terminal.note)
     found = find_misplaced(repo)
@@ -86,39 +86,39 @@ def _breach_json(breach: Breach) -> dict[str, Any]:
 
 
 def undo(call: CommandCall, id: str) -> int:
-    """Put back what was there before a shell's write."""
+    """Restore the files as they were before a shell's write."""
     repo = prepare_git(call.repo, call.terminal.note)
-    return _tell_mended(call, undo_breach(repo, call.known_session(), id), "put back")
+    return _show_resolved(call, undo_breach(repo, call.known_session(), id), "put back")
 
 
 def accept(call: CommandCall, id: str) -> int:
-    """Let a shell's write stand."""
+    """Keep a shell's write."""
     repo = prepare_git(call.repo, call.terminal.note)
-    return _tell_mended(call, accept_breach(repo, call.known_session(), id), "accepted")
+    return _show_resolved(call, accept_breach(repo, call.known_session(), id), "accepted")
 
 
-def _tell_mended(call: CommandCall, mended: FixResult, verb: str) -> int:
-    where = f"  to {mended.workspace.id} at {mended.workspace.path}" if mended.workspace else ""
-    lines = [f"{verb} {in_one_line(_shown(path))}{where}" for path in mended.paths]
+def _show_resolved(call: CommandCall, resolved: FixResult, verb: str) -> int:
+    where = f"  to {resolved.workspace.id} at {resolved.workspace.path}" if resolved.workspace else ""
+    lines = [f"{verb} {in_one_line(_shown(path))}{where}" for path in resolved.paths]
     lines = lines or ["nothing had to be changed: all of it is as it was"]
     if verb != "accepted":
-        lines.append(f"what was written is kept: git show {mended.breach.ref}:after/PATH")
+        lines.append(f"what was written is kept: git show {resolved.breach.ref}:after/PATH")
     answer = {
         "ok": True,
-        "breach": _breach_json(mended.breach),
-        "paths": [_shown(path) for path in mended.paths],
-        "workspace": mended.workspace.id if mended.workspace else None,
+        "breach": _breach_json(resolved.breach),
+        "paths": [_shown(path) for path in resolved.paths],
+        "workspace": resolved.workspace.id if resolved.workspace else None,
     }
     call.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
 def move(call: CommandCall, paths: tuple[str, ...], to: str) -> int:
-    """Move stray changes to their workspace, and tell how that is undone."""
+    """Move misplaced changes to their workspace, and show how to undo that."""
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.known_session()
     if len(paths) == 1 and paths[0][:1] == "B" and paths[0][1:].isdecimal():
-        return _tell_mended(call, move_breach(repo, session, paths[0], to), "moved")
+        return _show_resolved(call, move_breach(repo, session, paths[0], to), "moved")
     wanted = [locate(repo, call.cwd, path, to) for path in paths] if paths else None
     moved = move_misplaced_changes(repo, session, wanted, to)
     end_moved(repo, session, [(one.stray.root, one.stray.path) for one in moved.steps])

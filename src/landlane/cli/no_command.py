@@ -1,4 +1,4 @@
-"""`landlane` without a word: where you stand, and the next sensible step."""
+"""`landlane` without arguments: the current situation and the next sensible step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MORE = "`landlane --help` lists all commands"
 
 
 def standing(call: CommandCall) -> int:
-    """Tell where the caller stands. Looking makes nothing: where there is no state yet, none is begun."""
+    """Show the caller's situation without changing anything; no state folder is created."""
     try:
         checkout = find_checkout(call.cwd)
     except RepositoryError as error:
@@ -57,7 +57,7 @@ def _look(call: CommandCall) -> tuple[Standpoint, str]:
     try:
         me = call.known_session()
     except LandlaneError:
-        me = None  # whoever lost it wants to look around all the more
+        me = None  # a caller that lost its session may still look
     return stand(call.repo, me), me.agent if me else ""
 
 
@@ -86,7 +86,7 @@ def _set_up_in_words(has: Equipment) -> str:
 
 
 def _troubles(point: Standpoint) -> list[tuple[str, str]]:
-    """What keeps the work from going on, as a word for programs and a line for people."""
+    """Return what blocks progress: a code for programs and a line for people."""
     waiting = len(point.gates)
     found = (
         ("target_red", point.red, point.red),
@@ -125,9 +125,9 @@ def _numbers(point: Standpoint) -> dict[str, Any]:
 def _answer(
     call: CommandCall, state: str, lines: list[str], steps: tuple[Step, ...], facts: dict[str, Any]
 ) -> int:
-    told = [{"command": step.command, "why": step.why} for step in steps]
+    next_items = [{"command": step.command, "why": step.why} for step in steps]
     width = max((len(step.command) for step in steps), default=0)
     shown = [f"  {step.command:<{width}}  {in_one_line(step.why)}" for step in steps]
     text = "\n".join([*(in_one_line(line) for line in lines), "", "next:", *shown, _MORE])
-    call.terminal.answer({"ok": True, "state": state, **facts, "next": told}, text)
+    call.terminal.answer({"ok": True, "state": state, **facts, "next": next_items}, text)
     return 0

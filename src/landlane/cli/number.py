@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def number(call: CommandCall, kind: str, **options: str) -> int:
-    """Give the next number."""
+    """Allocate the next number."""
     given = give_number(call.repo, call.session(), kind, purpose=options["for"])
     answer = {"ok": True, **number_json(given)}
     call.terminal.answer(answer, given.text)
@@ -21,7 +21,7 @@ def number(call: CommandCall, kind: str, **options: str) -> int:
 def numbers(call: CommandCall, kind: str) -> int:
     """List every number of a kind."""
     call.show_life()
-    items = [number_json(one) for one in list_numbers(call.repo, kind)]
+    items = [number_json(allocated) for allocated in list_numbers(call.repo, kind)]
     columns = ["text", "state", "agent", "for", "at"]
     cells = [[str(item[column] or "") for column in columns] for item in items]
     title = f"{len(items)} number{'' if len(items) == 1 else 's'} given"

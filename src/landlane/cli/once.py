@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def once(call: CommandCall, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
-    """Run a command, or tell how it ended before; ends as the command did."""
+    """Run a command, or show how an earlier run ended; exit with the command's code."""
     cwd = call.cwd
     check_command(command, cwd)
     out = 2 if call.terminal.is_json else 1

@@ -1,4 +1,4 @@
-"""Numbers as people type them."""
+"""Parse numbers from the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from landlane.errors import Malformed
 
 
 def read_number(text: str, what: str) -> int | None:
-    """The number, or nothing when none was given.
+    """Return the number, or None when none was given.
 
     Raises:
         Malformed: it is not a whole number of a sensible size.

@@ -1,4 +1,4 @@
-"""Whether a person sits at the terminal: some things only a person may decide, whatever an agent's role."""
+"""Detect a person at the terminal: some decisions are reserved to people, whatever an agent's role."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def person_at(call: CommandCall) -> Session:
-    """The person at the terminal.
+    """Return the session of the person at the terminal.
 
     Raises:
-        NotAllowed: an agent asks, or nobody is at a terminal.
+        NotAllowed: the caller is an agent, or there is no terminal.
     """
     who = why_no_person(call)
     if who:
@@ -30,7 +30,7 @@ def person_at(call: CommandCall) -> Session:
 
 
 def why_no_person(call: CommandCall) -> str:
-    """Why this call is not that of a person at a terminal; empty when it is.
+    """Return why the caller is not a person at a terminal; empty when it is.
 
     Raises:
         LandlaneError: it belongs to an agent whose session is over, or another's.

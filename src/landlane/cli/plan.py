@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check(call: CommandCall, plan: str) -> int:
-    """Show what a plan comes to."""
+    """Show what a plan would create."""
     read = read_plan(read_text(call, plan), os.path.basename(plan))
     checked = check_here(call.repo, read)
     answer: dict[str, Any] = {"ok": True, "plan": plan_json(checked)}
@@ -39,7 +39,7 @@ def check(call: CommandCall, plan: str) -> int:
 
 
 def read_text(call: CommandCall, name: str) -> str:
-    """The text of a plan; a relative path counts from where the caller stands."""
+    """Return the text of a plan; a relative path is resolved against the caller's folder."""
     most = 4 * MOST_CHARACTERS + 1
     try:
         if name == "-":

@@ -1,4 +1,4 @@
-"""The commands about the pool of workers: pool show, pause, resume."""
+"""The commands for the worker pool: pool show, pause, resume."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show(call: CommandCall) -> int:
-    """Show how the pool stands."""
+    """Show the state of the pool."""
     call.show_life()
     return _answer(call, pool_of(call.repo))
 
@@ -32,7 +32,7 @@ def resume(call: CommandCall) -> int:
 
 
 def _decider(call: CommandCall) -> Session:
-    """Whoever acts, unless a role binds it: one worker's rights do not reach to all the others."""
+    """Return the caller's session; refuse one with a role, which must not control the other workers."""
     session = call.session()
     if session.role:
         raise forbidden(session.agent, session.role, "no role decides about the whole pool")

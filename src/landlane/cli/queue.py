@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 def show_output(call: CommandCall, stop: LandlaneError) -> None:
-    """What a check said of the target itself."""
-    said = str(stop.facts.get("output", "")).rstrip()
-    if said:
-        call.terminal.note(said)
+    """Print the output of a check that failed on the target itself."""
+    output = str(stop.facts.get("output", "")).rstrip()
+    if output:
+        call.terminal.note(output)
 
 
 def run_queue(call: CommandCall, drain: bool, wait: str) -> int:
-    """Run the queue until it is empty, or for ever."""
+    """Run the queue until it is empty, or forever."""
     heed_signals()
     repo = prepare_git(call.repo, call.terminal.note)
-    before = [one.id for one in list_landings(repo)]
+    before = [landing.id for landing in list_landings(repo)]
     wait_ms = parse_duration(wait, what="--wait") if wait else 0
     stop = serve_queue(repo, call.caller_name(), is_drained=drain, wait_ms=wait_ms)
     ended = [landing_json(get_landing(repo, landing_id)) for landing_id in before]
@@ -43,13 +43,15 @@ def run_queue(call: CommandCall, drain: bool, wait: str) -> int:
         if not call.terminal.is_json:
             show_output(call, stop)
             call.terminal.complain(stop.message, stop.hint, stop.code)
-    lines = [f"{one['id']} {one['state']}" + (f": {one['reason']}" if one["reason"] else "") for one in ended]
+    lines = [
+        f"{item['id']} {item['state']}" + (f": {item['reason']}" if item["reason"] else "") for item in ended
+    ]
     call.terminal.answer(answer, "\n".join(lines) or "nothing to land")
     return stop.exit_code if stop is not None else 0
 
 
 def eject(call: CommandCall, landing: str, why: str) -> int:
-    """Take an entry out of the queue."""
+    """Remove an entry from the queue."""
     repo = call.repo.require_git()
     ended = eject_entry(repo, call.session(), landing, why or "taken out")
     call.terminal.answer(
@@ -59,7 +61,7 @@ def eject(call: CommandCall, landing: str, why: str) -> int:
 
 
 def resume(call: CommandCall, why: str) -> int:
-    """Go on after a pause."""
+    """Resume the queue after a pause."""
     repo = call.repo.require_git()
     queue = resume_queue(repo, call.session(), why)
     call.terminal.answer({"ok": True, "queue": queue_json(queue)}, f"the queue goes on from {queue.tip[:12]}")

@@ -12,9 +12,8 @@ from landlane.landing.to_json import conflicts_text, landing_json, queue_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from landlane.cli.command_call import CommandCall
+    from landlane.repository import Repository
 
 
 def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
@@ -25,7 +24,7 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
     clean_up_here(repo)
     if conflicts:
         return _show_conflicts(call, repo)
-    items = [landing_json(one) for one in list_landings(repo, () if all else OPEN)]
+    items = [landing_json(landing) for landing in list_landings(repo, () if all else OPEN)]
     queue = get_queue(repo, find_target(repo.home, repo.settings).branch)
     columns = ["id", "state", "agent", "task", "branch", "stage", "reason"]
     cells = [[str(item[name] or "") for name in columns] for item in items]
@@ -38,7 +37,7 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
     return 0
 
 
-def _show_conflicts(call: CommandCall, repo: Any) -> int:
+def _show_conflicts(call: CommandCall, repo: Repository) -> int:
     from landlane.landing.predict_conflicts import predict_conflicts  # noqa: PLC0415 - it loads all of landing
 
     found = predict_conflicts(repo)
@@ -47,7 +46,7 @@ def _show_conflicts(call: CommandCall, repo: Any) -> int:
 
 
 def show(call: CommandCall, landing: str) -> int:
-    """Show one entry whole."""
+    """Show one entry in full."""
     item = landing_json(get_landing(call.repo, landing))
     lines = [
         f"{key:<13} {in_one_line(str(item[key]))}"

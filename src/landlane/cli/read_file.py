@@ -1,4 +1,4 @@
-"""Text of a file argument or standard input."""
+"""Read the text of a file argument or of standard input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from landlane.errors import Malformed
 
 
 def read_file(name: str, what: str, longest: int) -> str:
-    """The text of a file, or of standard input for `-`; its last line end does not count."""
+    """Return the text of a file, or of standard input for `-`, without its last line ending."""
     if not name:
         return ""
     most = 4 * longest + 2  # bytes of so many characters, and one more to see that there are more

@@ -1,4 +1,4 @@
-"""The commands about saved work: rescue list, restore, take, drop."""
+"""The commands for saved work: rescue list, restore, take, drop."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def list_all(call: CommandCall) -> int:
-    """Show what was saved: what, whose, when, how large."""
-    items = [rescue_json(one) for one in saved_work(call.repo.require_git())]
+    """List saved work with its owner, time and size."""
+    items = [rescue_json(rescue) for rescue in saved_work(call.repo.require_git())]
     columns = ["id", "agent", "task", "workspace", "at", "size", "files", "reason"]
     cells = [
         [str(item[name] if name != "size" else size_text(item["bytes"])) for name in columns]
@@ -31,7 +31,7 @@ def list_all(call: CommandCall) -> int:
 
 
 def restore(call: CommandCall, id: str, into: str) -> int:
-    """Bring saved work back."""
+    """Restore saved work."""
     repo = prepare_git(call.repo, call.terminal.note)
     place = os.path.join(call.cwd, into) if into else ""
     restored = bring_back(repo, call.session(), id, place, workspaces_folder(repo))
@@ -48,7 +48,7 @@ def restore(call: CommandCall, id: str, into: str) -> int:
 
 
 def take(call: CommandCall, why: str) -> int:
-    """Save what exists only in this checkout."""
+    """Save uncommitted and unpushed work of this checkout."""
     repo = call.repo.require_git()
     saved = save_checkout(repo, call.session(), repo.checkout.root, why or "asked for")
     call.terminal.answer({"ok": True, "rescue": saved or None}, saved or "nothing here exists only here")
@@ -56,7 +56,7 @@ def take(call: CommandCall, why: str) -> int:
 
 
 def drop(call: CommandCall, id: str) -> int:
-    """Forget saved work for good."""
+    """Delete saved work permanently."""
     dropped = forget(call.repo.require_git(), call.session(), id)
     call.terminal.answer({"ok": True, "rescue": rescue_json(dropped)}, f"dropped {id}")
     return 0

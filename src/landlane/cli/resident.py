@@ -1,4 +1,4 @@
-"""The command that is the resident: keeps stores open for hooks, runs guests' commands, has the queue run."""
+"""The command `resident`: keep stores open for hooks, run sandboxed callers' commands, run the queue."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from landlane.store.interface import Store
 
 
-_QUEUE_SECONDS = 20.0  # how often to look whether somebody left entries in line
-_RUNS_SECONDS = 5.0  # how often to look whether the starter of a sandboxed command was killed
+_QUEUE_SECONDS = 20.0  # interval of the check for unattended queue entries
+_RUNS_SECONDS = 5.0  # interval of the check for sandboxed commands whose starter was killed
 _MOST_KEPT = 16  # open stores
-_WAIT_MS = 8_000  # for a busy store: a hook's caller waits not much longer
+_WAIT_MS = 8_000  # for a busy store; a hook's caller does not wait much longer
 _TEXT = ("utf-8", "replace")
-_HOOK = "landlane.hook_entry.client_full_path"  # a door beside this one, known by its name alone
+_HOOK = "landlane.hook_entry.client_full_path"  # imported by name: cli does not depend on it
 
 
 def resident(call: CommandCall, state: str, idle: str) -> int:
-    """Serve a state folder until nobody needs it."""
+    """Serve a state folder until it is no longer needed."""
     folder = os.path.realpath(state or find_checkout(call.cwd).state_folder)
     if not os.path.isdir(folder):
-        call.open().close()  # the repository's first command, it seems
+        call.open().close()  # probably the repository's first command
     lock = ResidentLock.take(folder)
     if lock is None:
         call.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
@@ -68,13 +68,13 @@ def resident(call: CommandCall, state: str, idle: str) -> int:
 
 
 def _handlers(folder: str) -> Handlers:
-    houses = Houses(folder)
+    repositories = LentRepositories(folder)
 
     return Handlers(
-        answer_hook=houses.answer_hook,
+        answer_hook=repositories.answer_hook,
         run_call=partial(run_call, folder),
         warm_up=_warm_up,
-        keep_up=houses.keep_up,
+        keep_up=repositories.keep_up,
     )
 
 
@@ -91,12 +91,12 @@ def _warm_up() -> None:
     ):
         try:
             __import__(name)
-        except ImportError:  # the driver of a database that is not used here
+        except ImportError:  # the driver of another database
             continue
 
 
-class Houses:
-    """Repositories for the resident's threads: stores are kept open, and lent to one thread at a time."""
+class LentRepositories:
+    """Repositories for the resident's threads: stores stay open and are lent to one thread at a time."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -111,10 +111,10 @@ class Houses:
     def answer_hook(self, request: Request, peer: Peer) -> tuple[int, bytes, bytes]:
         """Answer a coding client's hook, as the client's own process would."""
         _, _, words, environment, payload = request
-        told = {
+        variables = {
             os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()
         }
-        shown = told.get("LANDLANE_SESSION", "")
+        shown = variables.get("LANDLANE_SESSION", "")
         is_guest = is_sandboxed(peer.pid)
         if is_guest and not shown:
             raise NotAllowed(
@@ -122,15 +122,15 @@ class Houses:
                 code="NOT_YOUR_SESSION",
                 hint="set LANDLANE_SESSION",
             )
-        client, word = (*(os.fsdecode(said) for said in words), "", "")[:2]
+        client, word = (*(os.fsdecode(argument) for argument in words), "", "")[:2]
         answer: Any = __import__(_HOOK, fromlist=["answer"]).answer
         with self._lending(peer.pid, shown if is_guest else "") as open_at:
-            spoken = answer(client, word, payload, told, open_at=open_at)
-        return spoken.exit_code, spoken.stdout.encode(*_TEXT), spoken.stderr.encode(*_TEXT)
+            reply = answer(client, word, payload, variables, open_at=open_at)
+        return reply.exit_code, reply.stdout.encode(*_TEXT), reply.stderr.encode(*_TEXT)
 
     @contextmanager
     def _lending(self, pid: int, guest: str) -> Generator[Callable[[str], Repository]]:
-        """How a hook opens repositories; `guest` are the credentials of a caller in a sandbox."""
+        """Yield a function that opens repositories for a hook; `guest` is a sandboxed caller's secret."""
         lent: list[tuple[str, Store]] = []
 
         def borrow(key: str, open_it: Callable[[], Store]) -> Store:
@@ -140,7 +140,7 @@ class Houses:
 
         def open_at(folder: str) -> Repository:
             is_ours = os.path.realpath(find_checkout(folder).state_folder) == self._folder
-            if not guest and not is_ours:  # a hook may look into another repository, too
+            if not guest and not is_ours:  # a hook may also read another repository
                 return open_repository(
                     folder, detects_restore=False, most_wait_ms=_WAIT_MS, caller=pid, borrow=borrow
                 )
@@ -175,7 +175,7 @@ class Houses:
         return None
 
     def _keep(self, key: str, store: Store) -> None:
-        # A SQLite file is opened in a moment, and one that is open may have been replaced meanwhile.
+        # A SQLite file opens fast, and an open one may have been replaced in the meantime.
         is_remote = "://" in key
         with self._guard:
             if is_remote and len(self._kept) < _MOST_KEPT:
@@ -184,7 +184,7 @@ class Houses:
         store.close()
 
     def keep_up(self) -> str:
-        """Let the files beside the store follow, and the queue be run; tells why to end, or nothing."""
+        """Update the files beside the store and run the queue; return why to exit, or ""."""
         if not os.path.isdir(self._folder):
             return "its folder is gone"
         folder, self._unsettled = self._unsettled, ""
@@ -222,7 +222,7 @@ class Houses:
         open_repository(folder).close()
 
     def _look_after_queue(self) -> None:
-        """Have entries run that nobody runs, each once: what stays in line then has its reasons."""
+        """Start a queue runner for entries that no process handles, once per entry."""
         from landlane.landing.wait import has_new_entries  # noqa: PLC0415 - the resident starts without it
 
         repo = open_repository(_home_of(self._folder), detects_restore=False)
@@ -231,13 +231,13 @@ class Houses:
                 return
             repo = repo.require_git()
             if has_new_entries(repo, self._drained):
-                self._drained |= {one.id for one in list_landings(repo)}
+                self._drained |= {landing.id for landing in list_landings(repo)}
                 start_queue_runner(repo)
         finally:
             repo.store.close()
 
     def _look_after_runs(self) -> None:
-        """End what goes on in sandboxes although its starter was killed."""
+        """End sandboxed commands whose starter was killed."""
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return
         from landlane.exec.cleanup import end_abandoned_runs  # noqa: PLC0415 - the resident starts without it
@@ -252,10 +252,10 @@ class Houses:
 
 
 def _leave_files(_: Repository, __: float) -> None:
-    """Leave the files beside the store to `keep_up`, which runs after the answer."""
+    """Do nothing: `keep_up` writes the files beside the store after the answer."""
 
 
 def _home_of(folder: str) -> str:
-    """The main checkout that a state folder belongs to."""
+    """Return the main checkout that a state folder belongs to."""
     above = os.path.dirname(folder)
     return os.path.dirname(above) if os.path.basename(above) == ".git" else above

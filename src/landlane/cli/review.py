@@ -1,4 +1,4 @@
-"""The commands about reviews: review list, show, give, withdraw, adopt."""
+"""The commands for reviews: review list, show, give, withdraw, adopt."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LONGEST = 3_000_000
 
 
 def list_all(call: CommandCall, all: bool) -> int:
-    """Show the reviews that go on, or all."""
+    """Show open reviews, or all."""
     call.show_life()
-    items = [review_json(one) for one in list_reviews(call.repo, with_all=all)]
+    items = [review_json(review) for review in list_reviews(call.repo, with_all=all)]
     cells = [
         [
             *(item["id"], item["task"], item["state"], (item["head"] or "")[:12], item["author"] or ""),
@@ -44,7 +44,7 @@ def list_all(call: CommandCall, all: bool) -> int:
 
 
 def show(call: CommandCall, id: str) -> int:
-    """Show one review whole."""
+    """Show one review in full."""
     call.show_life()
     settle_reviews(call.repo)
     return _answer(call, get_review(call.repo, id))
@@ -57,7 +57,7 @@ def _answer(call: CommandCall, review: Review) -> int:
 
 
 def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, head: str) -> int:
-    """Say what one thinks of a commit."""
+    """Give a verdict on a commit."""
     document = _read_verdict(findings)
     repo = call.repo
     review = give_verdict(
@@ -73,7 +73,7 @@ def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, 
 
 
 def _read_verdict(name: str) -> dict[str, Any]:
-    """A file with findings: a list of them, or a whole verdict."""
+    """Read a file of findings: a list, or a complete verdict."""
     if not name:
         return {}
     try:
@@ -96,11 +96,11 @@ def _read_verdict(name: str) -> dict[str, Any]:
 
 
 def withdraw(call: CommandCall, id: str) -> int:
-    """Take one's own work back from review, to go on with it."""
+    """Withdraw one's own work from review."""
     repo = call.repo
     return answer_task(call, take_back(repo, call.session(), get_review(repo, id).task))
 
 
 def adopt(call: CommandCall, id: str) -> int:
-    """Take over approved work whose author is gone, to land it."""
+    """Take over approved work whose author is gone, in order to land it."""
     return answer_task(call, adopt_review(call.repo, call.session(), id))

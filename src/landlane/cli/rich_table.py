@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def rich_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
-    """Return a table as it is shown on a terminal."""
+    """Return a table rendered for a terminal."""
     table = Table(title=title, title_justify="left", box=None, header_style="bold")
     for column in columns:
         table.add_column(column)
     for cells in rows:
         table.add_row(*cells)
     target = io.StringIO()
-    # A name such as app/[id]/page.tsx or a note with :bug: is shown as it is.
+    # No markup: app/[id]/page.tsx and :bug: are printed literally.
     Console(file=target, force_terminal=True, soft_wrap=True, markup=False, emoji=False).print(table)
     return target.getvalue().rstrip("\n")

@@ -22,10 +22,10 @@ def show(call: CommandCall, role: str, **options: Any) -> int:
     client = str(options.get("for") or "")
     found = find_role(repo.settings, role)
     denied = denied_paths(found, repo.settings)
-    told = permissions_for(client, found, denied) if client else None
+    permissions = permissions_for(client, found, denied) if client else None
     standing = look_around(repo.checkout, repo.checkout.home_checkout, found, client)
     lines = restrictions(found, repo.settings, client, standing)
-    answer = {"ok": True, "role": role_json(found), **restrictions_json(lines, standing, told)}
+    answer = {"ok": True, "role": role_json(found), **restrictions_json(lines, standing, permissions)}
     if client:
         answer["client"] = client
     call.terminal.answer(answer, _in_words(call, found, lines, standing, client))
@@ -33,10 +33,10 @@ def show(call: CommandCall, role: str, **options: Any) -> int:
 
 
 def _in_words(call: CommandCall, role: Role, lines: list[Line], standing: Standing, client: str) -> str:
-    rows = [[one.capability, one.verdict, one.what, ", ".join(one.guards) or "-"] for one in lines]
+    rows = [[line.capability, line.verdict, line.what, ", ".join(line.guards) or "-"] for line in lines]
     title = f"{role.name}: {role.summary}" + (f" (for {client})" if client else "")
     text = call.terminal.table(title, ["to", "verdict", "what", "held by"], rows)
-    left = [f"{one.capability}: {one.open}" for one in lines if one.open]
+    left = [f"{line.capability}: {line.open}" for line in lines if line.open]
     if client:
         left.append("client settings: they hold where it is started with them; --json shows them")
     if client and not standing.hook:
@@ -49,4 +49,4 @@ def _in_words(call: CommandCall, role: Role, lines: list[Line], standing: Standi
         left.append("git hooks: they are not set up; `landlane init` does")
     if not standing.kernel:
         left.append("kernel: neither bubblewrap nor Landlock works here")
-    return f"{text}\n\nnot restricted:\n" + "\n".join(f"  {one}" for one in left)
+    return f"{text}\n\nnot restricted:\n" + "\n".join(f"  {line}" for line in left)

@@ -23,4 +23,4 @@ def list_all(call: CommandCall) -> int:
 def _writes(role: Role) -> str:
     if role.is_read_only:
         return "nothing"
-    return ", ".join([*role.writes, *(f"not {one}" for one in role.denies)])
+    return ", ".join([*role.writes, *(f"not {denied}" for denied in role.denies)])

@@ -1,4 +1,4 @@
-"""The commands about the rules: rules, rules ack, rules report."""
+"""The commands for the rules: rules, rules ack, rules report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def show(call: CommandCall) -> int:
-    """Show the rules, and who has not read them."""
+    """Show the rules, and which sessions have not read them."""
     rules, file = _load(call)
     try:
         session = call.known_session()
     except LandlaneError:
-        session = None  # whoever has none, or a dead one, may look all the same
+        session = None  # reading the rules needs no live session
     repo = call.repo
     see_version(repo, session, rules, file=file)
     readers = list_readers(repo, rules.version)
@@ -38,8 +38,8 @@ def show(call: CommandCall) -> int:
     for number, rule in enumerate(rules.rules, 1):
         lines += ["", f"{number}. {in_one_line(rule.name)}"]
         lines += [f"   {in_one_line(line)}" if line else "" for line in rule.text.split("\n")]
-    unread = [one for one in readers if not one.is_current]
-    rows = [[one.session.agent, one.version or "none"] for one in unread]
+    unread = [reader for reader in readers if not reader.is_current]
+    rows = [[reader.session.agent, reader.version or "none"] for reader in unread]
     title = f"unread in {len(unread)} of {len(readers)} sessions"
     lines += ["", call.terminal.table(title if unread else _all_read(len(readers)), ["agent", "read"], rows)]
     call.terminal.answer(answer, "\n".join(lines))
@@ -53,7 +53,7 @@ def _all_read(count: int) -> str:
 
 
 def acknowledge(call: CommandCall, version: str) -> int:
-    """Note that the caller has read the rules."""
+    """Record that the caller has read the rules."""
     rules, file = _load(call)
     if version and not _HEX.issuperset(version):
         raise Malformed(
@@ -71,20 +71,20 @@ def acknowledge(call: CommandCall, version: str) -> int:
     session = call.session()
     is_new = note(call.repo, session, rules, how=COMMAND, file=file)
     answer = {"ok": True, "version": rules.version, "agent": session.agent, "session": session.id}
-    told = "has read" if is_new else "had read"
-    call.terminal.answer(answer | {"is_new": is_new}, f"{session.agent} {told} version {rules.version}")
+    verb = "has read" if is_new else "had read"
+    call.terminal.answer(answer | {"is_new": is_new}, f"{session.agent} {verb} version {rules.version}")
     return 0
 
 
 def report(call: CommandCall, since: str) -> int:
-    """Show which rules are broken most."""
+    """Show which rules are broken most often."""
     length_ms = parse_duration(since, what="--since") if since else 0
     call.show_life()
     broken = count_violations(call.repo, length_ms)
     answer = report_json(broken)
     rows = [
-        [str(one.count), one.rule, _counted(one.agents), _counted(one.guards), one.last_what]
-        for one in broken
+        [str(rule.count), rule.rule, _counted(rule.agents), _counted(rule.guards), rule.last_what]
+        for rule in broken
     ]
     title = f"{answer['total']} caught" if broken else "nothing was caught"
     columns = ["times", "rule", "by", "guard", "last"]
@@ -97,7 +97,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _load(call: CommandCall) -> tuple[Rules, str]:
-    """The rules of this repository; there must be some."""
+    """Return the rules of this repository; fail if there are none."""
     repo = call.repo
     file = repo.settings.rules.file
     rules = load_rules(repo.checkout, repo.checkout.home_checkout, file)

@@ -1,4 +1,4 @@
-"""The commands that run tasks by workers: run, worker."""
+"""The commands that run tasks with workers: run, worker."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def _count(call: CommandCall, workers: str) -> int:
 
 
 def _enter(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
-    """Put the tasks of a plan into the queue; each is there once, however often the plan is run."""
+    """Add the tasks of a plan to the queue; running a plan again adds nothing twice."""
     read = read_plan(read_text(call, plan), os.path.basename(plan))
     entered = enter_plan(call.repo, call.session(), read, force=force)
     for name, similar in entered.skipped:
-        others = ", ".join(f"{one.task} ({one.reason})" for one in similar[:3])
+        others = ", ".join(f"{likeness.task} ({likeness.reason})" for likeness in similar[:3])
         call.terminal.note(f"{name} is not added: it looks like {others}; --force adds it")
     known = len(entered.tasks) - len(entered.added)
     call.terminal.note(
@@ -124,7 +124,7 @@ def _handle_signals(orchestrator: Orchestrator) -> None:
 
     signal.signal(signal.SIGINT, on_interrupt)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has its reasons
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored on purpose, as by nohup
             signal.signal(number, on_stop)
 
 
@@ -160,7 +160,7 @@ def _failed(summary: RunSummary) -> dict[str, Any]:
 
 
 def _show_run(terminal: Terminal) -> RunView:
-    """Return a live picture for a person at a terminal, lines for a log."""
+    """Return a live view for a terminal, or a line-based view for a log."""
     if terminal.is_json or not is_terminal(sys.stderr):
         return RunView(terminal)
     from landlane.cli.run_live import LiveView  # noqa: PLC0415 - rich is slow to load

@@ -1,4 +1,4 @@
-"""A live picture of a run on a terminal, drawn by rich."""
+"""A live view of a run on a terminal, drawn by rich."""
 
 from __future__ import annotations
 

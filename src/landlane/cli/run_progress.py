@@ -1,4 +1,4 @@
-"""Looking at a run: a live picture on a terminal, plain lines elsewhere, nothing beside JSON."""
+"""Views of a run: live on a terminal, plain lines elsewhere, none with --json."""
 
 from __future__ import annotations
 

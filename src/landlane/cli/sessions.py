@@ -1,4 +1,4 @@
-"""The commands about sessions: join and leave."""
+"""The commands for sessions: join and leave."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def join(call: CommandCall, name: str, role: str, pid: str) -> int:
 
 
 def _is_person(call: CommandCall) -> bool:
-    """Whether a person chooses the role: only then may it be another than the caller or the session has."""
+    """Return whether a person chooses the role; only a person may change it."""
     try:
         return not why_no_person(call)
     except LandlaneError:
-        return False  # below an agent whose session is over, or another's
+        return False  # started by an agent whose session has ended or is another's
 
 
 def leave(call: CommandCall) -> int:

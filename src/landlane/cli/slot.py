@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def take(call: CommandCall, kind: str, name: str, amount: str, wait: str) -> int:
-    """Take a slot and show it, or show who is in the way."""
+    """Take a slot and show it, or show who holds it."""
     repo = call.repo
-    wish = wish_for(repo, kind, name=name, amount=read_number(amount, "--amount") or 0)
+    request = wish_for(repo, kind, name=name, amount=read_number(amount, "--amount") or 0)
     wait_ms = parse_duration(wait, what="--wait")
     session = call.session()
 
@@ -31,7 +31,7 @@ def take(call: CommandCall, kind: str, name: str, amount: str, wait: str) -> int
 
     if wait_ms > 0:
         heed_signals()
-    outcome = take_slot(repo, session, wish, wait_ms, on_wait)
+    outcome = take_slot(repo, session, request, wait_ms, on_wait)
     answer, code = slot_outcome_json(outcome, call.repo.store)
     if code and not call.terminal.is_json:
         _complain(call, answer)
@@ -53,7 +53,7 @@ def _complain(call: CommandCall, answer: dict[str, Any]) -> None:
 
 
 def list_all(call: CommandCall, kind: str) -> int:
-    """List what is held."""
+    """List held slots."""
     call.show_life()
     items = [slot_json(slot, call.repo.store) for slot in list_slots(call.repo, kind)]
     columns = ["id", "holder", "name", "amount", "token", "until"]
@@ -64,7 +64,7 @@ def list_all(call: CommandCall, kind: str) -> int:
 
 
 def free(call: CommandCall, id: str) -> int:
-    """Give a slot back."""
+    """Release a slot."""
     slot = free_slot(call.repo, call.session(), id)
     answer = {"ok": True, "freed": slot.id, "slot": slot_json(slot, call.repo.store)}
     call.terminal.answer(answer, f"freed {slot.id}")

@@ -1,4 +1,4 @@
-"""The commands that put changes aside and bring them back: stash save, restore, list."""
+"""The commands that set changes aside and restore them: stash save, restore, list."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def save(call: CommandCall, message: str) -> int:
-    """Put the changes of this checkout aside."""
+    """Set the changes of this checkout aside."""
     stash = stashes.save(prepare_git(call.repo), call.session(), message)
     call.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
     return 0
 
 
 def restore(call: CommandCall, id: str) -> int:
-    """Bring back what was put aside last here."""
+    """Restore the changes that were set aside last."""
     call.session()
     stash, notes = stashes.restore(prepare_git(call.repo), id)
     for note in notes:
@@ -31,8 +31,8 @@ def restore(call: CommandCall, id: str) -> int:
 
 
 def list_all(call: CommandCall) -> int:
-    """Show what was put aside in this checkout."""
-    items = [rescue_json(one) for one in stashes.put_aside(call.repo.require_git())]
+    """List what was set aside in this checkout."""
+    items = [rescue_json(rescue) for rescue in stashes.put_aside(call.repo.require_git())]
     cells = [[str(item[name]) for name in ("id", "at", "files", "reason")] for item in items]
     table = call.terminal.table(f"{len(items)} put aside here", ["id", "at", "files", "message"], cells)
     call.terminal.answer({"ok": True, "stashes": items}, table)

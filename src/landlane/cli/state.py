@@ -1,4 +1,4 @@
-"""The commands about versioned state: get, set, append, list, history, watch."""
+"""The commands for versioned state: get, set, append, list, history, watch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def get(call: CommandCall, key: str) -> int:
 
 
 def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -> int:
-    """Set a key, or show what stands there instead."""
+    """Set a key, or show its current value if the version differs."""
     outcome = set_state(
         call.repo,
         call.session(),
@@ -60,7 +60,7 @@ def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -
 
 
 def append(call: CommandCall, key: str, value: str, **options: str) -> int:
-    """Combine a value with what stands there."""
+    """Combine a value with the current one."""
     state = append_state(call.repo, call.session(), key, parse_value(value), reducer=options["with"])
     return _show(call, state)
 

@@ -1,4 +1,4 @@
-"""The command that tells how the work goes."""
+"""The command `stats`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
-    """Show the numbers of a period, or what they mean."""
+    """Show the metrics of a period, or their definitions."""
     if define:
         call.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
         return 0
     call.show_life()
     repo = call.repo
     found = stats(repo, period_of(repo, since, until))
-    rows = [metric_row(one, found) for one in found.metrics]
+    rows = [metric_row(metric, found) for metric in found.metrics]
     columns = ["metric", "value", "counted from", "by day"]
     text = call.terminal.table(period_words(found.period), columns, rows)
     call.terminal.answer(
@@ -31,9 +31,9 @@ def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
 
 
 def _definitions() -> str:
-    """Every number with its meaning, in lines that fit a terminal."""
-    told = [
+    """Return every metric with its definition, wrapped for a terminal."""
+    entries = [
         f"{called}\n{fill(meaning, 96, initial_indent='  ', subsequent_indent='  ')}"
         for _, called, meaning in DEFINITIONS.values()
     ]
-    return "\n".join(told)
+    return "\n".join(entries)

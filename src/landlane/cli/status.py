@@ -1,4 +1,4 @@
-"""The command that tells where you stand."""
+"""The command `status`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def status(call: CommandCall) -> int:
-    """Show who is here, what is held and who waits."""
+    """Show sessions, claims and waiting sessions."""
     repo = call.repo
     me, over = _who_am_i(call)
-    sessions = [session_json(one, repo.store) for one in live_sessions(repo)]
-    claims = [claim_json(one, repo.store) for one in list_claims(repo)]
-    waiters = [waiter_json(one, repo.store) for one in repo.store.view(list_waiters)]
+    sessions = [session_json(session, repo.store) for session in live_sessions(repo)]
+    claims = [claim_json(claim, repo.store) for claim in list_claims(repo)]
+    waiters = [waiter_json(waiter, repo.store) for waiter in repo.store.view(list_waiters)]
     workspaces, landings, slots = _work(call)
     under_way = _UnderWay(call)
     notices = take_notices(repo, me.id) if me else []
@@ -52,19 +52,19 @@ def status(call: CommandCall) -> int:
             f"{len(sessions)} here",
             ["agent", "generation", "kind", "role", "machine", "seen"],
             [
-                [str(one[key] or "") for key in ("agent", "generation", "kind", "role", "machine", "seen")]
-                for one in sessions
+                [str(item[key] or "") for key in ("agent", "generation", "kind", "role", "machine", "seen")]
+                for item in sessions
             ],
         ),
         table(
             f"{len(claims)} held",
             ["pattern", "holder", "mode", "until"],
-            [[str(one[key]) for key in ("pattern", "holder", "mode", "until")] for one in claims],
+            [[str(item[key]) for key in ("pattern", "holder", "mode", "until")] for item in claims],
         ),
         table(
             f"{len(waiters)} waiting",
             ["agent", "patterns", "since"],
-            [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
+            [[item["agent"], " ".join(item["patterns"]), item["since"]] for item in waiters],
         ),
         *_tables(call, workspaces, landings, slots),
         *under_way.text(call),
@@ -95,7 +95,7 @@ def _tables(
     landings: list[dict[str, Any]],
     slots: list[dict[str, Any]],
 ) -> list[str]:
-    """A table of each that there is any of."""
+    """Return the tables that are not empty."""
     shown = (
         (f"{len(workspaces)} in workspaces", ("id", "task", "agent", "state", "path"), workspaces),
         (f"{len(landings)} on the way to land", ("id", "state", "agent", "branch", "reason"), landings),
@@ -109,20 +109,20 @@ def _tables(
 
 
 def _work(call: CommandCall) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """What is worked on beside claims: workspaces, landings, slots."""
+    """Return workspaces, landings and slots."""
     repo, store = call.repo, call.repo.store
-    workspaces = [workspace_json(one) for one in list_workspaces(repo)]
-    landings = [landing_json(one) for one in list_landings(repo)]
-    return workspaces, landings, [slot_json(one, store) for one in list_slots(repo)]
+    workspaces = [workspace_json(workspace) for workspace in list_workspaces(repo)]
+    landings = [landing_json(landing) for landing in list_landings(repo)]
+    return workspaces, landings, [slot_json(slot, store) for slot in list_slots(repo)]
 
 
 class _UnderWay:
-    """What runs, what waits for a person, and what was spent today."""
+    """Running tasks, items that wait for a person, and today's cost."""
 
     def __init__(self, call: CommandCall) -> None:
         repo = call.repo
-        self._attempts = [attempt_json(one) for one in running_attempts(repo)]
-        self._gates = [gate_json(one) for one in list_gates(repo)]
+        self._attempts = [attempt_json(attempt) for attempt in running_attempts(repo)]
+        self._gates = [gate_json(gate) for gate in list_gates(repo)]
         self._today = spent_today(repo)
         self._pool = pool_of(repo)
         counts = count_tasks(repo)
@@ -130,7 +130,7 @@ class _UnderWay:
         self._limit: int | None = repo.settings.budgets.day_micros
 
     def document(self) -> dict[str, Any]:
-        """As programs read it."""
+        """Return it as JSON."""
         spent = total_json(self._today) | {"budget_usd": dollars(self._limit)}
         pool = {"state": self._pool.state, "paused": self._pool.paused or None}
         return {"attempts": self._attempts, "pool": pool, "gates": self._gates, "spent_today": spent} | {
@@ -138,7 +138,7 @@ class _UnderWay:
         }
 
     def text(self, call: CommandCall) -> list[str]:
-        """As people read it: nothing of what there is nothing of."""
+        """Return it as text, without empty parts."""
         attempts, gates = len(self._attempts), len(self._gates)
         shown = (
             (
@@ -165,7 +165,7 @@ class _UnderWay:
 
 
 def _who_am_i(call: CommandCall) -> tuple[Any, str]:
-    """The caller's session, or why there is none: whoever lost it wants to look around all the more."""
+    """Return the caller's session, or why there is none; status also works without a live session."""
     try:
         return call.known_session(), "you have no session; claiming begins one"
     except Stale as error:

@@ -1,4 +1,4 @@
-"""The commands about the store: info, move, rebuild."""
+"""The commands for the store: info, move, rebuild."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def info(call: CommandCall) -> int:
-    """Show where the state lives and how much there is."""
+    """Show where the state is stored and how much there is."""
     facts = describe_store(call.repo)
     text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
     call.terminal.answer({"ok": True, "store": facts}, text)
@@ -20,7 +20,7 @@ def info(call: CommandCall) -> int:
 
 
 def move(call: CommandCall, url: str) -> int:
-    """Carry everything over and say what was carried."""
+    """Move everything to another store and show what was moved."""
     call.repo.settle(wait_seconds=5.0)
     moved = move_store(call.repo, url)
     text = f"moved {moved.entries} entries, {moved.claims} claims, {moved.sessions} sessions to {moved.place}"
@@ -31,7 +31,7 @@ def move(call: CommandCall, url: str) -> int:
 
 
 def rebuild(call: CommandCall) -> int:
-    """Build the store anew from the journal's copy."""
+    """Rebuild the store from the journal's copy."""
     rebuilt = rebuild_here(call.cwd)
     text = (
         f"rebuilt from {rebuilt.entries} entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions,"

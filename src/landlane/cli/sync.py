@@ -7,7 +7,7 @@ from landlane.cli.command import heed_signals
 from landlane.cli.deploy import fail
 from landlane.cli.terminal import in_one_line
 from landlane.deploys.sync import behind_error
-from landlane.deploys.sync import sync as look
+from landlane.deploys.sync import sync as compare_with_target
 from landlane.deploys.to_json import sync_json, update_json
 from landlane.errors import LandlaneError
 from landlane.sessions.leases import stay_alive
@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command_call import CommandCall
+    from landlane.repository import Repository
 
 
 def sync(call: CommandCall, update: str, no_check: bool) -> int:
-    """Tell how far this branch is behind and ahead, or bring it up to date."""
+    """Show how far this branch is behind and ahead, or update it."""
     repo = prepare_git(call.repo, call.terminal.note)
     try:
-        return _update(call, repo, update, no_check) if update else _look(call, repo)
+        return _update(call, repo, update, no_check) if update else _show_position(call, repo)
     except LandlaneError as error:
         return fail(call, error)
 
 
-def _look(call: CommandCall, repo: Any) -> int:
+def _show_position(call: CommandCall, repo: Repository) -> int:
     call.show_life()
-    position = look(repo)
+    position = compare_with_target(repo)
     if position.behind:
         raise behind_error(repo, position, "`landlane sync --update merge` or `--update rebase`")
     answer = sync_json(position)
@@ -38,7 +39,7 @@ def _look(call: CommandCall, repo: Any) -> int:
     return 0
 
 
-def _update(call: CommandCall, repo: Any, how: str, no_check: bool) -> int:
+def _update(call: CommandCall, repo: Repository, how: str, no_check: bool) -> int:
     from landlane.deploys.update_checkout import update  # noqa: PLC0415 - only to update
 
     session = call.session()
@@ -59,12 +60,12 @@ def _update(call: CommandCall, repo: Any, how: str, no_check: bool) -> int:
 def _position_text(answer: dict[str, Any]) -> str:
     place = f"{answer['remote']}/{answer['target']}" if answer["remote"] else answer["target"]
     branch = answer["branch"] or answer["head"][:12]
-    told = f"{branch}: {answer['behind']} behind and {answer['ahead']} ahead of {place}"
+    text = f"{branch}: {answer['behind']} behind and {answer['ahead']} ahead of {place}"
     if answer["dirty"]:
-        told += ", with changes that are not committed"
+        text += ", with changes that are not committed"
     if answer.get("updated"):
         passed = len(answer["checks"])
-        told += f", by {answer['updated']}" + (
+        text += f", by {answer['updated']}" + (
             f"; {passed} check{'s' * (passed > 1)} passed" if passed else ""
         )
-    return in_one_line(told)
+    return in_one_line(text)

@@ -1,4 +1,4 @@
-"""The commands about tasks: task list, show, import, after, block, unblock, drop."""
+"""The commands for tasks: task list, show, import, after, block, unblock, drop."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _LONGEST_LIST = 8_000_000
 
 def list_all(call: CommandCall, state: tuple[str, ...], label: str, markdown: bool) -> int:
     """List tasks as a table, as JSON, or as a checklist."""
-    for one in state:
-        if one not in STATES:
+    for name in state:
+        if name not in STATES:
             raise Malformed(
-                f"{one[:40]!r} is no state", code="UNKNOWN_STATE", hint=f"one of {', '.join(STATES)}"
+                f"{name[:40]!r} is no state", code="UNKNOWN_STATE", hint=f"one of {', '.join(STATES)}"
             )
     repo = call.repo
     call.show_life()
@@ -58,7 +58,7 @@ def list_all(call: CommandCall, state: tuple[str, ...], label: str, markdown: bo
 
 
 def import_list(call: CommandCall, file: str, force: bool) -> int:
-    """Read a checklist in as tasks."""
+    """Import a checklist as tasks."""
     repo = call.repo
     text = read_file(file, "the checklist", _LONGEST_LIST)
     outcome = import_checklist(repo, call.session(), text, force=force)
@@ -77,7 +77,7 @@ def import_list(call: CommandCall, file: str, force: bool) -> int:
 
 
 def show(call: CommandCall, task: str) -> int:
-    """Show one task whole."""
+    """Show one task in full."""
     repo = call.repo
     call.show_life()
     settle_due(repo)
@@ -86,7 +86,7 @@ def show(call: CommandCall, task: str) -> int:
     links = [{"id": other, "reason": reason} for other, reason in links_of(repo, task)]
     before = earlier_attempts(call, found, lessons_of(repo, task), with_own=True)
     lines = [f"{key:<13} {in_one_line(str(item[key]))}" for key in item if item[key] not in (None, [], "")]
-    lines += [f"looks like    {one['id']}: {in_one_line(one['reason'])}" for one in links]
+    lines += [f"looks like    {link['id']}: {in_one_line(link['reason'])}" for link in links]
     retries, budget, others = budget_of(call, found)
     lines += [in_one_line(line) for line in budget]
     lines += earlier_lines(before, "feedback      ", "work there    ")
@@ -97,28 +97,28 @@ def show(call: CommandCall, task: str) -> int:
 
 
 def after(call: CommandCall, task: str, before: str) -> int:
-    """Let a task wait for another."""
+    """Make a task wait for another."""
     return answer_task(call, add_dependency(call.repo, call.session(), task, before))
 
 
 def block(call: CommandCall, task: str, why: str) -> int:
-    """Keep a task from being offered."""
+    """Block a task."""
     return answer_task(call, block_task(call.repo, call.session(), task, why))
 
 
 def unblock(call: CommandCall, task: str) -> int:
-    """Offer a blocked task again."""
+    """Unblock a task."""
     return answer_task(call, unblock_task(call.repo, call.session(), task))
 
 
 def drop(call: CommandCall, task: str, why: str) -> int:
-    """Give a task up for good."""
+    """Drop a task permanently."""
     return answer_task(call, drop_task(call.repo, call.session(), task, why))
 
 
 def budget_of(call: CommandCall, task: Task) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
-    """What the lineage of a task has used, as JSON and in lines, and what was said of the others in it."""
+    """Return the usage of a task's lineage as JSON and lines, with the reports on its other tasks."""
     repo = call.repo
     family, others = family_with_lessons(repo, task)
     item = lineage_json(task, lineage_of(repo, task), limits_of(repo.settings), family)
-    return item, lineage_lines(item), [lesson_json(one) for one in others]
+    return item, lineage_lines(item), [lesson_json(lesson) for lesson in others]

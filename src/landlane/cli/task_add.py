@@ -39,7 +39,7 @@ def add(
     next: str,
     force: bool,
 ) -> int:
-    """Add a task, or show what looks like it."""
+    """Add a task, or show similar tasks."""
     new = NewTask(
         title=title,
         body=read_file(body, "--body", LONGEST_BODY),
@@ -76,7 +76,7 @@ def _signed(text: str, what: str) -> int:
 
 
 def plan(call: CommandCall, task: str, paths: tuple[str, ...], force: bool) -> int:
-    """Say what a task will change, or show what looks like it."""
+    """Set what a task will change, or show similar tasks."""
     repo = call.repo
     patterns = [repo.git.pattern(text) for text in paths]
     outcome = declare_paths(repo, call.session(), task, patterns, force=force)

@@ -1,4 +1,4 @@
-"""How a task and the refusal of one are shown."""
+"""Answers that show a task or a refusal."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def point_out(call: CommandCall, similar: tuple[Likeness, ...]) -> int:
         "similar": [similar_task_json(one) for one in similar],
     }
     refuse(call, answer)
-    for one in similar:
-        call.terminal.note(f"  {one.task} ({one.state}, {one.score:.2f}): {in_one_line(one.reason)}")
+    for other in similar:
+        call.terminal.note(f"  {other.task} ({other.state}, {other.score:.2f}): {in_one_line(other.reason)}")
     return 3
 
 
@@ -41,7 +41,7 @@ def refuse(call: CommandCall, answer: dict[str, Any]) -> None:
 
 
 def answer_task(call: CommandCall, task: Task) -> int:
-    """Answer with a task as it is now."""
+    """Answer with the current task."""
     item = task_json(task, call.repo.store)
     why = f", {item['why']}" if item["why"] else ""
     text = in_one_line(f"{item['id']} {item['title']}: {item['state']}{why}")

@@ -1,4 +1,4 @@
-"""What earlier attempts at a task left: what was said of them, and their branches."""
+"""What earlier attempts at a task left: their feedback and branches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def earlier_attempts(
     call: CommandCall, task: Task, lessons: tuple[Lesson, ...], *, with_own: bool = False
 ) -> dict[str, Any]:
-    """What earlier attempts left: what their owners said, and the branches that are there."""
+    """Return the feedback and the existing branches of earlier attempts."""
     attempts = range(1, task.attempt + with_own)
     branches = GitEvidence(call.repo).branches_among([branch_of(task.id, number) for number in attempts])
     return {"feedback": [lesson_json(one) for one in lessons], "branches": branches}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def done(call: CommandCall, task: str, result: str) -> int:
-    """Report a task as done and show how far it is believed."""
+    """Report a task as done and show how far that is verified."""
     repo = call.repo
     if repo.checkout.common_dir:
         fetch_task_commits(repo, task)
@@ -48,12 +48,12 @@ def done(call: CommandCall, task: str, result: str) -> int:
 
 def _read_result(name: str) -> str:
     if name and name != "-" and not os.path.exists(name):
-        return name  # a short result may be given as it is
+        return name  # a short result may be given literally
     return read_file(name, "--result", LONGEST_BODY)
 
 
 def fail(call: CommandCall, task: str, why: str, final: bool) -> int:
-    """Give a task back with what was learned."""
+    """Give a task back with a report of what was learned."""
     session, repo = call.session(), call.repo
     change = change_digest(repo, task)
     return answer_task(call, fail_task(repo, session, task, why, is_final=final, change=change))

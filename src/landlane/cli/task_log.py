@@ -1,4 +1,4 @@
-"""The command `task log`: what happened to a task, and what the worker of an attempt said."""
+"""The command `task log`: the history of a task and the output of an attempt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:
-    """Show what happened to a task, and the log of its newest attempt or of a certain one."""
+    """Show the history of a task and the log of its newest or a given attempt."""
     call.show_life()
     repo = call.repo
     entries = [entry_json(entry) for entry in task_history(repo, task)]
@@ -47,23 +47,23 @@ def _told(entry: dict[str, Any]) -> str:
     facts = entry["data"]
     number = f"attempt {facts['attempt']}" if "attempt" in facts else ""
     detail = facts.get("why") or facts.get("title") or number
-    told = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
-    return in_one_line(told).rstrip()
+    line = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
+    return in_one_line(line).rstrip()
 
 
 def _wanted(task: str, attempts: list[Attempt], asked: str) -> Attempt | None:
-    """The attempt that is asked for, or the newest; nothing when nobody has worked on the task."""
+    """Return the requested or newest attempt; None when there is none."""
     number = read_number(asked, "--attempt")
     if number is None:
         return attempts[-1] if attempts else None
-    found = [one for one in attempts if one.attempt == number]
+    found = [attempt for attempt in attempts if attempt.attempt == number]
     if not found:
-        known = ", ".join(str(one.attempt) for one in attempts) or "none yet"
+        known = ", ".join(str(attempt.attempt) for attempt in attempts) or "none yet"
         raise Malformed(
             f"{task} has no attempt {number} by a worker",
             code="UNKNOWN_ATTEMPT",
             hint=f"there are: {known}; `landlane run` makes them",
-            attempts=[one.attempt for one in attempts],
+            attempts=[attempt.attempt for attempt in attempts],
         )
     return found[-1]
 
@@ -98,7 +98,7 @@ def _log_text(found: dict[str, Any] | None) -> list[str]:
 
 
 def _follow(call: CommandCall, task: str, attempt: Attempt | None) -> int:
-    """Print lines as they come, until the attempt is over: with --json, one object each."""
+    """Print lines as they arrive until the attempt has ended; with --json, one object each."""
     if attempt is None:
         raise Malformed(
             f"nobody has been started on {task} yet",
@@ -116,11 +116,11 @@ def _follow(call: CommandCall, task: str, attempt: Attempt | None) -> int:
         )
 
     def is_over() -> bool:
-        now = [one for one in attempts_of(repo, task) if one.id == attempt.id]
+        now = [candidate for candidate in attempts_of(repo, task) if candidate.id == attempt.id]
         return not now or now[0].state != RUNNING
 
     heed_signals()
     for line in follow_log(repo.state_folder, task, attempt.attempt, is_over):
-        said = {"attempt": attempt.attempt, "line": line}
-        call.terminal.line(json.dumps(said, ensure_ascii=False) if call.terminal.is_json else line)
+        document = {"attempt": attempt.attempt, "line": line}
+        call.terminal.line(json.dumps(document, ensure_ascii=False) if call.terminal.is_json else line)
     return 0

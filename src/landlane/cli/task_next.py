@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def next_one(call: CommandCall, role: str, wait: str, resume: bool) -> int:
-    """Take the best task, waiting for one if asked; or go on with the one in hand."""
+    """Take the best task, waiting for one if asked, or continue with the current one."""
     wait_ms = parse_duration(wait, what="--wait")
     repo = call.repo
     session = call.session()
@@ -52,7 +52,7 @@ def _hand_over(call: CommandCall, picked: Picked) -> int:
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
     answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
     handed: dict[str, Any] = {"handoff": None, "context": "", "lines": []}
-    if picked.task.attempt > 1 or picked.lessons:  # somebody had it before
+    if picked.task.attempt > 1 or picked.lessons:  # another session had it before
         from landlane.cli.handoff import what_was_left  # noqa: PLC0415 - only a later attempt needs it
 
         handed = what_was_left(call, picked.task)
@@ -74,7 +74,9 @@ def _nothing_ready(call: CommandCall, nothing: NothingReady) -> int:
         hint = f"{', '.join(nothing.in_hand)} is yours already: go on with it (landlane next --resume)"
     held_back = [{"task": task, "until": rfc3339(until)} for task, until in nothing.held_back]
     message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
-    message += "".join(f"; {one['task']} failed and is held back until {one['until']}" for one in held_back)
+    message += "".join(
+        f"; {item['task']} failed and is held back until {item['until']}" for item in held_back
+    )
     message += "".join(f"; {task} is over its budget: {why}" for task, why in nothing.over_budget)
     answer: dict[str, Any] = {
         "ok": False,

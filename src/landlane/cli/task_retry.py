@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def retry(call: CommandCall, task: str, why: str) -> int:
-    """Give a task another round of attempts; what was stopped, only a person at a terminal lets go on."""
+    """Allow another round of attempts at a task; a stopped task only by a person at a terminal."""
     repo = call.repo
     found = get_task(repo, task)
     lineage = lineage_of(repo, found)

@@ -1,4 +1,4 @@
-"""The only writer to the terminal: the answer to stdout, everything else to stderr, colour only for eyes."""
+"""The only writer to the terminal: answers to stdout, the rest to stderr, colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """Where a command's answer goes."""
+    """Writes a command's answer, notes and errors."""
 
     def __init__(self, *, is_json: bool) -> None:
         self.is_json = is_json
 
     def answer(self, document: dict[str, Any], text: str = "") -> None:
-        """The one answer of a command: JSON for programs, or text for people."""
+        """Print the command's only answer: JSON for programs, or text for people."""
         self._out(_to_json(document) if self.is_json else text)
 
     def line(self, text: str) -> None:
-        """One line of an answer that has no end, such as the followed journal."""
+        """Print one line of an unbounded answer, such as the followed journal."""
         self._out(text)
         if sys.stdout is not None:
             sys.stdout.flush()
 
     def speak(self, out: str, err: str) -> None:
-        """What another program expects, letter by letter."""
+        """Print text exactly as another program expects it."""
         if out and sys.stdout is not None:
             sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
         if err:
             _say(err if err.endswith("\n") else err + "\n")
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> str:
-        """A table for people."""
+        """Return a table as text."""
         if not rows:
             return title
         rows = [[in_one_line(cell) for cell in cells] for cells in rows]
@@ -55,12 +55,12 @@ class Terminal:
         return "\n".join([title, *lines])
 
     def note(self, text: str) -> None:
-        """Something by the way, for people who watch."""
+        """Print a remark to stderr; nothing with --json."""
         if not self.is_json:
             _say(text + "\n")
 
     def confirm(self, question: str) -> bool:
-        """Ask the person at the terminal; where nobody can answer, the plan that was shown is carried out."""
+        """Ask the person at the terminal; without one, proceed with the plan that was shown."""
         if self.is_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
             return True
         _say(f"{question} [Y/n] ")
@@ -75,28 +75,28 @@ class Terminal:
         return error.exit_code
 
     def complain(self, message: str, hint: str, code: str) -> None:
-        """An error for people: what happened, what to do, and the code to search for."""
+        """Print an error: what happened, what to do, and the code to search for."""
         red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if _has_colour(sys.stderr) else ("", "", "")
         _say(f"{red}landlane:{plain} {in_one_line(message)} {dim}[{code}]{plain}\n")
         if hint:
             _say(f"{dim}hint:{plain} {in_one_line(hint)}\n")
 
     def _out(self, text: str) -> None:
-        # A caller that closed stdout wants no answer, only the exit code.
+        # A caller that closed stdout only wants the exit code.
         if text and sys.stdout is not None:
-            # Paths may hold bytes that are no text: show them escaped rather than fail.
+            # Paths may contain bytes that are not valid text: print them escaped.
             sys.stdout.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
 
 
 def in_one_line(text: str) -> str:
-    """A text with its control characters made visible: nobody's file name or note may steer the terminal."""
+    """Return a text with control characters made visible, so that no file name can control the terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def flush() -> bool:
-    """Hand over all that was said; tells whether it was taken: a reader may be gone, a disk full."""
+    """Flush stdout and return whether that worked: the reader may be gone or the disk full."""
     is_taken = True
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -108,7 +108,7 @@ def flush() -> bool:
 
 
 def _say(text: str) -> None:
-    """Write beside the answer; when nobody is there to read it, the work goes on."""
+    """Write to stderr; continue if it cannot be written."""
     try:
         if sys.stderr is not None:
             sys.stderr.write(text)

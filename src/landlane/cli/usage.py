@@ -1,4 +1,4 @@
-"""The commands about money: usage, usage add, usage import, usage list."""
+"""The commands for cost: usage, usage add, usage import, usage list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show(call: CommandCall, since: str, until: str, by: str) -> int:
     entries = list_usage(call.repo, _period(call, since, until))
     totals = totals_of(entries)
     field = {"": "task", "day": "state"}.get(by, by)
-    groups = add_up_by(entries, lambda one: str(getattr(one, field)))
+    groups = add_up_by(entries, lambda entry: str(getattr(entry, field)))
     unnamed = "unattributed" if field in ("task", "lineage") else "unknown"
     named = {name or unnamed: total for name, total in sorted(groups.items(), key=lambda item: not item[0])}
     rows = [_total_row(name, total) for name, total in named.items()]
@@ -81,7 +81,7 @@ def add(
     attempt: str,
     at: str,
 ) -> int:
-    """Book what was used."""
+    """Record usage."""
     for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
         check_text(text, what, 400)
     session = call.session()
@@ -111,22 +111,22 @@ def add(
 
 
 def read_in(call: CommandCall, file: str) -> int:
-    """Book the records of another tool."""
+    """Import usage records of another tool."""
     text = _read_file(call, file)
     session = call.session()
     done = import_usage(call.repo, session, text)
-    told = [f"booked {done.booked}: {total_words(done.total)}" if done.booked else "booked nothing new"]
-    told += [f"{done.unattributed} of them belong to no task"] if done.unattributed else []
-    told += [f"{done.known} were booked before"] if done.known else []
-    told += (
+    lines = [f"booked {done.booked}: {total_words(done.total)}" if done.booked else "booked nothing new"]
+    lines += [f"{done.unattributed} of them belong to no task"] if done.unattributed else []
+    lines += [f"{done.known} were booked before"] if done.known else []
+    lines += (
         [f"{done.differing} of those come with another cost now; nothing was changed"]
         if done.differing
         else []
     )
     if done.strange:
         shown = ", ".join(done.strange[:5]) + (" …" if len(done.strange) > 5 else "")
-        told.append(f"tasks that nobody knows here: {shown}")
-    call.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(told))
+        lines.append(f"tasks that nobody knows here: {shown}")
+    call.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(lines))
     return 0
 
 
@@ -155,19 +155,19 @@ def _read_file(call: CommandCall, file: str) -> str:
 
 
 def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
-    """Show the bookings."""
+    """List usage entries."""
     call.show_life()
     found = list_usage(call.repo, _period(call, since, until), task)
-    own = [one for one in found if not task or one.task == task]
-    refer = [one for one in found if task and one.task != task]
+    own = [entry for entry in found if not task or entry.task == task]
+    refer = [entry for entry in found if task and entry.task != task]
     columns = ["id", "at", "task", "agent", "client", "model", "in", "out", "cost"]
     title = f"{_counted(len(own))}: {total_words(add_up(own))}" if own else _counted(0)
-    text = call.terminal.table(title, columns, [_row(one) for one in own])
+    text = call.terminal.table(title, columns, [_row(entry) for entry in own])
     if refer:
         elsewhere = f"{len(refer)} booked elsewhere refer to {task}, and count there"
-        text += "\n" + call.terminal.table(elsewhere, columns, [_row(one) for one in refer])
-    answer = {"ok": True, "usage": [usage_json(one) for one in own], "total": total_json(add_up(own))}
-    call.terminal.answer(answer | {"elsewhere": [usage_json(one) for one in refer]}, text)
+        text += "\n" + call.terminal.table(elsewhere, columns, [_row(entry) for entry in refer])
+    answer = {"ok": True, "usage": [usage_json(entry) for entry in own], "total": total_json(add_up(own))}
+    call.terminal.answer(answer | {"elsewhere": [usage_json(entry) for entry in refer]}, text)
     return 0
 
 
@@ -183,7 +183,7 @@ def _row(entry: UsageEntry) -> list[str]:
 
 
 def _period(call: CommandCall, since: str, until: str) -> Any:
-    """What was asked for; everything when nothing was."""
+    """Return the requested period; all time by default."""
     if not since and not until:
         return None
     return period_of(call.repo, since, until, default="all")
@@ -199,7 +199,7 @@ def _budgets_json(call: CommandCall) -> dict[str, Any]:
 
 
 def _budget_lines(call: CommandCall) -> list[str]:
-    """How much of the day's budget is used; the others belong to tasks and runs."""
+    """Return how much of the daily budget is used; the other budgets belong to tasks and runs."""
     limit = call.repo.settings.budgets.day_micros
     if limit is None:
         return []

@@ -1,4 +1,4 @@
-"""The command that watches: what is new is written down once, and told to whoever wants to hear of it."""
+"""The command `watch`: record new events once and send notifications."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from landlane.cli.command import heed_signals
 from landlane.clock import parse_duration
 from landlane.error_json import failed
-from landlane.errors import Malformed
+from landlane.errors import LandlaneError, Malformed
 from landlane.events import watch as watching
 from landlane.events.records import list_events
 from landlane.events.to_json import event_json, event_line, notice_json
@@ -18,13 +18,17 @@ from landlane.workspaces.committed_settings import of_main_checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from landlane.cli.command_call import CommandCall
+    from landlane.events.model import Event
+    from landlane.repository import Repository
+    from landlane.settings.model import Settings
 
 
 def watch(call: CommandCall, once: bool, interval: str, past: bool) -> int:
-    """Look once or again and again."""
+    """Check for events once or repeatedly."""
     interval_ms = parse_duration(interval, what="--interval") if interval else 0
     if interval and interval_ms <= 0:
         raise Malformed("--interval must be above zero", code="BAD_DURATION", hint="--interval 30s")
@@ -41,8 +45,8 @@ def _show_past(call: CommandCall) -> int:
     return 0
 
 
-def _settings(repo: Any) -> Any:
-    """Those of the main checkout: what an author writes into a workspace tells nobody anything."""
+def _settings(repo: Repository) -> Settings:
+    """Return the main checkout's settings; a workspace must not change where notifications go."""
     return of_main_checkout(repo)
 
 
@@ -60,10 +64,10 @@ def _look_once(call: CommandCall) -> int:
     return 0
 
 
-def _body_of(repo: Any) -> Any:
+def _body_of(repo: Repository) -> Callable[[Event], dict[str, Any]]:
     name = os.path.basename(repo.home.root)
 
-    def body_of(event: Any) -> dict[str, Any]:
+    def body_of(event: Event) -> dict[str, Any]:
         return notice_json(event, name)
 
     return body_of
@@ -71,17 +75,16 @@ def _body_of(repo: Any) -> Any:
 
 def _troubles(found: Any) -> list[str]:
     return [
-        f"{event.id} was not sent to the {name}: {one['why']}"
-        + ("; it will be tried again" if one["state"] == "new" else "")
+        f"{event.id} was not sent to the {name}: {delivery['why']}"
+        + ("; it will be tried again" if delivery["state"] == "new" else "")
         for event in found.unsent
-        for name, one in event.channels.items()
-        if one["why"]
+        for name, delivery in event.channels.items()
+        if delivery["why"]
     ]
 
 
 def _go_on(call: CommandCall, interval_ms: int) -> int:
     heed_signals()
-    repo = call.repo
     repo = call.repo
 
     def show(found: Any) -> None:
@@ -91,15 +94,15 @@ def _go_on(call: CommandCall, interval_ms: int) -> int:
             call.terminal.note(text)
         repo.settle()
 
-    told = ""
+    last_message = ""
 
-    def complain(error: Any) -> None:
-        nonlocal told
-        if error.message != told:  # once, and not at every look
+    def complain(error: LandlaneError) -> None:
+        nonlocal last_message
+        if error.message != last_message:  # once, not at every check
             if call.terminal.is_json:
                 call.terminal.line(_line(failed(error.code, error.message, error.hint)))
             call.terminal.note(f"{error.message} [{error.code}]; it goes on")
-        told = error.message
+        last_message = error.message
 
     call.terminal.note(f"watching {repo.home.root}; Ctrl-C ends it")
     try:

@@ -1,4 +1,4 @@
-"""The commands about workspaces: open, close, prune, env."""
+"""The commands for workspaces: open, close, prune, env."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
-    """Open a workspace for a task; its folder is the answer."""
+    """Open a workspace for a task and print its folder."""
     heed_signals()
     repo = call.repo
     repo = prepare_git(repo, call.terminal.note)
@@ -48,18 +48,18 @@ def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
 
 
 def _seen_from(call: CommandCall, workspace: str) -> str:
-    """The name of a workspace, where a folder counts from where the caller stands."""
+    """Return the name of a workspace; a folder is resolved against the caller's folder."""
     is_folder = "/" in workspace or workspace in (".", "..")
     return os.path.join(call.cwd, workspace) if is_folder else workspace
 
 
 def close(call: CommandCall, workspace: str, force: bool) -> int:
-    """Close a workspace; what was saved is named."""
+    """Close a workspace and show what was saved."""
     heed_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
-    for told in mend(repo, session):
-        call.terminal.note(told)
+    for line in mend(repo, session):
+        call.terminal.note(line)
     found = find_workspace(repo, _seen_from(call, workspace))
     closed = close_workspace(repo, session, found, force=force)
     lines = [f"closed {closed.workspace.id}"]
@@ -78,12 +78,12 @@ def close(call: CommandCall, workspace: str, force: bool) -> int:
 
 
 def prune(call: CommandCall, dry_run: bool) -> int:
-    """Close what is finished or forsaken."""
+    """Close finished and abandoned workspaces."""
     heed_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     settle_landed(repo)
     session = call.session()
-    # First: closing itself needs room, for what it rescues.
+    # First, because closing needs disk space for what it saves.
     evicted = [] if dry_run else evict_caches(repo)
     found = prune_all(repo, session, is_dry=dry_run)
     packed = 0 if dry_run else pack_old_rescues(repo)

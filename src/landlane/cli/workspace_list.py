@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def settle_landed(repo: Repository) -> None:
-    """Close first what has landed meanwhile, perhaps by another machine's doing."""
+    """Close workspaces that have landed in the meantime, perhaps from another machine."""
     landed = repo.store.view(lambda snapshot: all_of(snapshot, "landing", ("landed",)))
-    if all(one.get("is_settled") for one in landed):
+    if all(landing.get("is_settled") for landing in landed):
         return
     from landlane.landing.after_landing import clean_up_here  # noqa: PLC0415 - slow to load, rarely needed
 
@@ -29,14 +29,14 @@ def settle_landed(repo: Repository) -> None:
 
 
 def list_all(call: CommandCall, all: bool) -> int:
-    """List workspaces with what one wants to know before closing any."""
+    """List workspaces with what matters before closing one."""
     repo = call.repo
     call.show_life()
     repo = prepare_git(repo, call.terminal.note)
-    for told in mend(repo):
-        call.terminal.note(told)
+    for line in mend(repo):
+        call.terminal.note(line)
     settle_landed(repo)
-    items = [surveyed_json(one) for one in survey(repo, with_closed=all)]
+    items = [surveyed_json(surveyed) for surveyed in survey(repo, with_closed=all)]
     columns = ["id", "task", "agent", "state", "age", "size", "holder", "base", "path"]
     cells = [[str(item["text"][column]) for column in columns] for item in items]
     for item in items:

@@ -1,9 +1,9 @@
-"""The first answers of a server on stdio, given while the SDK is still being imported.
+"""Answer a stdio client's first requests while the SDK is still being imported.
 
-Importing the SDK takes longer than all the rest of a start. What clients ask first has the same answer every
-time, so it is given from the tables here. Every message goes on to the SDK as well, which answers it again:
-that answer is not sent, but compared. Should it ever differ, as with another release of the SDK might be, a
-mark is left beside the state, and from then on this release of the SDK speaks for itself from the start.
+Importing the SDK takes longer than the rest of the start-up. The first requests have the same answer every
+time, so it comes from the tables here. Every message is also passed to the SDK, which answers it again:
+that answer is compared and not sent. If it differs, for example with another release of the SDK, a marker
+file is written beside the state, and this release of the SDK answers by itself from then on.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _LISTS: dict[str, dict[str, Any]] = {
 
 
 class Front:
-    """Knows how far a connection is, and what may be answered now."""
+    """Tracks the state of a connection and what may be answered now."""
 
     def __init__(self) -> None:
         self._version = ""  # of the protocol, once the client has opened it
 
     def answer(self, message: Any) -> dict[str, Any] | None:
-        """The result of a request; nothing when only the SDK can tell."""
-        said = table_of(message)
-        params = table_of(said.get("params") or {})
-        if said.get("jsonrpc") != "2.0" or not _has_id(said) or (said.get("params") and not params):
+        """Return the result of a request; None when only the SDK can answer it."""
+        request = table_of(message)
+        params = table_of(request.get("params") or {})
+        if request.get("jsonrpc") != "2.0" or not _has_id(request) or (request.get("params") and not params):
             return None
-        method: Any = said.get("method")
+        method: Any = request.get("method")
         if method == "initialize":
             return self._initialize(params)
         meta = table_of(params.get("_meta"))
@@ -105,7 +105,7 @@ def _has_id(message: dict[str, Any]) -> bool:
 
 
 def _is_whole(meta: dict[str, Any]) -> bool:
-    """Whether a request of the modern era says all that it must; else the SDK refuses it in its own words."""
+    """Return whether a request of the newer protocol is complete; otherwise the SDK refuses it."""
     about = {
         "clientInfo": meta.get(f"{_META}clientInfo"),
         "capabilities": meta.get(f"{_META}clientCapabilities"),
@@ -123,7 +123,7 @@ def _is_introduced(params: dict[str, Any]) -> bool:
 
 
 def table_of(found: Any) -> dict[str, Any]:
-    """The same, if it is a table; else an empty one."""
+    """Return the value if it is a dict, else an empty dict."""
     return found if _is_table(found) else {}
 
 
@@ -132,12 +132,12 @@ def _is_table(found: object) -> bool:
 
 
 def is_trusted(state_folder: str) -> bool:
-    """Whether these answers are as those of the SDK, as far as anybody has seen."""
+    """Return whether these answers matched those of the SDK so far."""
     return not os.path.exists(_mark(state_folder))
 
 
 def distrust(state_folder: str, method: str, ours: object, theirs: object) -> None:
-    """Leave a mark: from now on the SDK answers alone."""
+    """Write the marker: from now on only the SDK answers."""
     try:
         os.makedirs(state_folder, exist_ok=True)
         with open(_mark(state_folder), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Reading a call's arguments: what a tool's schema says holds, or the model is told what to mend."""
+"""Read a call's arguments: they match the tool's schema, or the model gets an error it can fix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEEPEST = 40
 
 
 def read_arguments(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call.
+    """Return the arguments of a call.
 
     Raises:
         Malformed: there is no such tool, or they are not what it takes.
@@ -84,7 +84,7 @@ def _texts(key: str, item: Any) -> tuple[str, ...]:
 
 
 def _check_depth(key: str, item: Any) -> None:
-    """Values may be anything, but not so deep that writing them down fails."""
+    """Refuse values that are nested too deeply to be serialized."""
     layer: list[Any] = [item]
     for _ in range(_DEEPEST):
         below: list[Any] = []

@@ -1,4 +1,4 @@
-"""Work that may outlast a call: it goes on in a thread of its own, and who asks again hears how it ended."""
+"""Work that may outlast a call: it continues in its own thread, and a repeated call gets its result."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class _Job:
     def _run(self) -> None:
         try:
             self.found = self._work()
-        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting call
             self.trouble = error
 
 
 class Jobs:
-    """What is being done, by a key that says what it is."""
+    """Running jobs, by a key that identifies the work."""
 
     def __init__(self) -> None:
         self._running: dict[object, _Job] = {}
         self._guard = threading.Lock()
 
     def run(self, key: object, work: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any] | None:
-        """Do it, or go on waiting for who does it already; nothing when the time was too short."""
+        """Start the job, or wait for the one that is running; None when the time was too short."""
         with self._guard:
             job = self._running.get(key)
             if job is None:
@@ -42,7 +42,7 @@ class Jobs:
         if job.thread.is_alive():
             return None
         with self._guard:
-            if self._running.get(key) is job:  # who heard of its end before may have begun another
+            if self._running.get(key) is job:  # another caller may have started a new one since
                 del self._running[key]
         if job.trouble is not None:
             raise job.trouble

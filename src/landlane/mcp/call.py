@@ -1,4 +1,4 @@
-"""One call of a tool: in which repository, by whom, with which arguments."""
+"""One call of a tool: its repository, caller and arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.mcp.background_jobs import Jobs
-    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.open_repositories import RepositoryPool
     from landlane.mcp.tool_caller import Starter
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @value
 class Call:
-    """One call: in which repository, by whom, of what; `tell` reports what is waited for."""
+    """One call of a tool; `tell` reports what it waits for."""
 
     repo: Repository
-    houses: Houses
+    pool: RepositoryPool
     jobs: Jobs
     starter: Starter
     tool: str
@@ -34,10 +34,10 @@ class Call:
 
     @property
     def session(self) -> Session:
-        """The session that acts; begun if there is none."""
+        """Return the acting session; begin one if there is none."""
         return acting_session(self.repo, self.starter, self.tool, self.meta)
 
     @property
     def wait_seconds(self) -> int:
-        """How long to wait: as asked, but never longer than clients wait for us."""
+        """Return how long to wait: as requested, but never longer than clients wait for us."""
         return min(int(self.given.get("wait", 0)), LONGEST_WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""The tool `handoff`, and what other tools tell of handoffs: what waits, and what was left before."""
+"""The tool `handoff`, and handoffs in the answers of other tools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = ("id", "to", "until", "hash", "taken")
 def hand_over(
     call: Call, task: str, context: str, to: str = "", fields: Any = None, **said: Any
 ) -> dict[str, Any]:
-    """Hand the caller's task over with what it says; without a receiver, to anybody."""
+    """Hand off the caller's task; without a receiver, to any agent."""
     repo = call.repo
     draft = Draft(
         task=task, to=to or ANYBODY, context=context, fields=fields if fields is not None else {}, **said
@@ -42,7 +42,7 @@ def hand_over(
 
 
 def waiting_for(call: Call, me: Session) -> list[str]:
-    """The handoffs that wait for the caller."""
+    """Return the handoffs that wait for the caller."""
     return [
         f"{one.sender} hands {one.task} to you ({one.id}, hash {one.digest[:12]}): next takes it over"
         for one in handed_to(call.repo, me)
@@ -51,7 +51,7 @@ def waiting_for(call: Call, me: Session) -> list[str]:
 
 
 def left_before(call: Call, picked: Picked) -> str:
-    """What the former owner handed over or left: read first."""
+    """Return what the previous owner handed over or left."""
     if picked.task.attempt < 2 and not picked.lessons:
         return ""
     repo = call.repo

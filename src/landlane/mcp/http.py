@@ -1,8 +1,8 @@
-"""Serving over streamable HTTP: every request shows the token of its session, and comes from where it may.
+"""Serve over streamable HTTP: every request has a session's token and comes from an allowed origin.
 
-The token is what `LANDLANE_SESSION` holds, the id and the secret of a session. Host and Origin are checked
-by the SDK, against pages in a browser that reach for loopback; the token is checked here, before anything
-else is looked at. What is refused is written into the journal, told together when there is much of it.
+The token is the value of `LANDLANE_SESSION`, the id and the secret of a session. Host and Origin are checked
+by the SDK, against web pages that send requests to loopback; the token is checked here, before anything
+else. Refused requests are written to the journal, as one entry when there are many.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from landlane.ids import Credentials
-    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.open_repositories import RepositoryPool
 
 
 PATH = "/mcp"
@@ -44,8 +44,8 @@ _MOST_OWNERS = 10_000
 _RULE = "show the token of your session"
 
 
-def make_app(houses: Houses, host: str = "127.0.0.1") -> ASGIApp:
-    """The whole server as an ASGI application."""
+def make_app(pool: RepositoryPool, host: str = "127.0.0.1") -> ASGIApp:
+    """Return the server as an ASGI application."""
     quiet_logging()
 
     def starter_of(context: Any) -> Starter:
@@ -56,11 +56,11 @@ def make_app(houses: Houses, host: str = "127.0.0.1") -> ASGIApp:
         allowed_hosts=[f"{name}:*" for name in names],
         allowed_origins=[f"http://{name}:*" for name in names],
     )
-    server = LandlaneServer(houses, starter_of)
+    server = LandlaneServer(pool, starter_of)
     inner = server.sdk.streamable_http_app(
         streamable_http_path=PATH, transport_security=security, host=host, max_request_body_size=_MOST_BYTES
     )
-    return _Guard(inner, houses)
+    return _Guard(inner, pool)
 
 
 def _bracketed(host: str) -> str:
@@ -68,13 +68,13 @@ def _bracketed(host: str) -> str:
 
 
 class _Guard:
-    """Lets only those in who prove a session; a connection of the older era belongs to whom it began with."""
+    """Accepts only requests that prove a session; an older-protocol connection keeps its first session."""
 
-    def __init__(self, inner: ASGIApp, houses: Houses) -> None:
+    def __init__(self, inner: ASGIApp, pool: RepositoryPool) -> None:
         self._inner = inner
-        self._houses = houses
+        self._pool = pool
         self._owners: dict[str, str] = {}
-        self._refused = _Refused(houses)
+        self._refused = _Refused(pool)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,7 +111,7 @@ class _Guard:
             raise NotAllowed(
                 "the token is not of the form id:secret", code="BAD_TOKEN", hint=error.hint
             ) from None
-        with self._houses.borrow() as repo:
+        with self._pool.borrow() as repo:
             prove(repo, shown)
         connection = headers.get("mcp-session-id", "")
         if self._owners.get(connection, shown.session) != shown.session:
@@ -138,15 +138,15 @@ async def _refuse(send: Send, status: int, error: LandlaneError) -> None:
 
 
 class _Refused:
-    """Writes down who was refused; the same again within a minute is counted and told later."""
+    """Records refused requests; repetitions within a minute are counted and recorded later."""
 
-    def __init__(self, houses: Houses) -> None:
-        self._houses = houses
+    def __init__(self, pool: RepositoryPool) -> None:
+        self._pool = pool
         self._guard = threading.Lock()
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def note(self, address: str, error: LandlaneError) -> None:
-        """One more that was refused."""
+        """Record one refused request."""
         now = time.monotonic()
         key = (address, error.code)
         with self._guard:
@@ -159,26 +159,26 @@ class _Refused:
             self._seen[key] = (now, 0)
         more = f", and {count} more since the last entry" if count else ""
         try:
-            with self._houses.borrow() as repo:
+            with self._pool.borrow() as repo:
                 what = f"{error.code}: {error.message} (from {address or 'unknown'}{more})"
                 record_violation(repo, None, rule=_RULE, guard="mcp", what=what)
                 repo.settle()
         except LandlaneError:
-            return  # a store that cannot be written refuses all the same
+            return  # the request is refused even if the store cannot be written
 
 
-def serve_http(houses: Houses, host: str, port: int, tell: Callable[[str], None]) -> None:
+def serve_http(pool: RepositoryPool, host: str, port: int, tell: Callable[[str], None]) -> None:
     """Serve until a signal.
 
     Raises:
-        LandlaneError: the address cannot be had.
+        LandlaneError: the address is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(128)  # whoever connects from now on is answered, if only in a moment
+        listening.listen(128)  # connections from now on are answered, possibly after a moment
     except OSError as error:
         listening.close()
         raise LandlaneError(
@@ -186,6 +186,6 @@ def serve_http(houses: Houses, host: str, port: int, tell: Callable[[str], None]
             code="ADDRESS_IN_USE",
             hint="choose another with --port, or 0 for any free one",
         ) from error
-    config = uvicorn.Config(make_app(houses, host), log_level="critical", lifespan="on", access_log=False)
+    config = uvicorn.Config(make_app(pool, host), log_level="critical", lifespan="on", access_log=False)
     tell(f"serving http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}")
     uvicorn.Server(config).run(sockets=[listening])

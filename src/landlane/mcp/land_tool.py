@@ -1,4 +1,4 @@
-"""Landing through a tool: submitted, run in the background, and watched for as long as the client waits."""
+"""The tool `land`: submit, run in the background, and watch for as long as the client waits."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LOOK_SECONDS = 0.5
 
 
 def land(call: Call, branch: str, task: str) -> dict[str, Any]:
-    """Submit a branch, or find it in the queue, and tell how far it is after the wait."""
+    """Submit a branch, or find it in the queue, and return its state after the wait."""
     repo = call.repo
     repo, session = prepare_git(repo, call.tell), call.session
-    if task and not branch:  # the server may stand in another checkout than the work was done in
+    if task and not branch:  # the server may run in another checkout than the one with the work
         branch = get_task(repo, task).branch
     submitted = submit_branch(repo, session, branch, task)
     landing = submitted.landing
@@ -40,7 +40,7 @@ def land(call: Call, branch: str, task: str) -> dict[str, Any]:
 
 
 def _have_it_run(call: Call, repo: Repository) -> None:
-    """Leave it to the resident; the work goes on when this call, or the whole client, has ended."""
+    """Leave it to the resident, so that it continues after this call or the client has ended."""
     off = "" if repo.settings.landing.resident else "the settings let nothing run the queue in the background"
     trouble = off or start_queue_runner(repo)
     if trouble:

@@ -1,4 +1,4 @@
-"""Open repositories for calls that run side by side: each call has one to itself, and it is used again."""
+"""A pool of open repositories for concurrent calls: each call has one to itself."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _MOST_KEPT = 8
 
 
-class Houses:
-    """Gives out open houses of one checkout; paths count from its root."""
+class RepositoryPool:
+    """Lends open repositories of one checkout; paths are relative to its root."""
 
     def __init__(self, folder: str, *, caller: int | None = None) -> None:
-        """`caller` 0 is for calls that come over the network: they descend from no process here."""
+        """`caller` 0 is for calls over the network, which have no process on this machine."""
         checkout = find_checkout(folder)
         self.root = checkout.root
         self.state_folder = checkout.state_folder
@@ -36,7 +36,7 @@ class Houses:
 
     @contextmanager
     def borrow(self) -> Generator[Repository]:
-        """An open house that nobody else uses meanwhile.
+        """Lend an open repository to one call at a time.
 
         Raises:
             LandlaneError: the repository or its store cannot be opened now.
@@ -49,12 +49,12 @@ class Houses:
             self._give_back(stamp, repo)
             raise
         except BaseException:
-            repo.store.close()  # who knows what state it is in
+            repo.store.close()  # its state is unknown
             raise
         self._give_back(stamp, repo)
 
     def close(self) -> None:
-        """Let go of all that are not in use."""
+        """Close all repositories that are not in use."""
         with self._guard:
             idle, self._idle = self._idle, []
         for _, repo in idle:
@@ -77,7 +77,7 @@ class Houses:
         repo.store.close()
 
     def _stamp(self) -> tuple[object, ...]:
-        """What a house is opened by: when it changes, the next call opens another."""
+        """Return what the open repository depends on; when it changes, the next call opens another."""
         paths = (os.path.join(self.root, FILE_NAME), os.path.join(self.state_folder, POINTER))
         return tuple(_seen(path) for path in paths)
 

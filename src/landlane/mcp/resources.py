@@ -1,4 +1,4 @@
-"""What can be read without a tool: the rules, the open tasks, the claims and the newest entries."""
+"""The resources: rules, open tasks, claims and the newest journal entries."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _NEWEST = 100
 
-# The entries of the journal after which a resource reads differently.
+# The journal entries that change a resource.
 _CHANGED_BY = {"claim": "claims", "session": "claims", "task": "tasks", "rules": "rules"}
 
 
 def read_resource(repo: Repository, uri: str) -> tuple[str, str]:
-    """The text of a resource, and its kind.
+    """Return the text of a resource and its MIME type.
 
     Raises:
         Malformed: there is none of that name.
@@ -49,7 +49,7 @@ def read_resource(repo: Repository, uri: str) -> tuple[str, str]:
 
 
 def changed_by(kind: str) -> list[str]:
-    """The resources that an entry of this kind changes."""
+    """Return the resources that an entry of this kind changes."""
     name = _CHANGED_BY.get(kind.partition(".")[0])
     return ["landlane://journal", *([f"landlane://{name}"] if name else [])]
 
@@ -57,7 +57,7 @@ def changed_by(kind: str) -> list[str]:
 def _rules(repo: Repository) -> str:
     file = repo.settings.rules.file
     text = load_text(repo.checkout, repo.checkout.home_checkout, file)
-    if text is None:  # it is listed, so it can be read: nobody is surprised by a repository without rules
+    if text is None:  # it is listed, so it must be readable even without rules
         missing = no_rules(file)
         return f"{missing.message}. {missing.hint}.\n"
     return text

@@ -14,12 +14,12 @@ from landlane.mcp.server import LandlaneServer, quiet_logging, starter_for
 from landlane.mcp.tool_caller import end_own_session
 
 if TYPE_CHECKING:
-    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.open_repositories import RepositoryPool
     from landlane.mcp.stdio import Wire
     from landlane.mcp.tool_caller import Starter
 
 
-def serve_wire(wire: Wire, houses: Houses, starter: Starter) -> None:
+def serve_wire(wire: Wire, pool: RepositoryPool, starter: Starter) -> None:
     """Serve until the client closes its end."""
     quiet_logging()
     known: dict[str, Starter] = {"starter": starter}
@@ -29,14 +29,14 @@ def serve_wire(wire: Wire, houses: Houses, starter: Starter) -> None:
         known["starter"] = of(repo)
         return known["starter"]
 
-    server = LandlaneServer(houses, starter_of)
+    server = LandlaneServer(pool, starter_of)
 
     async def run() -> None:
-        end = cast("Any", anyio.wrap_file)(wire)  # it reads and writes lines, and is no whole file
+        end = cast("Any", anyio.wrap_file)(wire)  # reads and writes lines; not a complete file
         async with stdio_server(end, end) as (read, write):
             wire.hand_over()
             await server.sdk.run(read, write, server.options)
 
     anyio.run(run)
-    with houses.borrow() as repo:
+    with pool.borrow() as repo:
         end_own_session(repo, known["starter"])

@@ -1,4 +1,4 @@
-"""The server on the official SDK: tools, resources, subscriptions and progress, for both eras of it."""
+"""The server on the official SDK: tools, resources, subscriptions and progress, for both protocols."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.models import InitializationOptions
 
-    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.open_repositories import RepositoryPool
 
     Repository = ServerRequestContext[Any, Any]
 
@@ -46,19 +46,19 @@ _SUBSCRIBERS = 256
 
 
 class LandlaneServer:
-    """One server: what it serves, and who is subscribed to what."""
+    """One server, with its subscriptions."""
 
-    def __init__(self, houses: Houses, starter_of: Callable[[Repository], Starter]) -> None:
-        """`starter_of` tells what is known of a caller before its call is looked at."""
-        self._houses = houses
+    def __init__(self, pool: RepositoryPool, starter_of: Callable[[Repository], Starter]) -> None:
+        """`starter_of` returns what is known of a caller before its call is read."""
+        self._pool = pool
         self._starter_of = starter_of
         self._jobs = Jobs()
         self._limiter: anyio.CapacityLimiter | None = None
         self._bus = InMemorySubscriptionBus()
         self._subscribed: dict[str, dict[int, Any]] = {}
-        self._watch = Watch(houses, self._publish)
+        self._watch = Watch(pool, self._publish)
         tools = [types.Tool.model_validate(tool) for tool in TOOLS]
-        resources = [types.Resource.model_validate(one) for one in RESOURCES]
+        resources = [types.Resource.model_validate(resource) for resource in RESOURCES]
         self.sdk: Server[Any] = Server(
             NAME,
             version=__version__,
@@ -79,7 +79,7 @@ class LandlaneServer:
 
     @property
     def options(self) -> InitializationOptions:
-        """How it introduces itself in the older era."""
+        """Return the server's introduction for the older protocol."""
         return self.sdk.create_initialization_options(NotificationOptions())
 
     @asynccontextmanager
@@ -122,13 +122,13 @@ class LandlaneServer:
         waiting: _Waiting,
         given_up: anyio.Event,
     ) -> dict[str, Any]:
-        """What a tool answers; runs in a thread, since the operations are not made for an event loop."""
+        """Return a tool's answer; runs in a thread, since the operations are blocking."""
         try:
-            with self._houses.borrow() as repo:
+            with self._pool.borrow() as repo:
                 return answer(
                     Call(
                         repo=repo,
-                        houses=self._houses,
+                        pool=self._pool,
                         jobs=self._jobs,
                         starter=starter,
                         tool=name,
@@ -147,7 +147,7 @@ class LandlaneServer:
         uri = str(params.uri)
 
         def read() -> tuple[str, str]:
-            with self._houses.borrow() as repo:
+            with self._pool.borrow() as repo:
                 return read_resource(repo, uri)
 
         try:
@@ -182,20 +182,20 @@ class LandlaneServer:
         return await self._listening(context, params)
 
     async def _publish(self, uri: str) -> None:
-        """Tell everybody who asked for it that a resource reads differently now."""
+        """Notify all subscribers that a resource has changed."""
         await self._bus.publish(ResourceUpdated(uri=uri))
         for key, session in list(self._subscribed.get(uri, {}).items()):
             try:
                 await session.send_resource_updated(uri)
-            except Exception:  # noqa: BLE001 - whoever went away without a word is forgotten
+            except Exception:  # noqa: BLE001 - a subscriber that disconnected is forgotten
                 self._subscribed[uri].pop(key, None)
 
 
-_URIS = frozenset(str(one["uri"]) for one in RESOURCES)
+_URIS = frozenset(str(resource["uri"]) for resource in RESOURCES)
 
 
 async def _listed(result: Any, context: Repository, params: Any) -> Any:
-    """A list that never changes while the server runs."""
+    """Return a list that never changes while the server runs."""
     del context, params
     return result
 
@@ -206,7 +206,7 @@ def _meta_of(context: Repository) -> dict[str, Any]:
 
 
 class _Waiting:
-    """Progress of one call: what it waits for is told at once, and again every few seconds."""
+    """Progress of one call: reports what it waits for, at once and again every few seconds."""
 
     def __init__(self, context: Repository) -> None:
         self._context = context
@@ -215,15 +215,15 @@ class _Waiting:
         self._steps = 0
 
     def tell(self, text: str) -> None:
-        """Say what is waited for; called in the thread of the call."""
+        """Report what the call waits for; runs in the thread of the call."""
         self._text = text
         try:
             anyio.from_thread.run_sync(self._has_news.set)
-        except RuntimeError:  # a job that outlives its call has nobody to tell
+        except RuntimeError:  # the job has outlived its call
             return
 
     async def beat(self) -> None:
-        """Report for as long as the call takes; nothing is sent to a client that did not ask for it."""
+        """Report progress during the call, if the client asked for it."""
         while True:
             with anyio.move_on_after(_BEAT_SECONDS):
                 await self._has_news.wait()
@@ -234,7 +234,7 @@ class _Waiting:
 
 
 def starter_for(starter: Starter) -> Callable[[Repository], Starter]:
-    """For a server that one client started: what we were started with, and what the client calls itself."""
+    """Return the starter of a server with one client: our environment and the client's name."""
 
     def of(context: Repository) -> Starter:
         return replace(starter, client=client_name(context) or starter.client)
@@ -243,13 +243,13 @@ def starter_for(starter: Starter) -> Callable[[Repository], Starter]:
 
 
 def client_name(context: Repository) -> str:
-    """What a client calls itself, in either era."""
+    """Return a client's name for itself, in either protocol version."""
     params = context.session.client_params
     return params.client_info.name if params is not None else ""
 
 
 def quiet_logging() -> None:
-    """The SDK logs to stderr, which clients show to people as trouble."""
+    """Silence the SDK's logging to stderr, which clients show to people as errors."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
 
 

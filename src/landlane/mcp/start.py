@@ -1,10 +1,10 @@
-"""What `landlane mcp` starts: the server on standard input and output, or over HTTP."""
+"""Start the server for `landlane mcp`, on standard input and output or over HTTP."""
 
 from __future__ import annotations
 
 from landlane.clients.hook_command import sdk_release
 from landlane.errors import LandlaneError
-from landlane.mcp.open_repositories import Houses
+from landlane.mcp.open_repositories import RepositoryPool
 from landlane.mcp.stdio import open_wire
 from landlane.mcp.tool_caller import Starter
 
@@ -20,23 +20,23 @@ def serve_client(folder: str, name: str, session: str) -> None:
         LandlaneError: the SDK is not installed, or there is no repository.
     """
     _check_sdk()
-    houses = Houses(folder)
-    wire = open_wire(houses.state_folder)
+    pool = RepositoryPool(folder)
+    wire = open_wire(pool.state_folder)
     from landlane.mcp.serve_wire import serve_wire  # noqa: PLC0415 - loads the SDK while the wire answers
 
-    serve_wire(wire, houses, Starter(name=name, session_text=session))
+    serve_wire(wire, pool, Starter(name=name, session_text=session))
 
 
 def serve_network(folder: str, host: str, port: int, tell: Callable[[str], None]) -> None:
-    """Serve whoever shows the token of a session, until a signal.
+    """Serve clients that show a session's token, until a signal.
 
     Raises:
-        LandlaneError: the SDK is not installed, there is no repository, or the address cannot be had.
+        LandlaneError: the SDK is not installed, there is no repository, or the address is not available.
     """
     _check_sdk()
     from landlane.mcp.http import serve_http  # noqa: PLC0415 - loads the SDK, an extra
 
-    serve_http(Houses(folder, caller=0), host, port, tell)
+    serve_http(RepositoryPool(folder, caller=0), host, port, tell)
 
 
 def _check_sdk() -> None:

@@ -16,7 +16,7 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
 class Wire(io.TextIOBase):
-    """Both ends of the connection to the client, as the SDK's transport wants them: lines in, lines out."""
+    """Both ends of the connection to the client, as line streams for the SDK's transport."""
 
     def __init__(self, source: int, sink: int, state_folder: str) -> None:
         self._source = source
@@ -29,11 +29,11 @@ class Wire(io.TextIOBase):
         self._is_over = False
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         threading.Thread(target=self._pump, daemon=True).start()
 
     def hand_over(self) -> None:
-        """The SDK is there: from now on it alone answers."""
+        """Let the SDK answer alone from now on."""
         with self._guard:
             self._front = None
 
@@ -54,7 +54,7 @@ class Wire(io.TextIOBase):
         self._lines.put(line)
 
     def _is_no_text(self, line: str) -> bool:
-        """Whether a message holds halves of characters: the SDK would drop it, and its sender would wait."""
+        """Return whether a message has lone surrogates: the SDK would drop it and the sender would wait."""
         message: Any = None
         try:
             message = json.loads(line)
@@ -86,15 +86,15 @@ class Wire(io.TextIOBase):
             while rest:
                 rest = rest[os.write(self._sink, rest) :]
         except OSError:
-            self._is_over = True  # the client is gone; its end of the other pipe says so too
+            self._is_over = True  # the client is gone; reading reports that, too
 
     def readline(self, size: int | None = -1, /) -> str:
-        """The next message of the client; empty at its end."""
+        """Return the client's next message; empty at the end."""
         del size
         return self._lines.get()
 
     def write(self, text: str, /) -> int:
-        """Send a message, unless it says again what was answered before."""
+        """Send a message, unless it repeats an answer that was already sent."""
         with self._guard:
             if not (self._answered and self._is_said(text)) and not self._is_over:
                 self._send(text)
@@ -111,23 +111,23 @@ class Wire(io.TextIOBase):
         return True
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def flush(self) -> None:
-        """Everything was sent as it was written."""
+        """Do nothing: messages are sent unbuffered."""
 
 
 def open_wire(state_folder: str) -> Wire:
-    """Take over standard input and output, and begin to answer the client."""
+    """Take over standard input and output, and start answering the client."""
     source, sink = os.dup(_STDIN), os.dup(_STDOUT)
     for old in (source, sink):
         os.set_inheritable(old, False)
-    # What a child or a stray print says must not get between the messages.
+    # Output of a child or a stray print must not mix with the messages.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _STDIN)
     os.dup2(_STDERR, _STDOUT)

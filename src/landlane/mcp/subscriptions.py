@@ -1,4 +1,4 @@
-"""Watching the journal for subscribers: one thread follows it, and tells which resources read differently."""
+"""Watch the journal for subscribers: one thread follows it and reports which resources have changed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
     from anyio.lowlevel import EventLoopToken
 
-    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.open_repositories import RepositoryPool
     from landlane.repository import Repository
 
-_LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
-_GATHER_SECONDS = 0.05  # what one change writes is told together
+_LOOK_SECONDS = 2.0  # recovers from a lost wake-up
+_GATHER_SECONDS = 0.05  # entries of one transaction are reported together
 
 
 class Watch:
     """Follows the journal from the first subscription on."""
 
-    def __init__(self, houses: Houses, publish: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        self._houses = houses
+    def __init__(self, pool: RepositoryPool, publish: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        self._pool = pool
         self._publish = publish
         self._thread: threading.Thread | None = None
         self._starting = anyio.Lock()
-        self._after: int | None = None  # all up to there is told; None: the store could not be read yet
+        self._after: int | None = None  # reported up to here; None: the store could not be read yet
         self._is_over = threading.Event()
 
     async def start(self) -> None:
-        """Begin to follow, if nobody does yet; called in the event loop that publishes."""
+        """Start following, once; called in the event loop that publishes."""
         async with self._starting:
             if self._thread is None:
-                # Read before the answer: from then on every change is told, however late the thread runs.
+                # Read before the answer, so that no later change is missed, however late the thread runs.
                 self._after = await anyio.to_thread.run_sync(self._look)
                 token = anyio.lowlevel.current_token()
                 self._thread = threading.Thread(target=self._follow, args=(token,), daemon=True)
@@ -54,7 +54,7 @@ class Watch:
 
     def _look(self) -> int | None:
         try:
-            with self._houses.borrow() as repo:
+            with self._pool.borrow() as repo:
                 return last_position(repo)
         except LandlaneError:
             return None
@@ -69,7 +69,7 @@ class Watch:
                 return  # the event loop has ended
 
     def _follow_once(self, token: EventLoopToken) -> None:
-        with self._houses.borrow() as repo:
+        with self._pool.borrow() as repo:
             listener = repo.store.listen()
             try:
                 if self._after is None:

@@ -1,4 +1,4 @@
-"""Who calls a tool: the session that started us or was shown to us, or the subagent whose hook told of it."""
+"""Identify a tool's caller: the session we were started with or shown, or the subagent its hook announced."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from landlane.sessions.tool_calls import Announced
 
 
-# How clients name a call to a server, so that it can be found again in what their hook said of it.
+# How clients name a call in a hook's input, to match it with the call that arrives here.
 _CALL_IDS = ("claudecode/toolUseId", "callId")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 @value
 class Starter:
-    """What our own start says about who acts: arguments, environment, and what the client calls itself."""
+    """What our own start says about the caller: arguments, environment, and the client's name."""
 
     name: str = ""
     session_text: str = ""
     client: str = ""
-    shown: Credentials | None = None  # over HTTP: whose token came with the request
+    shown: Credentials | None = None  # over HTTP: the session whose token came with the request
 
     @property
     def caller(self) -> Caller:
-        """The same, in the words of the command line; instead of a person there is the client."""
+        """Return it as the command line does, with the client in place of a person."""
         environment = os.environ
         return Caller(
             name=self.name,
@@ -52,13 +52,13 @@ class Starter:
 
     @property
     def own_name(self) -> str:
-        """What a client is called that nobody gave a name: its session ends with this very process."""
-        letters = "".join(one if one in _LETTERS else "-" for one in self.client.lower()).strip("-")
+        """Return the name for an unnamed client; its session ends with this process."""
+        letters = "".join(letter if letter in _LETTERS else "-" for letter in self.client.lower()).strip("-")
         return f"{letters[:40].strip('-') or 'mcp'}-{os.getpid()}"
 
 
 def acting_session(repo: Repository, starter: Starter, tool: str, meta: Mapping[str, Any]) -> Session:
-    """The session that makes this call; begun if nobody knows it yet.
+    """Return the session that makes this call; begin one if there is none.
 
     Raises:
         NotAllowed: it cannot prove to be who it says.
@@ -76,17 +76,17 @@ def acting_session(repo: Repository, starter: Starter, tool: str, meta: Mapping[
 
 
 def looking_session(repo: Repository, starter: Starter) -> Session | None:
-    """The session that looks, as far as it is known; nothing is begun, and whoever lost it may look too."""
+    """Return the session that reads, if known; never begin one, and accept a lost one."""
     try:
         return known_base(repo, starter)
     except NotAllowed:
         raise
-    except Exception:  # noqa: BLE001 - over, or never begun: the claims and tasks of others show all the same
+    except Exception:  # noqa: BLE001 - reading works without a live session
         return None
 
 
 def known_base(repo: Repository, starter: Starter) -> Session | None:
-    """The session that our start or the token stands for, if there is one already."""
+    """Return the session of our start or of the token, if there is one."""
     if starter.shown is not None:
         return prove(repo, starter.shown)
     joined = known_session(repo, starter.caller)
@@ -96,22 +96,22 @@ def known_base(repo: Repository, starter: Starter) -> Session | None:
 def _announced(
     repo: Repository, base: Session | None, tool: str, meta: Mapping[str, Any]
 ) -> Announced | None:
-    """What a hook said of this call. Ids may repeat between clients, so only one's own family counts."""
+    """Return what a hook announced of this call, from the caller's own sessions only: ids may repeat."""
     calls = announced_calls(repo)
     if not calls:
         return None
     if base is not None:
-        calls = [one for one in calls if base.id in (one.session, one.parent)]
+        calls = [announced for announced in calls if base.id in (announced.session, announced.parent)]
     ids = [str(meta[key]) for key in _CALL_IDS if isinstance(meta.get(key), str)]
     if ids:
-        calls = [one for one in calls if one.call in ids]
-    else:  # a client that gives the server no id: what is on its way to this tool tells, if it is one alone
-        calls = [one for one in calls if one.tool.endswith(tool)]
-    return calls[0] if len({one.session for one in calls}) == 1 else None
+        calls = [announced for announced in calls if announced.call in ids]
+    else:  # the client sent no id: use the announced call to this tool if there is only one
+        calls = [announced for announced in calls if announced.tool.endswith(tool)]
+    return calls[0] if len({announced.session for announced in calls}) == 1 else None
 
 
 def _bound_by_meta(repo: Repository, meta: Mapping[str, Any]) -> Session | None:
-    """Codex tells which of its sessions calls; known where its hook has told of it."""
+    """Return the Codex session named in the call, if its hook has announced it."""
     session = meta.get("sessionId")
     bound = (
         find_bound(repo, ClientName(client="codex", session=session)) if isinstance(session, str) else None
@@ -120,7 +120,7 @@ def _bound_by_meta(repo: Repository, meta: Mapping[str, Any]) -> Session | None:
 
 
 def _proven(repo: Repository, session_id: str) -> Session:
-    """A live session, if this user may act for it."""
+    """Return a live session, if this user may act for it."""
     session = repo.store.view(lambda snapshot: find_session(snapshot, session_id))
     known = repo.secrets.load(session.agent) if session is not None else None
     is_known = known is not None and known.session == session_id
@@ -135,7 +135,7 @@ def _proven(repo: Repository, session_id: str) -> Session:
 
 
 def _begin(repo: Repository, starter: Starter) -> Session:
-    """Begin a session under the name given, else one of the client's that ends with this very process."""
+    """Begin a session under the given name, or a client session that ends with this process."""
     caller = starter.caller
     if caller.name or caller.agent_variable or caller.session_text:
         return identify(repo, caller).session
@@ -143,7 +143,7 @@ def _begin(repo: Repository, starter: Starter) -> Session:
 
 
 def end_own_session(repo: Repository, starter: Starter) -> None:
-    """At the end of the server: end the session that was begun for want of any other."""
+    """End the session that this server began for itself."""
     caller = starter.caller
     if starter.shown is not None or caller.name or caller.agent_variable or caller.session_text:
         return

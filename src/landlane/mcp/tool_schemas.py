@@ -1,4 +1,4 @@
-"""The tools as a client sees them: names, short descriptions and short schemas, kept under 2,500 tokens."""
+"""The tools as clients see them: names, short descriptions and schemas, kept under 2,500 tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTRUCTIONS = (
     "status shows who is here, what is held and what needs you. Paths count from the root of the checkout."
 )
 
-# No call waits longer: some clients give up after a minute, and then nobody hears the answer.
+# No call waits longer: some clients give up after a minute and would miss the answer.
 LONGEST_WAIT_SECONDS = 50
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -41,7 +41,7 @@ def _tool(
     is_reading: bool = False,
     is_repeatable: bool = False,
 ) -> dict[str, Any]:
-    """One tool. None of them destroys anything, and none reaches beyond this repository."""
+    """Return one tool. No tool is destructive or reaches beyond this repository."""
     inputs: dict[str, Any] = {"type": "object", "properties": given, "additionalProperties": False}
     if needs:
         inputs["required"] = list(needs)

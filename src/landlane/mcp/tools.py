@@ -1,4 +1,4 @@
-"""What each tool does: the same operations as the command line, with the same JSON as its answer."""
+"""The implementation of each tool: the same operations and JSON as the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MOST_SHOWN = 100
 
 
 def answer(call: Call) -> dict[str, Any]:
-    """Do what a tool does; whatever the model can mend comes back as `ok: false` with a code and a hint."""
+    """Run a tool; errors that the model can fix are returned as `ok: false` with a code and a hint."""
     repo = call.repo
     try:
         given = read_arguments(call.tool, call.given)
@@ -65,7 +65,7 @@ def answer(call: Call) -> dict[str, Any]:
         where = f"{error.filename}: " if error.filename else ""
         hint = "check the disk, and what this user may read and write"
         return failed("SYSTEM_REFUSED", f"{where}{error.strerror or error}", hint)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the model gets an answer and the server lives on
+    except Exception as error:  # noqa: BLE001 - the model gets an answer and the server continues
         hint = "this is a mistake in landlane: please report it; `landlane doctor` checks the state"
         return failed("UNEXPECTED", f"{type(error).__name__}: {error}"[:500], hint)
 
@@ -80,15 +80,15 @@ def _with(call: Call, given: dict[str, Any]) -> Call:
 def _status(call: Call) -> dict[str, Any]:
     repo = call.repo
     me = looking_session(repo, call.starter)
-    claims = [claim_json(one, repo.store) for one in list_claims(repo)]
-    mine = [one for one in list_tasks(repo, ("active", "reported")) if me and one.session == me.id]
+    claims = [claim_json(claim, repo.store) for claim in list_claims(repo)]
+    mine = [task for task in list_tasks(repo, ("active", "reported")) if me and task.session == me.id]
     landings = list_landings(repo)
     return {
         "ok": True,
         "you": {"agent": me.agent, "session": me.id, "role": me.role or None} if me else None,
         "sessions": [
-            {"agent": one.agent, "kind": one.kind, "role": one.role or None}
-            for one in live_sessions(repo)[:_MOST_SHOWN]
+            {"agent": session.agent, "kind": session.kind, "role": session.role or None}
+            for session in live_sessions(repo)[:_MOST_SHOWN]
         ],
         "claims": [
             _short(one, "pattern", "mode", "holder", "until", "task", "note") for one in claims[:_MOST_SHOWN]
@@ -112,12 +112,12 @@ def _short(item: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _needs(call: Call, me: Session | None) -> list[str]:
-    """What waits for the caller: notices it was not told of, and its tasks that were bounced or doubted."""
+    """Return what needs the caller's attention: new notices, and its bounced or doubted tasks."""
     if me is None:
         return ["you have no session yet; claiming begins one"]
     session = me.id
     notices = call.repo.store.view(lambda snapshot: has_notices(snapshot, session))
-    return [*(str(one["text"]) for one in notices), *waiting_for(call, me)]
+    return [*(str(notice["text"]) for notice in notices), *waiting_for(call, me)]
 
 
 def _journal(call: Call, last: int = 20, since: int | None = None) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _claim(
 
     outcome = take_or_wait(repo, session, request, call.wait_seconds * 1000, on_wait)
     if not isinstance(outcome, Refused) and call.is_given_up():
-        # The client has stopped waiting: nobody would know that this is held.
+        # The client has stopped waiting and would not know that this is held.
         release(repo, session, patterns)
     found, _ = outcome_json(outcome, call.repo.store)
     if isinstance(outcome, Refused):
@@ -175,7 +175,7 @@ def _claim(
 
 
 def _former_work(call: Call, session: Session, granted: tuple[Claim, ...]) -> dict[str, Any]:
-    """What former holders, whose leases ran out, left on these paths: saved before it is changed."""
+    """Save changes that holders of lapsed leases left on these paths, before they are changed."""
     repo = call.repo
 
     def has_lapsed(snapshot: Any) -> bool:
@@ -239,11 +239,11 @@ def _nothing(nothing: Any, waited: int) -> dict[str, Any]:
 
 
 def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
-    """Look for the evidence. A check may take longer than the client waits: then it goes on by itself."""
+    """Verify the evidence; a check that takes longer than the client waits continues in the background."""
     session = call.session
 
     def look() -> dict[str, Any]:
-        with call.houses.borrow() as repo:
+        with call.pool.borrow() as repo:
             tell = call.tell
             completion = complete_task(
                 repo,
@@ -288,7 +288,7 @@ def _state(
 ) -> dict[str, Any]:
     repo = call.repo
     if do == "list":
-        return {"ok": True, "states": [state_json(one) for one in list_state(repo, key)[:_MOST_SHOWN]]}
+        return {"ok": True, "states": [state_json(entry) for entry in list_state(repo, key)[:_MOST_SHOWN]]}
     if not key:
         raise Malformed(
             f"{do} needs a key", code="BAD_ARGUMENTS", hint="give key; list shows which there are"

@@ -1,6 +1,6 @@
 """Calculate all metrics of a period from the journal and the recorded usage; `metrics.py` defines them.
 
-A number that cannot be known says so, with the reason. A rate comes with what it was counted from.
+A metric that cannot be calculated has a reason instead of a value. A rate has the numbers behind it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LANDINGS = frozenset(f"landing.{verb}" for verb in ("testing", "requeued", "lan
 
 
 class Account:
-    """What the entries of the journal add up to, for one period."""
+    """The counts and sums of the journal entries of one period."""
 
     def __init__(self, period: Period) -> None:
         self._period = period
@@ -46,7 +46,7 @@ class Account:
         self._red_since: dict[str, int] = {}
 
     def add(self, entry: Entry) -> None:
-        """Take one more entry into account; they come in the order in which they were written."""
+        """Count one more entry; entries come in the order in which they were written."""
         if entry.at >= self._period.until:
             return
         if entry.kind in _LANDINGS:
@@ -57,13 +57,13 @@ class Account:
             self._note(entry)
 
     def close(self) -> None:
-        """The end of the period: what is still red has been so until now."""
+        """End the period: a target that is still failing counts as failing until now."""
         for since in self._red_since.values():
             self.red_ms += self._period.overlap_ms(since, self._period.until)
         self._red_since.clear()
 
     def add_wait(self, begin: int, end: int) -> None:
-        """Somebody stood in line for claims."""
+        """Count a wait for claims."""
         inside = self._period.overlap_ms(begin, end)
         self.waited_ms += inside
         self.waits += bool(inside) or self._period.has(end)
@@ -84,13 +84,13 @@ class Account:
             self.bounced.append((entry.at, landing))
 
     def _note(self, entry: Entry) -> None:
-        """What counts by the instant at which it was written."""
+        """Count what belongs to the instant at which it was written."""
         match entry.kind:
             case "task.added":
                 facts = entry.facts()
                 if not str(facts.get("key") or "").startswith(
                     "bounce/"
-                ):  # what the queue adds nobody wished for
+                ):  # tasks added by the queue itself are not requests
                     self.added.append(facts)
             case "task.taken":
                 facts = entry.facts()
@@ -116,7 +116,7 @@ def measure(
     waiting_since: Iterable[int] = (),
     now: int = 0,
 ) -> Stats:
-    """All numbers of a period: `usage` is what was booked in it, `waiting_since` who stands in line `now`."""
+    """Return all metrics of a period from its `usage` and from sessions that are waiting `now`."""
     account = Account(period)
     for entry in entries:
         account.add(entry)
@@ -157,7 +157,7 @@ def _metrics(account: Account, cost: Total, unbooked: int) -> tuple[Metric, ...]
         _cost(cost, unbooked),
         _cost_per_landed(cost, unbooked, landed),
     )
-    assert [one.name for one in found] == list(DEFINITIONS)
+    assert [metric.name for metric in found] == list(DEFINITIONS)
     return found
 
 
@@ -187,11 +187,9 @@ def _time_to_land(account: Account) -> Metric:
 
 
 def _unbooked(account: Account, usage: Sequence[UsageEntry]) -> int:
-    """How many attempts of the period have booked nothing: what they cost nobody knows."""
-    booked = {(one.task, one.attempt) for one in usage}
-    whole = {
-        one.task for one in usage if not one.attempt
-    }  # booked to a task, without saying to which attempt
+    """Return how many attempts of the period have no usage entry, so that their cost is unknown."""
+    booked = {(entry.task, entry.attempt) for entry in usage}
+    whole = {entry.task for entry in usage if not entry.attempt}  # booked to a task without an attempt
     return sum(task not in whole and (task, attempt) not in booked for _, task, attempt in account.taken)
 
 
@@ -220,24 +218,24 @@ def _cost_per_landed(cost: Total, unbooked: int, landed: int) -> Metric:
 
 
 def _missing(cost: Total, unbooked: int) -> str:
-    """What is missing from a sum, in words."""
-    told = [f"the cost of {cost.unknown} of {cost.entries} bookings is unknown"] if cost.unknown else []
+    """Return what is missing from a sum, in words."""
+    parts = [f"the cost of {cost.unknown} of {cost.entries} bookings is unknown"] if cost.unknown else []
     if cost.least:
-        told.append(f"{cost.least} of {cost.entries} bookings cost at least what they say")
+        parts.append(f"{cost.least} of {cost.entries} bookings cost at least what they say")
     if unbooked:
-        told.append(f"{unbooked} {'attempt has' if unbooked == 1 else 'attempts have'} booked nothing")
-    return "; ".join(told)
+        parts.append(f"{unbooked} {'attempt has' if unbooked == 1 else 'attempts have'} booked nothing")
+    return "; ".join(parts)
 
 
 # ------------------------------------------------------------------------------------------- day by day
 
 
 def _first_day(period: Period, account: Account, usage: Sequence[UsageEntry]) -> int:
-    """Where the days begin: with the period, or with the first thing in it when that is everything."""
+    """Return the first day shown: that of the period, or of the first entry when there is no start."""
     if period.since:
         return period.since
     instants = [at for at, _ in (*account.landed, *account.bounced)] + [at for at, _, _ in account.taken]
-    return min([*instants, *(one.at for one in usage)], default=period.until - 1)
+    return min([*instants, *(entry.at for entry in usage)], default=period.until - 1)
 
 
 def _daily(days: Sequence[str], account: Account, usage: Sequence[UsageEntry]) -> dict[str, tuple[int, ...]]:
@@ -260,12 +258,12 @@ def _by_day(days: Sequence[str], found: Iterable[tuple[int, int]]) -> tuple[int,
 
 
 def stats(repo: Repository, period: Period) -> Stats:
-    """All numbers of a period."""
+    """Return all metrics of a period."""
     store = repo.store
     entries = read_entries(repo)
 
     def look(snapshot: Snapshot) -> tuple[list[UsageEntry], list[int], int]:
-        # Whoever has not been heard of for a while stands there no more; what it waited is told with its end.
+        # A waiter without a recent sign of life has stopped waiting; the end of its wait is journaled.
         since = [waiter.since for waiter in list_waiters(snapshot) if not waiter.is_for_slot]
         return entries_in(snapshot, period), [store.wall_of(at) for at in since], store.wall_of(snapshot.now)
 
@@ -274,7 +272,7 @@ def stats(repo: Repository, period: Period) -> Stats:
 
 
 def period_of(repo: Repository, since: str = "", until: str = "", default: str = "7d") -> Period:
-    """A period as people write it, seen from now.
+    """Parse a period relative to now.
 
     Raises:
         Malformed: it cannot be read.

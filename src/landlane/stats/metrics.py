@@ -1,4 +1,4 @@
-"""What `stats` tells: every number with its unit, its name for people, and its definition."""
+"""The metrics of `stats`, with their units, names and definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COUNT, RATE, LENGTH, MONEY = "count", "rate", "ms", "usd"
 
-# name → (unit, how it is called, what it means). The order is the one in which they are shown.
+# name → (unit, label, definition), in the order of the output.
 DEFINITIONS: dict[str, tuple[str, str, str]] = {
     "tasks_landed": (
         COUNT,
@@ -111,19 +111,19 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
 
 @value
 class Metric:
-    """One number. `value` is nothing when it cannot be known; `note` says why, or what is missing from it."""
+    """One metric. `value` is None when it cannot be calculated; `note` has the reason or what is missing."""
 
     name: str
     value: float | None
     numerator: int | None = None
     denominator: int | None = None
-    is_least: bool = False  # it is at least this: part of it is unknown
+    is_least: bool = False  # a lower bound: part of it is unknown
     note: str = ""
 
 
 @value
 class Stats:
-    """The numbers of a period, and some of them day by day."""
+    """The metrics of a period, and some of them day by day."""
 
     period: Period
     metrics: tuple[Metric, ...]

@@ -1,4 +1,4 @@
-"""The numbers of a period: as JSON for programs, as words and small pictures for people."""
+"""The metrics of a period as JSON, and as text with small charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDEST = 60
 
 
 def stats_json(stats: Stats) -> dict[str, Any]:
-    """All numbers by name. What cannot be known is null, and says why."""
+    """Return all metrics by name. An unknown value is null and has a reason."""
     return {
         "since": rfc3339(stats.period.since),
         "until": rfc3339(stats.period.until),
@@ -37,7 +37,7 @@ def stats_json(stats: Stats) -> dict[str, Any]:
 
 
 def metric_json(metric: Metric) -> dict[str, Any]:
-    """One number."""
+    """Return one metric as JSON."""
     unit = DEFINITIONS[metric.name][0]
     found: dict[str, Any] = {
         "value": metric.value / 1_000_000 if unit == MONEY and metric.value is not None else metric.value,
@@ -57,12 +57,12 @@ def metric_json(metric: Metric) -> dict[str, Any]:
 
 
 def definitions_json() -> dict[str, str]:
-    """What each number means."""
+    """Return the definition of each metric."""
     return {name: meaning for name, (_, _, meaning) in DEFINITIONS.items()}
 
 
 def metric_row(metric: Metric, stats: Stats) -> list[str]:
-    """A line for people: what it is, how much, counted from what, and how it went day by day."""
+    """Return a table row: name, value, numbers behind it, and a chart by day."""
     series = stats.daily.get(metric.name, ())
     return [DEFINITIONS[metric.name][1], _value(metric), _from(metric), picture(series)]
 
@@ -70,11 +70,11 @@ def metric_row(metric: Metric, stats: Stats) -> list[str]:
 def _value(metric: Metric) -> str:
     if metric.value is None:
         return "unknown"
-    told = _told(metric.name, metric.value)
-    return f"at least {told}" if metric.is_least else told
+    text = _value_text(metric.name, metric.value)
+    return f"at least {text}" if metric.is_least else text
 
 
-def _told(name: str, value: float) -> str:
+def _value_text(name: str, value: float) -> str:
     match DEFINITIONS[name][0]:
         case "rate":
             return f"{100 * value:.1f}%"
@@ -87,7 +87,7 @@ def _told(name: str, value: float) -> str:
 
 
 def _rounded(micros: int) -> int:
-    """A quotient in cents where it is worth some; it is no exact amount anyway."""
+    """Return a quotient rounded to cents if it is large enough; it is not exact anyway."""
     return round(micros, -4) if micros >= 100_000 else micros
 
 
@@ -103,7 +103,7 @@ def _from(metric: Metric) -> str:
 
 
 def picture(series: Sequence[int]) -> str:
-    """A bar for each day, or for several together when there are many; the highest is the largest of them."""
+    """Return a bar chart with a bar per day or per several days, scaled to the largest."""
     if len(series) < 2 or not any(series):
         return ""
     width = -(-len(series) // _WIDEST)
@@ -113,7 +113,7 @@ def picture(series: Sequence[int]) -> str:
 
 
 def period_words(period: Period) -> str:
-    """A period for people."""
+    """Return a period as text."""
     if not period.since:
         return f"everything before {rfc3339(period.until)[:19]}Z"
     return f"{rfc3339(period.since)[:19]}Z to {rfc3339(period.until)[:19]}Z"

@@ -1,8 +1,8 @@
-"""Money: bookings made once by their key, to one lineage, failures included.
+"""Record usage: entries made once by their key, for one lineage, failed attempts included.
 
-The id of a booking is made from its key, so that whoever books it again finds it, on every machine. While an
-attempt is at work its booking may grow; with its end it is settled and never changes again. What was spent,
-and which budget is used up, is told by `budget.py`.
+The id of an entry is derived from its key, so a repeated booking finds it, on every machine. While an
+attempt runs its entry may grow; when the attempt ends, the entry is final. `budget.py` computes what was
+spent and which budget is used up.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ __all__ = [
 ]
 
 NOT_STARTED = "not_started"  # the code of an attempt whose worker never ran
-# Two that book the same key at once must see each other; bookings are few.
+# Concurrent bookings of the same key must see each other; bookings are rare.
 BOOKING = {"//usage": True}
 
 
 @value
 class Booked:
-    """A booking as it stands: new, or there before; it `differs` when it came again with another cost."""
+    """An entry, new or existing; it `differs` when it was booked again with another cost."""
 
     entry: UsageEntry
     is_new: bool
@@ -102,10 +102,10 @@ def book(
     session: Session | None = None,
     is_final: bool = True,
 ) -> Booked:
-    """Book what was used, once by key; without `usage` its cost is unknown, and shown so.
+    """Record usage, once per key; without `usage` its cost is unknown.
 
-    With `is_final` false it says what an attempt has used so far: the same key may raise it, until its end is
-    booked. An attempt that ends without a word keeps what was said before, as the least it cost.
+    With `is_final` false it records what an attempt has used so far: the same key may raise it until its end
+    is booked. An attempt that ends without a report keeps the last recorded cost as a lower bound.
 
     Raises:
         Malformed: there is no such task, or the key cannot be used.
@@ -149,12 +149,12 @@ def book_exactly(
     session: Session | None = None,
     is_final: bool = True,
 ) -> Booked:
-    """The same, with the cost in millionths of a US dollar.
+    """Like `book`, with the cost in millionths of a US dollar.
 
     Raises:
         Malformed: there is no such task, or the key cannot be used.
     """
-    wish = UsageEntry(
+    request = UsageEntry(
         id=usage_id(check_key(key)),
         key=key,
         lineage=lineage,
@@ -173,14 +173,14 @@ def book_exactly(
         is_final=is_final,
         by=session.agent if session else "",
     )
-    booked = repo.change(lambda tx: book_in(tx, repo, wish, session), areas=BOOKING)
+    booked = repo.change(lambda tx: book_in(tx, repo, request, session), areas=BOOKING)
     if booked.is_new and task:
         park_spent(repo, task)
     return booked
 
 
 def note_so_far(repo: Repository, attempt: Attempt, usage: Usage, *, model: str = "") -> Booked:
-    """Write down what an attempt has used so far; it counts against every budget at once."""
+    """Record what an attempt has used so far; it counts against every budget at once."""
     return book(
         repo,
         key=attempt_key(attempt.id),
@@ -196,12 +196,12 @@ def note_so_far(repo: Repository, attempt: Attempt, usage: Usage, *, model: str 
 
 
 def settle_in(tx: Transaction, repo: Repository, attempt: Attempt) -> None:
-    """Book an attempt that is over without a word of what it used, as when its keeper was killed.
+    """Book an ended attempt that did not report its usage, for example because its supervisor was killed.
 
-    Its cost is unknown, or at least what was noted of it. Where nothing was started, nothing was used.
+    Its cost is unknown, or at least what was recorded so far. If no worker ran, nothing was used.
     """
     is_idle = not attempt.run or attempt.code == NOT_STARTED
-    wish = UsageEntry(
+    request = UsageEntry(
         id=usage_id(attempt_key(attempt.id)),
         key=attempt_key(attempt.id),
         lineage=attempt.lineage,
@@ -215,14 +215,14 @@ def settle_in(tx: Transaction, repo: Repository, attempt: Attempt) -> None:
         cost_micros=0 if is_idle else None,
         how=IDLE if is_idle else "",
     )
-    book_in(tx, repo, wish)
+    book_in(tx, repo, request)
 
 
 def check_key(key: str) -> str:
-    """The key of a booking, if it can be one.
+    """Return the key of an entry after checking it.
 
     Raises:
-        Malformed: it cannot.
+        Malformed: the key is invalid.
     """
     if not key or len(key) > LONGEST_KEY or not key.isprintable():
         raise Malformed(
@@ -234,41 +234,48 @@ def check_key(key: str) -> str:
 
 
 def _tokens(count: object) -> int | None:
-    """A count that a client gave; one that makes no sense is no knowledge."""
+    """Return a token count from a client; None when it is not a valid count."""
     is_count = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
     return count if is_count else None  # pyright: ignore[reportReturnType]
 
 
-def book_in(tx: Transaction, repo: Repository, wish: UsageEntry, session: Session | None = None) -> Booked:
-    """The same within a transaction that holds `BOOKING`; the wish has neither its day nor its price yet."""
-    found = records.lock(tx, NOUN, wish.id)
+def book_in(tx: Transaction, repo: Repository, request: UsageEntry, session: Session | None = None) -> Booked:
+    """Like `book`, in a transaction that holds `BOOKING`; the request has no day and no price yet."""
+    found = records.lock(tx, NOUN, request.id)
     old = UsageEntry(**found) if found is not None else None
     if old is None:
-        entry = _priced(repo, _placed(tx, repo, wish))
-    elif old.is_final and not (_is_wordless(old) and _is_word(wish)):
-        return Booked(entry=old, is_new=False, differs=_differs(old, wish))
+        entry = _priced(repo, _placed(tx, repo, request))
+    elif old.is_final and not (_is_unreported(old) and _is_report(request)):
+        return Booked(entry=old, is_new=False, differs=_differs(old, request))
     else:
-        entry = _raised(repo, old, wish)
+        entry = _raised(repo, old, request)
         if entry == old:
             return Booked(entry=old, is_new=False)
     records.put(tx, NOUN, as_dict(entry), "booked" if entry.is_final else "noted", session)
     return Booked(entry=entry, is_new=old is None)
 
 
-def _placed(tx: Transaction, repo: Repository, wish: UsageEntry) -> UsageEntry:
-    """A new booking with its day, its lineage and its run."""
-    at = wish.at or repo.store.wall_of(tx.now)
-    lineage, run = wish.lineage, wish.run
-    if wish.task:
-        lineage = task_in(tx, wish.task).lineage  # the task's own, whatever the caller says
-    if wish.task and wish.attempt and not run:
-        tries = records.by_key(tx, "attempt", wish.task)
-        run = next((str(one.get("orchestrator", "")) for one in tries if one["attempt"] == wish.attempt), "")
-    return replace(wish, at=at, state=day_of(at), lineage=lineage, run=run)
+def _placed(tx: Transaction, repo: Repository, request: UsageEntry) -> UsageEntry:
+    """Return a new entry with its day, lineage and run."""
+    at = request.at or repo.store.wall_of(tx.now)
+    lineage, run = request.lineage, request.run
+    if request.task:
+        lineage = task_in(tx, request.task).lineage  # always the task's own lineage
+    if request.task and request.attempt and not run:
+        tries = records.by_key(tx, "attempt", request.task)
+        run = next(
+            (
+                str(attempt.get("orchestrator", ""))
+                for attempt in tries
+                if attempt["attempt"] == request.attempt
+            ),
+            "",
+        )
+    return replace(request, at=at, state=day_of(at), lineage=lineage, run=run)
 
 
 def _priced(repo: Repository, entry: UsageEntry) -> UsageEntry:
-    """The client's own word counts; without one, its tokens and the price of its model."""
+    """Return the entry with the client's cost, or else the price of its tokens."""
     if entry.cost_micros is not None:
         return replace(entry, how=entry.how or REPORTED)
     prices = repo.settings.prices
@@ -276,39 +283,39 @@ def _priced(repo: Repository, entry: UsageEntry) -> UsageEntry:
     return replace(entry, cost_micros=cost, how=PRICED if cost is not None else "")
 
 
-def _raised(repo: Repository, old: UsageEntry, wish: UsageEntry) -> UsageEntry:
-    """What was noted of an attempt, with what is said of it now: silence takes nothing away."""
-    told = replace(
+def _raised(repo: Repository, old: UsageEntry, request: UsageEntry) -> UsageEntry:
+    """Return a recorded entry updated with a new report; missing numbers keep their old value."""
+    updated = replace(
         old,
-        model=wish.model or old.model,
-        client=wish.client or old.client,
-        input_tokens=_larger(old.input_tokens, wish.input_tokens, is_final=wish.is_final),
-        output_tokens=_larger(old.output_tokens, wish.output_tokens, is_final=wish.is_final),
-        cost_micros=wish.cost_micros,
-        how=wish.how,
-        is_final=wish.is_final,
+        model=request.model or old.model,
+        client=request.client or old.client,
+        input_tokens=_larger(old.input_tokens, request.input_tokens, is_final=request.is_final),
+        output_tokens=_larger(old.output_tokens, request.output_tokens, is_final=request.is_final),
+        cost_micros=request.cost_micros,
+        how=request.how,
+        is_final=request.is_final,
         is_least=False,
     )
-    now = _priced(repo, told)
-    if _is_word(wish) and now.cost_micros is not None:
+    now = _priced(repo, updated)
+    if _is_report(request) and now.cost_micros is not None:
         return now
     before = old.cost_micros
     if before is not None and (now.cost_micros is None or now.cost_micros < before):
         now = replace(now, cost_micros=before, how=old.how)
-    is_least = wish.is_final and now.cost_micros is not None
+    is_least = request.is_final and now.cost_micros is not None
     return replace(now, is_least=is_least)
 
 
-def _is_wordless(entry: UsageEntry) -> bool:
-    """Whether an attempt was booked as over before its own word came, as by another machine while cut off."""
+def _is_unreported(entry: UsageEntry) -> bool:
+    """Return whether an attempt was booked as ended before its own report arrived."""
     is_unknown = entry.cost_micros is None or entry.is_least or entry.how == IDLE
     return is_unknown and bool(entry.attempt) and entry.key.startswith(attempt_key(""))
 
 
-def _is_word(wish: UsageEntry) -> bool:
-    """Whether it is what a worker said at its end."""
-    is_said = wish.cost_micros is not None or wish.input_tokens is not None
-    return wish.is_final and is_said and wish.how != IDLE
+def _is_report(request: UsageEntry) -> bool:
+    """Return whether this is a worker's final report."""
+    is_said = request.cost_micros is not None or request.input_tokens is not None
+    return request.is_final and is_said and request.how != IDLE
 
 
 def _larger(old: int | None, new: int | None, *, is_final: bool) -> int | None:
@@ -317,9 +324,9 @@ def _larger(old: int | None, new: int | None, *, is_final: bool) -> int | None:
     return new if is_final else max(old, new)
 
 
-def _differs(old: UsageEntry, wish: UsageEntry) -> bool:
-    """Whether the same key comes with another cost; a price that changed meanwhile is no difference."""
-    said = (wish.input_tokens, wish.output_tokens)
-    if wish.cost_micros is not None:
-        return old.cost_micros != wish.cost_micros
-    return any(said) and said != (old.input_tokens, old.output_tokens)
+def _differs(old: UsageEntry, request: UsageEntry) -> bool:
+    """Return whether the same key comes with another cost; a changed price does not count."""
+    tokens = (request.input_tokens, request.output_tokens)
+    if request.cost_micros is not None:
+        return old.cost_micros != request.cost_micros
+    return any(tokens) and tokens != (old.input_tokens, old.output_tokens)

@@ -1,4 +1,4 @@
-"""Budgets: which one of a task is used up, what is left, and asking a person when nothing is."""
+"""Budgets: which one of a task is used up, what is left, and asking a person when it is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ATTEMPT, TASK, RUN, TODAY = "attempt", "task", "run", "day"
 
 @value
 class Budget:
-    """A limit, what counts against it, of what it is the budget, and how that is called."""
+    """A limit, what counts against it, its subject, and its name for people."""
 
     kind: str
     limit: int
@@ -42,21 +42,21 @@ class Budget:
 
     @property
     def why(self) -> str:
-        """That it is used up, in words."""
+        """Return the message that it is used up."""
         return f"{self.words}: {money_words(self.spent)} spent of {money_words(self.limit)}"
 
 
 def why_over_budget(repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None) -> str:
-    """Which budget of a task is used up, in words; empty when none is."""
+    """Return which budget of a task is used up, in words; empty when none is."""
     used_up = over_budget(repo, task, run=run, so_far=so_far)
     return used_up.why if used_up is not None else ""
 
 
 def over_budget(repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None) -> Budget | None:
-    """Which budget of a task is used up, if one is.
+    """Return the budget of a task that is used up, if any.
 
-    Asked before an attempt begins, and while it is at work, with what it used `so_far` if that was not noted.
-    `run` names the orchestrator that asks, as its attempts do.
+    Called before an attempt and while it runs, with what it used `so_far` if that was not recorded yet.
+    `run` names the orchestrator that asks.
     """
     if not has_budget(repo, task):
         return None
@@ -64,7 +64,7 @@ def over_budget(repo: Repository, task: Task, *, run: str = "", so_far: Usage | 
 
 
 def park_spent(repo: Repository, task_id: str) -> None:
-    """Put a task that nobody has begun before a person, if what it may cost is used up."""
+    """Ask a person about a task that is not started yet, if its budget is used up."""
     task = get_task(repo, task_id)
     over = over_budget(repo, task) if task.state == READY else None
     if over is None or over.kind != TASK:
@@ -81,13 +81,13 @@ def park_spent(repo: Repository, task_id: str) -> None:
 def over_in(
     snapshot: Snapshot, repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None
 ) -> Budget | None:
-    """The same, as one transaction sees it."""
+    """Like `over_budget`, in one transaction."""
     found = _budgets_in(snapshot, repo, task, run, so_far)
-    return next((one for one in found if one.spent >= one.limit), None)
+    return next((budget for budget in found if budget.spent >= budget.limit), None)
 
 
 def has_budget(repo: Repository, task: Task) -> bool:
-    """Whether anything limits what a task may cost."""
+    """Return whether the cost of a task is limited."""
     settings = repo.settings
     limits = (
         settings.budgets.task_micros,
@@ -99,9 +99,9 @@ def has_budget(repo: Repository, task: Task) -> bool:
 
 
 def left_for(repo: Repository, task: Task, *, run: str = "") -> int | None:
-    """What an attempt at a task may cost now, in millionths of a US dollar; nothing without a limit."""
+    """Return what an attempt at a task may cost now, in millionths of a US dollar; None without a limit."""
     found = repo.store.view(lambda snapshot: _budgets_in(snapshot, repo, task, run, None))
-    left = [max(0, one.limit - one.spent) for one in found]
+    left = [max(0, budget.limit - budget.spent) for budget in found]
     own = own_budget(task)
     return min([*left, *([own] if own is not None else [])], default=None)
 
@@ -114,22 +114,22 @@ def _budgets_in(
     settings = repo.settings
     family = of_lineage(snapshot, task.lineage)
 
-    def is_running(one: UsageEntry) -> bool:
-        return not one.is_final and (one.task, one.attempt) == (task.id, task.attempt)
+    def is_running(entry: UsageEntry) -> bool:
+        return not entry.is_final and (entry.task, entry.attempt) == (task.id, task.attempt)
 
-    noted = next((one for one in family if is_running(one)), None)
+    noted = next((entry for entry in family if is_running(entry)), None)
     more = _cost_so_far(repo, noted, so_far)
 
     def budget(kind: str, limit: int, entries: Iterable[UsageEntry], words: str) -> Budget:
-        # What the caller says of the running attempt is newer than what was noted of it.
-        kept = (one for one in entries if not more or not is_running(one))
+        # The caller's number for the running attempt is newer than the recorded entry.
+        kept = (entry for entry in entries if not more or not is_running(entry))
         return Budget(kind=kind, limit=limit, spent=counted(kept, settings) + more, words=words)
 
     found: list[Budget] = []
     rounds = _rounds(snapshot, task.lineage)
     own = own_budget(task)
     if own is not None:
-        mine = [one for one in family if one.task == task.id]
+        mine = [entry for entry in family if entry.task == task.id]
         found.append(budget(ATTEMPT, own, filter(is_running, mine), f"the attempt at {task.id}"))
         tries = task.max_attempts * rounds
         found.append(budget(TASK, own * tries, mine, f"all {tries} attempts at {task.id}"))
@@ -147,13 +147,13 @@ def _budgets_in(
 
 
 def _rounds(snapshot: Snapshot, lineage: str) -> int:
-    """How many budgets a lineage has: one, and another each time that a person lets it go on."""
+    """Return how many budgets a lineage has: one, plus one for each time a person let it continue."""
     found = records.find(snapshot, "lineage", lineage)
     return 1 + int(found.get("rounds", 0)) if found is not None else 1
 
 
 def _cost_so_far(repo: Repository, noted: UsageEntry | None, so_far: Usage | None) -> int:
-    """What the running attempt has cost by the caller's word, or what was noted if that is more."""
+    """Return the running attempt's cost: the caller's number or the recorded one, whichever is higher."""
     if so_far is None:
         return 0
     cost = micros_from(so_far.cost_usd)
@@ -167,7 +167,7 @@ BUDGET_LABEL = "budget:"
 
 
 def own_budget(task: Task) -> int | None:
-    """What one attempt at a task may cost, by its label `budget:1.50`; nothing when it has none."""
+    """Return what one attempt at a task may cost, from its label `budget:1.50`; None without one."""
     for label in task.labels:
         if label.startswith(BUDGET_LABEL):
             return micros_from(label.removeprefix(BUDGET_LABEL))
@@ -175,6 +175,6 @@ def own_budget(task: Task) -> int | None:
 
 
 def counted(entries: Iterable[UsageEntry], settings: Settings) -> int:
-    """What counts against a budget: what is known, and for each unknown cost what the settings say."""
+    """Return what counts against a budget: known costs, plus the configured amount per unknown cost."""
     stand_in = settings.budgets.unknown_micros or 0
-    return sum(stand_in if one.cost_micros is None else one.cost_micros for one in entries)
+    return sum(stand_in if entry.cost_micros is None else entry.cost_micros for entry in entries)

@@ -1,4 +1,4 @@
-"""Reading in the usage records of other tools: each is booked once, to the first task of it that is known."""
+"""Import the usage records of other tools: each is booked once, to its first known task."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from landlane.store.interface import Transaction
     from landlane.usage.model import Foreign
 
-_AT_ONCE = 500  # so many in one transaction; whoever is cut off begins again, and books nothing twice
+_AT_ONCE = 500  # per transaction; an interrupted import can be repeated and books nothing twice
 LONGEST_LINE = 1_000_000
 
 
 @value
 class Imported:
-    """What became of the records: `known` were booked before, and `differing` of them with another cost."""
+    """The result of an import: `known` were booked before, `differing` of them with another cost."""
 
     booked: int
     known: int
     differing: int
     unattributed: int
-    strange: tuple[str, ...]  # names of tasks that nobody knows here
-    total: Total  # of those that were booked now
+    strange: tuple[str, ...]  # names of unknown tasks
+    total: Total  # of the new entries
 
 
 def import_usage(repo: Repository, session: Session | None, text: str) -> Imported:
-    """Book records written as JSON lines. Nothing is booked when one of them cannot be read.
+    """Book records from JSON lines. Nothing is booked when one of them cannot be parsed.
 
     Raises:
-        Malformed: a line cannot be read; it is named.
+        Malformed: a line cannot be parsed; the message names it.
     """
     found = read_lines(text)
     done: list[Booked] = []
@@ -52,30 +52,30 @@ def import_usage(repo: Repository, session: Session | None, text: str) -> Import
 
         def work(tx: Transaction, some: Sequence[Foreign] = some) -> tuple[list[Booked], list[str]]:
             unknown: list[str] = []
-            booked = [_book_one(tx, repo, session, one, unknown) for one in some]
+            booked = [_book_one(tx, repo, session, record, unknown) for record in some]
             return booked, unknown
 
         booked, unknown = repo.change(work, areas=BOOKING)
         done += booked
         strange.update(dict.fromkeys(unknown))
-    new = [one.entry for one in done if one.is_new]
-    for task in dict.fromkeys(one.task for one in new if one.task):
+    new = [result.entry for result in done if result.is_new]
+    for task in dict.fromkeys(result.task for result in new if result.task):
         park_spent(repo, task)
     return Imported(
         booked=len(new),
         known=len(done) - len(new),
-        differing=sum(one.differs for one in done),
-        unattributed=sum(not one.task for one in new),
+        differing=sum(result.differs for result in done),
+        unattributed=sum(not result.task for result in new),
         strange=tuple(strange),
         total=add_up(new),
     )
 
 
 def read_lines(text: str) -> list[Foreign]:
-    """The records of a text. One without a key is known by its content, and by how often that came before.
+    """Return the records of a text. One without a key is identified by its content and repetition.
 
     Raises:
-        Malformed: a line cannot be read; it is named.
+        Malformed: a line cannot be parsed; the message names it.
     """
     found: list[Foreign] = []
     seen: dict[str, int] = {}
@@ -127,34 +127,34 @@ def _no_json(why: str) -> Malformed:
 
 
 def _book_one(
-    tx: Transaction, repo: Repository, session: Session | None, one: Foreign, unknown: list[str]
+    tx: Transaction, repo: Repository, session: Session | None, record: Foreign, unknown: list[str]
 ) -> Booked:
-    task, links, strange = _place(tx, one.tasks)
+    task, links, strange = _place(tx, record.tasks)
     unknown += strange
-    wish = UsageEntry(
-        id=usage_id(one.key),
-        key=one.key,
+    request = UsageEntry(
+        id=usage_id(record.key),
+        key=record.key,
         lineage="",
         task=task,
         state="",
-        at=one.at,
-        attempt=one.attempt,
-        agent=one.agent,
-        client=one.client,
-        model=one.model,
-        input_tokens=one.input_tokens,
-        output_tokens=one.output_tokens,
-        cost_micros=one.cost_micros,
+        at=record.at,
+        attempt=record.attempt,
+        agent=record.agent,
+        client=record.client,
+        model=record.model,
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
+        cost_micros=record.cost_micros,
         links=[*links, *strange],
         by=session.agent if session else "",
     )
-    return book_in(tx, repo, wish, session)
+    return book_in(tx, repo, request, session)
 
 
 def _place(tx: Transaction, names: Sequence[str]) -> tuple[str, list[str], list[str]]:
-    """The task that a record is booked to, the others that it refers to, and those that nobody knows here.
+    """Return the task that a record is booked to, the other tasks it refers to, and the unknown ones.
 
-    A task goes by its id or its key. The first that is known is the record's own.
+    A task is named by its id or its key. The record belongs to the first known one.
     """
     known: dict[str, None] = {}
     strange: list[str] = []

@@ -1,8 +1,8 @@
-"""Usage: what attempts cost, each booking made once and to one lineage; what nobody knows stays unknown.
+"""Usage: what attempts cost. Each entry is made once, for one lineage; unknown costs stay unknown.
 
-Money is counted in whole millionths of a US dollar, so that sums are exact. A booking belongs to one task,
-and with it to one lineage; other tasks that it is linked to only refer to it. What belongs to no task is
-unattributed. So the totals of all tasks and what is unattributed add up to the grand total.
+Money is counted in whole millionths of a US dollar, so that sums are exact. An entry belongs to one task,
+and so to one lineage; other linked tasks only refer to it. An entry without a task is
+unattributed. The totals of all tasks and the unattributed entries add up to the grand total.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ LONGEST_KEY = 400
 MOST_TOKENS = 10**15
 MOST_LINKS = 10_000
 MILLION = 1_000_000
-UNATTRIBUTED = ""  # the lineage and the task of what belongs to none
-# How a cost is known: the client said so, its tokens have a price, or nothing was ever started.
+UNATTRIBUTED = ""  # the lineage and task of unattributed entries
+# The source of a cost: the client, the price of its tokens, or that no worker ran.
 REPORTED, PRICED, IDLE = "reported", "priced", "idle"
 
 
 @value
 class UsageEntry:
-    """One booking. `state` is the day of it, by which bookings are found; instants are the calendar's."""
+    """One usage entry. `state` is its day, by which entries are found; instants are calendar time."""
 
     id: str
-    key: str  # what makes it the same booking when it comes again
+    key: str  # identifies a repeated booking
     lineage: str
     task: str
     state: str
@@ -48,81 +48,81 @@ class UsageEntry:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_micros: int | None = None
-    how: str = ""  # how the cost is known; empty when it is not
+    how: str = ""  # the source of the cost; empty when it is unknown
     links: list[str] = []  # noqa: RUF012 - never changed; other tasks that it has to do with
-    is_final: bool = True  # false while its attempt is still at work
-    is_least: bool = False  # its attempt ended without a word: it cost at least this
+    is_final: bool = True  # false while its attempt is running
+    is_least: bool = False  # its attempt ended without a report: it cost at least this
     by: str = ""  # who booked it
 
 
 @value
 class Total:
-    """What some bookings add up to, and how many of them nobody knows the cost of."""
+    """The sum of some entries, and how many of them have no known cost."""
 
     cost_micros: int = 0  # of those whose cost is known
     entries: int = 0
     unknown: int = 0  # bookings without a cost
-    least: int = 0  # bookings that cost at least what is said
+    least: int = 0  # entries whose cost is a lower bound
     input_tokens: int = 0
     output_tokens: int = 0
     unknown_tokens: int = 0  # bookings without one of the numbers of tokens
 
     @property
     def is_known(self) -> bool:
-        """Whether the sum is all of it."""
+        """Return whether the sum is complete."""
         return not self.unknown and not self.least
 
 
 def add_up(entries: Iterable[UsageEntry]) -> Total:
-    """What these bookings add up to."""
+    """Return the sum of these entries."""
     listed = list(entries)
     return Total(
-        cost_micros=sum(one.cost_micros or 0 for one in listed),
+        cost_micros=sum(entry.cost_micros or 0 for entry in listed),
         entries=len(listed),
-        unknown=sum(one.cost_micros is None for one in listed),
-        least=sum(one.is_least and one.cost_micros is not None for one in listed),
-        input_tokens=sum(one.input_tokens or 0 for one in listed),
-        output_tokens=sum(one.output_tokens or 0 for one in listed),
-        unknown_tokens=sum(one.input_tokens is None or one.output_tokens is None for one in listed),
+        unknown=sum(entry.cost_micros is None for entry in listed),
+        least=sum(entry.is_least and entry.cost_micros is not None for entry in listed),
+        input_tokens=sum(entry.input_tokens or 0 for entry in listed),
+        output_tokens=sum(entry.output_tokens or 0 for entry in listed),
+        unknown_tokens=sum(entry.input_tokens is None or entry.output_tokens is None for entry in listed),
     )
 
 
 def add_up_by(entries: Iterable[UsageEntry], key: Callable[[UsageEntry], str]) -> dict[str, Total]:
-    """The same for each group, the dearest first."""
+    """Return the sum of each group, most expensive first."""
     groups: dict[str, list[UsageEntry]] = {}
-    for one in entries:
-        groups.setdefault(key(one), []).append(one)
+    for entry in entries:
+        groups.setdefault(key(entry), []).append(entry)
     totals = {name: add_up(group) for name, group in groups.items()}
     return dict(sorted(totals.items(), key=lambda item: (-item[1].cost_micros, -item[1].entries, item[0])))
 
 
 def usage_id(key: str) -> str:
-    """The id of the booking with this key: the same on every machine, so that nobody books it twice."""
+    """Return the id of the entry with this key; it is the same on every machine."""
     return f"U-{digest(key)[:16]}"
 
 
 def attempt_key(attempt_id: str) -> str:
-    """The key under which an attempt is booked."""
+    """Return the key under which an attempt is booked."""
     return f"attempt/{attempt_id}"
 
 
 def day_of(at: int) -> str:
-    """The day of an instant, as in 2026-01-31. Days begin at midnight UTC, on every machine alike."""
+    """Return the day of an instant, such as 2026-01-31. Days begin at midnight UTC."""
     return rfc3339(at)[:10]
 
 
 def days_between(since: int, until: int) -> list[str]:
-    """The days that a period touches, in order."""
+    """Return the days that a period touches, in order."""
     day_ms = 86_400_000
     first, last = since // day_ms, max(until - 1, since) // day_ms
     return [day_of(number * day_ms) for number in range(first, last + 1)]
 
 
 def read_money(found: object, what: str) -> int:
-    """Millionths of a US dollar from an amount such as 1.50.
+    """Return millionths of a US dollar from an amount such as 1.50.
 
     Raises:
-        Malformed: it is no amount.
+        Malformed: it is not a valid amount.
     """
     micros = micros_from(found)
     if micros is None:
@@ -135,10 +135,10 @@ def read_money(found: object, what: str) -> int:
 
 
 def read_tokens(found: object, what: str) -> int | None:
-    """A number of tokens; nothing when nobody knows it.
+    """Return a number of tokens; None when it is unknown.
 
     Raises:
-        Malformed: it is no whole number.
+        Malformed: it is not a whole number.
     """
     if found is None or found == "":
         return None
@@ -162,9 +162,9 @@ def price_of(
     input_tokens: int | None,
     output_tokens: int | None,
 ) -> int | None:
-    """What so many tokens of a model cost by the settings; nothing when the model or a number is unknown.
+    """Return what the tokens cost by the configured prices; None when the model or a number is unknown.
 
-    A name ending in `*` stands for every model that begins so; the longest name that fits counts.
+    A name ending in `*` matches every model with that prefix; the longest match wins.
     """
     found = _price(prices, model)
     if found is None or input_tokens is None or output_tokens is None:
@@ -193,7 +193,7 @@ _KNOWN = (*_TEXTS, "tasks", "input_tokens", "output_tokens", "cost_usd", "at", "
 
 @value
 class Foreign:
-    """A record of another tool: what was used, for which tasks, the first of which it is booked to."""
+    """A record of another tool: what was used, and for which tasks; it is booked to the first."""
 
     key: str
     tasks: tuple[str, ...]
@@ -208,10 +208,10 @@ class Foreign:
 
 
 def read_foreign(record: object, fallback_key: str) -> Foreign:
-    """A record from a parsed line; one without a key of its own gets the fallback.
+    """Return the record of a parsed line; one without a key gets the fallback.
 
     Raises:
-        Malformed: it holds something that cannot be used; the message names the field.
+        Malformed: a field is invalid; the message names it.
     """
     if not isinstance(record, dict):
         raise _bad("a record is a JSON object")
@@ -245,7 +245,7 @@ def _text(fields: dict[str, Any], name: str) -> str:
 
 
 def _tasks(fields: dict[str, Any], first: str) -> tuple[str, ...]:
-    """All tasks of a record, the one that it is booked to first."""
+    """Return all tasks of a record, the one that it is booked to first."""
     found = fields.get("tasks")
     listed: list[object] = [] if found is None else found
     are_texts = isinstance(listed, list) and all(  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -275,18 +275,18 @@ def _bad(message: str) -> Malformed:
 
 
 def money_words(micros: int) -> str:
-    """An amount for people: two places, or as many as it has."""
+    """Return an amount as text, with two or more decimal places."""
     whole, rest = divmod(micros, MILLION)
     return f"${whole:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
 
 
 def total_words(total: Total) -> str:
-    """A sum for people, that says what it does not know."""
+    """Return a sum as text, with its unknown part."""
     if not total.entries:
         return "nothing booked"
     if total.unknown == total.entries:
         return "unknown"
     if total.is_known:
         return money_words(total.cost_micros)
-    told = f"at least {money_words(total.cost_micros)}"
-    return f"{told}; unknown for {total.unknown} of {total.entries}" if total.unknown else told
+    text = f"at least {money_words(total.cost_micros)}"
+    return f"{text}; unknown for {total.unknown} of {total.entries}" if total.unknown else text

@@ -1,4 +1,4 @@
-"""Periods: from one instant of the calendar to another, as people write them."""
+"""Periods of calendar time, and how people write them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ DAY_MS = 86_400_000
 
 @value
 class Period:
-    """From an instant on, and before another; both are the calendar's, in milliseconds."""
+    """From one instant up to and excluding another, in calendar milliseconds."""
 
     since: int
     until: int
 
     def has(self, at: int) -> bool:
-        """Whether an instant lies in it."""
+        """Return whether an instant is in the period."""
         return self.since <= at < self.until
 
     def overlap_ms(self, begin: int, end: int) -> int:
-        """How much of a stretch lies in it."""
+        """Return how much of an interval is in the period."""
         return max(0, min(end, self.until) - max(begin, self.since))
 
 
 def read_period(since: str, until: str, now: int, default: str = "7d") -> Period:
-    """A period: `since` is a length back from its end, a date, an instant or `all`; `until` is no length.
+    """Parse a period: `since` is a duration before its end, a date, an instant or `all`.
 
-    A date alone means all of that day: `until` a date ends with it. Days begin at midnight UTC.
+    `until` is a date or an instant; a date includes all of that day. Days begin at midnight UTC.
 
     Raises:
-        Malformed: one of them cannot be read, or the period ends before it begins.
+        Malformed: one of them cannot be parsed, or the period ends before it begins.
     """
-    # What happens at this very instant is part of what is asked for now.
+    # The current instant is part of the period.
     end = read_instant(until, "--until", is_end=True) if until else now + 1
     begin = _begin(since or default, end)
     if begin >= end:
@@ -64,10 +64,10 @@ def _looks_like_date(text: str) -> bool:
 
 
 def read_instant(text: str, what: str, *, is_end: bool = False) -> int:
-    """Milliseconds since 1970 of a date or an instant; without a zone it is UTC.
+    """Return a date or an instant as milliseconds since 1970; without a time zone it is UTC.
 
     Raises:
-        Malformed: it is neither.
+        Malformed: it is not a date or an instant.
     """
     is_day = len(text) == len("2026-01-31")
     try:

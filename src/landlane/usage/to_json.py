@@ -1,4 +1,4 @@
-"""Bookings, totals and budgets as the JSON that every door answers with; what is unknown is null."""
+"""JSON of usage entries, totals and budgets; unknown values are null."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MICROS = 1_000_000
 
 
 def usage_json(entry: UsageEntry) -> dict[str, Any]:
-    """A booking as programs read it."""
+    """Return a usage entry as JSON."""
     return {
         "id": entry.id,
         "key": entry.key,
@@ -40,7 +40,7 @@ def usage_json(entry: UsageEntry) -> dict[str, Any]:
 
 
 def total_json(total: Total) -> dict[str, Any]:
-    """A sum. `cost_usd` is null when nobody knows any of it; `unknown` says of how many nobody does."""
+    """Return a sum as JSON. `cost_usd` is null when no cost is known; `unknown` counts such entries."""
     is_unknown = total.entries > 0 and total.unknown == total.entries
     cost = None if is_unknown else total.cost_micros
     return {
@@ -56,7 +56,7 @@ def total_json(total: Total) -> dict[str, Any]:
 
 
 def totals_json(totals: Totals) -> dict[str, Any]:
-    """What was spent by each task, by nobody that is known, and in all."""
+    """Return what was spent per task, unattributed and in total."""
     return {
         "total": total_json(totals.grand),
         "unattributed": total_json(totals.unattributed),
@@ -66,7 +66,7 @@ def totals_json(totals: Totals) -> dict[str, Any]:
 
 
 def imported_json(imported: Imported) -> dict[str, Any]:
-    """What became of records that were read in."""
+    """Return the result of an import."""
     return {
         "booked": imported.booked,
         "known": imported.known,
@@ -78,7 +78,7 @@ def imported_json(imported: Imported) -> dict[str, Any]:
 
 
 def dollars(micros: int | None) -> float | None:
-    """An amount as a number; `cost_micros` beside it is exact."""
+    """Return an amount as a number; `cost_micros` is exact."""
     return None if micros is None else micros / _MICROS
 
 

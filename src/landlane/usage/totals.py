@@ -33,7 +33,7 @@ _MOST_DAYS = 400  # for longer periods all bookings are read
 
 @value
 class Totals:
-    """What was spent: either of `tasks` and `lineages` adds up to `grand`, together with `unattributed`."""
+    """What was spent: `tasks` or `lineages`, together with `unattributed`, add up to `grand`."""
 
     grand: Total
     unattributed: Total
@@ -42,17 +42,17 @@ class Totals:
 
 
 def entries_in(snapshot: Snapshot, period: Period | None = None) -> list[UsageEntry]:
-    """All bookings, or those of a period, in the order of their instants."""
+    """Return all entries, or those of a period, ordered by time."""
     days: list[str] = []
     if period is not None and period.until - period.since < _MOST_DAYS * 86_400_000:
         days = days_between(period.since, period.until)
     found = (UsageEntry(**document) for document in records.all_of(snapshot, NOUN, days))
-    kept = [one for one in found if period is None or period.has(one.at)]
-    return sorted(kept, key=lambda one: (one.at, one.id))
+    kept = [entry for entry in found if period is None or period.has(entry.at)]
+    return sorted(kept, key=lambda entry: (entry.at, entry.id))
 
 
 def list_usage(repo: Repository, period: Period | None = None, task: str = "") -> list[UsageEntry]:
-    """Bookings in order; those of one task, and those elsewhere that refer to it.
+    """Return the entries in order; for a task, its own and those that refer to it.
 
     Raises:
         Malformed: there is no such task.
@@ -62,34 +62,34 @@ def list_usage(repo: Repository, period: Period | None = None, task: str = "") -
         if task:
             task_in(snapshot, task)
         found = entries_in(snapshot, period)
-        return [one for one in found if task in (one.task, *one.links)] if task else found
+        return [entry for entry in found if task in (entry.task, *entry.links)] if task else found
 
     return repo.store.view(look)
 
 
 def totals(repo: Repository, since: int = 0, until: int | None = None) -> Totals:
-    """What was spent from one instant of the calendar on, and before another."""
-    from landlane.usage.period import Period  # noqa: PLC0415 - dates are dear to import
+    """Return what was spent from one calendar instant up to another."""
+    from landlane.usage.period import Period  # noqa: PLC0415 - dates are slow to import
 
     period = Period(since=since, until=until) if until is not None else None
     found = repo.store.view(lambda snapshot: entries_in(snapshot, period))
-    return totals_of(one for one in found if one.at >= since)
+    return totals_of(entry for entry in found if entry.at >= since)
 
 
 def totals_of(entries: Iterable[UsageEntry]) -> Totals:
-    """What these bookings add up to, by task and by lineage."""
+    """Return the sums of these entries by task and by lineage."""
     listed = list(entries)
-    mine = [one for one in listed if one.task or one.lineage]
+    mine = [entry for entry in listed if entry.task or entry.lineage]
     return Totals(
         grand=add_up(listed),
-        unattributed=add_up(one for one in listed if not one.task and not one.lineage),
-        tasks=add_up_by(mine, lambda one: one.task or one.lineage),
-        lineages=add_up_by(mine, lambda one: one.lineage or one.task),
+        unattributed=add_up(entry for entry in listed if not entry.task and not entry.lineage),
+        tasks=add_up_by(mine, lambda entry: entry.task or entry.lineage),
+        lineages=add_up_by(mine, lambda entry: entry.lineage or entry.task),
     )
 
 
 def spent(snapshot: Snapshot, *, lineage: str = "", run: str = "", day: str = "") -> Total:
-    """What was spent by one lineage, by what one orchestrator started, or on one day."""
+    """Return what was spent by one lineage, by one orchestrator's attempts, or on one day."""
     if lineage:
         return add_up(of_lineage(snapshot, lineage))
     if run:
@@ -98,14 +98,14 @@ def spent(snapshot: Snapshot, *, lineage: str = "", run: str = "", day: str = ""
 
 
 def cost_of_attempt(repo: Repository, attempt_id: str) -> int | None:
-    """What an attempt has cost, in millionths of a US dollar; nothing when nobody knows."""
+    """Return the cost of an attempt in millionths of a US dollar; None when it is unknown."""
     booking = usage_id(attempt_key(attempt_id))
     found = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, booking))
     return UsageEntry(**found).cost_micros if found is not None else None
 
 
 def spent_today(repo: Repository) -> Total:
-    """What was spent since midnight UTC."""
+    """Return what was spent since midnight UTC."""
 
     def look(snapshot: Snapshot) -> Total:
         return add_up(of_day(snapshot, day_of(repo.store.wall_of(snapshot.now))))
@@ -120,7 +120,7 @@ def of_lineage(snapshot: Snapshot, lineage: str) -> list[UsageEntry]:
 
 def of_run(snapshot: Snapshot, run: str) -> list[UsageEntry]:
     """Return the usage of a run."""
-    return [one for one in entries_in(snapshot) if one.run == run]
+    return [entry for entry in entries_in(snapshot) if entry.run == run]
 
 
 def of_day(snapshot: Snapshot, day: str) -> list[UsageEntry]:

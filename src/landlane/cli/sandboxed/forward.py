@@ -1,4 +1,4 @@
-"""The caller's side in a sandbox: a command is said to the resident, and what it answers is shown here."""
+"""The caller's side in a sandbox: send a command to the resident and print its answer."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
     from landlane.cli.specs.table import Command
 
-_TAKE_SECONDS = 30.0  # for the resident to begin
-_MISSING_SECONDS = 10.0  # for another one to come when one was killed
+_TAKE_SECONDS = 30.0  # for the resident to start
+_MISSING_SECONDS = 10.0  # for a replacement when it was killed
 _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
-# Read here: what a path means in the sandbox is known only here.
+# Read here, because paths of the sandbox are valid only here.
 _FILES = ("body", "result", "file", "product", "context", "plan", "findings")
 _MOST_READ = 16 * 1024 * 1024
-TWO_FILES = b"\0"  # stands between them on standard input: no text has it
-# These need no state, or say themselves what they need of the resident.
+TWO_FILES = b"\0"  # separates the texts on standard input; no text contains it
+# These need no state, or ask the resident themselves.
 _RUN_HERE = ("resident", "demo", "commit", "git", "completion")
 
 
 def runs_here(command: Command) -> bool:
-    """Whether a command is done by this very process, also in a sandbox."""
+    """Return whether a command runs in this process, even in a sandbox."""
     return command.path in _RUN_HERE
 
 
 def forward(command: Command, given: dict[str, Any]) -> int:
-    """Have the resident run a command, and show its answer as it comes; tells the exit code."""
+    """Have the resident run a command, print its answer as it arrives, and return the exit code."""
     terminal = Terminal(is_json=bool(given.get("json")))
     try:
         folder = os.path.abspath(given.get("repo") or "") if given.get("repo") else os.getcwd()
@@ -64,13 +64,13 @@ def forward(command: Command, given: dict[str, Any]) -> int:
 
 
 def words_of(command: Command, given: dict[str, Any]) -> list[str]:
-    """The words that say the same again, in a form that cannot be misread."""
+    """Return the command line again in an unambiguous form."""
     words = command.path.split()
     for option in (*COMMON, *command.options):
-        said = given.get(option.key)
-        if option.name == "--repo" or not said or said == option.start:
+        content = given.get(option.key)
+        if option.name == "--repo" or not content or content == option.start:
             continue
-        values: tuple[object, ...] = tuple(said) if option.is_repeated else (said,)
+        values: tuple[object, ...] = tuple(content) if option.is_repeated else (content,)
         words += [option.name] if option.is_flag else [f"{option.name}={text}" for text in values]
     plain = _plain_words(command, given, is_rest=False)
     rest = _plain_words(command, given, is_rest=True)
@@ -84,38 +84,38 @@ def _plain_words(command: Command, given: dict[str, Any], *, is_rest: bool) -> l
     return [word for key in wanted for word in _words_for(given.get(key))]
 
 
-def _words_for(said: Any) -> list[str]:
-    if isinstance(said, (tuple, list)):
-        return [str(word) for word in said]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return [str(said)] if said else []
+def _words_for(content: Any) -> list[str]:
+    if isinstance(content, (tuple, list)):
+        return [str(word) for word in content]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [str(content)] if content else []
 
 
 def _take_in(command: Command, given: dict[str, Any]) -> bytes:
-    """What the command reads from a file or from standard input; it is told to read the latter."""
-    keys = {one.key for one in (*command.options, *command.arguments)}
+    """Return what the command reads from a file or standard input; the resident reads it from the latter."""
+    keys = {parameter.key for parameter in (*command.options, *command.arguments)}
     named = {name: str(given[name]) for name in _FILES if name in keys and given.get(name)}
     given |= dict.fromkeys(named, "-")
-    if list(named.values()).count("-") > 1:  # which is refused there
+    if list(named.values()).count("-") > 1:  # the resident refuses that
         return sys.stdin.buffer.read(_MOST_READ)
-    return TWO_FILES.join([_read_here(said) for said in named.values()])
+    return TWO_FILES.join([_read_here(path) for path in named.values()])
 
 
-def _read_here(said: str) -> bytes:
-    if said == "-":
+def _read_here(path: str) -> bytes:
+    if path == "-":
         return sys.stdin.buffer.read(_MOST_READ)
     try:
-        with open(said, "rb") as file:
+        with open(path, "rb") as file:
             return file.read(_MOST_READ)
     except (OSError, ValueError) as error:
         raise Malformed(
-            f"{said[:80]!r} cannot be read: {getattr(error, 'strerror', None) or error}",
+            f"{path[:80]!r} cannot be read: {getattr(error, 'strerror', None) or error}",
             code="UNREADABLE_FILE",
             hint="give the path of a text file, or - for standard input",
         ) from error
 
 
 def _branch_at(folder: str) -> str:
-    """The branch that one stands on: outside the sandbox nobody looks into this checkout."""
+    """Return the current branch; processes outside the sandbox do not look into this checkout."""
     with open(os.path.join(find_checkout(folder).git_dir, "HEAD"), encoding="utf-8") as file:
         named = file.readline().strip()
     if not named.startswith("ref: refs/heads/"):
@@ -126,12 +126,12 @@ def _branch_at(folder: str) -> str:
 
 
 def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
-    told = shared_environment(os.environb)
+    environment = shared_environment(os.environb)
     seen = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if is_terminal(stream)]
-    told[b"LANDLANE_EYES"] = b"".join(seen)
+    environment[b"LANDLANE_EYES"] = b"".join(seen)
     try:
-        said = [os.fsencode(word) for word in words]
-        request = pack_request(b"call", os.fsencode(cwd), said, told, stdin)
+        encoded = [os.fsencode(word) for word in words]
+        request = pack_request(b"call", os.fsencode(cwd), encoded, environment, stdin)
         give_up_at = time.monotonic() + _MISSING_SECONDS
         while True:
             folder, path = _place()
@@ -154,7 +154,7 @@ def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
 
 
 def _place() -> tuple[str, str]:
-    """The state folder, as far as it is known, and the socket that the environment names; either will do."""
+    """Return the state folder, if known, and the socket that the environment names; either is enough."""
     named = os.environ["LANDLANE_RESIDENT"]
     if os.path.isdir(named):
         return named, find_socket(named)
@@ -163,7 +163,7 @@ def _place() -> tuple[str, str]:
 
 
 def _await(folder: str) -> None:
-    """Nobody is there: outside a sandbox another can be started from here, else whoever sandboxed us does."""
+    """Wait for a resident: start one when outside a sandbox; inside, the sandbox's starter does."""
     if folder and os.access(folder, os.W_OK):
         from landlane.resident.start import ensure_resident  # noqa: PLC0415 - rarely needed
 

@@ -1,7 +1,7 @@
-"""In a sandbox: commands that work on the caller's own clone, with the caller's own git, inside.
+"""Commands that work inside a sandbox, on the caller's own clone and with its own git.
 
-What they must know of the state they ask the resident. Outside, nobody runs git in this clone: whoever works
-here may have written its settings.
+They ask the resident about the state. No process outside the sandbox runs git in this clone, because its
+git config may have been written by the agent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "LANDLANE_RESIDENT"
 _LIMIT_SECONDS = 60.0
-_MISSING_SECONDS = 10.0  # for another resident to come when one was killed
+_MISSING_SECONDS = 10.0  # for a replacement when the resident was killed
 _LOOK_SECONDS = 0.05
 _GIT_SECONDS = 1800.0
 _MOST_AT_ONCE = 500
@@ -43,7 +43,7 @@ _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-rena
 
 
 def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: str) -> int:
-    """Commit only these paths in this clone, if the session holds all that changed in them."""
+    """Commit only these paths in this clone, if the session holds every changed one."""
     if not message.strip():
         raise Malformed("there is no message", code="NO_MESSAGE", hint="landlane commit -m 'What' PATH")
     if find_forged_trailer(message):
@@ -92,7 +92,7 @@ def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: s
 
 
 def git_inside(call: CommandCall, words: Sequence[str]) -> int:
-    """Hand over to git: nobody else works in this clone."""
+    """Run git directly: no other session works in this clone."""
     code = run_git_interactive(words, cwd=call.cwd, out=2 if call.terminal.is_json else None)
     if call.terminal.is_json:
         failed = {"code": "GIT_FAILED", "message": f"git ended with {code}", "hint": "it said why on stderr"}
@@ -101,7 +101,7 @@ def git_inside(call: CommandCall, words: Sequence[str]) -> int:
 
 
 def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
-    """What differs from the last commit below these paths, as seen from the root."""
+    """Return what differs from the last commit below these paths, relative to the root."""
     found = run_git(*_STATUS, "--", *paths, cwd=cwd)
     if found.exit_code:
         raise git_failed(_STATUS, found)
@@ -116,7 +116,7 @@ def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
 
 
 def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
-    """Who commits, under which grants.
+    """Return the commit trailers: the session and its grants.
 
     Raises:
         Held: another session holds one of these paths.
@@ -127,21 +127,21 @@ def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
     for start in range(0, len(changed), _MOST_AT_ONCE):
         some = [f":/{path}" for path in changed[start : start + _MOST_AT_ONCE]]
         checked = ask_resident(here.root, ["check", "--literal", "--json", "--", *some])
-        for one in checked.get("paths", ()):
-            claim: dict[str, Any] = one.get("claim") or {}
-            if one["state"] == "other":
+        for item in checked.get("paths", ()):
+            claim: dict[str, Any] = item.get("claim") or {}
+            if item["state"] == "other":
                 raise Held(
-                    f"{one['path']} is held by {claim.get('holder')}",
+                    f"{item['path']} is held by {claim.get('holder')}",
                     code="CLAIM_HELD",
                     hint="leave it out of the commit",
                     holder=claim.get("holder"),
                     until=claim.get("until"),
                 )
-            if one["state"] not in ("held", "free"):
+            if item["state"] not in ("held", "free"):
                 raise NotAllowed(
-                    f"{one['path']} is not claimed",
+                    f"{item['path']} is not claimed",
                     code="NOT_CLAIMED",
-                    hint=f"claim it first: landlane claim {one['path']}",
+                    hint=f"claim it first: landlane claim {item['path']}",
                 )
             if claim:
                 tokens.append(claim["token"])
@@ -154,36 +154,36 @@ def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
 
 
 def ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
-    """The JSON answer of a command that the resident runs for us.
+    """Return the JSON answer of a command that the resident runs.
 
     Raises:
         LandlaneError: nobody answers; or what the command itself says went wrong, `check` aside.
     """
     named = os.environ[VARIABLE]
     path = find_socket(named) if os.path.isdir(named) else named
-    said = [os.fsencode(word) for word in words]
-    request = pack_request(b"call", os.fsencode(cwd), said, shared_environment(os.environb), b"")
+    encoded = [os.fsencode(word) for word in words]
+    request = pack_request(b"call", os.fsencode(cwd), encoded, shared_environment(os.environb), b"")
     give_up_at = time.monotonic() + _MISSING_SECONDS
     try:
-        # Whoever sandboxed us starts another when one is gone.
+        # The sandbox's starter replaces a resident that is gone.
         while (
-            heard := send_request(path, request, _LIMIT_SECONDS)
+            reply := send_request(path, request, _LIMIT_SECONDS)
         ) is None and time.monotonic() < give_up_at:
             time.sleep(_LOOK_SECONDS)
             path = find_socket(named) if os.path.isdir(named) else named
     except (AnswerLost, BadMessage) as error:
         raise LandlaneError(f"the resident did not answer: {error}", code="RESIDENT_LOST") from error
-    if heard is None:
+    if reply is None:
         raise LandlaneError(
             f"no resident answers at {path}",
             code="RESIDENT_GONE",
             hint="tell whoever started you: it starts by itself with the next command outside",
         )
-    answer: dict[str, Any] = json.loads(heard[1])
+    answer: dict[str, Any] = json.loads(reply[1])
     if not answer.get("ok") and "paths" not in answer:
         error = LandlaneError(
             str(answer.get("message")), code=str(answer.get("code")), hint=str(answer.get("hint") or "")
         )
-        error.exit_code = heard[0]
+        error.exit_code = reply[0]
         raise error
     return answer

@@ -1,4 +1,4 @@
-"""Commands of callers in a sandbox: which they may give, and running them as the session they prove to be.
+"""Commands of sandboxed callers: which are allowed, and running them as the session they prove to be.
 
 What is not named here is refused: a person's decisions, repairs, and whatever would run a given program or
 git outside the sandbox. A guest's folder is believed only as a place for names of paths: settings, and what
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 _CLAIMS = ("claim", "renew", "release", "check", "claims", "who", "status", "journal", "leave")
 _WORK = ("next", "done", "fail", "accept", "decline", "land", "sync", "number", "handoff", "rules", "fanout")
-_LOOKS = ("", "usage", "stats")  # the first is `landlane` without a word
+_LOOKS = ("", "usage", "stats")  # the first is `landlane` without arguments
 _COMMANDS = frozenset((*_CLAIMS, *_WORK, *_LOOKS))
 _NOUNS = frozenset(("task", "handoff", "state", "slot", "number", "rules", "fan", "review"))
 _GATES = ("gate list", "gate show", "gate ask", "gate withdraw")
 _VERBS = frozenset(("usage list", "queue list", "queue show", "pool show", *_GATES, "deploy history"))
-# A program given here would be run outside; a file would be read there.
+# A program given here would run outside the sandbox, and a file would be read there.
 _REFUSED_OPTIONS = {
     "check": "the command would run outside the sandbox",
     "repo": "a guest has one repository",
@@ -67,9 +67,9 @@ _SHOWN = ("TERM", "NO_COLOR", "COLUMNS")
 
 
 def refusal_of(command: Command, given: Mapping[str, Any]) -> NotAllowed | None:
-    """Why a guest may not give this command so; nothing when it may.
+    """Return why a sandboxed caller may not run this command; None when it may.
 
-    A new command is refused until somebody has thought about it and named it above.
+    A new command is refused until it is listed above.
     """
     noun = command.path.partition(" ")[0]
     is_known = command.path in _COMMANDS or command.path in _VERBS
@@ -78,7 +78,7 @@ def refusal_of(command: Command, given: Mapping[str, Any]) -> NotAllowed | None:
     for name, why in {**_REFUSED_OPTIONS, **_REFUSED_IN.get(command.path, {})}.items():
         if given.get(name):
             return _outside_only(f"`landlane {command.path}` with --{name}: {why}")
-    keys = {one.key for one in (*command.options, *command.arguments)}
+    keys = {parameter.key for parameter in (*command.options, *command.arguments)}
     for name in _FILES:
         if name in keys and given.get(name) not in (None, "", "-"):
             return _outside_only(f"{given[name]!r} would be read outside the sandbox")
@@ -94,7 +94,7 @@ def _outside_only(message: str) -> NotAllowed:
 
 
 def other_repository(folder: str) -> NotAllowed:
-    """A guest names a folder of another repository."""
+    """Return the error for a folder of another repository."""
     return NotAllowed(
         f"{folder[:200]} belongs to another repository",
         code="OTHER_REPOSITORY",
@@ -103,7 +103,7 @@ def other_repository(folder: str) -> NotAllowed:
 
 
 class _GuestSecrets(SecretFiles):
-    """Knows the secrets of one session and of its subagents; those of others cannot be had through it."""
+    """Gives access to the secrets of one session and its subagents only."""
 
     def __init__(self, folder: str, repo: Repository, guest: Credentials) -> None:
         super().__init__(folder)
@@ -111,7 +111,7 @@ class _GuestSecrets(SecretFiles):
         self._guest = guest.session
 
     def load(self, agent: str) -> Credentials | None:
-        """The secret of an agent's session, if it is the guest's own or a subagent's."""
+        """Return the secret of an agent's session, if it is the caller's own or a subagent's."""
         found = super().load(agent)
         if found is None or found.session == self._guest:
             return found
@@ -120,18 +120,18 @@ class _GuestSecrets(SecretFiles):
 
 
 def as_guest(repo: Repository, folder: str, guest: Credentials) -> Repository:
-    """A context in which nobody but the guest can be acted for."""
+    """Return a repository in which only the sandboxed caller can act."""
     return replace(repo, secrets=_GuestSecrets(folder, repo, guest))
 
 
 class SandboxedCall(CommandCall):
-    """Acts as the one session whose secret was shown, in the one repository that the resident serves."""
+    """Acts as the session whose secret was shown, in the repository that the resident serves."""
 
     state_folder = ""
     _guest: Session | None = None
 
     def begin(self) -> None:
-        """Prove who it is, whatever the command."""
+        """Authenticate the caller, whatever the command."""
         shown = os.environ.get("LANDLANE_SESSION", "")
         if not shown:
             raise NotAllowed(
@@ -149,7 +149,7 @@ class SandboxedCall(CommandCall):
             )
 
     def open(self, *, detects_restore: bool = True) -> Any:
-        """Open the one repository; another is not even looked into."""
+        """Open the repository that the resident serves; refuse any other."""
         if os.path.realpath(find_checkout(self.cwd).state_folder) != self.state_folder:
             raise other_repository(self.cwd)
         self._repo = open_repository(
@@ -160,20 +160,22 @@ class SandboxedCall(CommandCall):
         return self._repo
 
     def caller_name(self) -> str:
-        """The guest's, and no other."""
+        """Return the caller's own name."""
         return self._guest.agent if self._guest else ""
 
 
 def run_call(state_folder: str, connection: int, request: int) -> None:
-    """What a child of the resident does: run one command for a caller, and answer it."""
+    """Run one command for a caller and send the answer, in a child of the resident."""
     with os.fdopen(request, "rb", closefd=False) as file:
         file.seek(0)
         _, cwd, words, environment, stdin = unpack_request(file.read(MOST_BYTES))
     caller = socket.socket(fileno=os.dup(connection))
     caller.setblocking(True)
     caller.sendall(frame(BEGUN, b""))
-    told = {os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()}
-    _take_on(told, stdin, caller)
+    variables = {
+        os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()
+    }
+    _take_on(variables, stdin, caller)
     _heed(caller)
     SandboxedCall.state_folder = state_folder
     code = _run([os.fsdecode(word) for word in words], os.fsdecode(cwd))
@@ -205,20 +207,20 @@ def _run(words: list[str], cwd: str) -> int:
 
 
 def _is_main_checkout(cwd: str) -> bool:
-    """Whether a folder lies where git may be run outside the sandbox: not in a guest's own checkout."""
+    """Return whether git may run in a folder outside the sandbox: not in a caller's own checkout."""
     try:
         found = find_checkout(cwd)
     except LandlaneError:
-        return True  # which says more when it is opened
+        return True  # opening it reports the details
     return found.git_dir == found.home_dir
 
 
-def _take_on(told: dict[str, str], stdin: bytes, caller: socket.socket) -> None:
-    """Stand where the caller stands: of its environment only what cannot do harm."""
+def _take_on(variables: dict[str, str], stdin: bytes, caller: socket.socket) -> None:
+    """Change to the caller's folder and take over the safe part of its environment."""
     for name in [name for name in os.environ if name.startswith("LANDLANE_") or name in _SHOWN]:
         del os.environ[name]
-    os.environ.update({name: told[name] for name in ("LANDLANE_SESSION", *_SHOWN) if name in told})
-    eyes = told.get("LANDLANE_EYES", "")
+    os.environ.update({name: variables[name] for name in ("LANDLANE_SESSION", *_SHOWN) if name in variables})
+    eyes = variables.get("LANDLANE_EYES", "")
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     sys.stdout = _stream(_Frames(caller, OUT, is_seen="o" in eyes))
     sys.stderr = _stream(_Frames(caller, ERR, is_seen="e" in eyes))
@@ -231,7 +233,7 @@ def _stream(frames: _Frames) -> io.TextIOWrapper:
 
 
 class _Frames(io.RawIOBase):
-    """Sends what is written as frames of an answer."""
+    """A stream that sends what is written as frames of an answer."""
 
     def __init__(self, caller: socket.socket, kind: bytes, *, is_seen: bool) -> None:
         self._caller = caller
@@ -245,13 +247,13 @@ class _Frames(io.RawIOBase):
         return self._is_seen
 
     def write(self, content: Any, /) -> int:
-        said = bytes(content)
-        self._caller.sendall(frame(self._kind, said))
-        return len(said)
+        data = bytes(content)
+        self._caller.sendall(frame(self._kind, data))
+        return len(data)
 
 
 def _heed(caller: socket.socket) -> None:
-    """When the caller goes away, the command ends as if it had been stopped at the terminal."""
+    """End the command, as if stopped at the terminal, when the caller disconnects."""
 
     def watch() -> None:
         poll = select.poll()
