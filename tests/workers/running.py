@@ -167,7 +167,7 @@ def work_on(works: Works, task: str, tell: Callable[[dict[str, Any]], None], rol
         "agent": "scripted",
     }
     order |= {"role": role, "orchestrator": "test", "is_offline": False}
-    supervisor_server._handle(order, tell)  # pyright: ignore[reportPrivateUsage]
+    supervisor_server._work(order, tell)  # pyright: ignore[reportPrivateUsage]
 
 
 def _children(pid: int) -> list[int]:
