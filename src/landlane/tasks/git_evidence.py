@@ -117,7 +117,7 @@ class GitWitness:
         target = self.target()
         if not target:
             return False
-        from landlane.git.is_merged import is_merged  # noqa: PLC0415 - only those that ask for it need it
+        from landlane.git.ancestry import is_merged  # noqa: PLC0415 - only those that ask for it need it
 
         return is_merged(self._checkout, commit, target)
 
