@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Write files atomically; compute the digest and the stamp of a file."""
+=======
+"""Write a file atomically, read its first line; digest and stamp of a file."""
+>>>>>>> gitpkg
 
 from __future__ import annotations
 
@@ -33,6 +37,15 @@ def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_dur
     except BaseException:
         os.unlink(scratch)
         raise
+
+
+def read_first_line(path: str) -> str:
+    """Return the first line of a file, without its end; empty when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n")
+    except (OSError, ValueError):
+        return ""
 
 
 def look_at(path: str) -> Seen:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.git import ancestry, target
-from landlane.git import is_merged as merged
-from landlane.git.ancestry import is_ancestor, merge_base
+from landlane.git.ancestry import is_ancestor, is_merged, merge_base
 from landlane.git.discovery import find_checkout
-from landlane.git.is_merged import is_merged
 from landlane.git.target import commit_at, find_target, git_settings
 from landlane.settings.model import Settings
 from landlane.values import replace
@@ -29,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def home(repository: Path) -> Checkout:
-    for known in (ancestry._known, merged._known, target._asked):  # pyright: ignore[reportPrivateUsage]
+    for known in (ancestry._relations, ancestry._merged, target._settings):  # pyright: ignore[reportPrivateUsage]
         known.clear()
     return find_checkout(str(repository))
 

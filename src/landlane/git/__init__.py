@@ -1,1 +1,1 @@
-"""Everything that runs git: checkouts, refs, snapshots, trial merges, git hooks."""
+"""The git repository: commands, checkouts, refs, snapshots. A failing git raises RepositoryError."""

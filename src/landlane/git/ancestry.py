@@ -1,43 +1,117 @@
-"""How commits stand to each other: facts that never change, so they are asked of git once."""
+"""How commits relate: ancestors, merge bases, and whether the work of a branch is merged into another.
+
+Answers about full commit ids never change, so they are cached.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 
 from landlane.git.refs import is_oid
-from landlane.git.run import run_in
+from landlane.git.run import run_in, try_git_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from landlane.git.discovery import Checkout
 
 _MOST_KNOWN = 512
-_known: dict[tuple[str, str, str, str], str] = {}
+_MOST_PATHS = 500  # more paths are not passed to git in one call
+_SAME_SECONDS = 5.0  # how long a "not merged" is cached, which may come from a git that failed
+_relations: dict[tuple[str, str, str, str], str] = {}
+_merged: dict[tuple[str, str, str], tuple[float, bool]] = {}
+_IDENTITY = {
+    f"GIT_{role}_{field}": text
+    for role in ("AUTHOR", "COMMITTER")
+    for field, text in (("NAME", "landlane"), ("EMAIL", "landlane@localhost"))
+}
 
 
 def is_ancestor(home: Checkout, older: str, newer: str) -> bool:
-    """Whether all of one commit's history is in another's; every commit is in its own."""
-    return bool(_fact(home, "--is-ancestor", older, newer))
+    """Return whether one commit is in the history of another; every commit is in its own."""
+    return bool(_relation(home, "--is-ancestor", older, newer))
 
 
-def merge_base(home: Checkout, one: str, other: str) -> str:
-    """The newest commit that two have in common; empty where there is none."""
-    return _fact(home, "", one, other)
+def merge_base(home: Checkout, left: str, right: str) -> str:
+    """Return the newest commit that two have in common; empty where there is none."""
+    return _relation(home, "", left, right)
 
 
-def _fact(home: Checkout, option: str, one: str, other: str) -> str:
-    question = (home.common_dir, option, one, other)
-    known = _known.get(question)
+def _relation(home: Checkout, option: str, left: str, right: str) -> str:
+    key = (home.common_dir, option, left, right)
+    known = _relations.get(key)
     if known is not None:
         return known
-    words = [word for word in (option, one, other) if word]
-    found = run_in(home, "merge-base", *words)
-    said = found.stdout.partition("\n")[0].strip()
-    answer = "" if found.exit_code else said or "yes"
-    # A name may mean another commit tomorrow, and what is missing in a shallow history may be fetched.
-    is_lasting = is_oid(one) and is_oid(other) and found.exit_code in (0, 1)
-    if is_lasting and not os.path.exists(os.path.join(home.common_dir, "shallow")):
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[question] = answer
+    result = run_in(home, "merge-base", *(word for word in (option, left, right) if word))
+    answer = "" if result.exit_code else result.stdout.partition("\n")[0].strip() or "yes"
+    # A name may mean another commit later, and the missing part of a shallow history may be fetched.
+    is_final = is_oid(left) and is_oid(right) and result.exit_code in (0, 1)
+    if is_final and not os.path.exists(os.path.join(home.common_dir, "shallow")):
+        if len(_relations) >= _MOST_KNOWN:
+            _relations.clear()
+        _relations[key] = answer
     return answer
+
+
+def is_merged(home: Checkout, commit: str, into: str) -> bool:
+    """Return whether nothing of a commit's own is missing in `into`.
+
+    It is merged when it is an ancestor, when merging it would change nothing, or when the change as a whole
+    or each of its commits was applied there as a patch (whose lines may have changed again since).
+    """
+    if not commit or not into:
+        return False
+    key = (home.common_dir, commit, into)
+    at, known = _merged.get(key, (0.0, False))
+    if known or (at and time.monotonic() - at < _SAME_SECONDS):
+        return known
+    answer = _is_merged(home, commit, into)
+    if is_oid(commit) and is_oid(into):  # a name may mean another commit later
+        if len(_merged) >= _MOST_KNOWN:
+            _merged.clear()
+        _merged[key] = (time.monotonic(), answer)
+    return answer
+
+
+def _is_merged(home: Checkout, commit: str, into: str) -> bool:
+    if is_ancestor(home, commit, into):
+        return True
+    base = merge_base(home, into, commit)
+    if not base or base == into:
+        return False  # unrelated, or nothing is newer there
+    paths = run_in(home, "diff", "--name-only", "-z", "--no-renames", base, commit).stdout.split("\0")[:-1]
+    if not paths:
+        return False  # commits without a change cannot be found by their content
+    if len(paths) <= _MOST_PATHS and not _is_touched(home, base, into, paths):
+        return False
+    return _adds_nothing(home, commit, into) or _was_applied(home, commit, into, base)
+
+
+def _is_touched(home: Checkout, base: str, into: str, paths: Sequence[str]) -> bool:
+    """Return whether a commit since the base concerns these paths; else none can be the same work."""
+    words = ("rev-list", "--max-count=1", "--full-history", f"{base}..{into}", "--", *paths)
+    result = run_in(home, *words, variables={"GIT_LITERAL_PATHSPECS": "1"})
+    return bool(result.exit_code or result.stdout.strip())
+
+
+def _adds_nothing(home: Checkout, commit: str, into: str) -> bool:
+    merged = run_in(home, "merge-tree", "--write-tree", into, commit)
+    tree = merged.stdout.partition("\n")[0].strip()
+    return not merged.exit_code and tree == try_git_output(home, "rev-parse", f"{into}^{{tree}}")
+
+
+def _was_applied(home: Checkout, commit: str, into: str, base: str) -> bool:
+    # `cherry` ignores merges, which may contain work of their own.
+    has_merges = bool(try_git_output(home, "rev-list", "--merges", "--max-count=1", f"{base}..{commit}"))
+    if not has_merges and _is_each_applied(home, commit, into, base):
+        return True
+    words = ("commit-tree", f"{commit}^{{tree}}", "-p", base, "-m", "as one")
+    squashed = run_in(home, *words, variables=_IDENTITY).stdout.strip()
+    return bool(squashed) and _is_each_applied(home, squashed, into, base)
+
+
+def _is_each_applied(home: Checkout, commit: str, into: str, base: str) -> bool:
+    lines = try_git_output(home, "cherry", into, commit, base).splitlines()
+    return bool(lines) and all(line.startswith("-") for line in lines)

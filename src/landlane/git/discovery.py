@@ -1,22 +1,23 @@
-"""Where a repository lies, found by reading files: starting git would cost more than a whole claim."""
+"""Find the repository of a folder by reading files: starting git would take longer than a whole claim."""
 
 from __future__ import annotations
 
 import os
 
 from landlane.errors import RepositoryError
+from landlane.files import read_first_line
 from landlane.values import value
 
 OUTSIDE_GIT = ".landlane"
-HOME_POINTER = "landlane-home"  # in the git directory of a clone: where its home is
+HOME_POINTER = "landlane-home"  # in the git directory of a clone: the git directory of its home
 
 
 @value
 class Checkout:
     """One working tree and its repository. Outside git, `git_dir` and `common_dir` are empty.
 
-    A workspace that is a clone has a repository of its own, and a `home`: the common directory of the one it
-    was made from, where the state is.
+    A workspace that is a clone has a repository of its own. Its `home` is the common directory of the one it
+    was made from, which has the state.
     """
 
     root: str
@@ -31,7 +32,7 @@ class Checkout:
 
     @property
     def state_folder(self) -> str:
-        """Where the state of the repository lives, shared by all its worktrees and workspaces."""
+        """The folder of the repository's state, shared by all its worktrees and workspaces."""
         if self.home_dir:
             return os.path.join(self.home_dir, "landlane")
         return os.path.join(self.root, OUTSIDE_GIT)
@@ -48,7 +49,7 @@ class Checkout:
 
 
 def find_checkout(start: str) -> Checkout:
-    """The checkout that a folder lies in.
+    """Return the checkout that contains a folder.
 
     Raises:
         RepositoryError: there is none, or one that is bare or broken.
@@ -57,9 +58,9 @@ def find_checkout(start: str) -> Checkout:
     if from_environment := _from_environment(folder):
         return from_environment
     while True:
-        found = checkout_at(folder)
-        if found is not None:
-            return found
+        checkout = checkout_at(folder)
+        if checkout is not None:
+            return checkout
         if os.path.isdir(os.path.join(folder, OUTSIDE_GIT)):
             return Checkout(root=folder, git_dir="", common_dir="")
         if is_git_dir(folder):
@@ -75,7 +76,7 @@ def find_checkout(start: str) -> Checkout:
 
 
 def _from_environment(folder: str) -> Checkout | None:
-    """What GIT_DIR says, as git sets it for its hooks; nothing for a folder outside of its worktree."""
+    """Return the checkout that GIT_DIR names, as in hooks; None for a folder outside of its worktree."""
     named = os.environ.get("GIT_DIR", "")
     if not named:
         return None
@@ -84,17 +85,17 @@ def _from_environment(folder: str) -> Checkout | None:
         raise _bare(folder)
     work_tree = os.environ.get("GIT_WORK_TREE", "")
     root = os.path.realpath(work_tree) if work_tree else _root_of(git_dir, folder)
-    return _checked(root, git_dir) if _is_in(folder, root) else None
+    return _open_checkout(root, git_dir) if _is_in(folder, root) else None
 
 
 def _root_of(git_dir: str, folder: str) -> str:
-    """The root of the worktree of a git directory, seen from a folder that should lie in it."""
+    """Return the root of the worktree of a git directory, seen from a folder that should be in it."""
     root = folder
     while _git_dir_of(os.path.join(root, ".git")) != git_dir:
         if root == os.path.dirname(root):
-            linked = os.path.dirname(_first_line(os.path.join(git_dir, "gitdir")))
+            linked = os.path.dirname(read_first_line(os.path.join(git_dir, "gitdir")))
             beside = os.path.dirname(git_dir) if os.path.basename(git_dir) == ".git" else ""
-            return linked or beside or folder  # git itself, too, takes the folder it stands in
+            return linked or beside or folder  # git also takes its working folder
         root = os.path.dirname(root)
     return root
 
@@ -104,7 +105,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def checkout_at(folder: str) -> Checkout | None:
-    """The checkout whose root is exactly this folder.
+    """Return the checkout whose root is exactly this folder.
 
     Raises:
         RepositoryError: it is broken.
@@ -112,27 +113,27 @@ def checkout_at(folder: str) -> Checkout | None:
     marker = os.path.join(folder, ".git")
     git_dir = _git_dir_of(marker)
     if git_dir:
-        return _checked(folder, git_dir)
+        return _open_checkout(folder, git_dir)
     if os.path.lexists(marker):
         raise _broken(folder, f"{marker} leads to no git directory")
     return None
 
 
 def _git_dir_of(marker: str) -> str:
-    """The git directory that a `.git` is or leads to; empty when it is neither a folder nor a pointer."""
+    """Return the git directory that a `.git` is or points to; empty when it is neither folder nor pointer."""
     if os.path.isdir(marker):
         return os.path.realpath(marker)
-    line = _first_line(marker)
+    line = read_first_line(marker)
     named = line.removeprefix("gitdir: ")
     return os.path.realpath(os.path.join(os.path.dirname(marker), named)) if named != line else ""
 
 
-def _checked(root: str, git_dir: str) -> Checkout:
-    common = _first_line(os.path.join(git_dir, "commondir"))
+def _open_checkout(root: str, git_dir: str) -> Checkout:
+    common = read_first_line(os.path.join(git_dir, "commondir"))
     common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
     if not is_git_dir(common_dir) or not os.path.lexists(os.path.join(git_dir, "HEAD")):
         raise _broken(root, f"{git_dir} lacks HEAD, objects or refs")
-    home = _first_line(os.path.join(common_dir, HOME_POINTER))
+    home = read_first_line(os.path.join(common_dir, HOME_POINTER))
     if home and not is_git_dir(home):
         raise RepositoryError(
             f"the workspace at {root} belongs to a repository that is gone: {home}",
@@ -161,17 +162,9 @@ def _bare(folder: str) -> RepositoryError:
 
 
 def is_git_dir(folder: str) -> bool:
-    """Whether a folder is the inside of a repository, by the three things git itself looks for."""
+    """Return whether a folder is a git directory, by the three entries that git itself checks."""
     return (
         os.path.lexists(os.path.join(folder, "HEAD"))
         and os.path.isdir(os.path.join(folder, "objects"))
         and os.path.isdir(os.path.join(folder, "refs"))
     )
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().rstrip("\n")
-    except (OSError, ValueError):
-        return ""

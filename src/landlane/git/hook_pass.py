@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from landlane.files import read_first_line
+
 FOLDER = "githooks"
 PASS = "LANDLANE_PASS"
 PASS_FILE = "git-pass"
@@ -12,31 +14,31 @@ HOME_POINTER = "landlane-home"
 
 
 def hooks_folder(common_dir: str) -> str:
-    """Where our scripts lie."""
+    """Return the folder of our hook scripts."""
     return os.path.join(common_dir, "landlane", FOLDER)
 
 
-def pass_environment(place: str) -> dict[str, str]:
-    """What our own git shows to our hooks in a git directory or a folder; nothing where there are none.
+def pass_environment(folder: str) -> dict[str, str]:
+    """Return the variable that our own git shows to our hooks, in a git directory or a folder of a checkout.
 
-    Read from files alone: it is asked before every git.
+    It is read from files alone, because it is needed before every git.
     """
-    git_dir = _git_dir_of(place)
+    git_dir = _find_git_dir(folder)
     if not git_dir:
         return {}
-    common = _line(os.path.join(git_dir, "commondir"))
+    common = read_first_line(os.path.join(git_dir, "commondir"))
     common_dir = os.path.join(git_dir, common) if common else git_dir
-    home = _line(os.path.join(common_dir, HOME_POINTER)) or common_dir
-    found = read_pass(os.path.join(home, "landlane", PASS_FILE))
-    return {PASS: found} if found else {}
+    home = read_first_line(os.path.join(common_dir, HOME_POINTER)) or common_dir
+    secret = read_pass(os.path.join(home, "landlane", PASS_FILE))
+    return {PASS: secret} if secret else {}
 
 
-def _git_dir_of(place: str) -> str:
-    if os.path.lexists(os.path.join(place, "HEAD")) and os.path.lexists(os.path.join(place, "objects")):
-        return place
-    if os.path.lexists(os.path.join(place, "commondir")):
-        return place
-    folder = os.path.abspath(place)
+def _find_git_dir(folder: str) -> str:
+    if os.path.lexists(os.path.join(folder, "commondir")):
+        return folder
+    if os.path.lexists(os.path.join(folder, "HEAD")) and os.path.lexists(os.path.join(folder, "objects")):
+        return folder
+    folder = os.path.abspath(folder)
     while True:
         marker = os.path.join(folder, ".git")
         try:
@@ -48,17 +50,9 @@ def _git_dir_of(place: str) -> str:
             continue
         if not stat.S_ISREG(mode):
             return marker
-        return os.path.join(folder, _line(marker).removeprefix("gitdir: "))
+        return os.path.join(folder, read_first_line(marker).removeprefix("gitdir: "))
 
 
 def read_pass(path: str) -> str:
-    """Read the secret that our own git shows to our hooks; empty when there is none."""
-    return _line(path)
-
-
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().rstrip("\n")
-    except (OSError, ValueError):
-        return ""
+    """Return the secret that our own git shows to our hooks; empty when there is none."""
+    return read_first_line(path)

@@ -1,8 +1,9 @@
-"""Numbers that stand in file names: in the target and every other branch, and in all working trees."""
+"""Find the numbers in file names, in all branches and all working trees."""
 
 from __future__ import annotations
 
 import os
+import re
 
 from landlane.git.run import run_in
 from landlane.values import value
@@ -13,15 +14,29 @@ if TYPE_CHECKING:
 
     from landlane.git.discovery import Checkout
 
-    Reader = Callable[[str], int | None]
-    from collections.abc import Callable
-
+    NumberReader = Callable[[str], int | None]
 
 NUMBER_MARK = "{n}"
+_MOST_DIGITS = 15  # a number is below 2^53, like every token
+_WILDCARDS = {NUMBER_MARK: "([0-9]+)", "**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_WILDCARD = re.compile("|".join(map(re.escape, _WILDCARDS)))
+
+
+@value
+class NumbersFound:
+    """The numbers in a branch, and those in a working tree."""
+
+    in_branches: frozenset[int] = frozenset()
+    in_trees: frozenset[int] = frozenset()
+
+    @property
+    def highest(self) -> int:
+        """The highest of all; 0 when there is none."""
+        return max(self.in_branches | self.in_trees, default=0)
 
 
 def find_numbers(checkout: Checkout, path: str) -> NumbersFound:
-    """The numbers where `path` has its `{n}`, in branches and in working trees (untracked files, too)."""
+    """Return the numbers that files have where `path` has `{n}`, untracked files too."""
     folder = fixed_folder(path)
     read = number_reader(path)
     if not checkout.common_dir:
@@ -37,12 +52,12 @@ def find_numbers(checkout: Checkout, path: str) -> NumbersFound:
     return NumbersFound(in_branches=frozenset(in_branches), in_trees=frozenset(in_trees))
 
 
-def _numbers(read: Reader, names: Iterable[str]) -> frozenset[int]:
+def _numbers(read: NumberReader, names: Iterable[str]) -> frozenset[int]:
     return frozenset(number for name in names if (number := read(name)) is not None)
 
 
 def _trees(checkout: Checkout, folder: str) -> list[str]:
-    """The different contents of a folder over all branches: most branches share one."""
+    """Return the distinct trees of a folder over all branches: most branches share one."""
     listed = run_in(checkout, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes").stdout
     commits = list(dict.fromkeys(listed.split()))
     if not commits:
@@ -60,63 +75,32 @@ def _working_trees(checkout: Checkout) -> list[str]:
 
 
 def _files_below(root: str, folder: str) -> Iterator[str]:
-    """The files below a folder, each by its path from the root."""
-    for place, folders, names in os.walk(os.path.join(root, folder)):
+    """Yield the files below a folder, by their paths from the root."""
+    for parent, folders, names in os.walk(os.path.join(root, folder)):
         if ".git" in folders:
             folders.remove(".git")
-        inside = os.path.relpath(place, root)
+        inside = os.path.relpath(parent, root)
         for name in names:
             yield name if inside == "." else os.path.join(inside, name)
 
 
-_MOST_DIGITS = 15  # a number is below 2^53, as every token is
-
-
-@value
-class NumbersFound:
-    """Which numbers stand in a branch, and which only in a working tree."""
-
-    in_branches: frozenset[int] = frozenset()
-    in_trees: frozenset[int] = frozenset()
-
-    @property
-    def highest(self) -> int:
-        """The highest of all; 0 when there is none."""
-        return max(self.in_branches | self.in_trees, default=0)
-
-
 def fixed_folder(path: str) -> str:
-    """The folder that everything a path with `{n}` can mean lies in; empty for the root."""
+    """Return the folder that contains all files a path with `{n}` can mean; empty for the root."""
     plain = path[: min(at for mark in (NUMBER_MARK, "*", "?") if (at := path.find(mark)) >= 0)]
     return plain.rpartition("/")[0]
 
 
-def number_reader(path: str) -> Callable[[str], int | None]:
-    """What tells the number in a file's path, if the file is one of these."""
-    import re  # noqa: PLC0415
-
-    form = re.compile("".join(_translate(path)))
+def number_reader(path: str) -> NumberReader:
+    """Return a function that reads the number in a file's path, or None for other files."""
+    parts: list[str] = []
+    end = 0
+    for mark in _WILDCARD.finditer(path):
+        parts += (re.escape(path[end : mark.start()]), _WILDCARDS[mark[0]])
+        end = mark.end()
+    form = re.compile("".join([*parts, re.escape(path[end:])]))
 
     def read(name: str) -> int | None:
         match = form.fullmatch(name)
         return int(match[1]) if match and len(match[1]) <= _MOST_DIGITS else None
 
     return read
-
-
-def _translate(path: str) -> list[str]:
-    import re  # noqa: PLC0415
-
-    parts: list[str] = []
-    at = 0
-    marks = ((NUMBER_MARK, "([0-9]+)"), ("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
-    while at < len(path):
-        for mark, meant in marks:
-            if path.startswith(mark, at):
-                parts.append(meant)
-                at += len(mark)
-                break
-        else:
-            parts.append(re.escape(path[at]))
-            at += 1
-    return parts

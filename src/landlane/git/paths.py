@@ -1,4 +1,4 @@
-"""What a person or a tool calls a path, turned into the one name all worktrees share for it."""
+"""Turn a path that a person or tool gives into the name that all worktrees share."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from landlane.errors import PatternError, RepositoryError
 from landlane.git.discovery import Checkout, checkout_at
 from landlane.patterns.pattern import LONGEST_TEXT, Pattern, has_special, parse, reads_as_name
 
-_MARKER = ":/"  # git's own sign for "from the root of the repository"
+_MARKER = ":/"  # as in git: from the root of the repository
 
 
 def pattern_from(
     text: str, checkout: Checkout, cwd: str, *, is_literal: bool = False, ignore_case: bool = False
 ) -> Pattern:
-    """The pattern that `text` means when typed in `cwd`.
+    """Return the pattern that `text` means when typed in `cwd`.
 
-    Relative to the folder one stands in, absolute inside any worktree of the repository, `:/…` from its root;
-    links on the way are followed as far as the text is literal.
+    It is relative to `cwd`, absolute inside any worktree of the repository, or from its root with `:/…`;
+    links are followed as far as the text is literal.
 
     Raises:
         PatternError: it is empty, malformed, or leads out of the repository.
@@ -25,12 +25,9 @@ def pattern_from(
     if not is_literal and reads_as_name(text):
         return parse(text, ignore_case=ignore_case)
     if "\0" in text or not text or len(text) > LONGEST_TEXT:
-        return parse(text, literal=is_literal, ignore_case=ignore_case)  # which says what is wrong
+        return parse(text, literal=is_literal, ignore_case=ignore_case)  # it raises
     base = cwd
-    for start in (
-        _MARKER,
-        checkout.root + "/",
-    ):  # whatever the repository's own folder is called, it is no glob
+    for start in (_MARKER, checkout.root + "/"):  # the repository's own folder is literal, whatever its name
         if text.startswith(start):
             base, text = checkout.root, text[len(start) :] or "."
             break
@@ -38,12 +35,12 @@ def pattern_from(
     inside = _inside(os.path.join(base, head) if head else base, text, checkout, ignore_case=ignore_case)
     if not tail:
         return parse(inside or ".", literal=True, ignore_case=ignore_case)
-    # "./" keeps a path that looks like a named thing a path.
+    # "./" keeps a path a path that looks like a name.
     return parse("./" + "/".join(part for part in (_escape(inside), tail) if part), ignore_case=ignore_case)
 
 
 def _literal_head(text: str) -> tuple[str, str]:
-    """The segments before the first one with a special character, and the rest."""
+    """Return the segments before the first one with a special character, and the rest."""
     parts = text.split("/")
     for index, part in enumerate(parts):
         if has_special(part):
@@ -59,7 +56,7 @@ def _literal_head(text: str) -> tuple[str, str]:
 
 
 def _inside(path: str, text: str, checkout: Checkout, *, ignore_case: bool) -> str:
-    """The path below the root of the repository, as every worktree names it; links resolved."""
+    """Return the path below the root of the repository, with links resolved."""
     try:
         real = os.path.realpath(path)
     except (OSError, ValueError) as error:
@@ -79,14 +76,14 @@ def _inside(path: str, text: str, checkout: Checkout, *, ignore_case: bool) -> s
 
 
 def _root_above(real: str, text: str, checkout: Checkout) -> str:
-    """The root of the worktree that a path lies in: this one, or another of the same repository."""
+    """Return the root of the worktree that contains a path: this one, or another of the same repository."""
     folder = real
     while folder != checkout.root:
         other = _other_checkout(folder)
         if other is not None and other.home_dir == checkout.home_dir:
             return folder
         if other is not None and folder != real and folder.startswith(checkout.root.rstrip("/") + "/"):
-            # As with git itself, a file has one home: two agents must not hold it under two names.
+            # As in git, a file belongs to one repository: two agents must not hold it under two names.
             where = os.path.relpath(folder, checkout.root)
             raise PatternError(
                 f"{text[:80]!r} belongs to another repository, the one at {where}",
@@ -110,7 +107,7 @@ def _other_checkout(folder: str) -> Checkout | None:
     try:
         return checkout_at(folder)
     except RepositoryError:
-        return None  # whatever lies there is no repository that could have its own claims
+        return None  # it is not a repository that could have its own claims
 
 
 def _escape(path: str) -> str:

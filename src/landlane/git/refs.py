@@ -1,4 +1,4 @@
-"""Reading branches from their files: to start git for each look would cost more than a whole command."""
+"""Read refs from their files: starting git would take longer than a whole command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def read_refs(common_dir: str, refs: Sequence[str]) -> dict[str, str] | None:
-    """Where those of these branches stand that are there; nothing at all if only git can tell."""
+    """Return the commits of these refs, without missing ones; None if only git can read them."""
     if os.path.isdir(os.path.join(common_dir, "reftable")) or not all(_is_plain(ref) for ref in refs):
         return None
     found: dict[str, str] = {}
@@ -21,13 +21,13 @@ def read_refs(common_dir: str, refs: Sequence[str]) -> dict[str, str] | None:
         try:
             text = _read(os.path.join(common_dir, ref))
         except OSError:
-            return None  # it is there, and cannot be read: git says why
+            return None  # it exists and cannot be read: git says why
         if text is None:
             missing.append(ref)
         elif is_oid(text.strip()):
             found[ref] = text.strip()
         else:
-            return None  # it stands for another one, or is damaged
+            return None  # it is symbolic or damaged
     try:
         packed = _packed(common_dir) if missing else {}
     except OSError:
@@ -36,7 +36,7 @@ def read_refs(common_dir: str, refs: Sequence[str]) -> dict[str, str] | None:
 
 
 def _is_plain(ref: str) -> bool:
-    """Whether a name can only be a ref's: it must not lead to another file."""
+    """Return whether a name is a ref's, and does not lead to another file."""
     parts = ref.split("/")
     return parts[0] == "refs" and not any(
         part.startswith(".") or part.endswith(".lock") or not part for part in parts
@@ -44,9 +44,9 @@ def _is_plain(ref: str) -> bool:
 
 
 def refs_below(common_dir: str, folder: str, ending: str) -> dict[str, str] | None:
-    """All branches `<folder><anything><ending>`, with where they stand; nothing at all if only git can tell.
+    """Return the commits of the refs `<folder><name><ending>`; None if only git can read them.
 
-    `folder` may end in the middle of a name, and `anything` has no slash in it.
+    `folder` may end in the middle of a name, and `name` has no slash.
     """
     parent, _, begin = folder.rpartition("/")
     try:
@@ -67,21 +67,21 @@ def refs_below(common_dir: str, folder: str, ending: str) -> dict[str, str] | No
 
 
 def is_oid(text: str) -> bool:
-    """Whether it is the full name of an object."""
+    """Return whether a text is the full id of an object."""
     return len(text) in (40, 64) and _HEX.issuperset(text)
 
 
 def _packed(common_dir: str) -> dict[str, str]:
     text = _read(os.path.join(common_dir, "packed-refs")) or ""
-    rows = (line.partition(" ") for line in text.split("\n") if line and line[0] not in "#^")
-    return {ref: oid for oid, _, ref in rows}
+    lines = (line.partition(" ") for line in text.split("\n") if line and line[0] not in "#^")
+    return {ref: oid for oid, _, ref in lines}
 
 
 def _read(path: str) -> str | None:
-    """What a file holds; nothing where there is none.
+    """Return the content of a file; None where there is none.
 
     Raises:
-        OSError: there is one, and it cannot be read.
+        OSError: it exists and cannot be read.
     """
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:

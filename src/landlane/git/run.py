@@ -1,4 +1,4 @@
-"""The only starter of git: arguments as a list, a time limit, a quiet environment, and errors in words."""
+"""The only place that starts git: arguments as a list, a time limit, a quiet environment, readable errors."""
 
 from __future__ import annotations
 
@@ -21,20 +21,15 @@ _LIMIT_SECONDS = 60.0
 _END_SECONDS = 5.0
 _TICK_SECONDS = 0.3
 _SIGNAL_OF_DEATH = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
-# What git tells its hooks about the repository it works on.
+# The variables by which git tells its hooks which repository it works on.
 LOCATION_VARIABLES = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_COMMON_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"),
 )
 
 
 @value
 class GitResult:
-    """What git said."""
+    """The exit code of a git command, and what it printed."""
 
     exit_code: int
     stdout: str
@@ -51,12 +46,11 @@ def run_git(
     environment: Mapping[str, str] | None = None,
     on_tick: Callable[[], None] | None = None,
 ) -> GitResult:
-    """Run git and wait for it; a non-zero exit is for the caller to judge.
+    """Run git and wait for it; a non-zero exit is not an error here.
 
-    It works on the repository at `git_dir`, or on the one that `cwd` lies in, whatever the environment says:
-    what git put there for a hook may mean another one. `variables` are added to its environment; a whole
-    `environment` takes the place of everything that would be in it. `on_tick` is called a few times a second
-    meanwhile; what it raises ends git.
+    It works on the repository at `git_dir`, or on the one that contains `cwd`, whatever the environment says:
+    inside a hook that may name another one. `variables` are added to the environment; `environment` replaces
+    all of it. `on_tick` is called a few times a second; an exception from it ends git.
 
     Raises:
         RepositoryError: git is not installed, or took too long.
@@ -64,10 +58,10 @@ def run_git(
     if environment is None:
         usual = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
         usual |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-        usual["GIT_NO_REPLACE_OBJECTS"] = "1"  # what is judged must be what is there, and what others get
+        usual["GIT_NO_REPLACE_OBJECTS"] = "1"  # checks must see the objects that others get
         if git_dir:
             usual |= {"GIT_DIR": git_dir, "GIT_WORK_TREE": cwd}
-        # Our own hooks know our own git by what it shows them.
+        # Our hooks recognise our own git by the pass.
         environment = {**usual, **pass_environment(git_dir or cwd), **(variables or {})}
     try:
         if on_tick is not None:
@@ -82,14 +76,15 @@ def run_git(
             env=environment,
         )
     except FileNotFoundError as error:
-        raise _no_git() from error
+        raise _not_installed() from error
     except subprocess.TimeoutExpired as error:
         raise _too_slow(arguments[0], limit_seconds) from error
-    return GitResult(
-        exit_code=done.returncode,
-        stdout=done.stdout.decode("utf-8", "surrogateescape"),
-        stderr=done.stderr.decode("utf-8", "replace").strip(),
-    )
+    return _result(done.returncode, done.stdout, done.stderr)
+
+
+def _result(exit_code: int, out: bytes, err: bytes) -> GitResult:
+    stderr = err.decode("utf-8", "replace").strip()
+    return GitResult(exit_code=exit_code, stdout=out.decode("utf-8", "surrogateescape"), stderr=stderr)
 
 
 def _run_ticking(
@@ -112,7 +107,7 @@ def _run_ticking(
             while True:
                 try:
                     out, err = process.communicate(timeout=_TICK_SECONDS)
-                    break
+                    return _result(process.returncode, out, err)
                 except subprocess.TimeoutExpired:
                     on_tick()
                     if time.monotonic() >= give_up_at:
@@ -120,14 +115,9 @@ def _run_ticking(
         finally:
             if process.poll() is None:
                 _end(process)
-    return GitResult(
-        exit_code=process.returncode,
-        stdout=out.decode("utf-8", "surrogateescape"),
-        stderr=err.decode("utf-8", "replace").strip(),
-    )
 
 
-def _no_git() -> RepositoryError:
+def _not_installed() -> RepositoryError:
     return RepositoryError("git is not installed", code="NO_GIT", hint="install git 2.30 or newer")
 
 
@@ -142,30 +132,30 @@ def _too_slow(verb: str, limit_seconds: float) -> RepositoryError:
 def run_git_with_hooks(
     *arguments: str, cwd: str, environment: Mapping[str, str], stdin: bytes, limit_seconds: float
 ) -> GitResult:
-    """Run a git that starts the user's own programs, such as hooks; what all of them say comes together.
+    """Run a git that starts the user's own programs, such as hooks; both outputs contain all they print.
 
-    It is ended when this process dies: what runs under a lock of ours must not outlive it.
+    It ends when this process dies, because it may run under a lock of ours.
 
     Raises:
         RepositoryError: git is not installed, or took too long.
     """
-    import tempfile  # noqa: PLC0415 - dear, and only needed here
+    import tempfile  # noqa: PLC0415 - expensive, and only needed here
 
     environment = {**environment, **pass_environment(environment.get("GIT_DIR", "") or cwd)}
-    # Into a file: of a pipe we would see the end only when the last child in the background is gone.
-    with tempfile.TemporaryFile() as said:
+    # Into a file: a pipe would end only when the last child in the background has ended.
+    with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
                 ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
                 cwd=cwd,
                 stdin=subprocess.PIPE,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509 - two system calls that wait for nobody
+                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509 - two system calls that do not block
             )
         except FileNotFoundError as error:
-            raise _no_git() from error
+            raise _not_installed() from error
         try:
             process.communicate(stdin, timeout=limit_seconds)
         except subprocess.TimeoutExpired as error:
@@ -174,13 +164,13 @@ def run_git_with_hooks(
         except BaseException:
             _end(process)
             raise
-        said.seek(0)
-        text = said.read().decode("utf-8", "replace").strip()
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace").strip()
     return GitResult(exit_code=process.returncode, stdout=text, stderr=text)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask it to end, which it hands on to its hooks; kill it when it does not."""
+    """Terminate git, which passes it on to its hooks; kill it when it does not end."""
     process.terminate()
     try:
         process.wait(_END_SECONDS)
@@ -190,8 +180,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_with(parent: int) -> Callable[[], None] | None:
-    """What a child does first so that it is asked to end when its parent has died, where the system can."""
-    import ctypes  # noqa: PLC0415 - dear, and only needed here
+    """Return what makes a child end when its parent dies, where the system can do that."""
+    import ctypes  # noqa: PLC0415 - expensive, and only needed here
     import signal  # noqa: PLC0415 - only needed here
 
     try:
@@ -201,7 +191,7 @@ def _end_with(parent: int) -> Callable[[], None] | None:
 
     def begin() -> None:
         control(_SIGNAL_OF_DEATH, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before it could be heard of
+        if os.getppid() != parent:  # it died before the call
             os._exit(1)
 
     return begin
@@ -234,14 +224,18 @@ def try_git_output(checkout: Checkout, *arguments: str) -> str:
 
 
 def git_output(
-    checkout: Checkout, *arguments: str, stdin: bytes | None = None, limit_seconds: float = 600.0
+    checkout: Checkout,
+    *arguments: str,
+    stdin: bytes | None = None,
+    limit_seconds: float = 600.0,
+    variables: Mapping[str, str] | None = None,
 ) -> str:
     """Return what git prints, without the last line end.
 
     Raises:
         RepositoryError: git failed.
     """
-    result = run_in(checkout, *arguments, stdin=stdin, limit_seconds=limit_seconds)
+    result = run_in(checkout, *arguments, stdin=stdin, limit_seconds=limit_seconds, variables=variables)
     if result.exit_code:
         raise git_failed(arguments, result)
     return result.stdout.rstrip("\n")
@@ -252,33 +246,39 @@ def resolve_revision(checkout: Checkout, revision: str) -> str:
     return try_git_output(checkout, "rev-parse", "--verify", "--quiet", revision)
 
 
-def git_failed(arguments: Sequence[str], found: GitResult) -> RepositoryError:
-    """Git refused what it should have been able to do."""
-    verb = next((word for word in arguments if not word.startswith("-") and "=" not in word), "git")
+def git_failed(arguments: Sequence[str], result: GitResult) -> RepositoryError:
+    """Return the error for a git command that failed unexpectedly."""
     return RepositoryError(
-        f"git {verb} failed: {found.stderr[-500:] or f'exit {found.exit_code}'}",
+        f"git {_verb(arguments) or 'git'} failed: {result.stderr[-500:] or f'exit {result.exit_code}'}",
         code="GIT_FAILED",
         hint="`git fsck` and `landlane doctor` tell more",
     )
 
 
+def _verb(arguments: Sequence[str]) -> str:
+    return next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
+
+
 class GitStream:
-    """A git that is fed and read while it runs, for what is too big to be held in memory."""
+    """A git process that is fed and read while it runs, for content that does not fit in memory."""
 
     def __init__(self, *arguments: str, cwd: str, environment: Mapping[str, str]) -> None:
-        import tempfile  # noqa: PLC0415 - dear, and only needed here
+        import tempfile  # noqa: PLC0415 - expensive, and only needed here
 
-        self._name = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
-        # Into a file: a pipe that nobody reads would stop git once it is full.
-        self._trouble = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
-        self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+        self._name = _verb(arguments)
+        # Into a file: git would stop once a pipe that is not read is full.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
             ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
             cwd=cwd,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._trouble,
+            stderr=self._errors,
             env=environment,
         )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
 
     def __enter__(self) -> GitStream:
         return self
@@ -287,53 +287,47 @@ class GitStream:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
+        for pipe in (self._stdin, self._stdout):
             try:
                 pipe.close()
             except OSError:
-                pass  # what was still to be written has no reader any more
-        self._trouble.close()
+                pass  # the unwritten rest has no reader any more
+        self._errors.close()
 
     def write(self, data: bytes) -> None:
-        """Feed it.
+        """Send data to git.
 
         Raises:
             RepositoryError: it has ended already.
         """
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(data)
+            self._stdin.write(data)
         except OSError as error:
             raise self._failed() from error
 
     def flush(self) -> None:
-        """Make sure that it has all that was written so far."""
-        assert self._process.stdin is not None
+        """Send everything that was written so far."""
         try:
-            self._process.stdin.flush()
+            self._stdin.flush()
         except OSError as error:
             raise self._failed() from error
 
     def read_line(self) -> bytes:
-        """Its next line, without the end; empty at the end of all."""
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().removesuffix(b"\n")
+        """Return the next line, without its end; empty at the end of the output."""
+        return self._stdout.readline().removesuffix(b"\n")
 
     def read(self, size: int) -> bytes:
-        """As many bytes of its output, or what is left of it."""
-        assert self._process.stdout is not None
-        return self._process.stdout.read(size)
+        """Return this many bytes of output, or the rest of it."""
+        return self._stdout.read(size)
 
     def finish(self, limit_seconds: float = 10 * _LIMIT_SECONDS) -> None:
-        """Say that nothing more comes, and wait until all of it is done.
+        """Close the input, and wait until git is done.
 
         Raises:
             RepositoryError: it failed, or took too long.
         """
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.close()
+            self._stdin.close()
             self._process.wait(limit_seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise self._failed() from error
@@ -341,10 +335,10 @@ class GitStream:
             raise self._failed()
 
     def _failed(self) -> RepositoryError:
-        self._trouble.seek(0)
-        said = self._trouble.read(4000).decode("utf-8", "replace").strip()
+        self._errors.seek(0)
+        text = self._errors.read(4000).decode("utf-8", "replace").strip()
         return RepositoryError(
-            f"git {self._name} failed: {said[:400] or 'it ended or hung without a word'}",
+            f"git {self._name} failed: {text[:400] or 'it ended or hung without a word'}",
             code="GIT_FAILED",
             hint="look for a full disk, and run `git fsck`",
         )
@@ -353,7 +347,7 @@ class GitStream:
 def run_git_interactive(
     words: Sequence[str], *, cwd: str, out: int | None = None, variables: Mapping[str, str] | None = None
 ) -> int:
-    """Run git with the caller's own terminal and environment, and tell its exit code; over 128: a signal.
+    """Run git in the caller's terminal and environment; return its exit code, 128 and more for a signal.
 
     Raises:
         RepositoryError: git is not installed.
@@ -368,10 +362,8 @@ def run_git_interactive(
             env={**os.environ, **(variables or {})},
         )
     except FileNotFoundError as error:
-        raise RepositoryError(
-            "git is not installed", code="NO_GIT", hint="install git 2.30 or newer"
-        ) from error
-    # Ctrl-C reaches git itself, which then takes its lock files away. We only wait for its end.
+        raise _not_installed() from error
+    # Ctrl-C reaches git itself, which then removes its lock files. We only wait for its end.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         code = child.wait()

@@ -10,6 +10,7 @@ import os
 import time
 
 from landlane.errors import RepositoryError
+from landlane.files import read_first_line
 from landlane.git.orphaned_worktrees import aside_path, list_folder
 from landlane.platform.proc import (
     age_seconds,
@@ -52,11 +53,7 @@ def wait_for_locks(here: Checkout) -> None:
     """
     wait_for_index(here)
     _wait_for(os.path.join(here.git_dir, "HEAD.lock"), _folders_of(here))
-    try:
-        with open(os.path.join(here.git_dir, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
-            ref = file.readline().rstrip("\n").removeprefix("ref: ")
-    except OSError:
-        return
+    ref = read_first_line(os.path.join(here.git_dir, "HEAD")).removeprefix("ref: ")
     if ref.startswith("refs/"):
         _wait_for(os.path.join(here.common_dir, f"{ref}.lock"), _ANYWHERE)
 

@@ -1,4 +1,4 @@
-"""The branch that work lands on: which it is, where it counts, and bringing it up to date."""
+"""The branch that work lands on: which one it is, its newest commit, and fetching it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import time
 
 from landlane.errors import RepositoryError
+from landlane.files import read_first_line
 from landlane.git.ancestry import is_ancestor
 from landlane.git.lock import FETCH_LOCK, git_lock
 from landlane.git.refs import read_refs
@@ -20,53 +21,47 @@ if TYPE_CHECKING:
     from landlane.git.run import GitResult
     from landlane.settings.model import Settings
 
-_OURS = "landlane/"
+_OWN_PREFIX = "landlane/"
 _STAMP = "fetched"
 _FETCH_SECONDS = 300.0
-# What git says when somebody else did something at the same moment.
+# What git prints when another process changed something at the same moment.
 RACE_MESSAGES = (
-    "cannot lock ref",
-    "commondir",
-    "unable to update local ref",
-    ".lock': File exists",
-    "bad object",
+    *("cannot lock ref", "commondir", "unable to update local ref", ".lock': File exists", "bad object"),
 )
+_NO_SUCH_BRANCH = "couldn't find remote ref"
 _SAME_SECONDS = 2.0
 _CONFIG_NAMES = ("GIT_CONFIG", "XDG_CONFIG_HOME")
-_asked: dict[str, tuple[float, tuple[object, ...], list[tuple[str, str, str]]]] = {}
-_NO_SUCH_BRANCH = "couldn't find remote ref"
+_settings: dict[str, tuple[float, tuple[object, ...], list[tuple[str, str, str]]]] = {}
 
 
 @value
 class TargetBranch:
-    """A branch, and the remote whose copy of it counts; without one, the branch here does."""
+    """A branch, and the remote whose copy of it counts; without a remote, the local branch does."""
 
     branch: str
     remote: str = ""
 
     @property
     def ref(self) -> str:
-        """The branch here."""
         return f"refs/heads/{self.branch}"
 
     @property
     def remote_ref(self) -> str:
-        """What was last seen of the remote's."""
+        """The last fetched state of the remote's branch."""
         return f"refs/remotes/{self.remote}/{self.branch}" if self.remote else ""
 
 
 @value
 class BaseCommit:
-    """Where the target stands, and whether that was just asked of the remote."""
+    """The newest commit of the target, and whether it was just fetched."""
 
     target: TargetBranch
     commit: str
     is_fresh: bool
-    trouble: str = ""
 
 
 def find_target(home: Checkout, settings: Settings) -> TargetBranch:
-    """The target branch: what the settings say, else the branch of the main checkout, else the usual ones.
+    """Return the target branch: the one in the settings, else a usual one.
 
     Raises:
         RepositoryError: there is no commit to work on, or no such branch.
@@ -90,39 +85,38 @@ def find_target(home: Checkout, settings: Settings) -> TargetBranch:
 
 
 def git_settings(home: Checkout) -> dict[str, str]:
-    """All that git is told here: the last of several values counts, as for git itself."""
+    """Return git's settings here; of several values the last one counts."""
     return {key: text for _, key, text in scoped_settings(home)}
 
 
 def scoped_settings(home: Checkout) -> list[tuple[str, str, str]]:
-    """All that git is told here, each with where it stands, such as `local`; by one git.
+    """Return git's settings here as (scope, key, text).
 
-    One piece of work asks this several times in a row: an answer is used again for a moment, as long as the
-    files it came from are the same.
+    They are read several times in a row, so they are cached for a moment, while their files do not change.
     """
     before = _config_marks(home)
-    place = f"{home.git_dir}\n{home.common_dir}"
-    at, marks, known = _asked.get(place, (0.0, (), []))
+    cache_key = f"{home.git_dir}\n{home.common_dir}"
+    at, marks, known = _settings.get(cache_key, (0.0, (), []))
     if marks != before or time.monotonic() - at > _SAME_SECONDS:
-        found = run_in(home, "config", "--list", "--show-scope", "-z")
-        parts = found.stdout.split("\0")
+        listed = run_in(home, "config", "--list", "--show-scope", "-z")
+        parts = listed.stdout.split("\0")
         items = ((scope, item.partition("\n")) for scope, item in zip(parts[::2], parts[1::2], strict=False))
         known = [(scope, key, text) for scope, (key, _, text) in items]
-        _asked.clear()
-        if not found.exit_code:
-            _asked[place] = (time.monotonic(), before, known)
+        _settings.clear()
+        if not listed.exit_code:
+            _settings[cache_key] = (time.monotonic(), before, known)
     return known
 
 
 def _config_marks(home: Checkout) -> tuple[object, ...]:
-    """What changes when git's settings do: files as they are, and what the environment adds."""
+    """Return what changes when git's settings do: the state of their files, and variables."""
     own = os.path.expanduser("~")
-    places = [os.path.join(home.common_dir, "config"), os.path.join(home.git_dir, "config.worktree")]
-    places += [os.path.join(own, ".gitconfig"), os.path.join(own, ".config", "git", "config")]
+    files = [os.path.join(home.common_dir, "config"), os.path.join(home.git_dir, "config.worktree")]
+    files += [os.path.join(own, ".gitconfig"), os.path.join(own, ".config", "git", "config")]
     marks: list[object] = [item for item in os.environ.copy().items() if item[0].startswith(_CONFIG_NAMES)]
-    for place in places:
+    for file in files:
         try:
-            found = os.stat(place)
+            found = os.stat(file)
         except OSError:
             marks.append(None)
         else:
@@ -131,54 +125,38 @@ def _config_marks(home: Checkout) -> tuple[object, ...]:
 
 
 def commits_at(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
-    """The commits that those of these branches stand on that are there; at most one git for all of them."""
+    """Return the commits of these refs, without missing ones; with at most one git command."""
     known = read_refs(home.common_dir, refs)
     if known is not None:
         return known
     form = "--format=%(refname) %(objectname) %(objecttype) %(*objectname)"
-    rows = (line.split(" ") for line in try_git_output(home, "for-each-ref", form, *refs).splitlines())
-    return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}
+    lines = (line.split(" ") for line in try_git_output(home, "for-each-ref", form, *refs).splitlines())
+    return {name: peeled or oid for name, oid, kind, peeled in lines if name in refs and kind != "tree"}
 
 
 def commit_at(home: Checkout, ref: str) -> str:
-    """The commit that one branch stands on; empty where there is none."""
+    """Return the commit of one ref; empty where there is none."""
     return commits_at(home, [ref]).get(ref, "") if ref else ""
 
 
 def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
-    """The remote's own choice, else one of the usual names, else the branch of the main checkout.
+    """Return the remote's default branch, else a usual name, else the branch of the main checkout.
 
-    Somebody may stand on a topic branch in the main checkout: nothing should land there for that.
+    The main checkout may be on a topic branch, where nothing should land.
     """
-    chosen = _remote_choice(home)
+    default = read_first_line(os.path.join(home.common_dir, "refs", "remotes", "origin", "HEAD"))
+    default = default.removeprefix("ref: refs/remotes/origin/")
     head = _head_branch(home)
     usual = [known.get("init.defaultbranch", ""), "main", "master", "trunk"]
-    names = [chosen, *([head] if head in usual else []), *usual, head]
-    names = [name for name in names if name and not name.startswith(_OURS)]
-    there = commits_at(home, [f"refs/heads/{name}" for name in names])
-    for name in names:
-        if f"refs/heads/{name}" in there:
-            return name
-    return chosen
-
-
-def _remote_choice(home: Checkout) -> str:
-    """The branch that `origin` shows to whoever clones it, as it was told at the last clone."""
-    try:
-        path = os.path.join(home.common_dir, "refs", "remotes", "origin", "HEAD")
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().rstrip("\n").removeprefix("ref: refs/remotes/origin/")
-    except OSError:
-        return ""
+    names = [default, *([head] if head in usual else []), *usual, head]
+    names = [name for name in names if name and not name.startswith(_OWN_PREFIX)]
+    existing = commits_at(home, [f"refs/heads/{name}" for name in names])
+    return next((name for name in names if f"refs/heads/{name}" in existing), default)
 
 
 def _head_branch(home: Checkout) -> str:
-    """The branch of the main checkout, read from its file where that tells it."""
-    try:
-        with open(os.path.join(home.common_dir, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
-            line = file.readline().rstrip("\n")
-    except OSError:
-        line = ""
+    """Return the branch of the main checkout, read from its file where possible."""
+    line = read_first_line(os.path.join(home.common_dir, "HEAD"))
     branch = line.removeprefix("ref: refs/heads/")
     if branch == ".invalid":  # the refs are in tables, which only git can read
         return try_git_output(home, "symbolic-ref", "--quiet", "--short", "HEAD")
@@ -186,11 +164,12 @@ def _head_branch(home: Checkout) -> str:
 
 
 def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
-    if settings.landing.remote == "none":
+    chosen = settings.landing.remote
+    if chosen == "none":
         return ""
     remotes = {key[len("remote.") :].rpartition(".")[0] for key in known if key.startswith("remote.")}
-    wanted = settings.landing.remote or known.get(f"branch.{branch}.remote") or "origin"
-    if settings.landing.remote and wanted not in remotes:
+    wanted = chosen or known.get(f"branch.{branch}.remote") or "origin"
+    if chosen and wanted not in remotes:
         raise RepositoryError(
             f"there is no remote {wanted!r}, which [landing] remote names",
             code="NO_REMOTE",
@@ -200,37 +179,34 @@ def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
 
 
 def fetch_target(home: Checkout, target: TargetBranch, on_tick: Callable[[], None] | None = None) -> str:
-    """Fetch the target branch; tells what went wrong, or nothing.
+    """Fetch the target branch; return what went wrong, or an empty text.
 
-    Whoever waited while somebody else fetched need not do so again: what was fetched is newer than the wish.
+    If another process fetched while this one waited, that is new enough.
     """
     if not target.remote:
         return ""
-    asked_at = time.monotonic_ns()
+    called_at = time.monotonic_ns()
     with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}", name=FETCH_LOCK):
-        if _fetched_at(home, target) >= asked_at:
+        if _fetched_at(home, target) >= called_at:
             return ""
         begun_at = time.monotonic_ns()
-        found = _fetch(home, target, on_tick)
-        if found.exit_code and any(sign in found.stderr for sign in RACE_MESSAGES):
-            # A worktree was being entered, or somebody else's fetch moved the ref: once more, quite alone.
+        result = _fetch(home, target, on_tick)
+        if result.exit_code and any(message in result.stderr for message in RACE_MESSAGES):
+            # A worktree was being added, or another fetch moved the ref: try again, alone.
             with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}"):
-                found = _fetch(home, target, on_tick)
-        if found.exit_code and _NO_SUCH_BRANCH in found.stderr and commits_at(home, [target.ref]):
-            # It was never pushed, or is gone there: the branch here is all there is.
+                result = _fetch(home, target, on_tick)
+        if result.exit_code and _NO_SUCH_BRANCH in result.stderr and commits_at(home, [target.ref]):
+            # It was never pushed, or was deleted there: only the local branch exists.
             run_in(home, "update-ref", "-d", target.remote_ref)
             return ""
-        if found.exit_code:
-            return failure_reason(found)
-        _note_fetched(home, target, begun_at)
+        if result.exit_code:
+            # The line in which git says why, without the advice after it.
+            lines = result.stderr.splitlines()
+            fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
+            return (fatal or lines or [f"exit {result.exit_code}"])[0]
+        with open(_stamp(home, target), "w", encoding="ascii") as file:
+            file.write(str(begun_at))
     return ""
-
-
-def failure_reason(found: GitResult) -> str:
-    """Why git refused, in its own words: the line that says so, not the advice behind it."""
-    lines = found.stderr.splitlines()
-    fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
-    return (fatal or lines or [f"exit {found.exit_code}"])[0]
 
 
 def _fetch(home: Checkout, target: TargetBranch, on_tick: Callable[[], None] | None) -> GitResult:
@@ -250,39 +226,28 @@ def _stamp(home: Checkout, target: TargetBranch) -> str:
 
 
 def _fetched_at(home: Checkout, target: TargetBranch) -> int:
-    """When the last fetch began, on a clock that ends with the machine's run: a later one than now is old."""
+    """Return when the last fetch began, on the monotonic clock; -1 when unknown or before a reboot."""
     try:
-        with open(_stamp(home, target), encoding="ascii") as file:
-            at = int(file.read())
-    except (OSError, ValueError):
+        at = int(read_first_line(_stamp(home, target)))
+    except ValueError:
         return -1
     return at if at <= time.monotonic_ns() else -1
 
 
-def _note_fetched(home: Checkout, target: TargetBranch, at: int) -> None:
-    with open(_stamp(home, target), "w", encoding="ascii") as file:
-        file.write(str(at))
-
-
 def target_tip(home: Checkout, target: TargetBranch) -> str:
-    """The newest commit of the target that is known here: of the remote's copy, where that counts.
+    """Return the newest commit of the target that is known here: that of the remote, where there is one.
 
-    A branch here that has all of the remote's and more is newer: its commits wait to be pushed.
+    A local branch that contains the remote's is newer: its commits wait to be pushed.
     """
     known = commits_at(home, [ref for ref in (target.ref, target.remote_ref) if ref])
-    here = known.get(target.ref, "")
-    if not target.remote:
+    here, remote = known.get(target.ref, ""), known.get(target.remote_ref, "")
+    if not remote or here == remote or (here and is_ancestor(home, remote, here)):
         return here
-    there = known.get(target.remote_ref, "")
-    if not there or here == there:
-        return here
-    if here and is_ancestor(home, there, here):
-        return here
-    return there
+    return remote
 
 
 def find_base(home: Checkout, target: TargetBranch, *, is_offline: bool = False) -> BaseCommit:
-    """Where new work should begin, freshly fetched unless it may be without.
+    """Return where new work should begin, freshly fetched unless `is_offline`.
 
     Raises:
         RepositoryError: the remote cannot be reached, or the target has no commit.
@@ -299,6 +264,4 @@ def find_base(home: Checkout, target: TargetBranch, *, is_offline: bool = False)
         raise RepositoryError(
             f"{target.branch} has no commit yet", code="NO_TARGET", hint="make a first commit there"
         )
-    return BaseCommit(
-        target=target, commit=commit, is_fresh=not (is_offline and target.remote), trouble=trouble
-    )
+    return BaseCommit(target=target, commit=commit, is_fresh=not (is_offline and target.remote))

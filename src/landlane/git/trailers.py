@@ -1,4 +1,4 @@
-"""What a commit says about who made it: trailers that are written below a message and read back from it."""
+"""Trailers of a commit message that say who made the commit: write and read them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from landlane.values import value
 AGENT, SESSION, TASK, TOKEN = "Landlane-Agent", "Landlane-Session", "Landlane-Task", "Landlane-Token"
 
 _OURS = re.compile(r"(landlane-(?:agent|session|task|token))\s*:\s*(.*)", re.IGNORECASE)
-# Wider than what is read: git can be told to take other signs than a colon.
-_POSING = re.compile(r"\s*landlane-(?:agent|session|task|token)\s*[^\w\s-]", re.IGNORECASE)
+# Wider than what is read: git can be configured to accept other separators than a colon.
+_FORGED = re.compile(r"\s*landlane-(?:agent|session|task|token)\s*[^\w\s-]", re.IGNORECASE)
 _TRAILER = re.compile(r"[A-Za-z0-9-]+\s*:\s|\s+\S|\(cherry picked from commit ")
 
 
 @value
 class Trailers:
-    """Who made a commit, for which task, and under which grants."""
+    """Who made a commit, for which task, and under which fencing tokens."""
 
     agent: str = ""
     session: str = ""
@@ -24,21 +24,21 @@ class Trailers:
     tokens: tuple[int, ...] = ()
 
     def lines(self) -> list[str]:
-        """As they stand in a message."""
+        """Return the lines of the message."""
         pairs = [(AGENT, self.agent), (SESSION, self.session), (TASK, self.task)]
         pairs += [(TOKEN, str(token)) for token in self.tokens]
         return [f"{key}: {text}" for key, text in pairs if text]
 
 
 def find_forged_trailer(message: str) -> str:
-    """The first line of a message that could be taken for a trailer of ours; empty when there is none."""
-    return next((line for line in message.split("\n") if _POSING.match(line)), "")
+    """Return the first line of a message that could be taken for one of our trailers; empty if none is."""
+    return next((line for line in message.split("\n") if _FORGED.match(line)), "")
 
 
 def with_trailers(message: str, trailers: Trailers) -> str:
-    """A message with trailers below it, beside those it has already.
+    """Return a message with trailers below it, after those it has already.
 
-    Written here and not by git: a user's `trailer.*` settings may move, merge or drop what git writes.
+    git is not used for it: a user's `trailer.*` settings may move, merge or drop trailers.
     """
     text = message.rstrip("\n")
     title, _, body = text.partition("\n")
@@ -48,10 +48,9 @@ def with_trailers(message: str, trailers: Trailers) -> str:
 
 
 def read_trailers(message: str) -> Trailers:
-    """What the last paragraph with trailers of ours says.
+    """Return the trailers of the last paragraph that has any of ours; a hook may have added more below it.
 
-    A hook may have put more below it, which is why not only the last paragraph counts. Where it contradicts
-    itself nothing is taken from it: better no answer than a wrong one.
+    If it contradicts itself, the result is empty: no answer is better than a wrong one.
     """
     for paragraph in reversed(message.replace("\r\n", "\n").split("\n\n")):
         found: dict[str, list[str]] = {}
@@ -59,11 +58,11 @@ def read_trailers(message: str) -> Trailers:
             if match := _OURS.fullmatch(line.rstrip()):
                 found.setdefault(match[1].lower(), []).append(match[2])
         if found:
-            return _understood(found)
+            return _from_lines(found)
     return Trailers()
 
 
-def _understood(found: dict[str, list[str]]) -> Trailers:
+def _from_lines(found: dict[str, list[str]]) -> Trailers:
     tokens = found.pop(TOKEN.lower(), [])
     if any(len(set(texts)) > 1 for texts in found.values()):
         return Trailers()

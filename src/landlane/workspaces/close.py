@@ -10,7 +10,7 @@ import os
 
 from landlane.errors import Held, LandlaneError, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
-from landlane.git.is_merged import is_merged
+from landlane.git.ancestry import is_merged
 from landlane.git.remove_checkout import (
     check_no_mounts,
     is_folder,
