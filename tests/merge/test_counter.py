@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.result import Conflict, Merged
+from landlane.merge.model import Conflict, Merged
 
 pytestmark = pytest.mark.unit
 

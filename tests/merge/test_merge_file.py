@@ -1,4 +1,4 @@
-"""What holds for all kinds of hot files: sides without change, absent files, and any bytes at all."""
+"""What holds for all merge kinds: sides without change, absent files, and any bytes at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.file_kinds import KINDS, MergeRule, rule_for
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.result import Conflict, Merged, Regenerate
+from landlane.merge.model import KINDS, Conflict, Merged, MergeRule, Regenerate, rule_for
 
 pytestmark = pytest.mark.unit
 
@@ -107,7 +106,7 @@ def test_a_generated_file_is_to_be_written_anew() -> None:
 def test_an_unknown_kind_is_named() -> None:
     result = merge_file("magic", b"1", b"2", b"3", "x", {})
     assert isinstance(result, Conflict)
-    assert result.reason.startswith("'magic' is no kind of hot file; there are union, sorted-set")
+    assert result.reason.startswith("'magic' is no merge kind; there are union, sorted-set")
     assert check_file("magic", b"1", "x", {})
 
 
@@ -138,8 +137,8 @@ def test_a_union_holds_every_line_that_was_added(
         assert merged.count(line) == 1
 
 
-def test_the_last_class_that_covers_a_path_counts() -> None:
-    classes = [
+def test_the_last_rule_that_matches_a_path_counts() -> None:
+    rules = [
         MergeRule(pattern="*", kind="union"),
         MergeRule(pattern="*.json", kind="keyed-map", options={"a": 1}),
         MergeRule(pattern="x", kind="counter"),
@@ -148,7 +147,7 @@ def test_the_last_class_that_covers_a_path_counts() -> None:
     def matches(pattern: str, path: str) -> bool:
         return pattern == "*" or path.endswith(pattern.lstrip("*"))
 
-    assert rule_for("a.json", classes, matches) == classes[1]
-    assert rule_for("a.md", classes, matches) == classes[0]
-    assert rule_for("a.md", classes[1:], matches) is None
-    assert classes[0].options == {}
+    assert rule_for("a.json", rules, matches) == rules[1]
+    assert rule_for("a.md", rules, matches) == rules[0]
+    assert rule_for("a.md", rules[1:], matches) is None
+    assert rules[0].options == {}

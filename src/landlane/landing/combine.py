@@ -6,9 +6,8 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.trial_merge import Author, Committer, MergeConflict
 from landlane.landing.model import REBASE, SQUASH
-from landlane.merge.file_kinds import MergeRule, rule_for
 from landlane.merge.merge_file import merge_file
-from landlane.merge.result import Merged, Regenerate
+from landlane.merge.model import Merged, MergeRule, Regenerate, rule_for
 from landlane.patterns.pattern import covers_alternative
 from landlane.values import as_dict, value
 

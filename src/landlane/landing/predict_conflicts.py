@@ -17,9 +17,8 @@ from landlane.git.target import commit_at, find_target
 from landlane.git.tree_diff import list_changed_paths
 from landlane.landing.combine import merge_rule_for, merge_rules
 from landlane.landing.records import list_landings
-from landlane.merge.file_kinds import MergeRule
 from landlane.merge.merge_file import merge_file
-from landlane.merge.result import Conflict
+from landlane.merge.model import Conflict, MergeRule
 from landlane.values import value
 from landlane.workspaces.committed_settings import read_at
 

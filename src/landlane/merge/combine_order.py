@@ -1,22 +1,19 @@
-"""One order out of two: where what the candidate adds stands among what the target has."""
+"""Combine two orders: where additions of the candidate go among what the target has."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-    from typing import TypeVar
-
-    Name = TypeVar("Name", bound=Hashable)
+Name = TypeVar("Name", bound=Hashable)
 
 
 def weave(base: Sequence[Name], ours: Sequence[Name], theirs: Sequence[Name]) -> list[Name]:
-    """All distinct names of both sides: in the target's order, each new one after its predecessor.
+    """Return the distinct names of both sides: in the target's order, each new one after its predecessor.
 
-    What both sides add at the same place stands target first. Only when the candidate alone rearranged what
-    was there is its order taken instead.
+    Where both sides add at the same place, the target's additions come first. Only if the candidate alone
+    rearranged the existing names, its order is used instead.
     """
     in_base, in_ours, in_theirs = set(base), set(ours), set(theirs)
     common = in_base & in_ours & in_theirs
@@ -27,7 +24,7 @@ def weave(base: Sequence[Name], ours: Sequence[Name], theirs: Sequence[Name]) ->
 
 
 def _insert(order: list[Name], others: Sequence[Name], in_base: set[Name], *, is_first: bool) -> list[Name]:
-    """Put each of the others that is missing after the one before it; `is_first` before rival additions."""
+    """Insert each missing one of the others after its predecessor; `is_first` before rival additions."""
     after: dict[Name | None, list[Name]] = {}
     present = set(order)
     anchor: Name | None = None
@@ -40,8 +37,8 @@ def _insert(order: list[Name], others: Sequence[Name], in_base: set[Name], *, is
     woven: list[Name] = []
     pending = after.pop(None, [])
     for name in order:
-        # Rival additions are new names of the skeleton that stand where these would go. They let those pass
-        # that are older than themselves.
+        # Rival additions are new names in `order` that are where these would go. Names of the base go before
+        # them.
         if pending and (is_first or name in settled or pending[0] in in_base):
             woven += pending
             pending = []
@@ -52,11 +49,11 @@ def _insert(order: list[Name], others: Sequence[Name], in_base: set[Name], *, is
 
 
 def is_sorted(names: Sequence[str]) -> bool:
-    """Whether these texts stand in order, which two are the least to show."""
+    """Return whether these texts are sorted; fewer than two do not show it."""
     return len(names) > 1 and all(a <= b for a, b in pairwise(names))
 
 
 def weave_names(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """As `weave`, but what is sorted on both sides stays so."""
+    """Do the same as `weave`, but keep names sorted that are sorted on both sides."""
     woven = weave(base, ours, theirs)
     return sorted(woven) if is_sorted(ours) and is_sorted(theirs) else woven

@@ -1,10 +1,11 @@
-"""Counters: a number in a file that both sides raise, by the sum of what they added."""
+"""Merge counters: a number in a file that both sides raise becomes the sum of their increments."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from landlane.merge.result import SIDES, CannotMerge, Merged, shown
+from landlane.merge.model import SIDES, CannotMerge, Merged, shown
 from landlane.merge.text_file import (
     Text,
     merge_rest,
@@ -15,23 +16,20 @@ from landlane.merge.text_file import (
     write_text,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 WHOLE_FILE = r"\A\s*([+-]?\d+)\s*\Z"
 _MOST_DIGITS = 100
-_HERE = "\0"  # stands for the number while the rest is merged; no text holds it
+_HERE = "\0"  # replaces the number while the rest is merged; no text contains it
 
 
 def merge_counter(
-    base: bytes | None, ours: bytes | None, theirs: bytes | None, options: Mapping[str, object]
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
 ) -> Merged:
-    """The base number and what both sides added to it; the rest merged line by line.
+    """Add what both sides added to the base number, and merge the rest line by line.
 
     Raises:
         CannotMerge: a side has no such number or several, or the rest was changed differently.
     """
+    del path
     texts = read_sides(base, ours, theirs)
     pattern = _pattern(options)
     rests: list[str] = []
@@ -56,8 +54,9 @@ def merge_counter(
     return Merged(content=result, notes=(note, *style_notes(texts[1])))
 
 
-def check_counter(content: bytes, options: Mapping[str, object]) -> str:
-    """What is wrong with a counter: the number is not there, or not once."""
+def check_counter(content: bytes, path: str, options: Mapping[str, object]) -> str:
+    """Refuse a counter without a number, or with more than one."""
+    del path
     _take_out(read_text(content, "the file"), _pattern(options), "the file")
     return ""
 
@@ -74,15 +73,15 @@ def _pattern(options: Mapping[str, object]) -> re.Pattern[str]:
 
 
 def _take_out(text: Text, pattern: re.Pattern[str], side: str) -> tuple[str, str]:
-    """The number, and the text with a mark where it stood."""
+    """Return the number, and the text with a mark in its place."""
     body = "\n".join(text.lines)
-    found = list(pattern.finditer(body))
-    if len(found) != 1:
-        how_often = "no number" if not found else f"{len(found)} numbers"
+    matches = list(pattern.finditer(body))
+    if len(matches) != 1:
+        how_often = "no number" if not matches else f"{len(matches)} numbers"
         raise CannotMerge(f"{side} has {how_often} where one is expected ({shown(pattern.pattern)})")
-    number = found[0][1] or ""
+    number = matches[0][1] or ""
     digits = number.lstrip("+-")
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
     if not is_number or len(number) - len(digits) > 1:
         raise CannotMerge(f"{side} has {shown(number)!r} where a whole number is expected")
-    return number, body[: found[0].start(1)] + _HERE + body[found[0].end(1) :]
+    return number, body[: matches[0].start(1)] + _HERE + body[matches[0].end(1) :]

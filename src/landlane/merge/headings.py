@@ -1,14 +1,11 @@
-"""Texts as trees of headings: Markdown with `#`, or underlined as in plain text and reStructuredText."""
+"""Read a text as a tree of headings: Markdown with `#`, or underlined as in reStructuredText."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from landlane.values import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _HASHES = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r"(=|-|~|\^|\")\1{2,}[ \t]*$")
@@ -16,12 +13,12 @@ _UNDERLINED_LEVELS = '=-~^"'
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]")
 
-Key = tuple[int, str, int]  # level, title, and the how manieth of that title among its siblings
+Key = tuple[int, str, int]  # level, title, and its index among siblings of that title
 
 
 @value
 class Section:
-    """A heading as it is written, the lines below it, and the sections within it; the root has no heading."""
+    """A heading as it is written, the lines below it, and the sections in it; the root has no heading."""
 
     key: Key
     heading: tuple[str, ...]
@@ -32,24 +29,24 @@ class Section:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """What its children are known by."""
+        """The keys of its children."""
         return tuple(child.key for child in self.children)
 
     def child(self, key: Key) -> Section:
-        """The child of that key, or an empty one."""
+        """Return the child of that key, or an empty section."""
         return next((child for child in self.children if child.key == key), absent(key))
 
 
 def absent(key: Key) -> Section:
-    """What stands for a section that a side does not have."""
+    """Return an empty section, for a side that does not have it."""
     return Section(key=key, heading=(), above=0, content=(), below=0, children=())
 
 
 def title_level(*texts: Sequence[str]) -> int:
-    """The level of the one heading that all these texts begin with, if at all, and that is above all others.
+    """Return the level of the title of these texts: one heading above all others; 0 if there is none.
 
-    Where it is known, sections lie beside the title and not within it, so that they keep their place when one
-    side puts a title above them.
+    Sections are then siblings of the title and not its children, so that they keep their place when one side
+    adds a title above them.
     """
     levels = [[level for _, _, level, _ in _headings(lines)] for lines in texts]
     highest = min((level for found in levels for level in found), default=0)
@@ -58,7 +55,7 @@ def title_level(*texts: Sequence[str]) -> int:
 
 
 def read_sections(lines: Sequence[str], leaf_level: int = 0) -> Section:
-    """The tree of sections of a text; headings of the level `leaf_level` hold no others."""
+    """Return the tree of sections of a text; headings of the level `leaf_level` have no children."""
     heads = list(_headings(lines))
     flat: list[tuple[int, str, tuple[str, ...], tuple[str, ...]]] = []
     starts = [(0, 0, 0, ""), *heads]
@@ -95,7 +92,7 @@ def _build(
 
 
 def _headings(lines: Sequence[str]) -> Iterator[tuple[int, int, int, str]]:
-    """Where a heading starts, how many lines it has, its level and title."""
+    """Yield where each heading starts, how many lines it has, its level and its title."""
     fence = ""
     for at, line in enumerate(lines):
         fenced = _FENCE.match(line)
@@ -116,13 +113,13 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, int, int, str]]:
 
 
 def _hash_title(text: str) -> str:
-    """The title without the hashes that may close it."""
+    """Return the title without the hashes that may close it."""
     bare = text.rstrip().rstrip("#")
     return " ".join((bare if not bare.strip() or bare[-1].isspace() else text).split())
 
 
 def _is_underlined(lines: Sequence[str], at: int) -> bool:
-    """Whether this line is a title: alone above a rule that is at least as long."""
+    """Return whether this line is a title: alone above a rule that is at least as long."""
     line = lines[at].rstrip()
     if not line or line[0].isspace() or at + 1 == len(lines) or is_bullet(line):
         return False
@@ -132,12 +129,12 @@ def _is_underlined(lines: Sequence[str], at: int) -> bool:
 
 
 def is_bullet(line: str) -> bool:
-    """Whether the line begins an item of a list."""
+    """Return whether the line begins an item of a list."""
     return _BULLET.match(line) is not None
 
 
 def repeated_headings(lines: Sequence[str]) -> dict[tuple[str, ...], int]:
-    """Titles, with those around them, that stand more than once at the same place, and how often."""
+    """Return the titles, after those above them, that are repeated at the same place, and how often."""
     found: dict[tuple[str, ...], int] = {}
 
     def visit(section: Section, around: tuple[str, ...]) -> None:

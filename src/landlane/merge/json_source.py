@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NoReturn
 
-from landlane.merge.result import shown
+from landlane.merge.model import shown
 from landlane.merge.source_spans import Member, Node, Source
 from landlane.merge.value_tree import MOST_NESTING, Number
 

@@ -7,13 +7,10 @@ something of both sides are written again, in the style that the target has at t
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from landlane.merge.source_spans import Node, Source
 from landlane.merge.value_tree import Number, is_list, is_same, is_table, token
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def write_json(merged: Any, ours: Source, theirs: Source) -> str:

@@ -1,34 +1,34 @@
-"""Keyed maps: JSON and TOML files such as package.json and pyproject.toml, merged key by key.
+"""Merge keyed maps: JSON and TOML files such as package.json and pyproject.toml, key by key.
 
-An ordinary merge of lines is tried first, since it keeps comments and layout of both sides. It is used
-only if it comes to the same values as the merge of the trees, which alone decides.
+An ordinary merge of lines is tried first, since it keeps the comments and layout of both sides. It is used
+only if it gives the same values as the merge of the trees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from landlane.merge.json_source import NotJson, read_json
 from landlane.merge.json_text import write_json
 from landlane.merge.lines import clean_lines, merge_lines
-from landlane.merge.result import SIDES, CannotMerge, Merged
+from landlane.merge.model import SIDES, CannotMerge, Merged
+from landlane.merge.source_spans import Source
 from landlane.merge.text_file import Text, read_sides, read_text, style_notes, write_text
 from landlane.merge.toml_read import parse_toml, read_document
 from landlane.merge.toml_write import write_toml
 from landlane.merge.value_tree import MISSING, is_same, merge_trees
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
-    from landlane.merge.source_spans import Source
-
-
-def merge_map(base: bytes | None, ours: bytes | None, theirs: bytes | None, path: str) -> Merged:
-    """The keys of both sides.
+def merge_map(
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
+) -> Merged:
+    """Merge the keys of both sides.
 
     Raises:
         CannotMerge: a side cannot be read, or both gave a key different values.
     """
+    del options
     extension = _extension(path)
     texts = read_sides(base, ours, theirs, is_strict=True)
     values = [
@@ -41,7 +41,7 @@ def merge_map(base: bytes | None, ours: bytes | None, theirs: bytes | None, path
     lines = _plain_merge(texts, extension, merged)
     notes: tuple[str, ...] = ()
     if lines is None:
-        lines = _write_json(texts, merged) if extension == "json" else _write_toml(texts, merged)
+        lines = _write(texts, extension, merged)
         if not is_same(_values_or_missing("\n".join(lines), extension), merged):
             raise CannotMerge(
                 "both sides' keys can be joined, but not without losing how the target writes them",
@@ -51,8 +51,9 @@ def merge_map(base: bytes | None, ours: bytes | None, theirs: bytes | None, path
     return Merged(content=write_text(lines, texts[1]), notes=(*notes, *style_notes(texts[1])))
 
 
-def check_map(content: bytes, path: str) -> str:
-    """What is wrong with the file; a key that stands twice is an error of reading."""
+def check_map(content: bytes, path: str, options: Mapping[str, object]) -> str:
+    """Refuse a file that cannot be read, for example because a key stands twice."""
+    del options
     _values(read_text(content, "the file", is_strict=True).body, _extension(path), "the file")
     return ""
 
@@ -89,22 +90,16 @@ def _plain_merge(texts: tuple[Text, Text, Text], extension: str, merged: Any) ->
     return lines
 
 
-def _write_json(texts: tuple[Text, Text, Text], merged: Any) -> list[str]:
+def _write(texts: tuple[Text, Text, Text], extension: str, merged: Any) -> list[str]:
+    if extension == "toml":
+        documents = (read_document(text.body, side) for text, side in zip(texts, SIDES, strict=True))
+        return write_toml(merged, *documents)
     ours, theirs = (_read_json(text.body, side) for text, side in zip(texts[1:], SIDES[1:], strict=True))
-    return _lines(write_json(merged, ours, theirs))
-
-
-def _write_toml(texts: tuple[Text, Text, Text], merged: Any) -> list[str]:
-    base, ours, theirs = (read_document(text.body, side) for text, side in zip(texts, SIDES, strict=True))
-    return write_toml(merged, base, ours, theirs)
-
-
-def _lines(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n")
+    return write_json(merged, ours, theirs).removesuffix("\n").split("\n")
 
 
 def _lost_comments(texts: tuple[Text, Text, Text], lines: Sequence[str]) -> tuple[str, ...]:
-    """Comments that only the candidate has and that found no place."""
+    """Return a note for each comment that only the candidate has and that is not in the result."""
     known = {line.strip() for line in (*texts[0].lines, *lines)}
     lost = {line.strip() for line in texts[2].lines if line.strip().startswith("#")} - known
     return tuple(f"not carried over from the candidate: {line}" for line in sorted(lost))

@@ -1,25 +1,21 @@
-"""Three-way merge of lines: a quick difference of two lists, and what two such differences have in common.
+"""Three-way merge of lines, as diff3 does it, on differences by patience diff.
 
-The difference is patience diff: lines that occur once on both sides anchor it, the longest row of them that
-is in the same order on both sides is kept, and the gaps between are treated likewise. A gap without anchors
-goes to Myers' greedy algorithm, with a bound on its work: a gap with more changes than that counts as
-replaced, which is coarse but never wrong. Both changes of a merge are then walked together along the base, as
-diff3 does.
+Patience diff: lines that occur once on both sides are anchors. The longest sequence of them in the same order
+on both sides is kept, and the gaps between are treated in the same way. A gap without anchors goes to Myers'
+greedy algorithm, with a bound on its work: a gap with more changes counts as replaced, which is coarse but
+never wrong.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Lines = Sequence[str]
-    Pair = tuple[int, int]
+Lines = Sequence[str]
+Pair = tuple[int, int]
 
 # Work and memory grow with the square of this; at 400 a hopeless gap takes about a tenth of a second.
 MOST_CHANGES = 400
@@ -36,7 +32,7 @@ class Change:
 
 @value
 class Hunk:
-    """A stretch that both sides changed, each in its own way."""
+    """Base lines that both sides changed differently."""
 
     base: tuple[str, ...]
     ours: tuple[str, ...]
@@ -48,7 +44,7 @@ class Hunk:
 
 
 def merge_lines(base: Lines, ours: Lines, theirs: Lines) -> list[str | Hunk]:
-    """The merged lines, with a hunk wherever changes of both sides differ and overlap or touch."""
+    """Return the merged lines, with a hunk wherever changes of both sides differ and overlap or touch."""
     left, right = changes(base, ours), changes(base, theirs)
     merged: list[str | Hunk] = []
     at = i = j = 0
@@ -57,7 +53,7 @@ def merge_lines(base: Lines, ours: Lines, theirs: Lines) -> list[str | Hunk]:
         merged += base[at:start]
         first_i, first_j = i, j
         end = start
-        # What touches belongs together: nothing stable stands between that would say which comes first.
+        # Changes that touch belong together: no unchanged line between them says which comes first.
         while True:
             if i < len(left) and left[i].start <= end:
                 end = max(end, left[i].end)
@@ -93,12 +89,12 @@ def _apply(base: Lines, start: int, end: int, made: list[Change]) -> tuple[str, 
 
 
 def clean_lines(merged: list[str | Hunk]) -> list[str] | None:
-    """The lines when nothing is left to decide, else None."""
+    """Return the lines if there is no hunk, else None."""
     return [line for line in merged if isinstance(line, str)] if not hunks(merged) else None
 
 
 def hunks(merged: list[str | Hunk]) -> list[Hunk]:
-    """What is left to decide."""
+    """Return the hunks."""
     return [part for part in merged if isinstance(part, Hunk)]
 
 
@@ -106,7 +102,7 @@ def hunks(merged: list[str | Hunk]) -> list[Hunk]:
 
 
 def changes(base: Lines, side: Lines) -> list[Change]:
-    """How the side came from the base; base ranges grow, and a kept line stands between any two."""
+    """Return the changes from the base to a side, in order; a kept line is between any two of them."""
     found: list[Change] = []
     at = side_at = 0
     for i, j in [*matches(base, side), (len(base), len(side))]:
@@ -117,7 +113,7 @@ def changes(base: Lines, side: Lines) -> list[Change]:
 
 
 def matches(left: Lines, right: Lines) -> list[Pair]:
-    """Positions of equal lines, growing on both sides."""
+    """Return pairs of positions of equal lines, increasing on both sides."""
     found: list[Pair] = []
     # Ranges still to compare; a list instead of recursion, since gaps can nest as deep as a file is long.
     waiting = [(0, len(left), 0, len(right))]
@@ -146,7 +142,7 @@ def matches(left: Lines, right: Lines) -> list[Pair]:
 
 
 def _anchors(left: Lines, right: Lines) -> list[Pair]:
-    """Lines that occur once on each side, in the longest row that has the same order on both."""
+    """Return the longest sequence of lines that occur once on each side and in the same order."""
     places = _single_places(right)
     pairs = [(i, places[line]) for line, i in _single_places(left).items() if line in places]
     tails: list[int] = []
@@ -169,7 +165,7 @@ def _anchors(left: Lines, right: Lines) -> list[Pair]:
 
 
 def _single_places(lines: Lines) -> dict[str, int]:
-    """Where each line stands that occurs once, in order."""
+    """Return the position of each line that occurs once, in order."""
     seen: dict[str, int] = {}
     for at, line in enumerate(lines):
         seen[line] = -1 if line in seen else at
@@ -177,8 +173,8 @@ def _single_places(lines: Lines) -> dict[str, int]:
 
 
 def _myers(left: Lines, right: Lines) -> list[Pair]:
-    """The matches of a shortest edit; none at all when it would have more changes than the bound."""
-    # Lines that the other side lacks only cost work; their neighbours are told apart by position.
+    """Return the matches of a shortest edit; none if it would have more changes than the bound."""
+    # Lines that the other side lacks cannot match, so they are left out.
     of_right, of_left = set(right), set(left)
     kept = [i for i, line in enumerate(left) if line in of_right]
     right_kept = [j for j, line in enumerate(right) if line in of_left]

@@ -1,24 +1,21 @@
-"""What stands below one heading: bullets, paragraphs or plain lines, joined from both sides."""
+"""Merge the content below one heading: bullets, paragraphs or plain lines."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from landlane.merge.headings import is_bullet
 from landlane.merge.lines import Change, changes
-from landlane.merge.result import CannotMerge, shown
+from landlane.merge.model import CannotMerge, shown
 from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Item = tuple[str, ...]
+Item = tuple[str, ...]
 
 
 @value
 class _Addition:
-    """Lines put into one gap: what continues the item above, then whole items with blanks before them."""
+    """Lines inserted at one place: what continues the item above, then full items with blanks before them."""
 
     continued: Item
     items: tuple[Item, ...]
@@ -28,7 +25,7 @@ _NOTHING = _Addition(continued=(), items=())
 
 
 def merge_content(base: Item, ours: Item, theirs: Item, where: str, is_plain: bool) -> Sequence[str]:
-    """The lines of both sides; where `is_plain`, each line stands for itself.
+    """Return the lines of both sides; where `is_plain`, each line is an item.
 
     Raises:
         CannotMerge: the same line was changed by both, or changed by one and removed by the other.
@@ -40,12 +37,12 @@ def merge_content(base: Item, ours: Item, theirs: Item, where: str, is_plain: bo
     left, right = changes(base, ours), changes(base, theirs)
     _refuse_rivals(base, left, right, where)
     gone = {at for change in (*left, *right) for at in range(change.start, change.end)}
-    ours_added, ours_put = _by_place(left, base, is_plain)
-    theirs_added, theirs_put = _by_place(right, base, is_plain)
+    ours_added, ours_put = _by_position(left, base, is_plain)
+    theirs_added, theirs_put = _by_position(right, base, is_plain)
     spare = Counter(_bare(item) for made in left for item in _addition(made, base, is_plain).items)
     merged: list[str] = []
     for at in range(len(base) + 1):
-        merged += _meet(ours_added.get(at, _NOTHING), theirs_added.get(at, _NOTHING), spare)
+        merged += _join(ours_added.get(at, _NOTHING), theirs_added.get(at, _NOTHING), spare)
         put, other = ours_put.get(at), theirs_put.get(at)
         merged += put.lines if put else ()
         # They can differ only where nothing but blank lines was replaced.
@@ -55,35 +52,35 @@ def merge_content(base: Item, ours: Item, theirs: Item, where: str, is_plain: bo
     return _without_outer_blanks(merged)
 
 
-def _by_place(
+def _by_position(
     made: list[Change], base: Item, is_plain: bool
 ) -> tuple[dict[int, _Addition], dict[int, Change]]:
-    """What a side inserted, and what it put in the place of lines, each by where it starts."""
+    """Return what a side inserted, and what it replaced, each by where it starts."""
     added = {change.start: _addition(change, base, is_plain) for change in made if change.start == change.end}
     return added, {change.start: change for change in made if change.start < change.end}
 
 
 def _refuse_rivals(base: Item, left: list[Change], right: list[Change], where: str) -> None:
-    """Refuse where both sides took the same line away and at least one put something else in its place."""
+    """Refuse where both sides removed the same line and at least one put something else in its place."""
     taken = {at: change for change in left for at in range(change.start, change.end) if base[at].strip()}
-    found: list[str] = []
+    conflicts: list[str] = []
     for change in right:
         for at in range(change.start, change.end):
             rival = taken.get(at)
             if rival is None or rival == change or not (rival.lines or change.lines):
                 continue
             ours, theirs = (shown(" / ".join(side.lines)) for side in (rival, change))
-            found.append(
+            conflicts.append(
                 f"under {where}, {shown(base[at])!r}: the target has {ours or 'removed it'!r}, "
                 f"the candidate {theirs or 'removed it'!r}"
             )
             break
-    if found:
-        raise CannotMerge("both sides changed the same lines differently", *found)
+    if conflicts:
+        raise CannotMerge("both sides changed the same lines differently", *conflicts)
 
 
-def _meet(ours: _Addition, theirs: _Addition, spare: Counter[Item]) -> list[str]:
-    """Both additions at one place, without what the target has added already."""
+def _join(ours: _Addition, theirs: _Addition, spare: Counter[Item]) -> list[str]:
+    """Return both additions at one place, without items that the target has added already."""
     fresh: list[Item] = []
     for item in theirs.items:
         bare = _bare(item)
@@ -109,7 +106,7 @@ def _without_outer_blanks(lines: list[str]) -> list[str]:
 
 
 def _addition(change: Change, base: Item, is_plain: bool) -> _Addition:
-    """Take inserted lines apart into items; deeper lines at their start belong to what stands above."""
+    """Split inserted lines into items; indented lines at their start continue the item above."""
     continued: list[str] = []
     items: list[list[str]] = []
     above = base[change.start - 1] if change.start else ""

@@ -1,62 +1,67 @@
-"""Sorted sets: files with one element on each line, such as allow-lists, registries and lists of owners.
+"""Merge sorted sets: files with one element per line, such as allow-lists, registries and lists of owners.
 
-An element is known by its line without indentation and trailing comma. Comments and blank lines above it
-are its own and move with it; a block of comments at the top belongs to the file. The result is sorted the way
-the file is; a file that is not sorted keeps its order, and what is new stands after its predecessor.
+An element is identified by its line without indentation and trailing comma. Comments and blank lines above it
+belong to it and move with it; a block of comments at the top belongs to the file. The result is sorted as the
+file is. A file that is not sorted keeps its order, and a new element is put after its predecessor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from landlane.merge.combine_order import weave
-from landlane.merge.result import SIDES, CannotMerge, Merged, shown
-from landlane.merge.set_text import Element, Parts, take_apart
+from landlane.merge.model import SIDES, CannotMerge, Merged, shown
 from landlane.merge.text_file import merge_rest, option_text, read_sides, read_text, style_notes, write_text
+from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+Lines = tuple[str, ...]
+SortKey = Callable[[str], str]
 
-    Lines = tuple[str, ...]
-    Order = Callable[[str], str]
-
-ORDERS = ("sensitive", "insensitive", "none")
+_ORDERS: dict[str, SortKey] = {"sensitive": str, "insensitive": str.casefold}
 
 
-_NOTHING = Parts(
-    before=(),
-    header=(),
-    elements={},
-    footer=(),
-    after=(),
-    repeated=(),
-    has_commas=False,
-    has_last_comma=False,
-)
+@value
+class Element:
+    """One line of the set and the comments above it."""
+
+    name: str
+    line: str  # without its comma
+    above: Lines
+
+
+@value
+class SetFile:
+    """A file with a set: what is before it, its header, the elements by name, and what comes after."""
+
+    elements: dict[str, Element]
+    before: Lines = ()
+    header: Lines = ()
+    footer: Lines = ()
+    after: Lines = ()
+    repeated: Lines = ()
+    has_commas: bool = False
+    has_last_comma: bool = False
 
 
 def merge_set(
-    base: bytes | None, ours: bytes | None, theirs: bytes | None, options: Mapping[str, object]
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
 ) -> Merged:
-    """Both sides' elements, without those that either took out.
+    """Merge the elements of both sides, without those that either removed.
 
     Raises:
         CannotMerge: a side lacks the markers, both changed an element differently, or the rest differs.
     """
+    del path
     texts = read_sides(base, ours, theirs)
     lines = [text.lines for text in texts]
-    sides = [
-        take_apart(text, side, options, lines)
+    first, second, third = sides = [
+        SetFile(elements={}) if content is None else _read_set(text, side, options, lines)
         for text, side, content in zip(lines, SIDES, (base, ours, theirs), strict=True)
-        if content is not None
     ]
-    if base is None:
-        sides.insert(0, _NOTHING)
-    first, second, third = sides
     _refuse_rivals(first.elements, second.elements, third.elements)
     elements = _merge_elements(first.elements, second.elements, third.elements)
-    order, notes = _order([side.elements for side in sides], options)
+    order, notes = _find_order([side.elements for side in sides], options)
     if order:
         elements.sort(key=lambda element: order(element.name))
     if second.repeated:
@@ -71,20 +76,20 @@ def merge_set(
     return Merged(content=write_text(merged, texts[1]), notes=(*notes, *style_notes(texts[1])))
 
 
-def check_set(content: bytes, options: Mapping[str, object]) -> str:
-    """What is wrong with a set: an element stands twice, or it is not sorted (and the option `base` was)."""
+def check_set(content: bytes, path: str, options: Mapping[str, object]) -> str:
+    """Return which element is repeated or out of order; the latter is accepted if `base` is unsorted."""
     lines = read_text(content, "the file").lines
-    parts = take_apart(lines, "the file", options, [lines])
+    file = _read_set(lines, "the file", options, [lines])
     before = options.get("base")
-    if parts.repeated:
-        return f"it has more than once: {shown(', '.join(parts.repeated))}"
-    if isinstance(before, bytes) and check_set(before, {**options, "base": None}):
+    if file.repeated:
+        return f"it has more than once: {shown(', '.join(file.repeated))}"
+    if isinstance(before, bytes) and check_set(before, path, {**options, "base": None}):
         return ""
     wanted = option_text(options, "order")
-    if wanted == "none" or _order([parts.elements], options)[0]:
+    if wanted == "none" or _find_order([file.elements], options)[0]:
         return ""
-    order: Order = str if wanted == "sensitive" else str.casefold
-    early, late = next(pair for pair in pairwise(parts.elements) if order(pair[1]) < order(pair[0]))
+    order = _ORDERS.get(wanted, str.casefold)
+    early, late = next(pair for pair in pairwise(file.elements) if order(pair[1]) < order(pair[0]))
     return f"it is not sorted: {shown(late)!r} stands after {shown(early)!r}"
 
 
@@ -92,8 +97,8 @@ def check_set(content: bytes, options: Mapping[str, object]) -> str:
 
 
 def _refuse_rivals(base: dict[str, Element], ours: dict[str, Element], theirs: dict[str, Element]) -> None:
-    """Refuse where both took out an element and one put another with the same first word in its place."""
-    found: list[str] = []
+    """Refuse where both removed an element and one put another with the same first word in its place."""
+    conflicts: list[str] = []
     ours_new, theirs_new = _new_by_word(base, ours), _new_by_word(base, theirs)
     for name in base:
         if name in ours or name in theirs:
@@ -101,19 +106,19 @@ def _refuse_rivals(base: dict[str, Element], ours: dict[str, Element], theirs: d
         word = name.split()[0] if name else ""
         left, right = ours_new.get(word, []), theirs_new.get(word, [])
         if left != right and len(name.split()) > 1:
-            said = [shown(" / ".join(side)) or "removed it" for side in (left, right)]
-            found.append(f"{shown(name)!r}: the target has {said[0]!r}, the candidate {said[1]!r}")
-    if found:
-        raise CannotMerge("both sides changed the same elements differently", *found)
+            texts = [shown(" / ".join(side)) or "removed it" for side in (left, right)]
+            conflicts.append(f"{shown(name)!r}: the target has {texts[0]!r}, the candidate {texts[1]!r}")
+    if conflicts:
+        raise CannotMerge("both sides changed the same elements differently", *conflicts)
 
 
 def _new_by_word(base: dict[str, Element], side: dict[str, Element]) -> dict[str, list[str]]:
-    """What a side added, by its first word."""
-    found: dict[str, list[str]] = {}
+    """Return what a side added, by its first word."""
+    new: dict[str, list[str]] = {}
     for name in sorted(side):
         if name and name not in base:
-            found.setdefault(name.split()[0], []).append(name)
-    return found
+            new.setdefault(name.split()[0], []).append(name)
+    return new
 
 
 def _merge_elements(
@@ -137,29 +142,125 @@ def _merge_elements(
     return merged
 
 
-def _order(
+def _find_order(
     sides: Sequence[dict[str, Element]], options: Mapping[str, object]
-) -> tuple[Order | None, tuple[str, ...]]:
-    """How the file is sorted: judged by all sides, else by the target alone; None when it is not."""
+) -> tuple[SortKey | None, tuple[str, ...]]:
+    """Return how all sides are sorted, or else the target alone; None when it is not sorted."""
     wanted = option_text(options, "order")
-    orders: dict[str, Order] = {"sensitive": str, "insensitive": str.casefold}
-    if wanted and wanted not in ORDERS:
-        raise CannotMerge(f"the option order has to be one of {', '.join(ORDERS)}, not {shown(wanted)!r}")
+    known = (*_ORDERS, "none")
+    if wanted and wanted not in known:
+        raise CannotMerge(f"the option order has to be one of {', '.join(known)}, not {shown(wanted)!r}")
     if wanted and len(sides) > 1:
-        return orders.get(wanted), ()
-    if wanted:
-        orders = {wanted: orders[wanted]}
+        return _ORDERS.get(wanted), ()
     rows = [[*side] for side in sides]
     for group in (rows, rows[1:2]):
-        for order in orders.values():
+        for order in [_ORDERS[wanted]] if wanted else _ORDERS.values():
             if group and all(row == sorted(row, key=order) for row in group):
                 return order, ()
     return None, ("the target is not sorted, so each element stands after its predecessor",)
 
 
-def _write(elements: list[Element], style: Parts) -> list[str]:
+def _write(elements: list[Element], style: SetFile) -> list[str]:
     lines: list[str] = []
     for at, element in enumerate(elements):
         has_comma = style.has_commas and (style.has_last_comma or at < len(elements) - 1)
         lines += [*element.above, element.line + "," * has_comma]
     return lines
+
+
+# --------------------------------------------------------------------------------------------- reading
+
+
+def _read_set(lines: Lines, side: str, options: Mapping[str, object], all_sides: Sequence[Lines]) -> SetFile:
+    """Read a file as a set; `all_sides` show whether elements have comments of their own.
+
+    Raises:
+        CannotMerge: the markers that the options name are not there.
+    """
+    start, end = _bounds(lines, side, options)
+    inner = lines[start:end]
+    mark = option_text(options, "comment", "#")
+    has_commas, has_last_comma = _commas([line for line in inner if _is_element(line, mark)])
+    # The first side is the base, or the only one there is.
+    base_start, base_end = _bounds(all_sides[0], side, options) if all_sides[0] else (0, 0)
+    is_owned = any(_has_own_comments(text, mark) for text in all_sides)
+    header_end = _header_end(inner, mark, all_sides[0][base_start:base_end], is_owned=is_owned)
+    elements: dict[str, Element] = {}
+    repeated: list[str] = []
+    above: list[str] = []
+    for line in inner[header_end:]:
+        if not _is_element(line, mark):
+            above.append(line)
+            continue
+        text = line.rstrip().removesuffix(",") if has_commas else line
+        name = text.strip()
+        if name in elements:
+            repeated.append(name)
+        elements.setdefault(name, Element(name=name, line=text, above=tuple(above)))
+        above = []
+    return SetFile(
+        before=lines[:start],
+        header=inner[:header_end],
+        elements=elements,
+        footer=tuple(above),
+        after=lines[end:],
+        repeated=tuple(repeated),
+        has_commas=has_commas,
+        has_last_comma=has_last_comma,
+    )
+
+
+def _bounds(lines: Lines, side: str, options: Mapping[str, object]) -> tuple[int, int]:
+    begin, end = option_text(options, "begin").strip(), option_text(options, "end").strip()
+    stripped = [line.strip() for line in lines]
+    if begin and stripped.count(begin) != 1:
+        raise CannotMerge(
+            f"{side} has the line {begin!r}, where the set begins, {stripped.count(begin)} times"
+        )
+    start = stripped.index(begin) + 1 if begin else 0
+    if not end:
+        return start, len(lines)
+    if end not in stripped[start:]:
+        raise CannotMerge(f"{side} has no line {end!r}, where the set ends")
+    return start, stripped.index(end, start)
+
+
+def _is_element(line: str, mark: str) -> bool:
+    text = line.strip()
+    return bool(text) and not (mark and text.startswith(mark))
+
+
+def _header_end(lines: Lines, mark: str, base: Lines, *, is_owned: bool) -> int:
+    """Return where the comment at the top ends: at its last blank line, else where the elements begin."""
+    first = _first_element(lines, mark)
+    blanks = [at + 1 for at in range(first) if not lines[at].strip()]
+    if blanks:
+        return blanks[-1]
+    # Where other elements have comments of their own, one that touches the first element belongs to it.
+    if is_owned:
+        return 0
+    if first == len(lines) or lines[first] in base:
+        return first
+    # An element that is new at the top may have brought a comment, below the header of the base.
+    header = base[: _first_element(base, mark)]
+    return next((at for at in range(first) if lines[at : at + 1] != header[at : at + 1]), first)
+
+
+def _first_element(lines: Lines, mark: str) -> int:
+    return next((at for at, line in enumerate(lines) if _is_element(line, mark)), len(lines))
+
+
+def _has_own_comments(lines: Lines, mark: str) -> bool:
+    seen = False
+    for at, line in enumerate(lines):
+        if _is_element(line, mark):
+            if seen and lines[at - 1].strip() and not _is_element(lines[at - 1], mark):
+                return True
+            seen = True
+    return False
+
+
+def _commas(elements: list[str]) -> tuple[bool, bool]:
+    """Return whether commas separate the elements, and whether the last one has one, too."""
+    ends = [line.rstrip().endswith(",") for line in elements]
+    return bool(ends) and all(ends[:-1]) and (len(ends) > 1 or ends[0]), bool(ends) and ends[-1]

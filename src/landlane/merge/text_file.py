@@ -1,14 +1,12 @@
-"""Files as texts: lines without their ends, and what is needed to write them back in the style they had."""
+"""Read files as lines, and write lines in the style that a file had."""
 
 from __future__ import annotations
 
-from landlane.merge.lines import Hunk, clean_lines, hunks, merge_lines
-from landlane.merge.result import SIDES, CannotMerge, shown
-from landlane.values import value
+from collections.abc import Iterable, Mapping, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from landlane.merge.lines import Hunk, clean_lines, hunks, merge_lines
+from landlane.merge.model import SIDES, CannotMerge, shown
+from landlane.values import value
 
 BYTE_ORDER_MARK = "\ufeff"
 MARKERS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")  # `=======` alone may be the underline of a heading
@@ -31,7 +29,7 @@ class Text:
 
 
 def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> Text:
-    """Take a file apart; bytes that are no UTF-8 are carried through unless `is_strict`.
+    """Split a file into lines; bytes that are not UTF-8 are kept unless `is_strict`.
 
     Raises:
         CannotMerge: it is binary, or has to be UTF-8 and is not.
@@ -64,7 +62,7 @@ def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> T
 def read_sides(
     base: bytes | None, ours: bytes | None, theirs: bytes | None, *, is_strict: bool = False
 ) -> tuple[Text, Text, Text]:
-    """All three as texts; an empty target takes the style of the candidate.
+    """Read all three; an empty target takes the style of the candidate.
 
     Raises:
         CannotMerge: one of them is no text, or has conflict markers left in it.
@@ -74,16 +72,15 @@ def read_sides(
         for content, side in zip((base, ours, theirs), SIDES, strict=True)
     )
     for text, side in ((second, SIDES[1]), (third, SIDES[2])):
-        problem = marker_problem(text.lines)
-        if problem:
-            raise CannotMerge(f"{side} has {problem}")
+        if marker := find_marker(text.lines):
+            raise CannotMerge(f"{side} has {marker}")
     if not second.lines:
         second = Text(lines=(), newline=third.newline, is_ended=third.is_ended, mark=third.mark)
     return first, second, third
 
 
 def write_text(lines: Iterable[str], style: Text) -> bytes:
-    """The lines as a file that ends its lines, and itself, as the given text does."""
+    """Return the lines as a file with the line ends, and the end, of the given text."""
     lines = list(lines)
     text = style.newline.join(lines)
     end = style.newline if style.is_ended and lines else ""
@@ -91,15 +88,15 @@ def write_text(lines: Iterable[str], style: Text) -> bytes:
 
 
 def style_notes(style: Text) -> tuple[str, ...]:
-    """What a person should know about how the file was written back."""
+    """Return notes on changes of the file's style."""
     if not style.is_mixed:
         return ()
     name = "CRLF" if style.newline == "\r\n" else "LF"
     return (f"the target mixed line ends; all are {name} now",)
 
 
-def marker_problem(lines: Sequence[str]) -> str:
-    """A conflict marker that somebody left, or nothing."""
+def find_marker(lines: Sequence[str]) -> str:
+    """Return a description of the first conflict marker; empty when there is none."""
     for number, line in enumerate(lines, 1):
         if line.startswith(MARKERS):
             return f"a conflict marker on line {number}: {shown(line)}"
@@ -107,30 +104,30 @@ def marker_problem(lines: Sequence[str]) -> str:
 
 
 def merge_rest(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str], what: str) -> list[str]:
-    """An ordinary merge of lines.
+    """Merge lines in the ordinary way.
 
     Raises:
         CannotMerge: both sides changed the same place differently.
     """
     merged = merge_lines(base, ours, theirs)
-    found = clean_lines(merged)
-    if found is None:
-        raise CannotMerge(f"both sides changed {what} differently", *map(_tell, hunks(merged)))
-    return found
+    lines = clean_lines(merged)
+    if lines is None:
+        raise CannotMerge(f"both sides changed {what} differently", *map(_describe, hunks(merged)))
+    return lines
 
 
-def _tell(hunk: Hunk) -> str:
+def _describe(hunk: Hunk) -> str:
     ours, theirs = (shown(" / ".join(lines)) or "nothing" for lines in (hunk.ours, hunk.theirs))
     return f"line {hunk.at + 1} of the common base: the target has {ours!r}, the candidate {theirs!r}"
 
 
 def option_text(options: Mapping[str, object], name: str, default: str = "") -> str:
-    """An option that has to be a text.
+    """Return an option that has to be a text.
 
     Raises:
         CannotMerge: it is something else.
     """
-    found = options.get(name, default)
-    if not isinstance(found, str):
-        raise CannotMerge(f"the option {name} has to be a text, not {shown(found)!r}")
-    return found
+    text = options.get(name, default)
+    if not isinstance(text, str):
+        raise CannotMerge(f"the option {name} has to be a text, not {shown(text)!r}")
+    return text

@@ -1,32 +1,29 @@
-"""TOML as text: a document as blocks of statements, each with its comments and the place of its value.
+"""Read TOML as blocks of statements, each with its comments and the position of its value.
 
-`tomllib` has read the text before, so what is read here is known to be valid; this only finds out where what
-stands. An element of an array of tables is one block with all tables below it.
+`tomllib` reads the text first, so it is known to be valid; the reader here only finds positions. An element
+of an array of tables is one block with all tables below it.
 """
 
 from __future__ import annotations
 
 import tomllib
+from typing import Any
 
-from landlane.merge.result import CannotMerge, shown
-from landlane.merge.source_spans import Node, Source
-from landlane.merge.toml_values import ValueReader
+from landlane.merge.model import CannotMerge, shown
+from landlane.merge.source_spans import Member, Node, Source
 from landlane.merge.value_tree import MISSING, MOST_NESTING, depth_of, is_table, token
 from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Path = tuple[str, ...]
-    Name = tuple[str, Path, str]
+Path = tuple[str, ...]
+Name = tuple[str, Path, str]  # the brackets of its header, its keys, and a token of an array's element
 
 ROOT: Name = ("", (), "")
+_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 @value
 class Statement:
-    """`key = value` with the comments and blank lines above it; `path` is the key as the table knows it."""
+    """`key = value` with the comments and blank lines above it; `path` has the parts of the key."""
 
     path: Path
     above: tuple[str, ...]
@@ -37,7 +34,7 @@ class Statement:
 
 @value
 class Block:
-    """A table as it stands in the text, or one element of an array of tables with all below it as `raw`."""
+    """A table of the text, or one element of an array of tables with all below it as `raw`."""
 
     name: Name
     above: tuple[str, ...]
@@ -48,13 +45,13 @@ class Block:
 
     @property
     def path(self) -> Path:
-        """Where in the document it lies."""
+        """The keys of the table."""
         return self.name[1]
 
 
 @value
 class Document:
-    """A TOML text, what it holds, and its blocks in order."""
+    """A TOML text, its values, and its blocks in order."""
 
     source: Source
     value: dict[str, Any]
@@ -62,7 +59,7 @@ class Document:
 
 
 def parse_toml(text: str, side: str) -> dict[str, Any]:
-    """What the text holds.
+    """Return the values of a text.
 
     Raises:
         CannotMerge: it is no TOML, has a key twice, or is nested too deep; with the line if there is one.
@@ -77,7 +74,7 @@ def parse_toml(text: str, side: str) -> dict[str, Any]:
 
 
 def find(tree: Any, path: Path) -> Any:
-    """What stands at this path, or MISSING."""
+    """Return the value at a path, or MISSING."""
     for key in path:
         if not is_table(tree) or key not in tree:
             return MISSING
@@ -86,14 +83,100 @@ def find(tree: Any, path: Path) -> Any:
 
 
 def read_document(text: str, side: str) -> Document:
-    """The text as blocks."""
+    """Return a text as blocks."""
     content = parse_toml(text, side)
-    reader = _Reader(text)
+    reader = _BlockReader(text)
     whole = Node(value=content, start=0, end=len(text))
     return Document(source=Source(text=text, root=whole), value=content, blocks=reader.read_blocks(content))
 
 
-class _Reader(ValueReader):
+class _Reader:
+    """Reads keys and values at the position `at`, and moves it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def read_line(self) -> str:
+        end = self.text.find("\n", self.at)
+        end = len(self.text) if end < 0 else end
+        line = self.text[self.at : end]
+        self.at = end + 1
+        return line
+
+    def skip_blank(self, blanks: str = " \t") -> None:
+        while self.at < len(self.text) and self.text[self.at] in blanks:
+            self.at += 1
+
+    def read_key(self) -> Path:
+        parts: list[str] = []
+        while True:
+            self.skip_blank()
+            start = self.at
+            if self.text[start] in "\"'":
+                self._skip_string()
+                parts.append(_value_of(self.text[start : self.at]))
+            else:
+                while self.text[self.at] in _BARE:
+                    self.at += 1
+                parts.append(self.text[start : self.at])
+            self.skip_blank()
+            if self.text[self.at : self.at + 1] != ".":
+                return tuple(parts)
+            self.at += 1
+
+    def read_value(self) -> Node:
+        start = self.at
+        members: list[Member] = []
+        items: list[Node] = []
+        here = self.text[start]
+        if here in "\"'":
+            self._skip_string()
+        elif here == "[":
+            self.at += 1
+            while self._skip_to_next() != "]":
+                items.append(self.read_value())
+            self.at += 1
+        elif here == "{":
+            self.at += 1
+            while self._skip_to_next() != "}":
+                key_start = self.at
+                key = self.read_key()
+                key_end = self.at
+                self.at = self.text.index("=", self.at) + 1
+                self.skip_blank()
+                node = self.read_value()
+                members.append(Member(key=".".join(key), start=key_start, end=key_end, node=node))
+            self.at += 1
+        else:
+            while self.at < len(self.text) and self.text[self.at] not in ",]}#\n":
+                self.at += 1
+            self.at = start + len(self.text[start : self.at].rstrip())
+        found = _value_of(self.text[start : self.at])
+        return Node(value=found, start=start, end=self.at, members=tuple(members), items=tuple(items))
+
+    def _skip_to_next(self) -> str:
+        """Skip blanks, commas and comments, and return the first character of the next item or the end."""
+        while True:
+            self.skip_blank(" \t\n,")
+            if self.text[self.at] != "#":
+                return self.text[self.at]
+            self.read_line()
+
+    def _skip_string(self) -> None:
+        quote = self.text[self.at]
+        is_long = self.text.startswith(quote * 3, self.at)
+        end = quote * 3 if is_long else quote
+        self.at += len(end)
+        while not self.text.startswith(end, self.at):
+            self.at += 2 if quote == '"' and self.text[self.at] == "\\" else 1
+        self.at += len(end)
+        # The content of a long string may end with one or two quotes.
+        while is_long and self.text.startswith(quote, self.at):
+            self.at += 1
+
+
+class _BlockReader(_Reader):
     def read_blocks(self, content: dict[str, Any]) -> tuple[Block, ...]:
         blocks: list[Block] = []
         counts: dict[Path, int] = {}
@@ -132,7 +215,7 @@ class _Reader(ValueReader):
                 name = ("[[", name[1], token(elements[nth]))
 
     def _peek_header(self) -> Name | None:
-        """The header that begins here, without reading on."""
+        """Return the header that begins here, without moving on."""
         if self.at >= len(self.text):
             return None
         back = self.at
@@ -144,7 +227,7 @@ class _Reader(ValueReader):
         return name
 
     def _read_statements(self) -> tuple[tuple[Statement, ...], tuple[str, ...]]:
-        """All up to the next header, and the comments and blank lines that are left over before it."""
+        """Return the statements up to the next header, and the comments and blank lines before that."""
         statements: list[Statement] = []
         above: list[str] = []
         while self.at < len(self.text):
@@ -169,8 +252,12 @@ class _Reader(ValueReader):
         return tuple(statements), tuple(above)
 
 
+def _value_of(raw: str) -> Any:
+    return tomllib.loads(f"x={raw}")["x"]
+
+
 def _split_comments(lines: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The comments that touch what comes next, apart from what stands before them."""
+    """Split lines into those before, and the comments that touch what comes next."""
     at = len(lines)
     while at and lines[at - 1].strip():
         at -= 1

@@ -1,28 +1,26 @@
-"""Writing a merged TOML value into the target's text: lines are changed only where its value did.
+"""Write a merged TOML value into the target's text: lines change only where a value did.
 
-What the candidate added is copied from its text, comments included. Nothing here has to be trusted: the
-caller reads the result again and compares.
+What the candidate added is copied from its text, with its comments. The caller reads the result again and
+compares, so mistakes here cannot corrupt a file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from landlane.merge.combine_order import weave, weave_names
-from landlane.merge.result import CannotMerge
+from landlane.merge.model import CannotMerge
 from landlane.merge.source_spans import Node, Source
 from landlane.merge.toml_read import ROOT, Block, Document, Statement, find
 from landlane.merge.value_tree import MISSING, is_list, is_same, is_table, path_text, token
 from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Lines = tuple[str, ...]
+Lines = tuple[str, ...]
 
 
 def write_toml(merged: dict[str, Any], base: Document, ours: Document, theirs: Document) -> list[str]:
-    """The lines of the target with what was merged in them."""
+    """Return the lines of the target with the merged values in them."""
     return _Editor(merged, ours, theirs).write(base)
 
 
@@ -31,7 +29,7 @@ class _Editor:
         self.merged = merged
         self.ours = ours
         self.theirs = theirs
-        # What is left of each array of tables, found once for all its elements.
+        # The remaining elements of each array of tables, found once.
         self.elements: dict[tuple[str, ...], set[str]] = {}
         self.our_lines = frozenset(ours.source.text.split("\n"))
         self.their_lines = frozenset(theirs.source.text.split("\n"))
@@ -45,7 +43,7 @@ class _Editor:
             written = self._write_block(here, there)
             if written is None:
                 continue
-            # Blank lines around a block are those of the target; a block that is new gets one on each side.
+            # Blank lines around a block are those of the target; a new block gets one on each side.
             if lines and (was_new or here is None):
                 lines = [*_without_end(lines), "", *written]
             else:
@@ -76,7 +74,7 @@ class _Editor:
     def _write_statements(self, ours: Block | None, theirs: Block | None, block: Block) -> list[str]:
         here, there = _by_name(ours), _by_name(theirs)
         lines: list[str] = []
-        # Without knowing the base, what only one side has counts as new: both orders are kept either way.
+        # The base is not known here, so keys of only one side count as new: both orders are kept either way.
         for name in weave_names([key for key in here if key in there], list(here), list(there)):
             left, right = here.get(name), there.get(name)
             statement = left or right
@@ -98,7 +96,7 @@ class _Editor:
         return lines
 
     def _orphans(self, statement: Statement) -> list[str]:
-        """Of the comments above a key that is gone, those that the candidate has kept."""
+        """Return the comments above a removed key that the candidate has kept."""
         kept = [line for line in statement.above if not line.strip() or line in self.their_lines]
         return kept if any(line.strip() for line in kept) else []
 
@@ -131,7 +129,7 @@ class _Editor:
         return "{ " + ", ".join(parts) + " }" if parts else "{}"
 
     def _write_list(self, merged: list[Any], ours: Node, theirs: Node, path: tuple[str, ...]) -> str:
-        left, right = _take_apart(self.ours.source, ours), _take_apart(self.theirs.source, theirs)
+        left, right = _split_list(self.ours.source, ours), _split_list(self.theirs.source, theirs)
         here = dict(zip(map(token, ours.value), left.items, strict=True))
         there = dict(zip(map(token, theirs.value), right.items, strict=True))
         names = [token(item) for item in merged]
@@ -152,7 +150,7 @@ class _Editor:
 
 @value
 class _Item:
-    """An item of a list as it is written: the comments above it, itself, and what follows its comma."""
+    """An item of a list as it is written: the comments above it, its text, and what follows its comma."""
 
     above: Lines
     text: str
@@ -160,8 +158,8 @@ class _Item:
 
 
 @value
-class _Parts:
-    """A list as it is written; long when each item begins a line."""
+class _ListText:
+    """A list as it is written; it is long when each item begins a line."""
 
     opening: str
     items: tuple[_Item, ...]
@@ -171,11 +169,11 @@ class _Parts:
     has_last_comma: bool
 
 
-def _take_apart(source: Source, node: Node) -> _Parts:
+def _split_list(source: Source, node: Node) -> _ListText:
     texts = [source.at(item) for item in node.items]
     if not texts or not all(source.is_first_on_line(item.start) for item in node.items):
         bare = tuple(_Item(above=(), text=text, after="") for text in texts)
-        return _Parts(opening="", items=bare, closing=(), indent="", is_long=False, has_last_comma=False)
+        return _ListText(opening="", items=bare, closing=(), indent="", is_long=False, has_last_comma=False)
     edges = [node.start + 1, *(edge for item in node.items for edge in (item.start, item.end)), node.end - 1]
     gaps = [source.text[edges[at] : edges[at + 1]].split("\n") for at in range(0, len(edges), 2)]
     if any(not gap[0].lstrip().startswith(",") for gap in gaps[1:-1]):
@@ -188,8 +186,8 @@ def _take_apart(source: Source, node: Node) -> _Parts:
     )
     closing = tuple(gaps[-1][1:])
     indent = source.indent_at(node.items[0].start)
-    # A bracket that stands right behind the last item has no line of its own to keep.
-    return _Parts(
+    # A bracket right behind the last item has no line of its own.
+    return _ListText(
         opening=gaps[0][0].rstrip(),
         items=items,
         closing=closing,
@@ -211,7 +209,7 @@ def _lines_of(statement: Statement, text: str) -> list[str]:
 
 
 def _touching(lines: Lines) -> Lines:
-    """The comments right above, up to the last blank line."""
+    """Return the comments after the last blank line."""
     blank = max((at + 1 for at, line in enumerate(lines) if not line.strip()), default=0)
     return lines[blank:]
 

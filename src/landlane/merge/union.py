@@ -1,14 +1,15 @@
-"""Union of texts such as a changelog: each side's additions land below their own heading, and each once.
+"""Merge texts such as a changelog as a union: each side's additions are kept below their heading, each once.
 
-The text is a tree of sections, and each section is merged with its namesake. Within one, additions of both
-sides stay, target first where they meet; lines that a side took out are gone; a line that one side changed
-and the other changed differently, or took out, is a conflict. An item (a bullet with what hangs below it, or
-a paragraph) that both sides added to the same section appears once.
+The text is a tree of sections, and each section is merged with the one of the same heading. Additions of both
+sides stay, the target's first where they meet. Lines that a side removed are gone. A line that both sides
+changed differently, or that one changed and the other removed, is a conflict. An item (a bullet with what is
+indented below it, or a paragraph) that both sides added to the same section appears once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from landlane.merge.combine_order import weave
 from landlane.merge.headings import (
@@ -21,35 +22,34 @@ from landlane.merge.headings import (
     title_level,
 )
 from landlane.merge.list_items import merge_content
-from landlane.merge.result import CannotMerge, Merged, shown
-from landlane.merge.text_file import marker_problem, read_sides, read_text, style_notes, write_text
+from landlane.merge.model import CannotMerge, Merged, shown
+from landlane.merge.text_file import read_sides, read_text, style_notes, write_text
 from landlane.values import replace
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-
-def merge_union(base: bytes | None, ours: bytes | None, theirs: bytes | None) -> Merged:
-    """All that either side added, below the heading it was added to.
+def merge_union(
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
+) -> Merged:
+    """Keep all that either side added, below the heading it was added to.
 
     Raises:
         CannotMerge: the same line was changed by both, or changed by one and removed by the other.
     """
+    del path, options
     sides = read_sides(base, ours, theirs)
     notes: list[str] = []
     title = title_level(*(side.lines for side in sides))
     trees = [read_sections(side.lines, title) for side in sides]
     merged = _merge_section(trees[0], trees[1], trees[2], notes)
     _refuse_doubles(trees[0], trees[1], trees[2], merged)
-    lines = _write(_part_last(merged, trees[1], trees[2]))
+    lines = _write(_separate_last(merged, trees[1], trees[2]))
     return Merged(content=write_text(lines, sides[1]), notes=(*notes, *style_notes(sides[1])))
 
 
 def _refuse_doubles(base: Section, ours: Section, theirs: Section, merged: Section) -> None:
-    """Refuse when a line stands more often than both sides' doings add up to.
+    """Refuse when a line is in the result more often than the changes of both sides explain.
 
-    That is so when one side moved it below another heading, and the other moved it elsewhere or removed it.
+    That happens when one side moved it below another heading, and the other moved it elsewhere or removed it.
     """
     before, now, then = (Counter(_contents(side)) for side in (base, ours, theirs))
     doubled: list[str] = []
@@ -66,17 +66,15 @@ def _contents(section: Section) -> list[str]:
     return [*section.content, *(line for child in section.children for line in _contents(child))]
 
 
-def check_union(content: bytes, options: Mapping[str, object]) -> str:
-    """What is wrong with such a text; repeated headings are forgiven if the option `base` has them."""
+def check_union(content: bytes, path: str, options: Mapping[str, object]) -> str:
+    """Return which heading is repeated; those that the option `base` repeats, too, are accepted."""
+    del path
     lines = read_text(content, "the file").lines
     before = options.get("base")
     known = repeated_headings(read_text(before, "the base").lines) if isinstance(before, bytes) else {}
-    problem = marker_problem(lines)
-    if problem:
-        return f"it has {problem}"
-    for path, count in repeated_headings(lines).items():
-        if count > known.get(path, 1):
-            return f"the heading {shown(' > '.join(path))!r} stands {count} times at the same place"
+    for titles, count in repeated_headings(lines).items():
+        if count > known.get(titles, 1):
+            return f"the heading {shown(' > '.join(titles))!r} stands {count} times at the same place"
     return ""
 
 
@@ -86,7 +84,7 @@ def check_union(content: bytes, options: Mapping[str, object]) -> str:
 def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[str]) -> Section:
     present = [side for side in (ours, theirs) if side.content]
     contents = base.content, ours.content, theirs.content
-    # Without headings and bullets it is a list of lines, and each stands for itself.
+    # A text without headings and bullets is a list of single lines.
     is_plain = not ours.key[0] and not (base.children or ours.children or theirs.children)
     is_plain = is_plain and not any(is_bullet(line) for content in contents for line in content)
     content = merge_content(*contents, _title(ours.key), is_plain)
@@ -130,8 +128,8 @@ def _title(key: Key) -> str:
     return f"the heading {'#' * key[0]} {shown(key[1])}" if key[0] else "the text before the first heading"
 
 
-def _part_last(merged: Section, ours: Section, theirs: Section) -> Section:
-    """Mind the end: who stood last has no blank line after it, and needs one when something follows now."""
+def _separate_last(merged: Section, ours: Section, theirs: Section) -> Section:
+    """Add the blank line that the last section of a side lacks, if another section follows it now."""
     last = {_path_to_last(ours), _path_to_last(theirs)}
     end = _path_to_last(merged)
     tail = _section_at(ours, _path_to_last(ours)).below

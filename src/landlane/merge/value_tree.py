@@ -1,22 +1,19 @@
-"""Keyed values, merged key by key: what both sides made of a tree of tables, lists and plain values.
+"""Merge trees of tables, lists and plain values, key by key.
 
-A table is merged through all its depth. A list is a set that keeps its order. Anything else has one value,
-and two different new ones are a conflict, as is a key that one side removed and the other changed.
+Tables are merged recursively. A list is a set that keeps its order. Anything else is one value: two different
+new values are a conflict, and so is a key that one side removed and the other changed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 from landlane.merge.combine_order import weave, weave_names
-from landlane.merge.result import shown
+from landlane.merge.model import shown
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TypeGuard
-
-    Path = tuple[str, ...]
+Path = tuple[str, ...]
 
 MOST_NESTING = 100
 _VERSION = re.compile(r"[\^~>=<!v\s]*(\d+(?:\.\d+)+)(?:[-+.][0-9A-Za-z.+-]*)?\Z", re.ASCII)
@@ -32,7 +29,7 @@ MISSING: Any = _Missing()
 
 
 class Number(str):
-    """A number of JSON as it is written, so that 1.0 and 1e3 stay what they are."""
+    """A number of JSON as it is written, so that 1.0 and 1e3 keep their spelling."""
 
     __slots__ = ()
 
@@ -41,17 +38,17 @@ class Number(str):
 
 
 def is_table(item: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether it has keys."""
+    """Return whether it is a table."""
     return isinstance(item, dict)
 
 
 def is_list(item: Any) -> TypeGuard[list[Any]]:
-    """Whether it has items."""
+    """Return whether it is a list."""
     return isinstance(item, list)
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Whether two values are the same, also in type: 1, 1.0 and true are three."""
+    """Return whether two values are the same, also in type: 1, 1.0 and true are different."""
     if type(left) is not type(right):
         return False
     if is_table(left):
@@ -62,7 +59,7 @@ def is_same(left: Any, right: Any) -> bool:
 
 
 def token(item: Any) -> str:
-    """A text that two values share when they are the same."""
+    """Return a text that is equal for two values if they are the same."""
     if is_table(item):
         return "{" + ",".join(f"{key!r}:{token(item[key])}" for key in sorted(item)) + "}"
     if is_list(item):
@@ -71,13 +68,13 @@ def token(item: Any) -> str:
 
 
 def path_text(path: Path) -> str:
-    """A path of keys as people write it, with quotes where a key is not plain."""
+    """Return a path of keys as people write it, with quotes where a key is not plain."""
     plain = (key if re.fullmatch(r"[\w@/-]+", key) else f'"{key}"' for key in path)
     return shown(".".join(plain)) or "the whole file"
 
 
 def merge_trees(base: Any, ours: Any, theirs: Any) -> tuple[Any, list[str]]:
-    """The merged value, and what stands against each other in words; keys are in the order to write them."""
+    """Return the merged value, with keys in the order to write them, and the conflicts in words."""
     conflicts: list[str] = []
     return _merge(base, ours, theirs, (), conflicts), conflicts
 
@@ -93,7 +90,7 @@ def _merge(base: Any, ours: Any, theirs: Any, path: Path, conflicts: list[str]) 
         problems, merged = _merge_lists(base if is_list(base) else [], ours, theirs)
         conflicts += (f"{path_text(path)}: {problem}" for problem in problems)
         return merged
-    conflicts.append(f"{path_text(path)}: {_tell(base, ours, theirs)}")
+    conflicts.append(f"{path_text(path)}: {_describe(base, ours, theirs)}")
     return ours
 
 
@@ -113,16 +110,16 @@ def _merge_tables(
 
 
 def _merge_lists(base: list[Any], ours: list[Any], theirs: list[Any]) -> tuple[list[str], list[Any]]:
-    """What is wrong with merging these as sets, and the merged list."""
+    """Return why these cannot be merged as sets, and the merged list."""
     sides = [{token(item): item for item in side} for side in (base, ours, theirs)]
     first, second, third = sides
-    shared = f"the target has {_say(ours)}, the candidate {_say(theirs)}"
+    shared = f"the target has {_quote(ours)}, the candidate {_quote(theirs)}"
     if any(len(found) < len(side) for found, side in zip(sides, (base, ours, theirs), strict=True)):
         return [f"a list that holds something twice was changed by both: {shared}"], ours
     has_removed = not (first.keys() <= second.keys() and first.keys() <= third.keys())
     if has_removed and not all(type(item) is str for side in sides for item in side.values()):
         return [f"a list was changed by both, and not only by additions: {shared}"], ours
-    problems = _rivals(first, second, third)
+    problems = _conflicting_requirements(first, second, third)
     names = weave(list(first), list(second), list(third))
     if all(type(item) is str for item in (*ours, *theirs)):
         names = weave_names(list(first), list(second), list(third))
@@ -130,19 +127,21 @@ def _merge_lists(base: list[Any], ours: list[Any], theirs: list[Any]) -> tuple[l
     return problems, [second.get(name, third.get(name)) for name in kept]
 
 
-def _rivals(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    """Requirements such as `click>=8.1` that both sides added or changed, each in its own way."""
+def _conflicting_requirements(
+    base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]
+) -> list[str]:
+    """Return requirements such as `click>=8.1` that both sides added or changed differently."""
     left, right = _requirements(base, ours, theirs), _requirements(base, theirs, ours)
     before = _requirements(ours, base, theirs)
     return [
-        _tell(before.get(name, MISSING), left[name], right[name])
+        _describe(before.get(name, MISSING), left[name], right[name])
         for name in left
         if name in right and left[name] != right[name]
     ]
 
 
 def _requirements(without: dict[str, Any], side: dict[str, Any], other: dict[str, Any]) -> dict[str, str]:
-    """By its name each requirement of a side that neither of the others has."""
+    """Return by name each requirement of a side that neither of the others has."""
     found: dict[str, str] = {}
     for name, item in side.items():
         match = _REQUIREMENT.match(item) if type(item) is str else None
@@ -154,19 +153,19 @@ def _requirements(without: dict[str, Any], side: dict[str, Any], other: dict[str
 # ----------------------------------------------------------------------------------------------- words
 
 
-def _say(item: Any) -> str:
+def _quote(item: Any) -> str:
     if item is MISSING:
         return "nothing"
     return shown(f'"{item}"' if type(item) is str else repr(item))
 
 
-def _tell(base: Any, ours: Any, theirs: Any) -> str:
+def _describe(base: Any, ours: Any, theirs: Any) -> str:
     if ours is MISSING:
-        return f"the target removed it, the candidate changed it from {_say(base)} to {_say(theirs)}"
+        return f"the target removed it, the candidate changed it from {_quote(base)} to {_quote(theirs)}"
     if theirs is MISSING:
-        return f"the candidate removed it, the target changed it from {_say(base)} to {_say(ours)}"
-    origin = "both added it" if base is MISSING else f"both from {_say(base)}"
-    both = f"the target has {_say(ours)}, the candidate {_say(theirs)}, {origin}"
+        return f"the candidate removed it, the target changed it from {_quote(base)} to {_quote(ours)}"
+    origin = "both added it" if base is MISSING else f"both from {_quote(base)}"
+    both = f"the target has {_quote(ours)}, the candidate {_quote(theirs)}, {origin}"
     left, right = _version(ours), _version(theirs)
     if left is None or right is None:
         return both
@@ -177,7 +176,7 @@ def _tell(base: Any, ours: Any, theirs: Any) -> str:
 
 
 def _version(item: Any) -> tuple[int, ...] | None:
-    """The numbers of what looks like a version, also as the last part of a requirement."""
+    """Return the numbers of a version, also at the end of a requirement; None if it is not one."""
     if type(item) is not str or len(item) > 100:
         return None
     match = _VERSION.match(item) or _VERSION.match(re.sub(r"\A[A-Za-z][\w.-]*(\[[^\]]*\])?\s*", "", item))
@@ -185,16 +184,16 @@ def _version(item: Any) -> tuple[int, ...] | None:
 
 
 def depth_of(item: Any) -> int:
-    """How deep tables and lists lie within each other; counted without recursion."""
+    """Return how deep tables and lists are nested, without recursion."""
     depth = 0
     level: Sequence[Any] = [item]
     while level:
-        level = [inner for outer in level for inner in _inside(outer)]
+        level = [inner for outer in level for inner in _children(outer)]
         depth += 1
     return depth
 
 
-def _inside(item: Any) -> list[Any]:
+def _children(item: Any) -> list[Any]:
     if is_table(item):
         return [*item.values()]
     return item if is_list(item) else []
