@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Write files atomically; compute the digest and the stamp of a file."""
-=======
-"""Write a file atomically, read its first line; digest and stamp of a file."""
->>>>>>> gitpkg
 
 from __future__ import annotations
 

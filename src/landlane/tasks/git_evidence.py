@@ -7,8 +7,7 @@ import shutil
 import tempfile
 
 from landlane.errors import RepositoryError
-from landlane.git.ancestry import is_ancestor, merge_base
-from landlane.git.is_merged import is_merged
+from landlane.git.ancestry import is_ancestor, is_merged, merge_base
 from landlane.git.run import LOCATION_VARIABLES, run_git, try_git_output
 from landlane.git.target import commit_at, find_target, target_tip
 from landlane.ids import digest, short_id
