@@ -88,7 +88,7 @@ class Slots:
             Stale: the session is over.
         """
         repo = self._repo
-        wish = slots.wish_for(repo, kind, name=name, amount=amount)
+        wish = slots.make_slot_request(repo, kind, name=name, amount=amount)
         outcome = slots.take_slot(repo, self._session(), wish, _milliseconds(wait, "wait"))
         self._repo.settle()
         return outcome

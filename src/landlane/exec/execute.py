@@ -35,7 +35,7 @@ from landlane.sandbox.model import require_guarantees
 from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.sessions.join import join, leave
 from landlane.sessions.leases import end_if_gone, lapse
-from landlane.sessions.model import AGENT, check_agent_name
+from landlane.sessions.model import SessionKind, check_agent_name
 from landlane.sessions.read import find_latest_session, find_live_session
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run, tree_facts
 from landlane.tasks.model import OVER
@@ -96,7 +96,7 @@ def execute(
 
 def _check_may_start(repo: Repository, caller: Session, role: Role) -> None:
     """An agent with a role starts others only if handing out work is its business, or they just read."""
-    own = bound_by(repo.settings, caller.role) if caller.kind == AGENT else None
+    own = bound_by(repo.settings, caller.role) if caller.kind == SessionKind.AGENT else None
     if own is None or own.name == role.name or "agents" in own.tools:
         return
     if not (role.is_read_only and not role.verbs):

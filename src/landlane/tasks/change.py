@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import NotAllowed
+from landlane.sessions.leases import require_live
 from landlane.tasks.dependencies import count_waits
 from landlane.tasks.extensions import installed
 from landlane.tasks.finish import release_claims
@@ -46,7 +46,7 @@ def fail_task(
     check_reason(why)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         end = AttemptEnd(
             task=task_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.claims.holder_sessions import drop_claims
 from landlane.claims.read import claims_of
-from landlane.claims.take import living
+from landlane.sessions.leases import require_live
 from landlane.tasks.dependencies import unblock_dependents
 from landlane.tasks.model import (
     ACTIVE,
@@ -41,7 +41,7 @@ def report_done(repo: Repository, session: Session, task_id: str, result: str = 
     check_text(result, "result", LONGEST_BODY)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         if task.state == ACTIVE:
             move_task(tx, task, REPORTED, keep_owner=True, result=result, why="reported; not yet proved")
@@ -88,7 +88,7 @@ def finish_on_word(repo: Repository, session: Session, task_id: str, result: str
     check_text(result, "result", LONGEST_BODY)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         ended = replace(task, result=result or task.result)
         finish(tx, repo, ended, session, head="", evidence=())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
+from landlane.sessions.leases import require_live
 from landlane.tasks.model import check_reason
 from landlane.tasks.owner import owned
 from landlane.tasks.retry import end_attempt_in
@@ -26,7 +26,7 @@ def hand_back(repo: Repository, session: Session, task_id: str, why: str) -> Tas
     check_reason(why)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         end = AttemptEnd(task=task_id, attempt=task.attempt, code=HANDED, feedback=why)
         return end_attempt_in(tx, repo, session, task, end).task

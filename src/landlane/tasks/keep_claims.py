@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_claims, give_claim
 from landlane.claims.read import claims_of
+from landlane.sessions.model import SessionKind
 from landlane.tasks.model import AT_WORK
 from landlane.tasks.rows import tasks_of
 
@@ -20,7 +21,14 @@ _KEPT = ("pattern", "kind", "mode", "task", "note", "ttl_ms")  # how a claim was
 
 
 def keep_claims(
-    tx: Transaction, repo: Repository, owner: Session, task_id: str, *, name: str, kind: str, note: str
+    tx: Transaction,
+    repo: Repository,
+    owner: Session,
+    task_id: str,
+    *,
+    name: str,
+    kind: SessionKind,
+    note: str,
 ) -> tuple[str, list[dict[str, Any]]]:
     """Move what somebody holds for a task into a holder; tells the holder's session, and how each claim was.
 

@@ -6,7 +6,6 @@ A lineage is a task with its retries, children and follow-ups. Without a record 
 from __future__ import annotations
 
 from landlane.errors import NotAllowed
-from landlane.sessions.model import PERSON
 from landlane.store import records
 from landlane.tasks.model import DEAD, DROPPED, FAILED, READY, STATES, WAITING
 from landlane.tasks.owner import not_for_that
@@ -146,7 +145,7 @@ def allow_again(tx: Transaction, task: Task, session: Session | None) -> None:
         from landlane.roles.require_person import check_person  # noqa: PLC0415 - few calls need it
 
         check_person(session)
-    if not is_held and (session is None or (session.kind == PERSON and not session.role)):
+    if not is_held and (session is None or (session.is_person and not session.role)):
         renew_in(tx, task, session)
     else:
         forget_in(tx, task)

@@ -10,15 +10,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from itertools import islice
 
-from landlane.claims.model import EXCLUSIVE, Claim, Request
+from landlane.claims.model import Claim, ClaimMode, Refused, Request
 from landlane.claims.read import claims_near, claims_of_task
-from landlane.claims.refusal_model import Refused
-from landlane.claims.take import living, take_in
-from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, below
+from landlane.claims.take import take_in
+from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, areas_of, below
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, forbidden, why_not_verb
-from landlane.sessions.leases import end_if_gone, is_dead
-from landlane.store.lock_areas import areas_of
+from landlane.sessions.leases import end_if_gone, is_dead, require_live
 from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
 from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND, Task
@@ -130,7 +128,7 @@ def resume_task(repo: Repository, session: Session) -> Picked | None:
     """
 
     def work(tx: Transaction) -> Picked | None:
-        me = living(tx, session)
+        me = require_live(tx, session)
         for task in _in_hand(tx, me):
             claims = claims_of_task(tx, me.id, task.id)
             lessons = lessons_in(tx, task.id)
@@ -145,7 +143,7 @@ def try_to_pick(repo: Repository, session: Session, role: str, base: Callable[[]
     start = base()
 
     def work(tx: Transaction) -> Picked | list[str]:
-        me = living(tx, session)
+        me = require_live(tx, session)
         _check_wanted(me, role)
         walk = _Walk(tx, repo, me, start)
         picked = walk.find(role or me.role)
@@ -179,7 +177,7 @@ def take_task(
     """
 
     def work(tx: Transaction) -> Picked | None:
-        me = living(tx, session)
+        me = require_live(tx, session)
         task = task_in(tx, task_id)
         _check_wanted(me, task.role)
         if task.state != READY:
@@ -381,6 +379,6 @@ class _Walk:
         if not patterns:
             return ()
         self._tx.lock_areas(areas_of(patterns))
-        request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
+        request = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
         outcome = take_in(self._tx, self._repo, self._me, request)
         return None if isinstance(outcome, Refused) else outcome.granted

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 
-from landlane.claims.model import EXCLUSIVE
+from landlane.claims.model import ClaimMode
 from landlane.claims.read import list_claims
 from landlane.clients.as_worker.command import find_program
 from landlane.clock import duration_text
@@ -19,7 +19,7 @@ from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.built_in import find_role
 from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
-from landlane.state.slots import in_use
+from landlane.state.slots import count_in_use
 from landlane.tasks.model import ANYBODY
 from landlane.tasks.retry import held_back
 from landlane.tasks.rows import pattern_pairs
@@ -65,7 +65,7 @@ class Admission:
         self._run = run  # the orchestrator, whose attempts have a budget together
         self._default = default
         self._pool = pool_of(repo)
-        self._used = in_use(repo)
+        self._used = count_in_use(repo)
         self._kinds: dict[str, int] = {}
         self._held: list[tuple[str, Alternative]] = []
         self._landing: dict[tuple[str, str], Refusal | None] = {}
@@ -209,7 +209,12 @@ class Admission:
         repo = self._repo
         held = list_claims(repo, [repo.git.pattern_of(text, kind)])
         entry = next(
-            (entry for one in held if one.mode == EXCLUSIVE and (entry := landing_id_of(one.agent))), ""
+            (
+                entry
+                for one in held
+                if one.mode == ClaimMode.EXCLUSIVE and (entry := landing_id_of(one.agent))
+            ),
+            "",
         )
         if not entry:
             return None

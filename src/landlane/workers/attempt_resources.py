@@ -16,7 +16,7 @@ from landlane.roles.model import may_commit
 from landlane.sessions.join import leave
 from landlane.sessions.sandbox_runs import ENDED as RUN_ENDED
 from landlane.sessions.sandbox_runs import change_run
-from landlane.state.slots import put_back
+from landlane.state.slots import return_unused
 from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import change_attempt
 from landlane.workers.finish_attempt import give_back
@@ -104,7 +104,7 @@ class Attendance:
         """Clear everything away; each step whatever becomes of the others."""
         repo = self._repo
         if self._task is None and self._slots:  # what counts by time was not used, either
-            self._try(lambda: put_back(self._repo, self._session, self._slots))
+            self._try(lambda: return_unused(self._repo, self._session, self._slots))
         if self._attempt is not None:
             facts: dict[str, Any] = {"state": ENDED, "code": outcome.code, "reason": outcome.why[:2000]}
             facts |= {"outcome": outcome.kind, "head": outcome.head, "usage": outcome.usage}

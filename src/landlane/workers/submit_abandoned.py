@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, Request
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import ClaimMode, Refused, Request
 from landlane.claims.take import take
 from landlane.errors import LandlaneError, Stale, StoreError
 from landlane.landing.model import OPEN
@@ -160,5 +159,5 @@ def _claim(repo: Repository, session: Session, task: Task) -> bool:
     patterns = tuple(pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths))
     if not patterns:
         return True
-    wish = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
+    wish = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
     return not isinstance(take(repo, session, wish), Refused)

@@ -35,7 +35,7 @@ from landlane.sessions.leases import touch
 from landlane.sessions.sandbox_runs import begin_run, change_run, tree_facts
 from landlane.sessions.worker_sessions import join_hands
 from landlane.state.slot_kinds import SlotRefused
-from landlane.state.slots import take_slot, wish_for
+from landlane.state.slots import make_slot_request, take_slot
 from landlane.tasks.attempts import begin_in, change_attempt, note_sign
 from landlane.tasks.model import AT_WORK, READY, WAITING
 from landlane.tasks.pick import take_task
@@ -102,7 +102,7 @@ class Keeper(Attendance):
         needs = needs_of(task, order.agent)
         self._slots = []
         for kind, amount in needs.items():
-            slot = take_slot(repo, self._session, wish_for(repo, kind, amount=amount))
+            slot = take_slot(repo, self._session, make_slot_request(repo, kind, amount=amount))
             if isinstance(slot, SlotRefused):
                 why = f"needs {amount} of {kind}; {slot.left} of {slot.size} are free"
                 return Outcome(kind=_WAITS, why=why)
