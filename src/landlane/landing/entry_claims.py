@@ -13,11 +13,11 @@ from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_clai
 from landlane.claims.model import ClaimMode
 from landlane.claims.read import claims_near, claims_of
 from landlane.landing.model import Landing, entry_agent_name, landing_id_of, name_some
-from landlane.landing.records import NOUN, read_landings
+from landlane.landing.records import read_landings
 from landlane.sessions.client_sessions import live_links
 from landlane.sessions.file_versions import seen_in
 from landlane.sessions.leases import end_session
-from landlane.sessions.model import Claim
+from landlane.sessions.model import Claim, SessionKind
 from landlane.sessions.notices import add_notice
 from landlane.sessions.read import lock_live_session
 
@@ -42,7 +42,7 @@ def is_covered(claims: Sequence[Claim], pattern: Pattern, *, is_mergeable: bool)
 
 def start_entry_session(tx: Transaction, author: Session, landing_id: str) -> Session:
     """Start the session of an entry: it has no process and never expires."""
-    return begin_holder(tx, author, entry_agent_name(landing_id), NOUN)
+    return begin_holder(tx, author, entry_agent_name(landing_id), SessionKind.LANDING)
 
 
 def give_claims_to_entry(
