@@ -235,13 +235,13 @@ def _outdated(repo: Repository, session: Session, targets: Sequence[Target]) -> 
 def _judge(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
     """Claim the free files; return why that failed, or an empty string when it did not."""
     policy = repo.settings.hooks.policy
-    wanted: dict[str, list[Pattern]] = {ClaimMode.EXCLUSIVE: [], ClaimMode.SHARED: []}
+    wanted: dict[ClaimMode, list[Pattern]] = {ClaimMode.EXCLUSIVE: [], ClaimMode.SHARED: []}
     for target in targets:
         coverage = check(repo, session, target.pattern)
         if coverage.state in ("held", "free"):
             continue
         mode = ClaimMode.SHARED if _is_mergeable(repo, target.pattern) else ClaimMode.EXCLUSIVE
-        is_in_the_way = coverage.claim is not None and ClaimMode.EXCLUSIVE in (mode, coverage.claim.mode)
+        is_in_the_way = coverage.claim is not None and mode.conflicts_with(coverage.claim.mode)
         if coverage.claim is not None and is_in_the_way and policy != "auto":
             return _held_text(
                 repo, target.name, coverage.claim.agent, coverage.claim.task, coverage.claim.until
@@ -273,7 +273,9 @@ def _is_parents(repo: Repository, session: Session, pattern: Pattern) -> bool:
     )
 
 
-def _take(repo: Repository, session: Session, patterns: tuple[Pattern, ...], mode: str) -> Refusal | None:
+def _take(
+    repo: Repository, session: Session, patterns: tuple[Pattern, ...], mode: ClaimMode
+) -> Refusal | None:
     request = make_request(repo, patterns, mode=mode, task=task_of(repo, session), note="edited")
     outcome = take(repo, session, request)
     return outcome.refused[0] if isinstance(outcome, Refused) else None
