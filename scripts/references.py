@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from landlane import api, errors
-from landlane.claims.check import Standing
+from landlane.claims.check import PathCheck
 from landlane.cli.specs.table import COMMANDS, COMMON, Command, Option
 from landlane.clock import duration_text
 from landlane.settings.model import Settings
@@ -214,7 +214,7 @@ def library_page() -> str:
     """The class Landlane and the values it gives and takes."""
     members = [(name, one) for name, one in vars(api.Landlane).items() if not name.startswith("_")]
     others: list[type[Any]] = [vars(api)[name] for name in api.__all__ if name != "Landlane"]
-    values: set[type[Any]] = {one for one in others if not issubclass(one, Exception)} | {Standing}
+    values: set[type[Any]] = {one for one in others if not issubclass(one, Exception)} | {PathCheck}
     raised = [one for one in others if issubclass(one, Exception)]
     parts = [
         ABOVE_LIBRARY,

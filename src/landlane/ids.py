@@ -62,3 +62,20 @@ class Credentials:
     secret: str
     agent: str = ""
     generation: int = 0
+
+
+_COUNTER_BITS = 32
+_LARGEST_TOKEN = 2**53 - 1  # the largest whole number that JSON keeps exactly in every language
+
+
+def token_of(epoch: int, number: int) -> int:
+    """Return the fencing token of a grant: an epoch that a restored store raises, then a growing counter."""
+    token = epoch << _COUNTER_BITS | number
+    if number >= 1 << _COUNTER_BITS or token > _LARGEST_TOKEN:
+        raise OverflowError(f"no token is left in epoch {epoch}")
+    return token
+
+
+def epoch_of(token: int) -> int:
+    """Return the epoch in which a token was given out."""
+    return token >> _COUNTER_BITS

@@ -13,9 +13,8 @@ from landlane.app.repository_record import change_case
 from landlane.app.store_location import POINTER
 from landlane.app.verify_journal import verify_journal
 from landlane.errors import Stale
-from landlane.ids import new_uuid
+from landlane.ids import epoch_of, new_uuid
 from landlane.sessions import join as sessions
-from landlane.store.fencing_tokens import epoch_of
 from landlane.testing.repositories import git
 from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 

@@ -15,8 +15,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from landlane.claims import held as own_claims
 from landlane.claims import read as held
-from landlane.claims import release
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
 from landlane.journal import read as journal
@@ -70,7 +70,7 @@ class Racer:
         session = self._joined.session
         outcome = claims.take(self._repo, session, claims.make_request(self._repo, asked))
         if self._won:  # what was won before goes back only now, in the middle of the others' race
-            release.release(self._repo, session, self._won)
+            own_claims.release(self._repo, session, self._won)
             self._won = ()
         if isinstance(outcome, Taken):
             self._won = asked

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims import read as held
-from landlane.claims.model import Taken
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused, Taken
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
+from landlane.ids import epoch_of
 from landlane.settings.model import ClaimSettings, Settings
-from landlane.store.fencing_tokens import epoch_of
 from tests.support.sites import MINUTE, SECOND, granted, refused
 
 if TYPE_CHECKING:

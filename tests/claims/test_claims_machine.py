@@ -20,12 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from landlane.claims import check
-from landlane.claims import release as claims_release
-from landlane.claims import renew as claims_renew
+from landlane.claims import check, held
 from landlane.claims import take as claims
-from landlane.claims.model import EXCLUSIVE, SHARED, Taken
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import ClaimMode, Refused, Taken
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.ids import new_uuid
 from landlane.journal import read as journal
@@ -59,7 +56,7 @@ SESSION_LEASE = 60 * SECOND
 NAMES = st.sampled_from(["ann", "bob", "cid"])
 PATTERNS = st.sampled_from(["a", "a/b/c.py", "a/*.py", "a/**/*.py", "{a,d}/*", "d/x.py", "**/x.py", "lock:a"])
 PATHS = st.sampled_from(["a/b/c.py", "a/x.py", "d/x.py", "e"])
-MODES = st.sampled_from([EXCLUSIVE, EXCLUSIVE, SHARED])
+MODES = st.sampled_from([ClaimMode.EXCLUSIVE, ClaimMode.EXCLUSIVE, ClaimMode.SHARED])
 TTLS = st.sampled_from([SECOND, 10 * SECOND, 50 * SECOND, 200 * SECOND])
 
 
@@ -69,7 +66,7 @@ class Grant:
 
     token: int
     pattern: Pattern
-    mode: str
+    mode: ClaimMode
     name: str
     session: str
     granted_at: int
@@ -163,7 +160,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             return False
         return seen_at + SESSION_LEASE > self.now or any(grant.session == session for grant in self.live())
 
-    def mine(self, name: str, pattern: Pattern, mode: str | None = None) -> list[Grant]:
+    def mine(self, name: str, pattern: Pattern, mode: ClaimMode | None = None) -> list[Grant]:
         session = self.sessions[name].id
         return [
             grant
@@ -179,10 +176,10 @@ class ClaimsMachine(RuleBasedStateMachine):
             grant for grant in self.live() if grant.session != session and overlap(grant.pattern, pattern)
         ]
 
-    def is_free_for(self, name: str, pattern: Pattern, mode: str) -> bool:
+    def is_free_for(self, name: str, pattern: Pattern, mode: ClaimMode) -> bool:
         if self.mine(name, pattern, mode):
             return True
-        return not any(EXCLUSIVE in (mode, grant.mode) for grant in self.others_on(name, pattern))
+        return not any(ClaimMode.EXCLUSIVE in (mode, grant.mode) for grant in self.others_on(name, pattern))
 
     def settle(self) -> None:
         """Give up what is over: the store has swept it away, or will at the next change."""
@@ -204,7 +201,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         started_at = self.sessions[name].started_at
         return any(who == name and ended >= started_at for (who, _), (_, ended) in self.lost.items())
 
-    def grant(self, name: str, pattern: Pattern, mode: str, ttl_ms: int, token: int) -> None:
+    def grant(self, name: str, pattern: Pattern, mode: ClaimMode, ttl_ms: int, token: int) -> None:
         """The store granted this: again, or anew under a higher token than any before."""
         session = self.sessions[name].id
         again = self.mine(name, pattern, mode)
@@ -296,7 +293,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, text=PATTERNS, ttl_ms=TTLS)
     def claim_one(self, name: str, text: str, ttl_ms: int) -> None:
-        self.claim(name, [text], EXCLUSIVE, ttl_ms, is_partial=False)
+        self.claim(name, [text], ClaimMode.EXCLUSIVE, ttl_ms, is_partial=False)
 
     @rule(
         name=NAMES,
@@ -305,10 +302,10 @@ class ClaimsMachine(RuleBasedStateMachine):
         ttl_ms=TTLS,
         is_partial=st.booleans(),
     )
-    def claim_some(self, name: str, texts: list[str], mode: str, ttl_ms: int, is_partial: bool) -> None:
+    def claim_some(self, name: str, texts: list[str], mode: ClaimMode, ttl_ms: int, is_partial: bool) -> None:
         self.claim(name, texts, mode, ttl_ms, is_partial=is_partial)
 
-    def claim(self, name: str, texts: list[str], mode: str, ttl_ms: int, *, is_partial: bool) -> None:
+    def claim(self, name: str, texts: list[str], mode: ClaimMode, ttl_ms: int, *, is_partial: bool) -> None:
         asked = tuple(parse(text) for text in texts)
         request = claims.make_request(self.repo, asked, mode=mode, ttl_ms=ttl_ms, is_partial=is_partial)
 
@@ -343,7 +340,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         pattern = parse(text)
 
         def act() -> Taken:
-            return claims_renew.renew(self.repo, self.sessions[name], (pattern,))
+            return held.renew(self.repo, self.sessions[name], (pattern,))
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", act)
@@ -372,16 +369,14 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.settle()
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
         if not own and self.has_lost_all(name):
-            self.refuses(
-                Stale, "LEASE_OVER", lambda: claims_renew.renew(self.repo, self.sessions[name], None)
-            )
+            self.refuses(Stale, "LEASE_OVER", lambda: held.renew(self.repo, self.sessions[name], None))
             return
 
         if not own and self.has_lost(name):
             with suppress(Stale):  # told so, if it was this session that lost it
-                assert claims_renew.renew(self.repo, self.sessions[name], None).granted == ()
+                assert held.renew(self.repo, self.sessions[name], None).granted == ()
             return
-        granted = claims_renew.renew(self.repo, self.sessions[name], None).granted
+        granted = held.renew(self.repo, self.sessions[name], None).granted
 
         assert {claim.token for claim in granted} == {grant.token for grant in own}
         for grant in own:
@@ -393,7 +388,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         pattern = parse(text)
 
         def act() -> tuple[str, ...]:
-            return claims_release.release(self.repo, self.sessions[name], (pattern,))
+            return held.release(self.repo, self.sessions[name], (pattern,))
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", act)
@@ -414,16 +409,14 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.settle()
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
         if not own and self.has_lost_all(name):
-            self.refuses(
-                Stale, "LEASE_OVER", lambda: claims_release.release(self.repo, self.sessions[name], None)
-            )
+            self.refuses(Stale, "LEASE_OVER", lambda: held.release(self.repo, self.sessions[name], None))
             return
 
         if not own and self.has_lost(name):
             with suppress(Stale):
-                assert claims_release.release(self.repo, self.sessions[name], None) == ()
+                assert held.release(self.repo, self.sessions[name], None) == ()
             return
-        freed = claims_release.release(self.repo, self.sessions[name], None)
+        freed = held.release(self.repo, self.sessions[name], None)
 
         assert sorted(freed) == sorted({grant.pattern.text for grant in own})
         self.forget(name, own)
@@ -519,7 +512,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         live = self.live()
         for one in live:
             for other in live:
-                if one.session != other.session and EXCLUSIVE in (one.mode, other.mode):
+                if one.session != other.session and ClaimMode.EXCLUSIVE in (one.mode, other.mode):
                     assert not overlap(one.pattern, other.pattern), (one, other)
 
     def check_journal(self) -> None:

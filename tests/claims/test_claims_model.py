@@ -9,25 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.claims.model import (
-    EXCLUSIVE,
-    SHARED,
+    ClaimMode,
     Request,
     check_request,
     find_conflict,
     find_cycle,
-    modes_collide,
 )
 from landlane.errors import Malformed
-from landlane.patterns.pattern import Pattern, overlap, parse
+from landlane.ids import epoch_of, token_of
+from landlane.patterns.pattern import Pattern, areas_of, overlap, parse
 from landlane.sessions.model import Waiter, lease_end
-from landlane.store.fencing_tokens import epoch_of, token_of
-from landlane.store.lock_areas import areas_of
 
 pytestmark = pytest.mark.unit
 
 
 def request(*texts: str, ttl_ms: int = 60_000) -> Request:
-    return Request(patterns=tuple(parse(text) for text in texts), mode=EXCLUSIVE, ttl_ms=ttl_ms)
+    return Request(patterns=tuple(parse(text) for text in texts), mode=ClaimMode.EXCLUSIVE, ttl_ms=ttl_ms)
 
 
 # ----------------------------------------------------------------------------------------------- tokens
@@ -71,18 +68,18 @@ def test_a_lease_counts_from_the_later_of_grant_and_sign_of_life(
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        (SHARED, SHARED, False),
-        (SHARED, EXCLUSIVE, True),
-        (EXCLUSIVE, SHARED, True),
-        (EXCLUSIVE, EXCLUSIVE, True),
+        (ClaimMode.SHARED, ClaimMode.SHARED, False),
+        (ClaimMode.SHARED, ClaimMode.EXCLUSIVE, True),
+        (ClaimMode.EXCLUSIVE, ClaimMode.SHARED, True),
+        (ClaimMode.EXCLUSIVE, ClaimMode.EXCLUSIVE, True),
     ],
 )
-def test_only_sharers_get_along(one: str, other: str, expected: bool) -> None:
-    assert modes_collide(one, other) is expected
+def test_only_sharers_get_along(one: ClaimMode, other: ClaimMode, expected: bool) -> None:
+    assert one.conflicts_with(other) is expected
 
 
 def test_what_does_not_overlap_is_not_in_the_way() -> None:
-    def held(mode: str) -> Waiter:
+    def held(mode: ClaimMode) -> Waiter:
         branches = parse("{docs,src/*.ts}").alternatives
         return Waiter(
             ticket=1,
@@ -96,11 +93,12 @@ def test_what_does_not_overlap_is_not_in_the_way() -> None:
             patterns=("",) * len(branches),
         )
 
-    assert find_conflict(parse("src/{a,b}.py"), EXCLUSIVE, held(EXCLUSIVE)) is None
+    assert find_conflict(parse("src/{a,b}.py"), ClaimMode.EXCLUSIVE, held(ClaimMode.EXCLUSIVE)) is None
     assert (
-        find_conflict(parse("src/{a.py,b.ts}"), EXCLUSIVE, held(EXCLUSIVE)) == held(EXCLUSIVE).alternatives[1]
+        find_conflict(parse("src/{a.py,b.ts}"), ClaimMode.EXCLUSIVE, held(ClaimMode.EXCLUSIVE))
+        == held(ClaimMode.EXCLUSIVE).alternatives[1]
     )
-    assert find_conflict(parse("src/{a.py,b.ts}"), SHARED, held(SHARED)) is None
+    assert find_conflict(parse("src/{a.py,b.ts}"), ClaimMode.SHARED, held(ClaimMode.SHARED)) is None
 
 
 # --------------------------------------------------------------------------------------------- requests

@@ -12,10 +12,10 @@ from landlane.api import Landlane
 from landlane.app.open import open_repository
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import Taken
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused, Taken
+from landlane.ids import epoch_of
 from landlane.sessions import join as sessions
-from landlane.store.fencing_tokens import epoch_of
+from landlane.sessions import wait_queue
 from landlane.testing.fake_clock import FakeClock
 from tests.support.sites import Background, let_time_pass
 from tests.support.store_stress import Replay, all_entries
@@ -122,7 +122,7 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had said all the time that it was there, long after anybody else was last heard of."""
-    monkeypatch.setattr(waiting, "_BEAT_MS", 20)
+    monkeypatch.setattr(wait_queue, "BEAT_MS", 20)
     clock = FakeClock()
     ann = Landlane(repository, agent="ann", clock=clock)
     take(ann, "src/a.py", "10m")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from landlane.claims import renew
+from landlane.claims import held
 from landlane.claims import take as claims
 from landlane.errors import Held, LandlaneError, Stale
+from landlane.ids import epoch_of
 from landlane.sessions import join as sessions
 from landlane.settings.model import SessionSettings, Settings
-from landlane.store.fencing_tokens import epoch_of
 from landlane.values import replace
 from tests.support.sites import MINUTE, SECOND, Background, granted, refused
 
@@ -409,7 +409,7 @@ def test_a_renewal_that_has_begun_is_not_overtaken_by_the_end_of_the_lease(
     claim = ann.take("src", ttl_ms=10 * SECOND)
     site.clock.advance(10 * SECOND - 1)
     has_begun, may_go_on = threading.Event(), threading.Event()
-    module, name = (claims, "_grant") if is_claimed_again else (renew, "held_by")
+    module, name = (claims, "_grant") if is_claimed_again else (held, "held_by")
     original = getattr(module, name)
 
     def slow(*arguments: object) -> object:

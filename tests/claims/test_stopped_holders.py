@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from landlane.api import Landlane
-from landlane.claims.model import Taken
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError
 from tests.support.sites import let_time_pass
 from tests.support.store_stress import Replay, all_entries
@@ -62,15 +61,15 @@ def leave_block():
     block.__exit__(None, None, None)
 
 def claim_and_fall_asleep(path, ttl):
-    judge = claims.judge
+    judge = claims.find_refusals
     def judge_asleep(*arguments):
         os.kill(os.getpid(), signal.SIGSTOP)  # in the middle of the transaction
         return judge(*arguments)
-    claims.judge = judge_asleep
+    claims.find_refusals = judge_asleep
     try:
         return claim(path, ttl)
     finally:
-        claims.judge = judge
+        claims.find_refusals = judge
 
 doors = {
     "claim": claim, "enter": enter, "leave_block": leave_block,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims import wait as waiting
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.claims.to_json import waiter_json
 from landlane.errors import Malformed, Stale, StoreError
-from landlane.sessions import leases
+from landlane.sessions import leases, wait_queue
 from landlane.settings.model import SessionSettings, Settings
 from landlane.store.wake import Wakes
 from tests.support.killing import stop_outside_the_store
@@ -40,14 +40,14 @@ LONG_MS = 60 * SECOND  # longer than any test may take
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiters in threads of this process are not passed over because it did not run for a few seconds."""
-    monkeypatch.setattr(waiting, "_ALIVE_MS", 30 * SECOND)
+    monkeypatch.setattr(wait_queue, "ALIVE_MS", 30 * SECOND)
 
 
 @pytest.fixture
 def no_polling(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiters look by themselves only every 40 seconds: who is quicker was woken."""
-    monkeypatch.setattr(waiting, "_BEAT_MS", 40 * SECOND)
-    monkeypatch.setattr(waiting, "_ALIVE_MS", 120 * SECOND)
+    monkeypatch.setattr(wait_queue, "BEAT_MS", 40 * SECOND)
+    monkeypatch.setattr(wait_queue, "ALIVE_MS", 120 * SECOND)
 
 
 def stand_in_line(
@@ -585,7 +585,7 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     "Waiting counts as a heartbeat for everything the waiter holds.",
 )
 def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_BEAT_MS", 20)
+    monkeypatch.setattr(wait_queue, "BEAT_MS", 20)
     ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=24 * 60 * MINUTE)))
     bob = site.agent("bob")
     ann.take("src", ttl_ms=24 * 60 * MINUTE)

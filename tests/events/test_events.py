@@ -12,7 +12,7 @@ from landlane.gates import ask as gates
 from landlane.landing.model import Landing, LandingState, Queue
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions import join as sessions
-from landlane.sessions.model import PERSON
+from landlane.sessions.model import SessionKind
 from landlane.settings.model import NotifySettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
@@ -114,7 +114,7 @@ def test_who_was_ended_between_two_looks_is_seen_all_the_same(site: Site) -> Non
     observe(site.repo(), PLAIN)
     site.clock.advance(31 * MINUTE)
     eve = site.repo()
-    sessions.join(eve, "eve", kind=PERSON)
+    sessions.join(eve, "eve", kind=SessionKind.PERSON)
     granted(site.agent("bob").claim("src"))
     seen = observe(eve, PLAIN)
     assert [(event.kind, event.facts["agent"]) for event in seen] == [

@@ -11,6 +11,7 @@ import pytest
 from landlane.gates import ask as gates
 from landlane.gates import decide
 from landlane.sessions import join as sessions
+from landlane.sessions.model import SessionKind
 from landlane.tasks.add import add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
@@ -120,7 +121,7 @@ def test_a_killed_question_or_answer_leaves_one_owner(live_site: Site) -> None:
     assert isinstance(picked, Picked)
     task = picked.task.id
     repo = site.repo()
-    eve = Agent(repo, sessions.join(repo, "eve", kind="person"))
+    eve = Agent(repo, sessions.join(repo, "eve", kind=SessionKind.PERSON))
 
     def ask(repo: Repository) -> None:
         gates.ask(repo, ann.session, task, "approval", "May I?", {"head": "1" * 40})

@@ -11,7 +11,7 @@ from landlane.gates import ask as gates
 from landlane.gates import decide
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions import join as sessions
-from landlane.sessions.model import PERSON
+from landlane.sessions.model import SessionKind
 from landlane.sessions.notices import take_notices
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks.add import add_task
@@ -37,7 +37,7 @@ EARLIER = replace(_ME, boot_id="an-earlier-boot")
 
 def person(site: Site, name: str = "eve") -> Agent:
     repo = site.repo()
-    return Agent(repo, sessions.join(repo, name, kind=PERSON))
+    return Agent(repo, sessions.join(repo, name, kind=SessionKind.PERSON))
 
 
 def with_task(agent: Agent, path: str = "src/y.py") -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale, WaitsForPerson
 from landlane.handoffs import accept as handoffs

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.app.open import open_repository
+from landlane.claims.held import release
 from landlane.claims.read import list_claims
-from landlane.claims.release import release
 from landlane.claims.take import make_request, take
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.files import look_at

@@ -302,7 +302,7 @@ def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site:
 WRITING_PROCESS = """
 import sys
 from pathlib import Path
-from landlane.claims import release, take as claims
+from landlane.claims import held, take as claims
 from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_test_repository
 repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
@@ -313,7 +313,7 @@ for number in range(int(sys.argv[4])):
     pattern = repo.git.pattern_of(f"{session.agent}/{number}", "literal")
     claims.take(repo, session, claims.make_request(repo, (pattern,)))
     if number % 2:
-        release.release(repo, session, None)
+        held.release(repo, session, None)
 """
 
 

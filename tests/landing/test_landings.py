@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.errors import Held, Malformed, NotAllowed, Stale
 from landlane.landing import outcomes as landing_ends
 from landlane.landing import records as landings

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.errors import NotAllowed
 from tests.support.landing import SETTINGS, Yard
 

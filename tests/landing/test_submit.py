@@ -10,7 +10,7 @@ import pytest
 from landlane.app.open import open_repository
 from landlane.app.repair_config import prepare_git
 from landlane.claims import take as claims
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.errors import Held, LandlaneError, NotAllowed
 from landlane.journal.read import read_entries
 from landlane.landing.submit import submit_branch

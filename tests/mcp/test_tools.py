@@ -13,6 +13,7 @@ from landlane.app.open import open_repository
 from landlane.gates.decide import answer
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
+from landlane.sessions.model import SessionKind
 from tests.mcp.speaking import MODERN, Speaker
 from tests.support.git import git
 
@@ -135,7 +136,7 @@ def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
         assert ann.call("next")["code"] == "NO_TASK"
         assert ann.call("ask", task=task, question="red or blue?", kind="taste")["gate"]["id"] == "G1"
         repo = open_repository(str(repository))
-        person = join(repo, "pat", kind="person").session
+        person = join(repo, "pat", kind=SessionKind.PERSON).session
         answer(repo, person, "G1", approve=True, why="blue")
         repo.close()
         told = ann.call("ask", task=task, question="red or blue?", kind="taste")

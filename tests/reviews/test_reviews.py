@@ -15,7 +15,7 @@ from landlane.reviews import close as review_ends
 from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import Review, make_step
 from landlane.sessions import join as sessions
-from landlane.sessions.model import PERSON
+from landlane.sessions.model import SessionKind
 from landlane.settings.model import ReviewSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks.change import drop_task
@@ -174,7 +174,7 @@ def test_findings_that_contradict_each_other_on_one_place_are_found_though_the_v
 @pytest.mark.parametrize(("approve", "then"), [(True, "reported"), (False, "active")])
 def test_a_person_decides_at_a_gate_bound_to_the_commit(site: Site, *, approve: bool, then: str) -> None:
     ann, bob, cid = site.agent("ann"), site.agent("bob"), site.agent("cid")
-    pat = Agent(ann.repo, sessions.join(ann.repo, "pat", kind=PERSON))
+    pat = Agent(ann.repo, sessions.join(ann.repo, "pat", kind=SessionKind.PERSON))
     submit(ann, count=2)
     say(bob, "approve")
     review = say(cid, "reject")

@@ -13,7 +13,7 @@ from landlane.roles.built_in import BUILT_IN
 from landlane.roles.enforce import check_paths, check_verb, may_write, role_of
 from landlane.rules.violations import STAY_IN_ROLE
 from landlane.sessions import join as sessions
-from landlane.sessions.model import PERSON
+from landlane.sessions.model import SessionKind
 from landlane.settings.model import RoleSettings, Settings
 from landlane.tasks.add import add_task
 from landlane.tasks.import_checklist import import_checklist
@@ -226,7 +226,7 @@ def test_a_session_that_is_shown_binds_as_well(site: Site) -> None:
 
 def test_no_role_decides_for_a_person(site: Site) -> None:
     ann = site.agent("ann", role="orchestrator")
-    posing = replace(ann.session, kind=PERSON)
+    posing = replace(ann.session, kind=SessionKind.PERSON)
 
     with pytest.raises(NotAllowed) as told:
         landing_ends.decide_held_entry(ann.repo, posing, "L1", is_approved=True)

@@ -15,7 +15,7 @@ from landlane.roles.enforce import check_claim, check_verb
 from landlane.sessions import join as sessions
 from landlane.sessions import worker_sessions as hands
 from landlane.sessions.client_sessions import ClientName, begin_child
-from landlane.sessions.model import PERSON
+from landlane.sessions.model import SessionKind
 from landlane.sessions.notices import take_notices
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks.change import fail_task, hand_back
@@ -53,7 +53,7 @@ def hand(agent: Agent) -> object:
 
 def test_a_worker_asks_a_person_and_the_task_stays_its_keepers(site: Site) -> None:
     keeper, worker = at_work(site)
-    pat = Agent(site.repo(), sessions.join(site.repo(), "pat", kind=PERSON))
+    pat = Agent(site.repo(), sessions.join(site.repo(), "pat", kind=SessionKind.PERSON))
 
     gate = ask(worker)
 

@@ -47,7 +47,7 @@ def number(repo: Repository, session: Session, who: int, turn: int) -> Any:
 
 
 def port(repo: Repository, session: Session, who: int, turn: int) -> Any:
-    outcome = slots.take_slot(repo, session, slots.wish_for(repo, "port", name=f"turn{turn}"))
+    outcome = slots.take_slot(repo, session, slots.make_slot_request(repo, "port", name=f"turn{turn}"))
     assert isinstance(outcome, slots.SlotTaken), outcome
     return outcome.slot.place
 

@@ -13,8 +13,7 @@ import pytest
 
 from landlane.errors import Held, LandlaneError, Malformed, Stale
 from landlane.platform.free_port import is_port_free
-from landlane.sessions import leases
-from landlane.sessions import wait_queue as lines
+from landlane.sessions import leases, wait_queue
 from landlane.settings.model import Settings, SlotSettings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import slots
@@ -49,20 +48,20 @@ from landlane.testing.repositories import open_test_repository
 settings = Settings(slots={"gpu": SlotSettings(capacity=24)})
 repo = open_test_repository(Path(sys.argv[1]), sys.argv[2], settings=settings)
 bob = sessions.join(repo, "bob").session
-slots.take_slot(repo, bob, slots.wish_for(repo, "gpu"), 60_000)
+slots.take_slot(repo, bob, slots.make_slot_request(repo, "gpu"), 60_000)
 """
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiters in threads of this process are not passed over because it did not run for a few seconds."""
-    monkeypatch.setattr(lines.Place.__init__, "__kwdefaults__", {"beat_ms": 1000, "alive_ms": 30_000})
+    monkeypatch.setattr(wait_queue, "ALIVE_MS", 30_000)
 
 
 def ask(
     agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0
 ) -> SlotTaken | SlotRefused:
-    wish = slots.wish_for(agent.repo, kind, name=name, amount=amount)
+    wish = slots.make_slot_request(agent.repo, kind, name=name, amount=amount)
     return slots.take_slot(agent.repo, agent.session, wish, wait_ms)
 
 
@@ -270,11 +269,11 @@ def test_what_was_used_comes_back_after_the_period_and_not_before(site: Site) ->
 
 def test_what_was_taken_and_not_used_is_there_again_at_once(site: Site) -> None:
     ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
-    slots.put_back(ann.repo, ann.session, [take(ann, "api", amount=40), take(ann, "gpu", amount=8)])
+    slots.return_unused(ann.repo, ann.session, [take(ann, "api", amount=40), take(ann, "gpu", amount=8)])
 
-    assert slots.in_use(bob.repo) == {}
+    assert slots.count_in_use(bob.repo) == {}
     free(bob, take(bob, "api", amount=60))
-    assert slots.in_use(ann.repo) == {"api": 60}
+    assert slots.count_in_use(ann.repo) == {"api": 60}
 
 
 @pytest.mark.parametrize(
@@ -380,7 +379,8 @@ def test_a_killed_holder_loses_its_slot(live_site: Site, monkeypatch: pytest.Mon
 
 def test_a_waiter_is_woken_when_a_slot_is_freed(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     # Waiters look by themselves only every 40 seconds: who is quicker was woken.
-    monkeypatch.setattr(lines.Place.__init__, "__kwdefaults__", {"beat_ms": 40_000, "alive_ms": 120_000})
+    monkeypatch.setattr(wait_queue, "BEAT_MS", 40_000)
+    monkeypatch.setattr(wait_queue, "ALIVE_MS", 120_000)
     ann, bob = live_site.agent("ann", settings=KINDS), live_site.agent("bob", settings=KINDS)
     slot = take(ann, "gpu", amount=24)
     waiter = stand_in_line(live_site, bob, "gpu", 24)

@@ -19,12 +19,12 @@ KINDS = slots.known_kinds(
 )
 
 
-def wish(kind: str, *, name: str = "", amount: int = 1, workspace: str = "w") -> slots.Wish:
-    return slots.make_wish(KINDS, kind, name=name, amount=amount, workspace=workspace)
+def wish(kind: str, *, name: str = "", amount: int = 1, workspace: str = "w") -> slots.SlotRequest:
+    return slots.check_slot_request(KINDS, kind, name=name, amount=amount, workspace=workspace)
 
 
 def choose(
-    wanted: slots.Wish, taken: str = "", remembered: str = "", others: str = "", used: str = ""
+    wanted: slots.SlotRequest, taken: str = "", remembered: str = "", others: str = "", used: str = ""
 ) -> str:
     return slots.choose_place(
         wanted, taken.split(), remembered, others.split(), lambda place: place not in used.split()
@@ -73,7 +73,7 @@ def test_where_a_workspace_begins_to_look_is_its_own() -> None:
     wide = slots.known_kinds({})
     starts = {
         slots.choose_place(
-            slots.make_wish(wide, "port", name="", amount=1, workspace=f"w{number}"),
+            slots.check_slot_request(wide, "port", name="", amount=1, workspace=f"w{number}"),
             (),
             "",
             (),

@@ -10,8 +10,8 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.app.plain_files import journal_path
-from landlane.claims import read as held
-from landlane.claims import renew
+from landlane.claims import held
+from landlane.claims import read as claim_list
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
 from landlane.errors import StoreTransient
@@ -94,8 +94,8 @@ def test_a_session_cannot_end_while_it_is_being_given_something(
 ) -> None:
     taking, leaving = live_site.repo(), live_site.repo()
     ann = sessions.join(taking, "ann").session
-    pause = Pause(claims.judge)
-    monkeypatch.setattr(claims, "judge", pause)
+    pause = Pause(claims.find_refusals)
+    monkeypatch.setattr(claims, "find_refusals", pause)
     granting = Background(lambda: take(taking, ann, "src/*.py"))
     assert pause.reached.wait(30)
     left = Background(lambda: sessions.leave(leaving, ann))
@@ -118,9 +118,9 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(
     taken = take(renewing, ann, "src/a.py", 60_000)
     assert isinstance(taken, Taken)
     let_time_pass(renewing.store, 57_000)
-    pause = Pause(renew.held_by)
-    monkeypatch.setattr(renew, "held_by", pause)
-    renewed = Background(lambda: renew.renew(renewing, ann, (path,)))
+    pause = Pause(held.held_by)
+    monkeypatch.setattr(held, "held_by", pause)
+    renewed = Background(lambda: held.renew(renewing, ann, (path,)))
     assert pause.reached.wait(30)
     wait_until(lambda: looking.store.view(lambda snapshot: snapshot.now) > taken.granted[0].until - 57_000)
     other = Background(lambda: take(sweeping, bob, "elsewhere/*.py"))  # which sweeps what has lapsed
@@ -128,7 +128,7 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(
     pause.go_on()
     (again,) = renewed.result().granted
     assert isinstance(other.result(), Taken)
-    assert again.token in {claim.token for claim in held.list_claims(looking)}
+    assert again.token in {claim.token for claim in claim_list.list_claims(looking)}
     assert_journal_makes_sense(live_site)
 
 

@@ -23,10 +23,9 @@ import pytest
 from landlane.api import Landlane
 from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
-from landlane.claims.model import Taken
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError, StoreError
-from landlane.store.fencing_tokens import epoch_of
+from landlane.ids import epoch_of
 from landlane.store.journal_chain import Entry
 from landlane.testing.fake_clock import FakeClock
 from tests.support.store_stress import Replay, all_entries

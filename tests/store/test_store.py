@@ -18,11 +18,11 @@ import pytest
 
 from landlane.errors import StoreCorrupt, StoreError, StoreTransient
 from landlane.journal import verify
+from landlane.patterns.pattern import areas_of
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings, StoreSettings
 from landlane.store import schema_version
 from landlane.store.file_lock import FairLock
-from landlane.store.lock_areas import areas_of
 from landlane.store.schema_version import READABLE_BY, SCHEMA_VERSION
 from landlane.store.sqlite.schema import APPLICATION_ID
 from landlane.testing.repositories import open_test_repository

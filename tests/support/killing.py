@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from landlane.app.open import open_repository
 from landlane.claims import take as claims
-from landlane.claims.model import EXCLUSIVE, Taken
+from landlane.claims.model import ClaimMode, Taken
 from landlane.claims.read import list_claims
 from landlane.landing.queue import drain_queue, start_runner
 from landlane.landing.records import get_landing, get_queue, list_landings
@@ -183,7 +183,7 @@ def claim(repo: Repository, session: Session, *paths: str) -> None:
     """Claim paths, and be sure of it."""
     pattern_of = repo.git.pattern_of
     patterns = tuple(pattern_of(path, "literal") for path in paths)
-    request = claims.make_request(repo, patterns, mode=EXCLUSIVE)
+    request = claims.make_request(repo, patterns, mode=ClaimMode.EXCLUSIVE)
     outcome = claims.take(repo, session, request)
     assert isinstance(outcome, Taken), outcome
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from landlane.app.open import open_repository
 from landlane.app.repair_config import prepare_git
 from landlane.claims import take as claims
-from landlane.claims.model import EXCLUSIVE, SHARED
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import ClaimMode, Refused
 from landlane.landing.model import Landing
 from landlane.landing.queue import QueueRunner, drain_queue, start_runner
 from landlane.landing.records import get_landing, get_queue, list_landings
@@ -87,7 +86,9 @@ class Yard:
     def claim(self, agent: str, *paths: str, is_shared: bool = False) -> Any:
         repo = self.repo
         patterns = tuple(repo.git.pattern_of(path, "literal") for path in paths)
-        request = claims.make_request(repo, patterns, mode=SHARED if is_shared else EXCLUSIVE)
+        request = claims.make_request(
+            repo, patterns, mode=ClaimMode.SHARED if is_shared else ClaimMode.EXCLUSIVE
+        )
         return claims.take(repo, self.agent(agent), request)
 
     def submit(

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.claims import check
-from landlane.claims import read as held
-from landlane.claims import release as claims_release
-from landlane.claims import renew as claims_renew
+from landlane.claims import check, held
+from landlane.claims import read as claim_list
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Taken
-from landlane.claims.refusal_model import Refusal, Refused
+from landlane.claims.model import Claim, ClaimMode, Refusal, Refused, Taken
 from landlane.ids import Credentials
 from landlane.journal import read as journal
 from landlane.sessions import identify
@@ -134,7 +131,7 @@ class Site:
         return [entry.facts()["token"] for entry in self.entries() if entry.kind == kind]
 
     def claims(self) -> list[Claim]:
-        return held.list_claims(self._look())
+        return claim_list.list_claims(self._look())
 
     def line(self) -> list[str]:
         """Who stands in line, first come first."""
@@ -216,7 +213,7 @@ class Agent:
         request = claims.make_request(
             self.repo,
             tuple(self.pattern(text, is_literal=is_literal) for text in patterns),
-            mode=SHARED if is_shared else EXCLUSIVE,
+            mode=ClaimMode.SHARED if is_shared else ClaimMode.EXCLUSIVE,
             ttl_ms=ttl_ms,
             task=task,
             note=note,
@@ -236,17 +233,19 @@ class Agent:
 
     def renew(self, *patterns: str) -> tuple[Claim, ...]:
         wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
-        return claims_renew.renew(self.repo, self.session, wanted).granted
+        return held.renew(self.repo, self.session, wanted).granted
 
     def release(self, *patterns: str, commit: str = "", token: int | None = None) -> tuple[str, ...]:
         wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
-        return claims_release.release(self.repo, self.session, wanted, commit=commit, token=token)
+        return held.release(self.repo, self.session, wanted, commit=commit, token=token)
 
-    def check(self, path: str, token: int | None = None) -> check.Standing:
+    def check(self, path: str, token: int | None = None) -> check.PathCheck:
         return check.check(self.repo, self.session, self.pattern(path, is_literal=True), token)
 
     def holds(self) -> list[str]:
-        return [claim.pattern for claim in held.list_claims(self.repo) if claim.session == self.session.id]
+        return [
+            claim.pattern for claim in claim_list.list_claims(self.repo) if claim.session == self.session.id
+        ]
 
     def shows_life(self) -> None:
         """What every command does first."""

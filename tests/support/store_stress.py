@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
-from landlane.claims import check, release, renew
-from landlane.claims import read as held
+from landlane.claims import check, held
+from landlane.claims import read as claim_list
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import EXCLUSIVE, SHARED, Taken, modes_collide
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import ClaimMode, Refused, Taken
 from landlane.errors import LandlaneError, StoreError
 from landlane.journal import read as journal
 from landlane.patterns.pattern import overlap, parse
@@ -174,7 +173,9 @@ class Agent:
         assert self._session is not None
         return self._repo, self._session
 
-    def _take(self, *texts: str, mode: str = EXCLUSIVE, partial: bool = False, wait_ms: int = 0) -> None:
+    def _take(
+        self, *texts: str, mode: ClaimMode = ClaimMode.EXCLUSIVE, partial: bool = False, wait_ms: int = 0
+    ) -> None:
         repo, session = self._here()
         patterns = tuple(repo.git.pattern(text) for text in texts)
         request = claims.make_request(
@@ -199,7 +200,12 @@ class Agent:
         self._take(self._dice.choice(_GLOBS))
 
     def _claim_shared(self) -> None:
-        self._take(self._dice.choice(_SHARED), mode=self._dice.choice((SHARED, SHARED, SHARED, EXCLUSIVE)))
+        self._take(
+            self._dice.choice(_SHARED),
+            mode=self._dice.choice(
+                (ClaimMode.SHARED, ClaimMode.SHARED, ClaimMode.SHARED, ClaimMode.EXCLUSIVE)
+            ),
+        )
 
     def _claim_several(self) -> None:
         texts = self._dice.sample(_FILES, self._dice.randint(2, 4))
@@ -219,23 +225,23 @@ class Agent:
         token = self._some()
         if token is not None:
             pattern = repo.git.pattern_of(*self._tokens[token])
-            self._granted(renew.renew(repo, session, (pattern,)))
+            self._granted(held.renew(repo, session, (pattern,)))
 
     def _renew_all(self) -> None:
         repo, session = self._here()
-        self._granted(renew.renew(repo, session, None))
+        self._granted(held.renew(repo, session, None))
 
     def _release(self) -> None:
         repo, session = self._here()
         token = self._some()
         if token is not None:
             pattern = repo.git.pattern_of(*self._tokens.pop(token))
-            release.release(repo, session, (pattern,), token=token)
+            held.release(repo, session, (pattern,), token=token)
             self._tell("released", tokens=[token], session=session.id)
 
     def _release_all(self) -> None:
         repo, session = self._here()
-        release.release(repo, session, None)
+        held.release(repo, session, None)
         self._tokens.clear()
 
     def _check(self) -> None:
@@ -246,7 +252,7 @@ class Agent:
 
     def _look(self) -> None:
         repo, _ = self._here()
-        held.list_claims(repo)
+        claim_list.list_claims(repo)
         sessions.live_sessions(repo)
 
     def _read(self) -> None:
@@ -284,7 +290,7 @@ def run_reader(orders: Orders, pipe: Connection) -> None:
     while True:
         began, failure = time.monotonic_ns(), ""
         try:
-            held.list_claims(repo)
+            claim_list.list_claims(repo)
         except Exception:  # noqa: BLE001 - a reader must never fail, whatever the reason
             failure = traceback.format_exc()[-2000:]
         ended = time.monotonic_ns()
@@ -496,7 +502,11 @@ class Replay:
         if new.token in self.taken:
             self._complain(entry, f"token {new.token} was given out before")
         for old in self.standing.values():
-            if old.session != new.session and modes_collide(old.mode, new.mode) and self._meet(old, new):
+            if (
+                old.session != new.session
+                and ClaimMode.EXCLUSIVE in (old.mode, new.mode)
+                and self._meet(old, new)
+            ):
                 self._complain(entry, f"{new.pattern} was granted while {old.pattern} of {old.session} stood")
         for (pattern, kind), highest in self._highest.items():
             if highest >= new.token and self._overlap(pattern, kind, new.pattern, new.kind):

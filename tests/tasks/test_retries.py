@@ -12,6 +12,7 @@ from landlane.gates import decide
 from landlane.landing import outcomes as landing_ends
 from landlane.landing.model import Rejection
 from landlane.sessions import join as sessions
+from landlane.sessions.model import SessionKind
 from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import retry as retries
@@ -49,7 +50,7 @@ def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more
 
 def person(site: Site) -> Agent:
     repo = site.repo()
-    return Agent(repo, sessions.join(repo, "pat", kind="person"))
+    return Agent(repo, sessions.join(repo, "pat", kind=SessionKind.PERSON))
 
 
 def lineage(agent: Agent, task_id: str) -> Lineage:

@@ -16,7 +16,7 @@ from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
 from landlane.sessions.join import join, leave, live_sessions
 from landlane.sessions.leases import renew_session
 from landlane.state.slot_kinds import SlotTaken
-from landlane.state.slots import take_slot, wish_for
+from landlane.state.slots import make_slot_request, take_slot
 from landlane.tasks.model import Attempt
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_test_repository
@@ -76,7 +76,7 @@ def test_t23_ports_stay_distinct_while_checkouts_come_and_go(repository: Path) -
 
     def make(name: str) -> None:
         session = join(repo, name).session
-        taken = take_slot(repo, session, wish_for(repo, "port", name=name))
+        taken = take_slot(repo, session, make_slot_request(repo, "port", name=name))
         assert isinstance(taken, SlotTaken)
         held[name] = int(taken.slot.place)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.claims.refusal_model import Refused
+    from landlane.claims.model import Refused
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction

@@ -20,13 +20,12 @@ from landlane.api.usage import Usage, measure
 from landlane.api.workspaces import Workspaces
 from landlane.app.open import open_repository, person_name
 from landlane.app.verify_journal import verify_journal
-from landlane.claims import check, release, renew
-from landlane.claims import read as held
+from landlane.claims import check, held
+from landlane.claims import read as read_claims
 from landlane.claims import take as claims_operations
 from landlane.claims import wait as waiting
-from landlane.claims.check import Standing
-from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Request, Taken
-from landlane.claims.refusal_model import Refusal, Refused
+from landlane.claims.check import PathCheck
+from landlane.claims.model import Claim, ClaimMode, Refusal, Refused, Request, Taken
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.journal import read as journal
@@ -73,7 +72,7 @@ __all__ = [
     "Slot",
     "SlotRefused",
     "SlotTaken",
-    "Standing",
+    "PathCheck",
     "State",
     "StateStale",
     "Step",
@@ -255,7 +254,7 @@ class Landlane:
         request = claims_operations.make_request(
             self._repo,
             self._patterns(patterns, literal=literal),
-            mode=SHARED if shared else EXCLUSIVE,
+            mode=ClaimMode.SHARED if shared else ClaimMode.EXCLUSIVE,
             ttl_ms=parse_duration(ttl, what="ttl") if ttl is not None else None,
             task=task,
             note=note,
@@ -300,7 +299,7 @@ class Landlane:
         repo = self._repo
         for claim in taken.granted:
             pattern = repo.git.pattern_of(claim.pattern, claim.kind)
-            release.release(repo, self.session, (pattern,), token=claim.token)
+            held.release(repo, self.session, (pattern,), token=claim.token)
         self._repo.settle()
 
     def _release_quietly(self, taken: Taken) -> None:
@@ -317,7 +316,7 @@ class Landlane:
             Stale: a lease expired and another session holds it now, or the session has ended.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
-        return self._settled(lambda: renew.renew(self._repo, self.session, wanted)).granted
+        return self._settled(lambda: held.renew(self._repo, self.session, wanted)).granted
 
     def release(self, *patterns: str, commit: str = "", literal: bool = False) -> tuple[str, ...]:
         """Release these claims, or all; with the commit that completed the work.
@@ -328,9 +327,9 @@ class Landlane:
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
         commit_id = self._repo.git.commit_id(commit) if commit else ""
-        return self._settled(lambda: release.release(self._repo, self.session, wanted, commit=commit_id))
+        return self._settled(lambda: held.release(self._repo, self.session, wanted, commit=commit_id))
 
-    def check(self, path: str, token: int | None = None) -> check.Standing:
+    def check(self, path: str, token: int | None = None) -> check.PathCheck:
         """Return whether this session may change a path now; with a token, whether that grant is still valid.
 
         Raises:
@@ -343,7 +342,7 @@ class Landlane:
     def claims(self, *paths: str) -> list[Claim]:
         """Return all live claims, or those that overlap these paths."""
         self._show_life()
-        return held.list_claims(self._repo, self._patterns(paths))
+        return read_claims.list_claims(self._repo, self._patterns(paths))
 
     def sessions(self) -> list[Session]:
         """Return all live sessions."""

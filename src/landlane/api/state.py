@@ -88,7 +88,7 @@ class Slots:
             Stale: the session has ended.
         """
         repo = self._repo
-        request = slots.wish_for(repo, kind, name=name, amount=amount)
+        request = slots.make_slot_request(repo, kind, name=name, amount=amount)
         outcome = slots.take_slot(repo, self._session(), request, _milliseconds(wait, "wait"))
         self._repo.settle()
         return outcome

@@ -7,10 +7,9 @@ import os
 from landlane.claims.take import add_claim
 from landlane.errors import StoreError
 from landlane.files import write_whole
-from landlane.ids import is_uuid, new_uuid
+from landlane.ids import epoch_of, is_uuid, new_uuid
 from landlane.patterns.pattern import parse
 from landlane.sessions.model import Claim
-from landlane.store.fencing_tokens import epoch_of
 from landlane.values import replace
 
 TYPE_CHECKING = False

@@ -1,10 +1,16 @@
-"""Whether a session may change a path now."""
+"""Check whether a session may change a path, and whether its claims cover the paths that it changed."""
 
 from __future__ import annotations
 
-from landlane.claims.model import Claim
-from landlane.claims.read import list_claims, token_over
-from landlane.patterns.pattern import covers_alternative
+import os
+import shlex
+from enum import StrEnum
+
+from landlane.claims.held import token_over
+from landlane.claims.read import list_claims, live_claims_of, lost_claims
+from landlane.errors import Held, NotAllowed, PatternError, Stale
+from landlane.patterns.pattern import covers_alternative, has_special
+from landlane.sessions.model import covers_all
 from landlane.sessions.read import find_ancestors
 from landlane.values import value
 
@@ -12,55 +18,144 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.claims.model import Claim
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
+class PathState(StrEnum):
+    """Who may change a path: its holder, anybody, or only another session."""
+
+    HELD = "held"  # by the session itself
+    OTHER = "other"  # held by another session
+    FREE = "free"  # needs no claim
+    REQUIRED = "required"  # must be claimed first, and is not
+    UNCLAIMED = "unclaimed"
+
+
 @value
-class Standing:
-    """Whether a session may change a path now: `held`, `free`, `unclaimed`, `required` or `other`."""
+class PathCheck:
+    """Whether a session may change a path now, and the claim that decides it."""
 
     path: str
-    state: str
+    state: PathState
     claim: Claim | None = None
 
 
-def check(repo: Repository, session: Session | None, pattern: Pattern, token: int | None = None) -> Standing:
-    """Whether this session may change this path now.
+def check(repo: Repository, session: Session | None, pattern: Pattern, token: int | None = None) -> PathCheck:
+    """Return whether this session may change this path now.
 
     Raises:
-        Stale: the token shown belongs to a grant that is over.
+        Stale: the token belongs to a claim that has ended.
     """
     near = list_claims(repo, (pattern,))
-    mine = [
-        claim
-        for claim in near
-        if session is not None and claim.session == session.id and claim.covers(pattern)
-    ]
-    # Whoever has no session any more has lost its grants with it.
+    others, mine = near, []
+    if session is not None:
+        mine = [claim for claim in near if claim.session == session.id and claim.covers(pattern)]
+        # What the session itself holds nearby, such as a glob that could match below this path, is not in
+        # its way.
+        others = [claim for claim in near if claim.session != session.id]
+    # A caller without a session has lost its claims with it.
     if token is not None and all(claim.token != token for claim in mine):
         raise token_over(session, pattern.text)
     if mine:
-        return Standing(path=pattern.text, state="held", claim=mine[-1])
-    # What the session itself holds nearby, say a glob that could match below this path, is not in its way.
-    others = [claim for claim in near if session is None or claim.session != session.id]
+        return PathCheck(path=pattern.text, state=PathState.HELD, claim=mine[-1])
     if others and session is not None:
-        kin = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
-        others = [claim for claim in others if claim.session not in kin]
+        ancestors = repo.store.view(lambda snapshot: find_ancestors(snapshot, session.id))
+        others = [claim for claim in others if claim.session not in ancestors]
     if others:
-        return Standing(path=pattern.text, state="other", claim=others[0])
+        return PathCheck(path=pattern.text, state=PathState.OTHER, claim=others[0])
+    state = PathState.UNCLAIMED
     if _is_listed(repo, repo.settings.claims.free, pattern):
-        return Standing(path=pattern.text, state="free")
-    if _is_listed(repo, repo.settings.claims.required, pattern):
-        return Standing(path=pattern.text, state="required")
-    return Standing(path=pattern.text, state="unclaimed")
+        state = PathState.FREE
+    elif _is_listed(repo, repo.settings.claims.required, pattern):
+        state = PathState.REQUIRED
+    return PathCheck(path=pattern.text, state=state)
 
 
 def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> bool:
     known = [repo.git.pattern_of(text, "glob") for text in listed]
     return any(
-        any(covers_alternative(mine, wanted) for mine in one.alternatives)
+        covers_alternative(mine, wanted)
         for one in known
+        for mine in one.alternatives
         for wanted in pattern.alternatives
     )
+
+
+def find_covering(repo: Repository, session: Session, paths: Sequence[str]) -> list[Claim]:
+    """Return the session's live claims that cover these paths; free paths need none.
+
+    Raises:
+        NotAllowed: one is not claimed.
+        Held: another session holds one.
+        Stale: the lease on one has ended.
+    """
+    mine = repo.store.view(lambda snapshot: live_claims_of(snapshot, session.id))
+    used: dict[int, Claim] = {}
+    for path in paths:
+        wanted = pattern_of(repo, path)
+        covering = [claim for claim in mine if claim.covers(wanted)]
+        if covering:
+            newest = max(covering, key=lambda claim: claim.token)
+            used[newest.token] = newest
+        else:
+            _refuse_uncovered(repo, session, path, wanted)
+    return list(used.values())
+
+
+def _refuse_uncovered(repo: Repository, session: Session, path: str, wanted: Pattern) -> None:
+    found = check(repo, session, wanted)
+    if found.state in (PathState.HELD, PathState.FREE):
+        return
+    holder = found.claim
+    facts: dict[str, object] = {"path": path}
+    if holder is not None:
+        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task or None}
+    if lost := _find_lapsed(repo, session, wanted):
+        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
+        raise Stale(
+            f"the lease of {session.agent} on {lost} is over{now_held}",
+            code="LEASE_OVER",
+            hint="look at what changed meanwhile, then claim it anew before committing anything",
+            **facts,
+        )
+    if holder is not None:
+        raise Held(
+            f"{path} is held by {holder.agent}: it is not {session.agent}'s to commit",
+            code="CLAIM_HELD",
+            hint="leave it out; `landlane claims` shows who holds what",
+            **facts,
+        )
+    raise NotAllowed(
+        f"{path} has changed, but {session.agent} holds no claim on it",
+        code="NOT_CLAIMED",
+        hint=f"if the change is yours: {_how_to_claim(repo, path)}; else leave it out",
+        **facts,
+    )
+
+
+def _find_lapsed(repo: Repository, session: Session, wanted: Pattern) -> str:
+    """Return the pattern of a lost claim that covered this path; empty if there is none."""
+    for lost in repo.store.view(lambda snapshot: lost_claims(snapshot, session.agent)):
+        if covers_all(repo.git.pattern_of(lost.pattern, lost.kind).alternatives, wanted):
+            return lost.pattern
+    return ""
+
+
+def _how_to_claim(repo: Repository, path: str) -> str:
+    if os.path.islink(os.path.join(repo.git.root, path)):
+        # A link as typed means its target; a glob means the link itself.
+        folder, _, name = path.rpartition("/")
+        return shlex.join(["landlane", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
+    return shlex.join(["landlane", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])
+
+
+def pattern_of(repo: Repository, path: str) -> Pattern:
+    """Return what must be held to change a path: itself, or its folder if no pattern can contain its name."""
+    while True:
+        try:
+            return repo.git.pattern_of(path or ".", "literal")
+        except PatternError:
+            path = os.path.dirname(path)

@@ -1,13 +1,14 @@
-"""Sessions that hold claims for queued work: no agent acts for them, and their leases never expire."""
+"""Sessions that hold claims for queued work: no agent acts in them, and most of their leases never end."""
 
 from __future__ import annotations
 
 from landlane.claims.model import Request
 from landlane.claims.read import claims_of
-from landlane.claims.take import add_claim, claim_for, taken_facts
+from landlane.claims.take import grant_new
 from landlane.ids import digest, new_secret, short_id
-from landlane.sessions.read import find_session
-from landlane.store.fencing_tokens import token_of
+from landlane.sessions.leases import restart_lease
+from landlane.sessions.model import ClaimMode, SessionKind
+from landlane.sessions.read import get_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ FOR_EVER_MS = 100 * 365 * 86_400_000
 
 
 def begin_holder(
-    tx: Transaction, author: Session, name: str, kind: str, lease_ms: int = FOR_EVER_MS
+    tx: Transaction, author: Session, name: str, kind: SessionKind, lease_ms: int = FOR_EVER_MS
 ) -> Session:
-    """A session that only holds: what it stands for is begun and ended with it, or when its lease is over."""
+    """Start a session that only holds claims."""
     session_id = short_id("s")
     facts: dict[str, object] = {
         "generation": 1,
@@ -38,44 +39,41 @@ def begin_holder(
     }
     tx.run("session_add", session=session_id, agent=name, **facts)
     tx.record("session.joined", name, session_id, facts)
-    session = find_session(tx, session_id)
-    assert session is not None
-    return session
+    return get_session(tx, session_id)
 
 
 def give_claim(
-    tx: Transaction, session: Session, pattern: Pattern, mode: str, ttl_ms: int, *, task: str, note: str = ""
+    tx: Transaction,
+    session: Session,
+    pattern: Pattern,
+    mode: ClaimMode,
+    ttl_ms: int,
+    *,
+    task: str,
+    note: str = "",
 ) -> None:
-    """Give a session a claim that was another's until now, in the same transaction: nobody is asked."""
+    """Give a session a claim that another one held until now, in the same transaction."""
     (number,) = tx.next_numbers(1)
     request = Request(patterns=(pattern,), mode=mode, ttl_ms=ttl_ms, task=task, note=note[:300])
-    claim = claim_for(pattern, request, session, token_of(tx.epoch, number), tx.now)
-    add_claim(tx, claim)
-    tx.record("claim.taken", session.agent, session.id, taken_facts(claim), number)
+    grant_new(tx, session, request, pattern, number)
 
 
 def give_kept(tx: Transaction, repo: Repository, kept: Sequence[Mapping[str, Any]], heir: Session) -> None:
-    """Give claims that a holder kept to somebody, as they were; the heir's lease begins anew."""
+    """Give the claims that a holder kept to a session, as they were; its lease starts again."""
     has = {(claim.pattern, claim.mode) for claim in claims_of(tx, heir.id)}
     shortest = heir.shortest_ms
     for claim in kept:
-        if (claim["pattern"], claim["mode"]) in has:
+        mode, ttl_ms = ClaimMode(claim["mode"]), int(claim["ttl_ms"])
+        if (claim["pattern"], mode) in has:
             continue
         pattern = repo.git.pattern_of(claim["pattern"], claim["kind"])
-        ttl_ms = int(claim["ttl_ms"])
         shortest = min(shortest, ttl_ms)
-        give_claim(tx, heir, pattern, claim["mode"], ttl_ms, task=claim["task"], note=claim["note"])
-    tx.run(
-        "session_set_lease",
-        session=heir.id,
-        seen_at=tx.now,
-        shortest_ms=shortest,
-        lapses_at=tx.now + shortest,
-    )
+        give_claim(tx, heir, pattern, mode, ttl_ms, task=claim["task"], note=claim["note"])
+    restart_lease(tx, heir.id, shortest)
 
 
 def drop_claims(tx: Transaction, claims: Sequence[Claim], commit: str = "") -> None:
-    """Release claims of any session, as far as they are still there."""
+    """Release claims of any session that are still there."""
     for claim in claims:
         if tx.run("claim_drop", session=claim.session, token=claim.token):
             facts: dict[str, object] = {"pattern": claim.pattern, "token": claim.token}

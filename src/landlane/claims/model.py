@@ -1,4 +1,4 @@
-"""Claims as values: requests, grants, refusals; which claims conflict, and deadlock detection.
+"""Requests, grants and refusals of claims as values; which claims conflict, and deadlock detection.
 
 A claim lives as long as its session shows signs of life: its lease counts from the later of its own grant
 and the session's last sign of life, so that one small write renews everything a session holds.
@@ -9,22 +9,20 @@ from __future__ import annotations
 from landlane.clock import duration_text
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Alternative, Pattern, alternatives_overlap
-from landlane.sessions.model import Claim, Waiter
+from landlane.sessions.model import Claim, ClaimMode, Waiter
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
-    from landlane.claims.refusal_model import Refusal
     from landlane.patterns.pattern import Kind
     from landlane.values import Row
 
-    Identity = frozenset[Alternative]
+    Identity = frozenset[Alternative]  # what makes two spellings the same pattern
 
 
-EXCLUSIVE = "exclusive"
-SHARED = "shared"
 MOST_PATTERNS = 1000
 LONGEST_NOTE = 1000
 SHORTEST_TTL_MS = 1000
@@ -32,10 +30,10 @@ SHORTEST_TTL_MS = 1000
 
 @value
 class Request:
-    """What a session asks for in one go."""
+    """What a session asks for in one call."""
 
     patterns: tuple[Pattern, ...]
-    mode: str
+    mode: ClaimMode
     ttl_ms: int
     task: str = ""
     note: str = ""
@@ -49,32 +47,54 @@ class LostClaim:
     agent: str
     pattern: str
     kind: Kind
-    mode: str
+    mode: ClaimMode
     ttl_ms: int
     token: int
     ended_at: int
 
     @classmethod
     def from_row(cls, row: Row) -> LostClaim:
-        return cls(**row)
+        columns: dict[str, Any] = {**row, "mode": ClaimMode(row["mode"])}
+        return cls(**columns)
 
 
 @value
 class Taken:
-    """All that was asked for (or with `partial`, some of it) is granted."""
+    """The claims that were granted; with `is_partial`, also what was refused."""
 
     granted: tuple[Claim, ...]
     refused: tuple[Refusal, ...] = ()
 
 
-def modes_collide(one: str, other: str) -> bool:
-    """Whether two overlapping claims of two sessions exclude each other."""
-    return not (one == SHARED and other == SHARED)
+@value
+class Refusal:
+    """Why one pattern was not granted: who holds or waits for it, until when, and what to do instead."""
+
+    pattern: str
+    holder: str
+    session: str
+    held: str
+    mode: ClaimMode
+    task: str
+    note: str
+    since: int
+    until: int
+    is_waiting: bool
+    hint: str
 
 
-def find_conflict(wanted: Pattern, mode: str, other: Claim | Waiter) -> Alternative | None:
+@value
+class Refused:
+    """Nothing was granted. `code` says whether it is held, the wait was too short, or would never end."""
+
+    refused: tuple[Refusal, ...]
+    code: str = "CLAIM_HELD"
+    cycle: tuple[str, ...] = ()
+
+
+def find_conflict(wanted: Pattern, mode: ClaimMode, other: Claim | Waiter) -> Alternative | None:
     """Return the first alternative that another session holds or waits for and that overlaps this pattern."""
-    if not modes_collide(mode, other.mode):
+    if not mode.conflicts_with(other.mode):
         return None
     return next(
         (
@@ -87,10 +107,10 @@ def find_conflict(wanted: Pattern, mode: str, other: Claim | Waiter) -> Alternat
 
 
 def check_request(request: Request, *, max_ttl_ms: int) -> Request:
-    """The request itself when it can be judged.
+    """Return the request if it is valid.
 
     Raises:
-        Malformed: there is no pattern or too many, or the lease is no sensible length of time.
+        Malformed: there is no pattern or too many, or the lease is too short or too long.
     """
     if not request.patterns:
         raise Malformed(
@@ -102,7 +122,7 @@ def check_request(request: Request, *, max_ttl_ms: int) -> Request:
 
 
 def check_pattern_count(count: int) -> None:
-    """Refuse more patterns in one call than one transaction should judge."""
+    """Refuse more patterns in one call than one transaction should check."""
     if count > MOST_PATTERNS:
         raise Malformed(
             f"{count:,} patterns in one call; {MOST_PATTERNS:,} are the most",
@@ -112,7 +132,7 @@ def check_pattern_count(count: int) -> None:
 
 
 def check_ttl(ttl_ms: int, max_ttl_ms: int) -> None:
-    """Refuse a lease that is over at once or practically never."""
+    """Refuse a lease that is too short or too long."""
     if not SHORTEST_TTL_MS <= ttl_ms <= max_ttl_ms:
         raise Malformed(
             f"a lease of {duration_text(ttl_ms) if ttl_ms > 0 else 'nothing'} is out of range",
@@ -122,22 +142,18 @@ def check_ttl(ttl_ms: int, max_ttl_ms: int) -> None:
 
 
 def find_cycle(start: str, blockers_of: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-    """The ring of those that wait for each other through `start`, or nothing."""
+    """Return the cycle of sessions that wait for each other through `start`, if there is one."""
     came_from: dict[str, str] = {}
-    to_see = [start]
-    while to_see:  # no recursion: chains can be long
-        waiter = to_see.pop()
+    pending = [start]
+    while pending:  # not recursive, because chains can be long
+        waiter = pending.pop()
         for blocker in blockers_of(waiter):
             if blocker == start:
-                return _trail(came_from, waiter, start)
+                cycle = [start, waiter]
+                while cycle[-1] != start:
+                    cycle.append(came_from[cycle[-1]])
+                return tuple(reversed(cycle))
             if blocker not in came_from:
                 came_from[blocker] = waiter
-                to_see.append(blocker)
+                pending.append(blocker)
     return ()
-
-
-def _trail(came_from: dict[str, str], last: str, start: str) -> tuple[str, ...]:
-    trail = [start, last]
-    while trail[-1] != start:
-        trail.append(came_from[trail[-1]])
-    return tuple(reversed(trail)) if last != start else (start, start)

@@ -1,9 +1,8 @@
-"""List claims, and look up those of one session."""
+"""Look up claims."""
 
 from __future__ import annotations
 
 from landlane.claims.model import LostClaim
-from landlane.errors import Held, LandlaneError, Stale
 from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import Claim
 
@@ -11,10 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.model import Identity
     from landlane.patterns.pattern import Alternative, Pattern
     from landlane.repository import Repository
-    from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot
 
 
@@ -49,14 +46,6 @@ def find_lost_claim(snapshot: Snapshot, agent: str, pattern: str) -> LostClaim |
     return LostClaim.from_row(row) if row is not None else None
 
 
-def held_by(snapshot: Snapshot, session: str) -> dict[Identity, list[Claim]]:
-    """Return what a session holds now, by pattern; one pattern may be held in both modes."""
-    found: dict[Identity, list[Claim]] = {}
-    for claim in live_claims_of(snapshot, session):
-        found.setdefault(frozenset(claim.alternatives), []).append(claim)
-    return found
-
-
 def list_claims(repo: Repository, patterns: Sequence[Pattern] = ()) -> list[Claim]:
     """Return the live claims, oldest first: all of them, or those that overlap one of these patterns."""
 
@@ -74,62 +63,3 @@ def list_claims(repo: Repository, patterns: Sequence[Pattern] = ()) -> list[Clai
 
     sweep_if_due(repo.store)
     return repo.store.view(look)
-
-
-def refuse_sleeper(tx: Snapshot, session: Session) -> None:
-    """Tell a session that holds nothing any more, because its leases ran out, that it does not."""
-    lost = [claim for claim in lost_claims(tx, session.agent) if claim.ended_at >= session.started_at]
-    if lost:
-        raise Stale(
-            f"the lease of {session.agent} on {lost[-1].pattern} is over, and nothing else is held",
-            code="LEASE_OVER",
-            hint="look at what changed meanwhile, then claim anew before changing anything",
-            pattern=lost[-1].pattern,
-        )
-
-
-def token_over(session: Session | None, pattern: str) -> Stale:
-    """The caller shows the token of a grant that is over."""
-    whose = f" of {session.agent}" if session is not None else ""
-    return Stale(
-        f"the grant{whose} on {pattern} that this token belongs to is over",
-        code="LEASE_OVER",
-        hint="look at what changed meanwhile, then go on with the token of the newest grant",
-        pattern=pattern,
-    )
-
-
-def not_held(tx: Snapshot, session: Session, pattern: Pattern) -> LandlaneError:
-    """Why a session cannot use a claim: it lapsed, another holds it, or it never was."""
-    holder = next(
-        (
-            claim
-            for claim in claims_near(tx, pattern.alternatives, session.id)
-            if claim.session != session.id and not claim.is_over(tx.now) and claim.overlaps(pattern)
-        ),
-        None,
-    )
-    facts: dict[str, object] = {"pattern": pattern.text}
-    if holder is not None:
-        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task}
-    if find_lost_claim(tx, session.agent, pattern.text) is not None:
-        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
-        return Stale(
-            f"the lease of {session.agent} on {pattern.text} is over{now_held}",
-            code="LEASE_OVER",
-            hint="look at what changed meanwhile, then claim it anew before changing anything",
-            **facts,
-        )
-    if holder is not None:
-        return Held(
-            f"{pattern.text} is held by {holder.agent}, not by {session.agent}",
-            code="CLAIM_HELD",
-            hint="`landlane claims` shows who holds what",
-            **facts,
-        )
-    return LandlaneError(
-        f"{session.agent} holds no claim on {pattern.text}",
-        code="NOT_HELD",
-        hint="name a pattern exactly as it was granted; `landlane claims` lists them",
-        **facts,
-    )

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from landlane.claims.model import (
-    EXCLUSIVE,
     LONGEST_NOTE,
-    SHARED,
+    Refusal,
+    Refused,
     Request,
     Taken,
     check_request,
     find_conflict,
 )
-from landlane.claims.refusal_model import Refusal, Refused
 from landlane.clock import duration_text
 from landlane.errors import NotAllowed
-from landlane.patterns.pattern import covers_alternative
-from landlane.sessions.leases import (
-    end_if_gone,
-    is_touch_due,
-    lapse,
-    renew_session,
-    session_over,
-)
-from landlane.sessions.model import Claim, Session, Waiter, covers_all
-from landlane.sessions.read import find_ancestors, lock_live_session
-from landlane.store.fencing_tokens import token_of
-from landlane.store.lock_areas import areas_of
+from landlane.ids import token_of
+from landlane.patterns.pattern import areas_of
+from landlane.sessions.leases import end_if_gone, lapse, renew_session, require_live
+from landlane.sessions.model import Claim, ClaimMode, Session, Waiter, covers_all
+from landlane.sessions.read import find_ancestors, find_session
 from landlane.text import check_label, check_text
-from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,27 +29,28 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Transaction
 
-    Own = dict[tuple[Identity, str], int]
+    Own = dict[tuple[Identity, ClaimMode], int]  # the tokens of what a session holds already
 
 
-_ENTRY = "landing-"  # so begin the names under which entries of the landing queue hold their claims
-_GATE = "gate-"  # and so those under which gates keep what rests
+# The names of sessions that hold claims for an entry of the landing queue, and for a gate, start so.
+_ENTRY = "landing-"
+_GATE = "gate-"
 
 
 def make_request(
     repo: Repository,
     patterns: tuple[Pattern, ...],
     *,
-    mode: str = EXCLUSIVE,
+    mode: ClaimMode = ClaimMode.EXCLUSIVE,
     ttl_ms: int | None = None,
     task: str = "",
     note: str = "",
     is_partial: bool = False,
 ) -> Request:
-    """A request that the settings allow.
+    """Return a request that the settings allow.
 
     Raises:
-        Malformed: the lease, the task or the note cannot be used, or there is nothing to claim.
+        Malformed: the lease, the task or the note is not valid, or there is nothing to claim.
         NotAllowed: a path that is not mergeable cannot be shared.
     """
     settings = repo.settings
@@ -72,19 +64,19 @@ def make_request(
         note=check_text(note, "note", LONGEST_NOTE),
         is_partial=is_partial,
     )
-    if mode == SHARED and settings.claims.shareable is not None:
+    if mode is ClaimMode.SHARED and settings.claims.shareable is not None:
         _check_mergeable(repo, request)
     return check_request(request, max_ttl_ms=settings.claims.max_ttl_ms)
 
 
 def _check_mergeable(repo: Repository, request: Request) -> None:
-    pattern_of = repo.git.pattern_of
-    patterns = repo.settings.mergeable_patterns
-    mergeable = [known for text in patterns for known in pattern_of(text, "glob").alternatives]
+    mergeable = [
+        alternative
+        for text in repo.settings.mergeable_patterns
+        for alternative in repo.git.pattern_of(text, "glob").alternatives
+    ]
     for pattern in request.patterns:
-        if not all(
-            any(covers_alternative(known, wanted) for known in mergeable) for wanted in pattern.alternatives
-        ):
+        if not covers_all(mergeable, pattern):
             raise NotAllowed(
                 f"{pattern.text} is not mergeable and cannot be shared",
                 code="NOT_MERGEABLE",
@@ -92,72 +84,62 @@ def _check_mergeable(repo: Repository, request: Request) -> None:
             )
 
 
-def take(repo: Repository, session: Session, request: Request) -> Taken | Refused:
-    """Take claims, or say who holds them.
+def check_allowed(repo: Repository, session: Session, request: Request) -> None:
+    """Refuse a request that is not valid or that the role of the session forbids.
 
     Raises:
-        Stale: the session is over.
-        NotAllowed: its role may not claim this.
+        Malformed: it is not valid.
+        NotAllowed: the role may not claim this.
     """
     check_request(request, max_ttl_ms=repo.settings.claims.max_ttl_ms)
     if session.role:
         from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
 
         check_claim(repo, session, request.patterns)
-    quick = repo.store.take_uncontested(session.id, session.agent, request)
-    if quick is not None:
-        claims = tuple(
-            claim_for(pattern, request, session, token, quick.granted_at)
-            for pattern, token in zip(request.patterns, quick.tokens, strict=True)
-        )
-        if quick.granted_at - quick.seen_at > session.shortest_ms // 3:
-            renew_session(repo.store, session)
-        return Taken(granted=claims)
 
-    def work(tx: Transaction) -> Taken | Refused:
-        return take_in(tx, repo, session, request)
 
-    return repo.change(work, areas=areas_of(request.patterns))
+def take(repo: Repository, session: Session, request: Request) -> Taken | Refused:
+    """Take claims, or return who holds them.
+
+    Raises:
+        Stale: the session is over.
+        NotAllowed: its role may not claim this.
+    """
+    check_allowed(repo, session, request)
+    grant = repo.store.take_uncontested(
+        session, request.patterns, request.mode, request.ttl_ms, request.task, request.note
+    )
+    if grant is None:
+        return repo.change(lambda tx: take_in(tx, repo, session, request), areas=areas_of(request.patterns))
+    if grant.granted_at - grant.seen_at > session.shortest_ms // 3:
+        renew_session(repo.store, session)
+    granted = [
+        claim_for(pattern, request, session, token, grant.granted_at)
+        for pattern, token in zip(request.patterns, grant.tokens, strict=True)
+    ]
+    return Taken(granted=tuple(granted))
 
 
 def take_in(
     tx: Transaction, repo: Repository, session: Session, request: Request, ticket: int | None = None
 ) -> Taken | Refused:
-    """Judge and grant inside a transaction; `ticket` is the caller's place in line, if it has one."""
-    me = living(tx, session)
-    verdicts, own = judge(tx, repo, me, request, ticket)
-    refused = tuple(refusal for refusal in verdicts if refusal is not None)
-    wanted = [pattern for pattern, refusal in zip(request.patterns, verdicts, strict=True) if refusal is None]
-    if refused and not (request.is_partial and wanted):
+    """Check and grant inside a transaction; `ticket` is the caller's place in the queue, if it has one."""
+    me = require_live(tx, session)
+    refusals, own = find_refusals(tx, repo, me, request, ticket)
+    refused = tuple(refusal for refusal in refusals if refusal is not None)
+    free = [pattern for pattern, refusal in zip(request.patterns, refusals, strict=True) if refusal is None]
+    if refused and not (request.is_partial and free):
         return Refused(refused=refused)
-    return Taken(granted=_grant(tx, me, request, wanted, own), refused=refused)
+    return Taken(granted=_grant(tx, me, request, free, own), refused=refused)
 
 
-def living(tx: Transaction, session: Session) -> Session:
-    """The session as it stands now, with this call counted as a sign of life.
-
-    Raises:
-        Stale: it is over.
-    """
-    # Held still until the commit: nobody may end the session, or lapse its claims, while we rely on them.
-    live = lock_live_session(tx, session.id)
-    if live is None:
-        raise session_over(session.agent)
-    if live.lapses_at <= tx.now:  # something lapsed that the sweep has not reached
-        lapse(tx, session.id)
-        return living(tx, session)
-    if is_touch_due(live, tx.now) and tx.run("session_touch", session=session.id):
-        live = replace(live, seen_at=tx.now, lapses_at=tx.now + live.shortest_ms)
-    return live
-
-
-def judge(
+def find_refusals(
     tx: Transaction, repo: Repository, me: Session, request: Request, ticket: int | None
 ) -> tuple[list[Refusal | None], Own]:
-    """For each pattern what is in its way, if anything; and what of it the session holds already."""
-    branches = [branch for pattern in request.patterns for branch in pattern.alternatives]
+    """Return a refusal or None for each pattern, and what of it the session holds already."""
+    alternatives = [alternative for pattern in request.patterns for alternative in pattern.alternatives]
     while True:
-        near = Claim.from_rows(tx.near("claims_near", branches, me.id))
+        near = Claim.from_rows(tx.near("claims_near", alternatives, me.id))
         own = {
             (frozenset(claim.alternatives), claim.mode): claim.token
             for claim in near
@@ -167,36 +149,36 @@ def judge(
             return [None] * len(request.patterns), own
         mine = {me.id, *find_ancestors(tx, me.id)}
         others = [claim for claim in near if claim.session not in mine]
-        over = {claim.session for claim in others if claim.is_over(tx.now)}
-        for stale in over:
-            _clear_away(tx, stale)
-        if over:
+        ended = {claim.session for claim in others if claim.is_over(tx.now)}
+        for session_id in ended:
+            _remove_ended(tx, session_id)
+        if ended:
             continue
-        verdicts = [
-            _first_in_the_way(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns
+        refusals = [
+            _find_refusal(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns
         ]
-        blockers = {refusal.session for refusal in verdicts if refusal is not None and not refusal.is_waiting}
+        blockers = {refusal.session for refusal in refusals if refusal is not None and not refusal.is_waiting}
         gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, repo.processes)]
         if not gone:
-            return verdicts, own
+            return refusals, own
 
 
 def identity(pattern: Pattern) -> Identity:
-    """What makes two spellings the same pattern."""
+    """Return what makes two spellings the same pattern."""
     return frozenset(pattern.alternatives)
 
 
-def _clear_away(tx: Transaction, session: str) -> None:
-    """Remove what a session left behind: leases that ran out, or rows written while it was being ended."""
-    row = tx.one("session_lock", session=session)
-    if row is not None and Session.from_row(row).has_ended:
-        for claim in Claim.from_rows(tx.all("claims_of", session=session)):
-            tx.run("claim_drop", session=session, token=claim.token)
+def _remove_ended(tx: Transaction, session_id: str) -> None:
+    """Remove claims whose lease has ended, or that were written while their session was being ended."""
+    session = find_session(tx, session_id)
+    if session is not None and session.has_ended:
+        for claim in Claim.from_rows(tx.all("claims_of", session=session_id)):
+            tx.run("claim_drop", session=session_id, token=claim.token)
     else:
-        lapse(tx, session, is_certain=True)
+        lapse(tx, session_id, is_certain=True)
 
 
-def _first_in_the_way(
+def _find_refusal(
     tx: Transaction,
     me: Session,
     request: Request,
@@ -205,40 +187,38 @@ def _first_in_the_way(
     ticket: int | None,
     own: Own,
 ) -> Refusal | None:
+    """Return why a pattern cannot be granted, if another session holds it or has waited longer for it."""
     if own and (identity(pattern), request.mode) in own:
         return None
     for claim in others:
         held = find_conflict(pattern, request.mode, claim)
         if held is not None:
-            return _refusal(tx, pattern, claim, held)
-    if tx.has_waiters and not _is_own_already(tx, me, pattern):
+            return _refuse_held(tx, pattern, claim, held)
+    if tx.has_waiters and not _holds_all(tx, me, pattern):
         for waiter in Waiter.from_rows(tx.near("waiters_near", pattern.alternatives, me.id)):
             wanted = find_conflict(pattern, request.mode, waiter)
             if wanted is not None and (ticket is None or waiter.ticket < ticket):
-                return _refusal_for_waiter(pattern, waiter, wanted)
+                return _refuse_awaited(pattern, waiter, wanted)
     return None
 
 
-def _is_own_already(tx: Transaction, me: Session, pattern: Pattern) -> bool:
-    """Whether the session holds all of this anyway, so that no waiter is passed over."""
+def _holds_all(tx: Transaction, me: Session, pattern: Pattern) -> bool:
+    """Return whether the session holds all of this already, so that no waiter is overtaken."""
     claims = Claim.from_rows(tx.all("claims_of", session=me.id))
-    return covers_all([branch for claim in claims for branch in claim.alternatives], pattern)
+    return covers_all([alternative for claim in claims for alternative in claim.alternatives], pattern)
 
 
-def _refusal(tx: Snapshot, pattern: Pattern, claim: Claim, held: Alternative) -> Refusal:
+def _refuse_held(tx: Snapshot, pattern: Pattern, claim: Claim, held: Alternative) -> Refusal:
     wait = f"or stand in line: --wait {duration_text(claim.until - tx.now)}"
-    narrower = (
-        "claim a narrower path, "
-        if pattern.alternatives[0].rest or len(held.key) > len(pattern.alternatives[0].key)
-        else ""
-    )
+    is_wider = bool(pattern.alternatives[0].rest) or len(held.key) > len(pattern.alternatives[0].key)
+    narrower = "claim a narrower path, " if is_wider else ""
     if claim.agent.startswith(_ENTRY):  # it never lapses, and is seldom held for long
         entry = claim.agent.removeprefix(_ENTRY)
         wait = f"or stand in line: --wait 10m; `landlane queue show {entry}` tells how far it is"
     if claim.agent.startswith(_GATE):
         gate = claim.agent.removeprefix(_GATE)
         wait = f"or wait until a person has answered {gate}; `landlane gate show {gate}` tells what is asked"
-    if claim.mode == SHARED:
+    if claim.mode is ClaimMode.SHARED:
         wait = f"claim it --shared too if your change can be combined, {wait}"
     return Refusal(
         pattern=pattern.text,
@@ -255,7 +235,7 @@ def _refusal(tx: Snapshot, pattern: Pattern, claim: Claim, held: Alternative) ->
     )
 
 
-def _refusal_for_waiter(pattern: Pattern, waiter: Waiter, wanted: Alternative) -> Refusal:
+def _refuse_awaited(pattern: Pattern, waiter: Waiter, wanted: Alternative) -> Refusal:
     return Refusal(
         pattern=pattern.text,
         holder=waiter.agent,
@@ -272,19 +252,17 @@ def _refusal_for_waiter(pattern: Pattern, waiter: Waiter, wanted: Alternative) -
 
 
 def _grant(
-    tx: Transaction, me: Session, request: Request, wanted: Sequence[Pattern], own: Own
+    tx: Transaction, me: Session, request: Request, patterns: Sequence[Pattern], own: Own
 ) -> tuple[Claim, ...]:
-    tokens = (
-        [own.get((identity(pattern), request.mode)) for pattern in wanted] if own else [None] * len(wanted)
-    )
+    tokens = [own.get((identity(pattern), request.mode)) if own else None for pattern in patterns]
     numbers = iter(tx.next_numbers(tokens.count(None)))
     granted: list[Claim] = []
-    for pattern, held in zip(wanted, tokens, strict=True):
-        if held is not None:  # asking again for what one holds renews it under the same token
-            tx.run("claim_renew", session=me.id, token=held, ttl_ms=request.ttl_ms)
-            granted.append(claim_for(pattern, request, me, held, tx.now))
+    for pattern, token in zip(patterns, tokens, strict=True):
+        if token is not None:  # asking again for what the session holds renews it under the same token
+            tx.run("claim_renew", session=me.id, token=token, ttl_ms=request.ttl_ms)
+            granted.append(claim_for(pattern, request, me, token, tx.now))
         else:
-            granted.append(_grant_one(tx, me, request, pattern, next(numbers)))
+            granted.append(grant_new(tx, me, request, pattern, next(numbers)))
     if tx.now + request.ttl_ms < me.lapses_at or request.ttl_ms < me.shortest_ms:
         tx.run(
             "session_set_lease",
@@ -296,49 +274,26 @@ def _grant(
     return tuple(granted)
 
 
-def _grant_one(tx: Transaction, me: Session, request: Request, pattern: Pattern, number: int) -> Claim:
-    token = token_of(tx.epoch, number)
-    claim = claim_for(pattern, request, me, token, tx.now)
+def grant_new(tx: Transaction, session: Session, request: Request, pattern: Pattern, number: int) -> Claim:
+    """Give a session a claim without checking for conflicts; `number` is that of the journal entry."""
+    claim = claim_for(pattern, request, session, token_of(tx.epoch, number), tx.now)
     add_claim(tx, claim)
-    tx.record("claim.taken", me.agent, me.id, taken_facts(claim), number)
+    fields = ("kind", "mode", "note", "pattern", "task", "token", "ttl_ms")
+    facts = {name: getattr(claim, name) for name in fields}  # enough to build the claim again
+    tx.record("claim.taken", session.agent, session.id, facts, number)
     return claim
 
 
 def add_claim(tx: Transaction, claim: Claim) -> None:
-    """Write a claim, one row for each alternative."""
-    for index, branch in enumerate(claim.alternatives):
-        tx.run(
-            "claim_add",
-            key=branch.key,
-            token=claim.token,
-            branch=index,
-            rest=branch.rest,
-            session=claim.session,
-            pattern=claim.pattern,
-            kind=claim.kind,
-            mode=claim.mode,
-            ttl_ms=claim.ttl_ms,
-            granted_at=claim.granted_at,
-            task=claim.task,
-            note=claim.note,
-        )
-
-
-def taken_facts(claim: Claim) -> dict[str, object]:
-    """What the journal keeps of a grant: enough to build it again."""
-    return {
-        "kind": claim.kind,
-        "mode": claim.mode,
-        "note": claim.note,
-        "pattern": claim.pattern,
-        "task": claim.task,
-        "token": claim.token,
-        "ttl_ms": claim.ttl_ms,
-    }
+    """Write a claim, one row for each alternative of its pattern."""
+    fields = ("token", "session", "pattern", "kind", "mode", "ttl_ms", "granted_at", "task", "note")
+    columns = {name: getattr(claim, name) for name in fields}
+    for index, alternative in enumerate(claim.alternatives):
+        tx.run("claim_add", key=alternative.key, rest=alternative.rest, branch=index, **columns)
 
 
 def claim_for(pattern: Pattern, request: Request, session: Session, token: int, granted_at: int) -> Claim:
-    """The claim that a grant makes."""
+    """Return the claim that granting this pattern makes."""
     return Claim(
         token=token,
         pattern=pattern.text,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.clock import duration_text, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.claims.model import Claim, Taken
-    from landlane.claims.refusal_model import Refusal
+    from landlane.claims.model import Claim, Refusal, Taken
     from landlane.sessions.model import Waiter
     from landlane.store.interface import Store
 

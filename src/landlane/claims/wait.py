@@ -1,21 +1,19 @@
 """Wait for claims: first come, first served over overlapping sets, with deadlock detection and a limit.
 
-A waiter has a ticket in the store and says every second that it is still there. It is granted its whole set
-when nothing held and no earlier ticket is in its way. Before it stands in line, the ring of who waits for
-whom is looked for; if its place would close one, it is told so at once instead.
+A waiter has a ticket in the store, and every second it writes that it is still alive. It gets its whole set
+once nothing in it is held and no earlier ticket overlaps it. Before it starts to wait, it looks for a cycle
+of sessions that wait for each other; if it would close one, it is refused at once.
 """
 
 from __future__ import annotations
 
-from landlane.claims.model import Request, Taken, check_request, find_conflict, find_cycle
+from landlane.claims.model import Refused, Request, Taken, find_conflict, find_cycle
 from landlane.claims.read import claims_near
-from landlane.claims.refusal_model import Refused
-from landlane.claims.take import take, take_in
+from landlane.claims.take import check_allowed, take, take_in
 from landlane.errors import Malformed
-from landlane.patterns.pattern import Pattern
+from landlane.patterns.pattern import Pattern, areas_of
 from landlane.sessions.model import Waiter
-from landlane.sessions.wait_queue import Place
-from landlane.store.lock_areas import areas_of
+from landlane.sessions.wait_queue import QueuedWait, QueueEntry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +25,8 @@ if TYPE_CHECKING:
     from landlane.store.interface import Listener, Snapshot, Transaction
 
 
-_BEAT_MS = 1000
-_ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
-_LINE = (
-    "//waiting"  # standing in line is judged alone: two half rings must not close behind each other's back
-)
+# Only one session at a time may join the queue: two could each close half of a cycle without seeing it.
+_JOINING = "//waiting"
 
 
 def take_or_wait(
@@ -41,33 +36,29 @@ def take_or_wait(
     wait_ms: int,
     on_wait: Callable[[Refused], None] | None = None,
 ) -> Taken | Refused:
-    """Take claims, waiting for them at most so long; `on_wait` hears once what is waited for.
+    """Take claims, waiting for them if necessary; `on_wait` is called once with what is waited for.
 
     Raises:
-        Malformed: waiting for part of a set has no meaning.
+        Malformed: a request for part of a set cannot wait.
         Stale: the session is over.
         NotAllowed: its role may not claim this.
     """
     if wait_ms <= 0:
         return take(repo, session, request)
     check_can_wait(request)
-    if session.role:
-        from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
-
-        check_claim(repo, session, request.patterns)
-    check_request(request, max_ttl_ms=repo.settings.claims.max_ttl_ms)
-    listener = repo.store.listen()  # before looking, so that nothing freed in between is missed
+    check_allowed(repo, session, request)
+    listener = repo.store.listen()  # before the first attempt, so that no release in between is missed
     try:
-        return _Place(repo, session, request, listener, wait_ms, on_wait).stand()
+        return _ClaimWait(repo, session, request, listener, wait_ms, on_wait).run()
     finally:
         listener.close()
 
 
 def check_can_wait(request: Request) -> None:
-    """Refuse to wait for a part of a set.
+    """Refuse to wait for part of a set.
 
     Raises:
-        Malformed: it has no meaning.
+        Malformed: the request is partial.
     """
     if request.is_partial:
         raise Malformed(
@@ -77,8 +68,8 @@ def check_can_wait(request: Request) -> None:
         )
 
 
-class _Place(Place):
-    """One caller's place in line for claims."""
+class _ClaimWait(QueuedWait):
+    """One session's wait for claims."""
 
     def __init__(
         self,
@@ -89,45 +80,38 @@ class _Place(Place):
         wait_ms: int,
         on_wait: Callable[[Refused], None] | None,
     ) -> None:
-        super().__init__(repo, session, listener, wait_ms, on_wait, beat_ms=_BEAT_MS, alive_ms=_ALIVE_MS)
+        super().__init__(repo, session, listener, wait_ms, on_wait)
         self._request = request
-        self._areas = {**areas_of(request.patterns), _LINE: True}
+        self.areas = {**areas_of(request.patterns), _JOINING: True}
 
-    def judge(self, tx: Transaction) -> Taken | Refused:
+    def attempt(self, tx: Transaction) -> Taken | Refused:
         outcome = take_in(tx, self.repo, self.session, self._request, self.ticket)
         if isinstance(outcome, Refused):
-            ring = _ring(tx, self.session, self._request, self.ticket)
-            if ring:
-                return Refused(refused=outcome.refused, code="WAIT_CYCLE", cycle=ring)
+            cycle = _find_cycle(tx, self.session, self._request, self.ticket)
+            if cycle:
+                return Refused(refused=outcome.refused, code="WAIT_CYCLE", cycle=cycle)
         return outcome
 
-    def has_ended(self, outcome: Any) -> bool:
+    def is_final(self, outcome: Any) -> bool:
         return isinstance(outcome, Taken) or bool(outcome.cycle)
 
     def timed_out(self, outcome: Any) -> Refused:
         return Refused(refused=outcome.refused, code="WAIT_TIMED_OUT")
 
-    def wishes(self) -> tuple[str, str, list[tuple[str, str | None, str]]]:
+    def queue_entry(self) -> QueueEntry:
         request = self._request
-        branches = [
-            (branch.key, branch.rest, pattern.text)
-            for pattern in request.patterns
-            for branch in pattern.alternatives
-        ]
-        return request.mode, request.task, branches
-
-    def areas(self) -> dict[str, bool]:
-        return self._areas
+        wanted = [(one, pattern.text) for pattern in request.patterns for one in pattern.alternatives]
+        return QueueEntry(mode=request.mode, task=request.task, wanted=tuple(wanted))
 
     def ends(self, outcome: Any) -> list[int]:
         return [refusal.until for refusal in outcome.refused if not refusal.is_waiting]
 
     def blockers(self, snapshot: Snapshot) -> set[str]:
-        return blockers_of_request(snapshot, self.session.id, self._request, self.ticket)
+        return find_blockers(snapshot, self.session.id, self._request, self.ticket)
 
 
-def blockers_of_request(snapshot: Snapshot, session: str, request: Request, ticket: int | None) -> set[str]:
-    """The sessions whose live claims or earlier tickets are in the way of a request."""
+def find_blockers(snapshot: Snapshot, session: str, request: Request, ticket: int | None) -> set[str]:
+    """Return the sessions whose live claims or earlier tickets conflict with a request."""
     found: set[str] = set()
     for pattern in request.patterns:
         for claim in claims_near(snapshot, pattern.alternatives, session):
@@ -141,21 +125,20 @@ def blockers_of_request(snapshot: Snapshot, session: str, request: Request, tick
     return found
 
 
-def _ring(tx: Transaction, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
-    """The agents that would wait for each other in a ring if this session waited, by name."""
-    names = {session.id: session.agent}
+def _find_cycle(tx: Transaction, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
+    """Return the agents that would wait for each other in a cycle if this session waited."""
     waiting = list_waiters(tx)
-    names.update({waiter.session: waiter.agent for waiter in waiting})
+    names = {session.id: session.agent, **{waiter.session: waiter.agent for waiter in waiting}}
 
     def blockers(of: str) -> set[str]:
         if of == session.id:
-            return blockers_of_request(tx, session.id, request, ticket)
+            return find_blockers(tx, session.id, request, ticket)
         found: set[str] = set()
         for waiter in waiting:
             if waiter.session == of:
                 wanted = Pattern(text="", kind="glob", alternatives=waiter.alternatives)
-                request_of = Request(patterns=(wanted,), mode=waiter.mode, ttl_ms=0)
-                found |= blockers_of_request(tx, of, request_of, waiter.ticket)
+                awaited = Request(patterns=(wanted,), mode=waiter.mode, ttl_ms=0)
+                found |= find_blockers(tx, of, awaited, waiter.ticket)
         return found
 
     return tuple(names.get(member, member) for member in find_cycle(session.id, blockers))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, SHARED, Request, check_pattern_count
-from landlane.claims.release import release as release_claims
-from landlane.claims.renew import renew as renew_claims
+from landlane.claims.held import release as release_claims
+from landlane.claims.held import renew as renew_claims
+from landlane.claims.model import ClaimMode, Request, check_pattern_count
 from landlane.claims.take import make_request, take
 from landlane.claims.to_json import claim_json, outcome_json
 from landlane.claims.wait import check_can_wait, take_or_wait
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.claims.refusal_model import Refused
+    from landlane.claims.model import Refused
     from landlane.cli.command_call import CommandCall
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
@@ -42,7 +42,7 @@ def claim(
     request = make_request(
         repo,
         read_patterns(call, patterns, literal),
-        mode=SHARED if shared else EXCLUSIVE,
+        mode=ClaimMode.SHARED if shared else ClaimMode.EXCLUSIVE,
         ttl_ms=parse_duration(ttl, what="--ttl") if ttl else None,
         task=task,
         note=note,

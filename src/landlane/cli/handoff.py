@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.claims.to_json import claim_json, outcome_json
 from landlane.cli.parse_number import read_number
 from landlane.cli.read_file import read_file

@@ -7,7 +7,7 @@ from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
 from landlane.state.slots import free as free_slot
-from landlane.state.slots import list_slots, take_slot, wish_for
+from landlane.state.slots import list_slots, make_slot_request, take_slot
 from landlane.state.to_json import slot_json, slot_outcome_json
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def take(call: CommandCall, kind: str, name: str, amount: str, wait: str) -> int:
     """Take a slot and show it, or show who holds it."""
     repo = call.repo
-    request = wish_for(repo, kind, name=name, amount=read_number(amount, "--amount") or 0)
+    request = make_slot_request(repo, kind, name=name, amount=read_number(amount, "--amount") or 0)
     wait_ms = parse_duration(wait, what="--wait")
     session = call.session()
 

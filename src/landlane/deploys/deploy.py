@@ -12,7 +12,7 @@ import shlex
 import signal
 import time
 
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.deploys import records as deploys
 from landlane.deploys.approval import ask_for_deploy, is_deploy_approved
 from landlane.deploys.model import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_target

@@ -8,19 +8,17 @@ one has failed, whatever it did.
 from __future__ import annotations
 
 from landlane.claims.holder_sessions import drop_claims
-from landlane.claims.model import EXCLUSIVE, Request, Taken
+from landlane.claims.model import ClaimMode, Refused, Request, Taken
 from landlane.claims.read import claims_near
-from landlane.claims.refusal_model import Refused
-from landlane.claims.take import living
 from landlane.claims.wait import take_or_wait
 from landlane.deploys.model import FAILED, LIVE, RUNNING, SUPERSEDED, UNDER_WAY, VERIFYING, Deploy
 from landlane.errors import Held, PatternError
 from landlane.landing.model import OPEN as UNLANDED
-from landlane.patterns.pattern import covers_alternative
+from landlane.patterns.pattern import areas_of, covers_alternative
 from landlane.platform.process_identity import Process
+from landlane.sessions.leases import require_live
 from landlane.sessions.runner_lease import check_runner, end_runner_in
 from landlane.store import records
-from landlane.store.lock_areas import areas_of
 from landlane.tasks.records import tasks_of
 from landlane.values import as_dict, replace
 
@@ -69,7 +67,7 @@ def take_claim(
 ) -> Taken | Refused:
     """Take the claim that shows who deploys to a target; somebody may hold it to keep all others off."""
     patterns, ttl_ms = (_pattern(repo, target),), repo.settings.claims.ttl_ms
-    request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=ttl_ms, note=_NOTE)
+    request = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=ttl_ms, note=_NOTE)
     return take_or_wait(repo, session, request, wait_ms, on_wait)
 
 
@@ -190,7 +188,7 @@ def begin_deploy(
 
     def work(tx: Transaction) -> Deploy:
         check_runner(tx, lease)
-        living(tx, session)
+        require_live(tx, session)
         tasks = tasks_of(tx, session.id)
         made = Deploy(
             id=records.next_id(tx, _NOUN),

@@ -12,7 +12,7 @@ import shlex
 import tempfile
 from contextlib import contextmanager
 
-from landlane.claims.model import EXCLUSIVE, Request
+from landlane.claims.model import ClaimMode, Request
 from landlane.claims.take import take
 from landlane.clients.canary import Canary, make_canary
 from landlane.clients.hook_command import is_ours
@@ -196,7 +196,11 @@ def held_path(repo: Repository) -> Generator[str]:
     holder = join(repo, short_id("canary", 6), process=ours, may_choose_role=True).session
     try:
         path = f".landlane-{short_id('canary', 8)}"
-        take(repo, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
+        take(
+            repo,
+            holder,
+            Request(patterns=(parse(path),), mode=ClaimMode.EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"),
+        )
         yield path
     finally:
         leave(repo, holder)

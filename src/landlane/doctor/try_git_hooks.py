@@ -6,7 +6,7 @@ import os
 import tempfile
 from contextlib import contextmanager
 
-from landlane.claims.model import EXCLUSIVE, Request
+from landlane.claims.model import ClaimMode, Request
 from landlane.claims.take import take
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
@@ -108,7 +108,11 @@ def _held_path(repo: Repository) -> Generator[str]:
     holder = join(repo, short_id("canary", 6)).session
     try:
         path = f".landlane-{short_id('canary', 8)}"
-        take(repo, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
+        take(
+            repo,
+            holder,
+            Request(patterns=(parse(path),), mode=ClaimMode.EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"),
+        )
         yield path
     finally:
         leave(repo, holder)

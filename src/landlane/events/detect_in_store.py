@@ -24,7 +24,7 @@ from landlane.handoffs.transfer import waiting_in
 from landlane.ids import digest
 from landlane.landing.model import HELD, QUEUED, TESTING
 from landlane.sessions.leases import is_dead
-from landlane.sessions.model import AGENT
+from landlane.sessions.model import SessionKind
 from landlane.sessions.read import find_session, list_live_sessions
 from landlane.store import records
 from landlane.tasks.model import ACTIVE, ANYBODY, DEAD, FAILED, READY
@@ -97,7 +97,7 @@ def _told_by(snapshot: Snapshot, page: Sequence[Entry]) -> Iterator[Fact]:
     for entry in page:
         if entry.kind in _DEAD:
             session = find_session(snapshot, entry.session)
-            if session is not None and session.kind == AGENT:  # people come and go
+            if session is not None and session.kind == SessionKind.AGENT:  # people come and go
                 how = "went silent" if entry.kind == "session.lapsed" else "ended without leaving"
                 text = f"{entry.agent} {how}; what it held is free"
                 yield _dead_session(entry.session, entry.agent, text)
@@ -154,7 +154,7 @@ def _sessions(snapshot: Snapshot, repo: Repository) -> Iterator[Fact]:
     """Sessions that are over and of which nobody took notice, and claims that are in the way for nothing."""
     resting = {gate.session for gate in gates_in(snapshot) if gate.task}
     for session in list_live_sessions(snapshot):
-        if session.kind != AGENT:  # people come and go, and what only holds is nobody
+        if session.kind != SessionKind.AGENT:  # people come and go, and what only holds is nobody
             continue
         has_died = is_dead(snapshot, session.id, repo.processes)
         is_silent = session.lease_ends_at <= snapshot.now and session.id not in resting

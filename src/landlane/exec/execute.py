@@ -26,7 +26,7 @@ from landlane.roles.model import forbidden
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sessions.join import join
 from landlane.sessions.leases import end_if_gone, lapse
-from landlane.sessions.model import AGENT, check_agent_name
+from landlane.sessions.model import SessionKind, check_agent_name
 from landlane.sessions.read import find_latest_session, find_live_session
 from landlane.tasks.model import OVER
 from landlane.tasks.records import get_task
@@ -81,7 +81,7 @@ def execute(
 
 def _check_may_start(repo: Repository, caller: Session, role: Role) -> None:
     """Refuse an agent in a role that may not start other agents, unless those only read."""
-    own = bound_by(repo.settings, caller.role) if caller.kind == AGENT else None
+    own = bound_by(repo.settings, caller.role) if caller.kind == SessionKind.AGENT else None
     if own is None or own.name == role.name or "agents" in own.tools:
         return
     if not (role.is_read_only and not role.verbs):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import Held, Malformed, NotAllowed
 from landlane.fanout.model import (
     DROP,
@@ -14,6 +13,7 @@ from landlane.fanout.model import (
 )
 from landlane.fanout.records import NOUN, children_of, fan_from
 from landlane.plans.add_tasks import checked_fit, enter_branches
+from landlane.sessions.leases import require_live
 from landlane.store import records
 from landlane.tasks.add import ADDING
 from landlane.tasks.finish import release_claims
@@ -79,7 +79,7 @@ def fan_out(
     check_rest(rest)
 
     def work(tx: Transaction) -> FannedOut:
-        me = living(tx, session)
+        me = require_live(tx, session)
         there = _open_fan(tx, task_id)
         if there is not None:
             return FannedOut(fan=_same_plan(there, plan), tasks=children_of(tx, there), is_new=False)

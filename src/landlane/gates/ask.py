@@ -8,7 +8,6 @@ meanwhile is told in `pause_task.py`.
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import WaitsForPerson
 from landlane.gates.model import (
     ANSWERED,
@@ -33,6 +32,7 @@ from landlane.gates.records import (
     list_gates,
 )
 from landlane.roles.require_person import check_person
+from landlane.sessions.leases import require_live
 from landlane.sessions.read import find_ancestors
 from landlane.store import records
 from landlane.tasks.model import Task
@@ -86,7 +86,7 @@ def ask(
     asked = check_question(kind, why, about)
 
     def work(tx: Transaction) -> Gate:
-        me = living(tx, session)
+        me = require_live(tx, session)
         for gate in reversed(gates_of(tx, task_id)):
             if gate.state != WITHDRAWN and is_same_question(gate, kind, why, asked):
                 _check_asker(tx, me, gate)
@@ -143,7 +143,7 @@ def ask_freely(
     asked = check_question(kind, why, about)
 
     def work(tx: Transaction) -> Gate:
-        me = living(tx, session)
+        me = require_live(tx, session)
         for gate in reversed(gates_in(tx, (WAITING, *ANSWERED))):
             if gate.kind == kind and dict(gate.about) == asked and (not gate.task or gate.state != WAITING):
                 return gate

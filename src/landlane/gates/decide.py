@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import NotAllowed, Stale
 from landlane.gates.ask import kin
 from landlane.gates.model import (
@@ -28,7 +27,7 @@ from landlane.gates.records import (
     unknown_gate,
 )
 from landlane.roles.require_person import check_person
-from landlane.sessions.model import PERSON
+from landlane.sessions.leases import require_live
 from landlane.sessions.notices import add_notice
 from landlane.sessions.read import find_live_session
 from landlane.sessions.worker_sessions import hands_of
@@ -64,7 +63,7 @@ def answer(
     check_answer(why)
 
     def work(tx: Transaction) -> Gate:
-        living(tx, person)
+        require_live(tx, person)
         gate = _waiting(tx, gate_id, to_answer=True)
         if head and not bound_to(gate.about).startswith(head):
             raise Stale(
@@ -120,9 +119,9 @@ def withdraw(repo: Repository, session: Session, gate_id: str, why: str = "") ->
     check_answer(why)
 
     def work(tx: Transaction) -> Gate:
-        me = living(tx, session)
+        me = require_live(tx, session)
         gate = _waiting(tx, gate_id)
-        if gate.session not in kin(tx, me) and me.kind != PERSON:
+        if gate.session not in kin(tx, me) and not me.is_person:
             raise NotAllowed(
                 f"{gate_id} was asked by {gate.agent or 'nobody'}, not by {me.agent}",
                 code="NOT_YOUR_GATE",

@@ -10,6 +10,7 @@ from landlane.claims import holder_sessions as holders
 from landlane.claims.read import claims_of
 from landlane.gates.model import Gate, holder_name
 from landlane.sessions.leases import end_if_gone, end_session
+from landlane.sessions.model import SessionKind
 from landlane.sessions.notices import add_notice, has_notices
 from landlane.sessions.read import list_processes, lock_live_session
 from landlane.tasks import finish as keep_claims
@@ -56,7 +57,7 @@ def _keep_claims(tx: Transaction, repo: Repository, owner: Session, task: Task, 
         owner,
         task.id,
         name=holder_name(gate.id),
-        kind="gate",
+        kind=SessionKind.GATE,
         note=f"{gate.id}: {owner.agent} waits for a person",
     )
     return replace(gate, holder=holder, claims=kept) if holder else gate

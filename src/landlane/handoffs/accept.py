@@ -9,7 +9,6 @@ message that must arrive; whoever is named finds the handoff by looking, as ofte
 from __future__ import annotations
 
 from landlane.claims.read import claims_of_task
-from landlane.claims.take import living
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale
 from landlane.handoffs.model import Handoff, is_addressed, is_same_digest
@@ -17,10 +16,10 @@ from landlane.handoffs.records import newest_in
 from landlane.handoffs.send import send_handoff
 from landlane.handoffs.transfer import (
     accept_in,
-    is_persons,
     open_handoff,
 )
 from landlane.roles.model import forbidden
+from landlane.sessions.leases import require_live
 from landlane.tasks.model import AT_WORK, READY
 from landlane.tasks.records import get_in, whole
 from landlane.values import value
@@ -29,8 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.claims.model import Claim
-    from landlane.claims.refusal_model import Refused
+    from landlane.claims.model import Claim, Refused
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
@@ -73,7 +71,7 @@ def accept_handoff(
     """
 
     def work(tx: Transaction) -> Accepted | Refused:
-        me = living(tx, session)
+        me = require_live(tx, session)
         on_step("begun")
         task = get_in(tx, task_id)
         handoff = open_handoff(tx, task_id)
@@ -150,7 +148,7 @@ def check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, h
         )
     now = repo.store.wall_of(tx.now)
     is_for = is_addressed(handoff, me.agent, me.role) or now >= handoff.until
-    if is_for or is_persons(me):  # whoever declined may think again
+    if is_for or me.is_person:  # whoever declined may think again
         return
     raise Held(
         f"{handoff.id} hands {task.id} to {handoff.to}, not to {me.agent}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.handoffs.accept import check_receiver, not_handed
 from landlane.handoffs.model import Handoff
 from landlane.handoffs.transfer import (
@@ -10,6 +9,7 @@ from landlane.handoffs.transfer import (
     drop_holder,
     open_handoff,
 )
+from landlane.sessions.leases import require_live
 from landlane.sessions.notices import add_notice
 from landlane.sessions.read import find_session
 from landlane.store import records
@@ -38,7 +38,7 @@ def decline_handoff(repo: Repository, session: Session, task_id: str, why: str) 
     check_reason(why)
 
     def work(tx: Transaction) -> Handoff:
-        me = living(tx, session)
+        me = require_live(tx, session)
         task = get_in(tx, task_id)
         handoff = open_handoff(tx, task_id)
         if handoff is None:

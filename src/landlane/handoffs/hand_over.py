@@ -5,7 +5,6 @@ So nobody depends on what the former owner remembered to say, or whether it live
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.clock import rfc3339
 from landlane.errors import LandlaneError
 from landlane.handoffs.accept import send_handoff
@@ -16,6 +15,7 @@ from landlane.handoffs.text import cut, plain, tell_commands, tell_failed, tell_
 from landlane.repository import Repository
 from landlane.rescue.save import saved_work
 from landlane.sessions.command_history import commands_in
+from landlane.sessions.leases import require_live
 from landlane.sessions.notices import take_untold
 from landlane.store import records
 from landlane.tasks.attempts import attempts_of
@@ -70,7 +70,7 @@ def hand_over(
 def _check_first(repo: Repository, session: Session, draft: Draft) -> None:
     """Refuse before anything is saved what would be refused anyway."""
     check_draft(draft, repo.settings)
-    repo.change(lambda tx: owned(tx, living(tx, session), draft.task, by_hands=True))
+    repo.change(lambda tx: owned(tx, require_live(tx, session), draft.task, by_hands=True))
 
 
 def tell_waiting(repo: Repository, session: Session, *, is_start: bool = False) -> list[str]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from landlane.claims.holder_sessions import begin_holder, drop_claims, give_claim
 from landlane.claims.read import claims_of
-from landlane.claims.take import living
 from landlane.errors import PatternError, WaitsForPerson
 from landlane.gates.ask import open_gate_in
 from landlane.gates.model import APPROVED
 from landlane.gates.records import gates_of
 from landlane.handoffs.model import REFUSED, Draft, Handoff, check_draft, digest_of, holder_name, summary_of
-from landlane.handoffs.transfer import NOUN, is_persons
-from landlane.patterns.pattern import Alternative, covers_alternative
-from landlane.sessions.model import Claim
+from landlane.handoffs.transfer import NOUN
+from landlane.patterns.pattern import Alternative, areas_of, covers_alternative
+from landlane.sessions.leases import require_live
+from landlane.sessions.model import Claim, SessionKind
 from landlane.store import records
-from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ANYBODY, AT_WORK, LONGEST_LINE, READY
 from landlane.tasks.records import move_task, owned, tasks_of, who
 from landlane.values import as_dict, replace
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
-
-
-_KIND = "handoff"  # of the session that keeps the claims
 
 
 def send_handoff(
@@ -56,12 +52,12 @@ def send_handoff(
     draft = check_draft(handoff, repo.settings)
 
     def work(tx: Transaction) -> Handoff:
-        me = living(tx, session)
+        me = require_live(tx, session)
         task = owned(tx, me, draft.task, by_hands=True)
         made = _seal(tx, repo, me, task, draft)
         on_step("sealed")
         most = made.maximum + _allowed_more(tx, task)
-        if made.attempt > most and not is_persons(me):
+        if made.attempt > most and not me.is_person:
             return _refuse(tx, repo, me, task, made)
         sent = _send(tx, repo, me, task, made, on_step)
         also(tx, sent)
@@ -121,7 +117,7 @@ def _send(
     drop_claims(tx, claims)
     if made.until > made.sent_at:
         wait_ms = made.until - made.sent_at
-        holder = begin_holder(tx, me, holder_name(made.id), _KIND, wait_ms)
+        holder = begin_holder(tx, me, holder_name(made.id), SessionKind.HANDOFF, wait_ms)
         note = f"{made.id}: {task.id} is handed to {made.to}"
         for claim, pattern in zip(claims, patterns, strict=True):
             give_claim(tx, holder, pattern, claim.mode, wait_ms, task=task.id, note=note)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from landlane.claims.holder_sessions import drop_claims
-from landlane.claims.model import EXCLUSIVE, Claim, Request
+from landlane.claims.model import Claim, ClaimMode, Refused, Request
 from landlane.claims.read import claims_of
-from landlane.claims.refusal_model import Refused
 from landlane.claims.take import take_in
 from landlane.errors import NotAllowed
 from landlane.handoffs.model import (
@@ -17,13 +16,13 @@ from landlane.handoffs.model import (
     is_addressed,
     may_take,
 )
+from landlane.patterns.pattern import areas_of
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, forbidden, why_not_verb
 from landlane.sessions.leases import end_session
-from landlane.sessions.model import PERSON, covers_all
+from landlane.sessions.model import covers_all
 from landlane.sessions.read import lock_live_session
 from landlane.store import records
-from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ACTIVE, check_transition
 from landlane.tasks.records import pattern_pairs, who, whole
 from landlane.values import as_dict, replace
@@ -93,7 +92,7 @@ def accept_in(
     _pass_on(tx, kept, me.id)  # first: what the holder keeps must not be in the way of the rest
     granted: tuple[Claim, ...] = ()
     if missing:
-        request = Request(patterns=tuple(missing), mode=EXCLUSIVE, ttl_ms=me.lease_ms, task=task.id)
+        request = Request(patterns=tuple(missing), mode=ClaimMode.EXCLUSIVE, ttl_ms=me.lease_ms, task=task.id)
         outcome = take_in(tx, repo, me, request)
         if isinstance(outcome, Refused):
             _pass_on(tx, kept, handoff.holder, former=me.id)
@@ -145,11 +144,6 @@ def withdraw_in(tx: Transaction, task_id: str, why: str) -> None:
     records.put(tx, NOUN, as_dict(over), "withdrawn", None, task=task_id)
 
 
-def is_persons(me: Session) -> bool:
-    """Whether a person acts, who may take over anything."""
-    return me.kind == PERSON
-
-
 # ------------------------------------------------------------------------------------------ claims
 
 
@@ -160,7 +154,7 @@ def _kept_claims(tx: Transaction, handoff: Handoff) -> list[Claim]:
 
 
 def _is_covered(claims: Sequence[Claim], pattern: Pattern) -> bool:
-    held = [branch for claim in claims if claim.mode == EXCLUSIVE for branch in claim.alternatives]
+    held = [branch for claim in claims if claim.mode == ClaimMode.EXCLUSIVE for branch in claim.alternatives]
     return covers_all(held, pattern)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from landlane.claims.check import check
-from landlane.claims.model import SHARED
+from landlane.claims.model import ClaimMode
 from landlane.clock import rfc3339
 from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, StoreError
 from landlane.git.run import run_in
@@ -122,7 +122,7 @@ def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None
     for path in paths:
         coverage = check(repo, caller.session, _pattern(repo, path))
         claim = coverage.claim
-        if coverage.state == "other" and claim is not None and claim.mode != SHARED:
+        if coverage.state == "other" and claim is not None and claim.mode != ClaimMode.SHARED:
             if claim.session not in children:
                 foreign.append(path)
                 first = first or claim

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from landlane.claims.check import check
-from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.model import ClaimMode, Refused
 from landlane.claims.read import list_claims
-from landlane.claims.refusal_model import Refused
 from landlane.claims.take import make_request, take
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import PatternError, RepositoryError
@@ -26,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.refusal_model import Refusal
+    from landlane.claims.model import Refusal
     from landlane.patterns.pattern import Pattern
     from landlane.protocol.hook_events import HookAnswer, HookEvent
     from landlane.repository import Repository
@@ -236,13 +235,13 @@ def _outdated(repo: Repository, session: Session, targets: Sequence[Target]) -> 
 def _judge(repo: Repository, session: Session, targets: Sequence[Target]) -> str:
     """Claim the free files; return why that failed, or an empty string when it did not."""
     policy = repo.settings.hooks.policy
-    wanted: dict[str, list[Pattern]] = {EXCLUSIVE: [], SHARED: []}
+    wanted: dict[ClaimMode, list[Pattern]] = {ClaimMode.EXCLUSIVE: [], ClaimMode.SHARED: []}
     for target in targets:
         coverage = check(repo, session, target.pattern)
         if coverage.state in ("held", "free"):
             continue
-        mode = SHARED if _is_mergeable(repo, target.pattern) else EXCLUSIVE
-        is_in_the_way = coverage.claim is not None and EXCLUSIVE in (mode, coverage.claim.mode)
+        mode = ClaimMode.SHARED if _is_mergeable(repo, target.pattern) else ClaimMode.EXCLUSIVE
+        is_in_the_way = coverage.claim is not None and mode.conflicts_with(coverage.claim.mode)
         if coverage.claim is not None and is_in_the_way and policy != "auto":
             return _held_text(
                 repo, target.name, coverage.claim.agent, coverage.claim.task, coverage.claim.until
@@ -274,7 +273,9 @@ def _is_parents(repo: Repository, session: Session, pattern: Pattern) -> bool:
     )
 
 
-def _take(repo: Repository, session: Session, patterns: tuple[Pattern, ...], mode: str) -> Refusal | None:
+def _take(
+    repo: Repository, session: Session, patterns: tuple[Pattern, ...], mode: ClaimMode
+) -> Refusal | None:
     request = make_request(repo, patterns, mode=mode, task=task_of(repo, session), note="edited")
     outcome = take(repo, session, request)
     return outcome.refused[0] if isinstance(outcome, Refused) else None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from landlane.claims.read import claims_near, claims_of
-from landlane.claims.take import living
 from landlane.errors import Held, NotAllowed
 from landlane.landing.entry_claims import give_claims_to_entry, is_covered, start_entry_session
 from landlane.landing.model import HELD, QUEUED, Landing, landing_id_of, name_some
 from landlane.landing.records import NOUN, read_landings
 from landlane.landing.rejected_tasks import check_not_stopped
 from landlane.landing.target_rules import lander_role
-from landlane.patterns.pattern import Alternative, covers_alternative
+from landlane.patterns.pattern import Alternative, areas_of, covers_alternative
 from landlane.reviews.open import step_for
 from landlane.reviews.records import is_approved
+from landlane.sessions.leases import require_live
 from landlane.sessions.model import Claim
 from landlane.store import records
-from landlane.store.lock_areas import areas_of
 from landlane.tasks.records import find_task, get_in
 from landlane.values import as_dict, value
 
@@ -65,7 +64,7 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
     free = [glob for text in submission.free for glob in repo.git.pattern_of(text, "glob").alternatives]
 
     def work(tx: Transaction) -> tuple[Landing, bool]:
-        author = living(tx, session)
+        author = require_live(tx, session)
         queued = _find_queued(tx, submission)
         if queued is not None:
             return queued, False

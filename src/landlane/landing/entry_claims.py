@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 
 from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_claims, give_claim
-from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.model import ClaimMode
 from landlane.claims.read import claims_near, claims_of
 from landlane.landing.model import Landing, entry_agent_name, landing_id_of, name_some
-from landlane.landing.records import NOUN, read_landings
+from landlane.landing.records import read_landings
 from landlane.sessions.client_sessions import live_links
 from landlane.sessions.file_versions import seen_in
 from landlane.sessions.leases import end_session
-from landlane.sessions.model import Claim
+from landlane.sessions.model import Claim, SessionKind
 from landlane.sessions.notices import add_notice
 from landlane.sessions.read import lock_live_session
 
@@ -35,12 +35,14 @@ _MAX_PATHS = 100
 
 def is_covered(claims: Sequence[Claim], pattern: Pattern, *, is_mergeable: bool) -> bool:
     """Return whether one of these claims allows to change a path; a shared one only if it is mergeable."""
-    return any(claim.covers(pattern) and (claim.mode == EXCLUSIVE or is_mergeable) for claim in claims)
+    return any(
+        claim.covers(pattern) and (claim.mode == ClaimMode.EXCLUSIVE or is_mergeable) for claim in claims
+    )
 
 
 def start_entry_session(tx: Transaction, author: Session, landing_id: str) -> Session:
     """Start the session of an entry: it has no process and never expires."""
-    return begin_holder(tx, author, entry_agent_name(landing_id), NOUN)
+    return begin_holder(tx, author, entry_agent_name(landing_id), SessionKind.LANDING)
 
 
 def give_claims_to_entry(
@@ -69,15 +71,23 @@ def give_claims_to_entry(
     for pattern in left:
         modes = {claim.mode for claim in claims if claim.covers(pattern)}
         if modes:
-            is_shared = modes == {SHARED}
-            _give(tx, holder, pattern, SHARED if is_shared else EXCLUSIVE, FOR_EVER_MS, landing, note)
+            is_shared = modes == {ClaimMode.SHARED}
+            _give(
+                tx,
+                holder,
+                pattern,
+                ClaimMode.SHARED if is_shared else ClaimMode.EXCLUSIVE,
+                FOR_EVER_MS,
+                landing,
+                note,
+            )
 
 
 def _give(
     tx: Transaction,
     session: Session,
     pattern: Pattern,
-    mode: str,
+    mode: ClaimMode,
     ttl_ms: int,
     landing: Landing,
     note: str = "",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from landlane.errors import NotAllowed, Stale
 from landlane.landing.model import BOUNCED
 from landlane.landing.records import NOUN, read_landings
-from landlane.sessions.model import PERSON
 from landlane.store import records
 from landlane.tasks.add import Added, add_in, forget_signs
 from landlane.tasks.finish import release_claims
@@ -172,7 +171,7 @@ def check_not_stopped(tx: Transaction, session: Session, branch: str, target: st
     Raises:
         NotAllowed: the person has not answered yet, or answered no.
     """
-    if session.kind == PERSON and not session.role:
+    if session.is_person and not session.role:
         return
     task = _find_fix_task(tx, branch, target, session.agent, home)
     if task is not None and task.state in (WAITING, DEAD):

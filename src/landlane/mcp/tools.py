@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.held import release
+from landlane.claims.model import ClaimMode, Refused
 from landlane.claims.read import list_claims
-from landlane.claims.refusal_model import Refused
-from landlane.claims.release import release
 from landlane.claims.take import make_request
 from landlane.claims.takeover import save_former_work
 from landlane.claims.to_json import claim_json, outcome_json, waiter_json
@@ -148,7 +147,7 @@ def _claim(
     request = make_request(
         repo,
         patterns,
-        mode=SHARED if shared else EXCLUSIVE,
+        mode=ClaimMode.SHARED if shared else ClaimMode.EXCLUSIVE,
         ttl_ms=None,
         task=task,
         note=note,

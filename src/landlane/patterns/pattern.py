@@ -15,6 +15,7 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from landlane.patterns.glob import Row
@@ -329,3 +330,19 @@ def below(key: str) -> tuple[str, str]:
         return key, key
     # "0" comes right after "/".
     return (key + "/", key + "0") if key else ("", "\U0010ffff")
+
+
+def areas_of(patterns: Sequence[Pattern]) -> dict[str, bool]:
+    """Return the keys to lock before checking these patterns for overlaps, and whether exclusively.
+
+    Everything that can overlap a pattern has a key on the way from the root to the pattern's key, or below
+    it. With shared locks on the way and an exclusive one on the key itself, two requests wait for each other
+    only if they could overlap.
+    """
+    areas: dict[str, bool] = {}
+    for pattern in patterns:
+        for alternative in pattern.alternatives:
+            for key in ancestors(alternative.key):
+                areas.setdefault(key, False)
+            areas[alternative.key] = True
+    return areas

@@ -6,7 +6,6 @@ same judge as every other way back into the queue, so that a writer and a review
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import NotAllowed
 from landlane.gates.ask import open_gate_in
 from landlane.reviews.model import (
@@ -38,6 +37,7 @@ from landlane.reviews.records import (
 )
 from landlane.reviews.review_claims import end_holder, give_claims, living_author
 from landlane.reviews.verdict_model import APPROVE, REJECT
+from landlane.sessions.leases import require_live
 from landlane.sessions.notices import add_notice
 from landlane.store import records
 from landlane.tasks.add import forget_signs
@@ -308,7 +308,7 @@ def adopt(repo: Repository, session: Session, name: str) -> Task:
     known = get_review(repo, name)
 
     def work(tx: Transaction) -> Task:
-        me = living(tx, session)
+        me = require_live(tx, session)
         task = get_in(tx, known.task)
         document = records.lock(tx, NOUN, known.id)
         if document is None:

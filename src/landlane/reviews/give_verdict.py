@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 
-from landlane.claims.take import living
 from landlane.errors import NotAllowed, Stale
 from landlane.reviews.close import settle_reviews
 from landlane.reviews.model import APPROVED, DECIDING, GOING_ON, OPEN, Review, is_meant
@@ -23,6 +22,7 @@ from landlane.reviews.records import (
     unknown_review,
 )
 from landlane.reviews.verdict_model import Opinion, bad_verdict, make_opinion, read_opinion
+from landlane.sessions.leases import require_live
 from landlane.sessions.read import find_ancestors
 from landlane.sessions.worker_sessions import keeper_of
 from landlane.store import records
@@ -83,7 +83,7 @@ def give_verdict(
     opinion = make_opinion(reviewer or session.agent, verdict, findings, summary)
 
     def work(tx: Transaction) -> Review:
-        me = living(tx, session)
+        me = require_live(tx, session)
         known = records.find(tx, NOUN, review_id)
         if known is None:
             raise unknown_review(review_id)

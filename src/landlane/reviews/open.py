@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import NotAllowed, Stale
 from landlane.patterns.pattern import alternatives_overlap, covers_alternative
 from landlane.reviews.model import (
@@ -20,6 +19,7 @@ from landlane.reviews.model import (
 )
 from landlane.reviews.records import NOUN, blank_entry, opinions_of, review_from
 from landlane.reviews.review_claims import end_holder, give_claims, keep_claims
+from landlane.sessions.leases import require_live
 from landlane.store import records
 from landlane.tasks.add import Added, add_in
 from landlane.tasks.model import ACTIVE, LONGEST_TITLE, REVIEW, REVIEW_KIND, NewTask, check_new
@@ -238,7 +238,7 @@ def take_back(repo: Repository, session: Session, task_id: str) -> Task:
     """
 
     def work(tx: Transaction) -> Task:
-        me = living(tx, session)
+        me = require_live(tx, session)
         task = get_in(tx, task_id)
         if task.state != REVIEW:
             raise NotAllowed(

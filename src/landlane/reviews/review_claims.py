@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.claims import holder_sessions as holders
 from landlane.claims.read import claims_of
 from landlane.sessions.leases import end_if_gone, end_session
+from landlane.sessions.model import SessionKind
 from landlane.sessions.notices import add_notice, has_notices
 from landlane.sessions.read import lock_live_session
 from landlane.tasks.finish import keep_claims as keep_task_claims
@@ -38,7 +39,7 @@ def keep_claims(tx: Transaction, repo: Repository, task: Task, review: Review) -
         author,
         task.id,
         name=f"review-{review.id}",
-        kind="review",
+        kind=SessionKind.REVIEW,
         note=f"{review.id}: {task.id} of {author.agent} is under review",
     )
     return replace(review, holder=holder, claims=kept) if holder else review

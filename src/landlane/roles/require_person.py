@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from landlane.errors import NotAllowed
 from landlane.roles.model import forbidden
-from landlane.sessions.model import PERSON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ def check_person(session: Session) -> None:
     """
     if session.role:
         raise forbidden(session.agent, session.role, "no role decides what waits for a person")
-    if session.kind != PERSON:
+    if not session.is_person:
         raise NotAllowed(
             f"{session.agent} is an agent: only a person answers a gate",
             code="NOT_A_PERSON",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from landlane.rules.model import compare, digests_of
 from landlane.sessions.leases import sweep_if_due
-from landlane.sessions.model import HOLDERS
 from landlane.sessions.notices import add_notice
 from landlane.sessions.read import list_live_sessions
 from landlane.store import records
@@ -204,7 +203,7 @@ def list_readers(repo: Repository, version: str) -> list[Reader]:
     def read_readers(snapshot: Snapshot) -> list[Reader]:
         readers: list[Reader] = []
         for session in list_live_sessions(snapshot):
-            if session.kind not in HOLDERS:
+            if not session.is_holder:
                 found = acknowledgement_in(snapshot, session.id)
                 has, how = (found.version, found.how) if found is not None else ("", "")
                 readers.append(

@@ -163,7 +163,7 @@ def _bind(
     return None if is_new is None else Bound(session=session, parent=parent, is_new=is_new)
 
 
-def follow_binding(tx: Transaction, entry: Entry) -> None:
+def replay_binding(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     tx.run("client_bind", session=entry.session, **entry.facts())
 

@@ -6,7 +6,7 @@ from landlane.errors import NotAllowed
 from landlane.ids import Credentials, digest
 from landlane.sessions.join import Joined, attach, join, registered_ancestor
 from landlane.sessions.leases import session_over, touch
-from landlane.sessions.model import PERSON, Session, check_agent_name, parse_credentials
+from landlane.sessions.model import Session, SessionKind, check_agent_name, parse_credentials
 from landlane.sessions.read import find_session
 from landlane.values import value
 
@@ -57,7 +57,7 @@ def identify(repo: Repository, caller: Caller, *, role: str = "") -> Joined:
     name = found.session.agent if found else caller.name or caller.agent_variable
     if name:
         return join(repo, name, role=role, shown=caller.session_text, keeps_role=True)
-    return join(repo, caller.person, role=role, kind=PERSON)
+    return join(repo, caller.person, role=role, kind=SessionKind.PERSON)
 
 
 def known_session(repo: Repository, caller: Caller) -> Joined | None:

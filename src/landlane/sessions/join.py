@@ -17,7 +17,7 @@ from landlane.sessions.leases import (
     sweep_if_due,
     touch,
 )
-from landlane.sessions.model import AGENT, Session, check_agent_name, parse_credentials
+from landlane.sessions.model import Session, SessionKind, check_agent_name, parse_credentials
 from landlane.sessions.read import (
     find_latest_session,
     find_live_session,
@@ -49,7 +49,7 @@ def join(
     name: str,
     *,
     role: str = "",
-    kind: str = AGENT,
+    kind: SessionKind = SessionKind.AGENT,
     process: Process | None = None,
     shown: str = "",
     may_choose_role: bool = False,
@@ -71,12 +71,12 @@ def join(
     if role:
         check_label(role, "role")
         installed().check_role(repo.settings, role)
-    kept = "" if may_choose_role or kind != AGENT else _kept_role(repo, name, role, shown)
+    kept = "" if may_choose_role or kind != SessionKind.AGENT else _kept_role(repo, name, role, shown)
     secret = new_secret()
 
     def work(tx: Transaction) -> Joined | None:
         wanted = kept or role
-        if keeps_role and not may_choose_role and kind == AGENT:
+        if keeps_role and not may_choose_role and kind == SessionKind.AGENT:
             wanted = _last_role(tx, name, wanted)
         return _begin(tx, repo, name, role=wanted, kind=kind, secret=secret, process=process)
 
@@ -101,7 +101,7 @@ def _kept_role(repo: Repository, name: str, role: str, shown: str) -> str:
     if not session_id and shown:
         session_id = parse_credentials(shown).session
     own = repo.store.view(lambda snapshot: find_session(snapshot, session_id)) if session_id else None
-    if own is None or not own.role or own.kind != AGENT:
+    if own is None or not own.role or own.kind != SessionKind.AGENT:
         return ""
     if role and role != own.role:
         raise _other_role(own.agent, own.role, role, name)
@@ -115,7 +115,7 @@ def _last_role(tx: Snapshot, name: str, wanted: str) -> str:
         NotAllowed: it asks for another.
     """
     last = find_latest_session(tx, name)
-    had = last.role if last is not None and last.kind == AGENT else ""
+    had = last.role if last is not None and last.kind == SessionKind.AGENT else ""
     if had and wanted and wanted != had:
         raise _other_role(name, had, wanted, name)
     return wanted or had

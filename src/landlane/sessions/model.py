@@ -1,6 +1,8 @@
-"""Agents and sessions as values, and when a lease ends."""
+"""Sessions and what they hold (claims, slots, places in a queue), as values; when a lease ends."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from landlane.errors import Malformed
 from landlane.ids import Credentials
@@ -10,26 +12,47 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from landlane.patterns.pattern import Kind, Pattern
     from landlane.values import Row
-
-PERSON = "person"
-AGENT = "agent"
-HOLDERS = frozenset({"landing", "gate", "handoff"})  # sessions that only keep claims: nobody acts for them
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-")
 _LONGEST_NAME = 64
 
 
+class SessionKind(StrEnum):
+    """Who acts in a session; the last four only hold claims for work that waits."""
+
+    AGENT = "agent"
+    PERSON = "person"
+    LANDING = "landing"
+    GATE = "gate"
+    REVIEW = "review"
+    HANDOFF = "handoff"
+
+
+class ClaimMode(StrEnum):
+    """Two overlapping claims of different sessions are possible only if both are shared."""
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+
+    def conflicts_with(self, other: ClaimMode) -> bool:
+        return ClaimMode.EXCLUSIVE in (self, other)
+
+
 @value
 class Session:
-    """One incarnation of an agent."""
+    """One run of an agent or person, from joining to leaving.
+
+    Nothing that it holds ends before `lapses_at`; `shortest_ms` is the shortest lease among all of that.
+    """
 
     id: str
     agent: str
     generation: int
-    kind: str
+    kind: SessionKind
     role: str
     machine: str
     secret_hash: str
@@ -42,7 +65,8 @@ class Session:
 
     @classmethod
     def from_row(cls, row: Row) -> Session:
-        return cls(**row)
+        columns: dict[str, Any] = {**row, "kind": SessionKind(row["kind"])}
+        return cls(**columns)
 
     @property
     def has_ended(self) -> bool:
@@ -55,23 +79,32 @@ class Session:
 
     @property
     def is_person(self) -> bool:
-        return self.kind == PERSON
+        return self.kind is SessionKind.PERSON
+
+    @property
+    def is_holder(self) -> bool:
+        """Whether the session only holds claims, and nobody acts in it."""
+        return self.kind not in (SessionKind.AGENT, SessionKind.PERSON)
 
     def is_alive(self, now: int) -> bool:
         return not self.has_ended and self.lease_ends_at > now
+
+    def is_touch_due(self, now: int) -> bool:
+        """Return whether the last sign of life is old enough to write a new one."""
+        return now - self.seen_at > self.shortest_ms // 3
 
 
 @value
 class Claim:
     """A session's right to change what a pattern names, until its lease ends, under a fencing token.
 
-    `alternatives` are those of the pattern; after a look for overlaps, only those that were near.
+    `alternatives` are those of the pattern; after a search for overlaps, only the ones that were found.
     """
 
     token: int
     pattern: str
     kind: Kind
-    mode: str
+    mode: ClaimMode
     session: str
     agent: str
     task: str
@@ -87,28 +120,28 @@ class Claim:
         by_token: dict[int, list[Row]] = {}
         for row in rows:
             by_token.setdefault(row["token"], []).append(row)
-        return [
-            cls(
-                token=token,
-                pattern=same[0]["pattern"],
-                kind=same[0]["kind"],
-                mode=same[0]["mode"],
-                session=same[0]["session"],
-                agent=same[0]["agent"],
-                task=same[0]["task"],
-                note=same[0]["note"],
-                ttl_ms=same[0]["ttl_ms"],
-                granted_at=same[0]["granted_at"],
-                until=_claim_end(same[0]),
-                alternatives=tuple(
-                    dict.fromkeys(Alternative(key=row["key"], rest=row["rest"]) for row in same)
-                ),
-            )
-            for token, same in by_token.items()
-        ]
+        return [cls._from_rows(same) for same in by_token.values()]
+
+    @classmethod
+    def _from_rows(cls, rows: list[Row]) -> Claim:
+        row = rows[0]
+        return cls(
+            token=row["token"],
+            pattern=row["pattern"],
+            kind=row["kind"],
+            mode=ClaimMode(row["mode"]),
+            session=row["session"],
+            agent=row["agent"],
+            task=row["task"],
+            note=row["note"],
+            ttl_ms=row["ttl_ms"],
+            granted_at=row["granted_at"],
+            until=_claim_end(row),
+            alternatives=tuple(dict.fromkeys(_alternative(row) for row in rows)),
+        )
 
     def is_over(self, now: int) -> bool:
-        """Return whether the claim has ended, also if it was not removed yet."""
+        """Return whether the claim has ended, even if it was not removed yet."""
         return self.until <= now
 
     def overlaps(self, pattern: Pattern) -> bool:
@@ -122,21 +155,17 @@ class Claim:
 
 @value
 class Waiter:
-    """A session that waits in a queue, and what it waits for: a pattern for each alternative."""
+    """A session in a queue, and what it waits for: alternatives, and the pattern that each belongs to."""
 
     ticket: int
     session: str
     agent: str
-    mode: str
+    mode: ClaimMode
     task: str
     since: int
     alive_until: int
     alternatives: tuple[Alternative, ...]
     patterns: tuple[str, ...]
-
-    @property
-    def is_for_slot(self) -> bool:
-        return self.alternatives[0].key.startswith("//")  # no path has such a key
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> list[Waiter]:
@@ -149,22 +178,26 @@ class Waiter:
                 ticket=ticket,
                 session=same[0]["session"],
                 agent=same[0]["agent"],
-                mode=same[0]["mode"],
+                mode=ClaimMode(same[0]["mode"]),
                 task=same[0]["task"],
                 since=same[0]["since"],
                 alive_until=same[0]["alive_until"],
-                alternatives=tuple(Alternative(key=row["key"], rest=row["rest"]) for row in same),
+                alternatives=tuple(_alternative(row) for row in same),
                 patterns=tuple(row["pattern"] for row in same),
             )
             for ticket, same in by_ticket.items()
         ]
+
+    @property
+    def is_for_slot(self) -> bool:
+        return self.alternatives[0].key.startswith("//")  # no path has such a key
 
 
 @value
 class HeldSlot:
     """A slot as the store keeps it.
 
-    With `expires_at` it is used up until then, even if it was freed (`freed_at`) or its session has ended.
+    With `expires_at` it is in use until then, even if it was freed or its session has ended.
     """
 
     token: int
@@ -189,23 +222,43 @@ class HeldSlot:
 
     @property
     def until(self) -> int:
-        """When it comes back if its session shows no further sign of life."""
+        """When it becomes free if its session shows no further sign of life."""
         return self.seen_at + self.lease_ms if self.expires_at is None else self.expires_at
 
-    def is_used(self, now: int) -> bool:
-        """Return whether nobody else can have it, unless its session turns out to be dead."""
+    def is_in_use(self, now: int) -> bool:
+        """Return whether it counts as taken until its session is found dead or lapsed."""
         return self.ended_at is None if self.expires_at is None else self.expires_at > now
 
     def is_free(self, now: int) -> bool:
-        """Return whether somebody else can have it; a session whose lease is over holds nothing."""
-        return self.until <= now or not self.is_used(now)
+        """Return whether another session can take it, also from a session whose lease has ended."""
+        return self.until <= now or not self.is_in_use(now)
+
+
+def _alternative(row: Row) -> Alternative:
+    return Alternative(key=row["key"], rest=row["rest"])
+
+
+def _claim_end(row: Row) -> int:
+    if row["ended_at"] is not None:
+        return 0  # a claim ends with its session, whatever its own lease says
+    return lease_end(row["granted_at"], row["seen_at"], row["ttl_ms"])
+
+
+def lease_end(granted_at: int, seen_at: int, ttl_ms: int) -> int:
+    """Return when a claim's lease ends if its session shows no further sign of life."""
+    return max(granted_at, seen_at) + ttl_ms
+
+
+def covers_all(held: Sequence[Alternative], wanted: Pattern) -> bool:
+    """Return whether everything that a pattern names is covered by these alternatives."""
+    return all(any(covers_alternative(mine, one) for mine in held) for one in wanted.alternatives)
 
 
 def check_agent_name(name: str) -> str:
-    """The name itself when it can name an agent.
+    """Return the name if it can name an agent.
 
     Raises:
-        Malformed: it is empty, too long, or holds anything but letters, digits and `. _ @ -`.
+        Malformed: it is empty, too long, or contains anything but letters, digits and `. _ @ -`.
     """
     if not name or len(name) > _LONGEST_NAME or name[0] in ".-" or not _NAME_CHARACTERS.issuperset(name):
         raise Malformed(
@@ -217,10 +270,10 @@ def check_agent_name(name: str) -> str:
 
 
 def parse_credentials(text: str) -> Credentials:
-    """The id and the secret out of `LANDLANE_SESSION`.
+    """Return the id and the secret in the value of `LANDLANE_SESSION`.
 
     Raises:
-        Malformed: the text has not the form `id:secret`.
+        Malformed: the text does not have the form `id:secret`.
     """
     session, colon, secret = text.partition(":")
     if not colon or not session.startswith("s-") or not secret:
@@ -230,19 +283,3 @@ def parse_credentials(text: str) -> Credentials:
             hint="use what `landlane join --json` answers: session.id, a colon, session.secret",
         )
     return Credentials(session=session, secret=secret)
-
-
-def _claim_end(row: Row) -> int:
-    if row["ended_at"] is not None:
-        return 0  # with its session, whatever its own lease says
-    return lease_end(row["granted_at"], row["seen_at"], row["ttl_ms"])
-
-
-def lease_end(granted_at: int, seen_at: int, ttl_ms: int) -> int:
-    """Return when a claim's lease ends if its session shows no further sign of life."""
-    return max(granted_at, seen_at) + ttl_ms
-
-
-def covers_all(held: Sequence[Alternative], wanted: Pattern) -> bool:
-    """Return whether everything that a pattern names is covered by these alternatives."""
-    return all(any(covers_alternative(mine, branch) for mine in held) for branch in wanted.alternatives)

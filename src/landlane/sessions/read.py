@@ -16,6 +16,13 @@ def find_session(snapshot: Snapshot, session_id: str) -> Session | None:
     return Session.from_row(row) if row is not None else None
 
 
+def get_session(snapshot: Snapshot, session_id: str) -> Session:
+    """Return a session that exists."""
+    session = find_session(snapshot, session_id)
+    assert session is not None
+    return session
+
+
 def find_live_session(snapshot: Snapshot, session_id: str) -> Session | None:
     """Return a session unless it has ended."""
     session = find_session(snapshot, session_id)

@@ -8,8 +8,8 @@ takes it over under a higher token. The one who was overtaken hears of it when i
 from __future__ import annotations
 
 from landlane.errors import Malformed, Stale
+from landlane.ids import token_of
 from landlane.platform.process_identity import Process
-from landlane.store.fencing_tokens import token_of
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

@@ -17,17 +17,17 @@ from landlane.app.store_location import STORE_NAME
 from landlane.claims.read import claims_of
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.patterns.pattern import parse
-from landlane.sessions.client_sessions import follow_binding
+from landlane.sessions.client_sessions import replay_binding
 from landlane.sessions.read import find_session
-from landlane.state.keys import follow_state
-from landlane.state.numbers import follow_number
-from landlane.state.once import follow_once
-from landlane.state.slots import follow_slot
+from landlane.state.keys import replay_state
+from landlane.state.numbers import replay_number
+from landlane.state.once import replay_once
+from landlane.state.slots import replay_slot
 from landlane.store.file_lock import FairLock
 from landlane.store.journal_chain import START, as_line, check_chain
 from landlane.store.mirror import read_journal, set_aside
 from landlane.store.records import KEYS as RECORDED
-from landlane.store.records import follow_record
+from landlane.store.records import replay_record
 from landlane.store.sqlite import errors as sqlite_errors
 from landlane.store.sqlite.store import SqliteStore, file_at
 from landlane.tasks.replay import TaskAccount
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 _OVER = ("session.left", "session.lapsed", "session.gone")
 _FOLLOWED = {
-    "state.set": follow_state,
-    "number.given": follow_number,
-    "slot.taken": follow_slot,
-    "slot.freed": follow_slot,
-    "once.started": follow_once,
-    "once.ended": follow_once,
-    "client.bound": follow_binding,
+    "state.set": replay_state,
+    "number.given": replay_number,
+    "slot.taken": replay_slot,
+    "slot.freed": replay_slot,
+    "once.started": replay_once,
+    "once.ended": replay_once,
+    "client.bound": replay_binding,
 }
 
 
@@ -284,7 +284,7 @@ def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict
         if entry.kind in _FOLLOWED:
             _FOLLOWED[entry.kind](tx, entry)
         elif entry.kind.partition(".")[0] in RECORDED:
-            follow_record(tx, entry)
+            replay_record(tx, entry)
     tx.run("repository_add", ignore_case=int(account.ignore_case))
     for session, (entry, facts) in account.sessions.items():
         tx.run("session_add", session=session, agent=entry.agent, **facts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import Malformed
+from landlane.sessions.leases import require_live
 from landlane.state.key_rules import (
     VERSIONS_KEPT,
     State,
@@ -126,7 +126,7 @@ def _change_key(
     """Judge and write one key alone, for a session that lives."""
 
     def alone(tx: Transaction) -> T:
-        me = living(tx, session)
+        me = require_live(tx, session)
         owner = rule_for(key, repo.settings.state.owned)
         if owner is not None:
             check_owner(key, owner, me.agent, me.role)
@@ -228,7 +228,7 @@ def _look(repo: Repository, key: str) -> tuple[State | None, int]:
     return (State.from_row(row) if row else None), now
 
 
-def follow_state(tx: Transaction, entry: Entry) -> None:
+def replay_state(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     facts = entry.facts()
     state = State(

@@ -6,10 +6,9 @@ out before. A number that was never used is reported, but not given out again.
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import Malformed
 from landlane.git.numbers_in_file_names import NUMBER_MARK, NumbersFound
-from landlane.sessions.leases import sweep_if_due
+from landlane.sessions.leases import require_live, sweep_if_due
 from landlane.text import check_text
 from landlane.values import value
 
@@ -100,7 +99,7 @@ def give_number(repo: Repository, session: Session, kind: str, *, purpose: str =
     floor = _found(repo, known).highest
 
     def work(tx: Transaction) -> Number:
-        me = living(tx, session)
+        me = require_live(tx, session)
         last = tx.one("number_last", kind=kind)
         number = max((last["number"] if last else None) or 0, floor) + 1
         given = Number(
@@ -161,7 +160,7 @@ def _store(tx: Transaction, number: Number) -> None:
     )
 
 
-def follow_number(tx: Transaction, entry: Entry) -> None:
+def replay_number(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     facts = entry.facts()
     tx.run(

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import shlex
 
-from landlane.claims.take import living
 from landlane.errors import Malformed, Stale
 from landlane.platform.process_identity import Process
-from landlane.sessions.leases import touch
+from landlane.sessions.leases import require_live, touch
 from landlane.sessions.read import find_live_session
 from landlane.state.key_rules import check_key
 from landlane.values import replace, value
@@ -157,7 +156,7 @@ def _begin(repo: Repository, session: Session, key: str, shown: str, *, is_again
         found = _judge(repo, tx, key)
         if found is not None and (isinstance(found, StillRunning) or not is_again):
             return found
-        living(tx, session)
+        require_live(tx, session)
         run = Run(
             key=key,
             run=found.run.run + 1 if found else 1,
@@ -289,7 +288,7 @@ def _stay_alive(repo: Repository, session: Session) -> None:
         return
 
 
-def follow_once(tx: Transaction, entry: Entry) -> None:
+def replay_once(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells; the command and its output are not in it."""
     facts = entry.facts()
     if entry.kind == "once.started":

@@ -1,8 +1,8 @@
-"""Slots: leased things that are no files, what kinds there are, and which of them a request can have.
+"""Kinds of slots, requests for them, and which place a request gets.
 
-A kind is of one of three forms. *Ports* are numbers in a range that must be free on the machine, too.
-*Names* are a fixed list, each held by one at a time. A *capacity* is shared out in amounts that add up; with
-a period, what was used comes back when the period is over, and not before.
+A kind has one of three forms. *Ports* are numbers in a range that must also be free on the machine. *Names*
+are a fixed list, each held by one session at a time. A *capacity* is shared out in amounts; with a period, an
+amount becomes available again when its period is over, and not before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_NAME = 64
 
 @value
 class Kind:
-    """What can be taken of one kind: a range of ports, a list of names, or amounts up to a capacity."""
+    """What there is of one kind: a range of ports, a list of names, or a capacity."""
 
     name: str
     ports: tuple[int, int] | None = None
@@ -37,20 +37,20 @@ class Kind:
 
     @property
     def has_places(self) -> bool:
-        """Whether each slot is a thing of its own, and not just an amount."""
+        """Whether each slot is a port or a name, and not just an amount."""
         return not self.capacity
 
     @property
     def size(self) -> int:
-        """How much there is in all."""
+        """How much there is in total."""
         if self.ports:
             return self.ports[1] - self.ports[0] + 1
         return len(self.names) or self.capacity
 
 
 @value
-class Wish:
-    """What a session asks for."""
+class SlotRequest:
+    """A request for one slot."""
 
     kind: Kind
     name: str
@@ -59,13 +59,13 @@ class Wish:
 
     @property
     def place(self) -> str:
-        """The one place that will do; empty when any will."""
+        """The only acceptable place; empty if any will do."""
         return self.name if self.name in self.kind.names else ""
 
 
 @value
 class Slot:
-    """A slot that is held. `place` is the port or the name; empty where only amounts count."""
+    """A slot that is held. `place` is the port or the name; empty for an amount."""
 
     id: str
     kind: str
@@ -110,7 +110,7 @@ class SlotWaiter:
 
 @value
 class SlotTaken:
-    """The wish is granted; `is_new` is false when the session held it already."""
+    """The request was granted; `is_new` is False if the session held it already."""
 
     slot: Slot
     is_new: bool = True
@@ -118,7 +118,7 @@ class SlotTaken:
 
 @value
 class SlotRefused:
-    """Nothing was taken: who holds it, who has waited longer, how much is left, and what to do instead."""
+    """Nothing was taken: the holders, the waiters ahead, how much is left, and what to do instead."""
 
     kind: str
     amount: int
@@ -131,7 +131,7 @@ class SlotRefused:
 
 
 def known_kinds(settings: Mapping[str, SlotSettings]) -> dict[str, Kind]:
-    """All kinds by name: ports, which are always there, and those of the settings."""
+    """Return all kinds by name: ports, which always exist, and those in the settings."""
     kinds = {PORT: Kind(name=PORT, ports=(FIRST_PORT, LAST_PORT))}
     for name, known in settings.items():
         kinds[name] = Kind(
@@ -144,8 +144,10 @@ def known_kinds(settings: Mapping[str, SlotSettings]) -> dict[str, Kind]:
     return kinds
 
 
-def make_wish(kinds: dict[str, Kind], kind: str, *, name: str, amount: int, workspace: str) -> Wish:
-    """A wish that could be granted one day.
+def check_slot_request(
+    kinds: dict[str, Kind], kind: str, *, name: str, amount: int, workspace: str
+) -> SlotRequest:
+    """Return a request that could be granted at some time.
 
     Raises:
         Malformed: there is no such kind or name, or there will never be so much of it.
@@ -177,34 +179,34 @@ def make_wish(kinds: dict[str, Kind], kind: str, *, name: str, amount: int, work
             code="AMOUNT_OUT_OF_RANGE",
             hint="ask several times, under different names" if found.has_places else "ask for less",
         )
-    # Each call for an amount is one more, unless it has a name; a port or a name is the workspace's own.
+    # A nameless request for an amount takes a new one each time; a port or a name belongs to the workspace.
     named = name or (DEFAULT_NAME if found.has_places else "")
-    return Wish(kind=found, name=named, amount=amount, workspace=workspace)
+    return SlotRequest(kind=found, name=named, amount=amount, workspace=workspace)
 
 
 def workspace_id(machine: str, root: str) -> str:
-    """What tells one checkout from every other, without saying where it lies."""
+    """Return an id of a checkout that does not reveal its path."""
     return digest(f"{machine}\0{root}")[:16]
 
 
 def choose_place(
-    wish: Wish,
+    request: SlotRequest,
     taken: Iterable[str],
     remembered: str,
     others: Iterable[str],
     is_usable: Callable[[str], bool],
 ) -> str:
-    """A place that is free, or nothing: the one wanted, the one had before, then one that nobody had before.
+    """Return a free place: the one wanted, the one remembered, or else one that no workspace had before.
 
-    `others` are places that other workspaces had and will ask for again: only the last resort.
+    `others` are places that other workspaces had and will want again: they come last. Empty if none is free.
     """
     held = set(taken)
-    if wish.place:
-        return wish.place if wish.place not in held else ""
+    if request.place:
+        return request.place if request.place not in held else ""
     known = set(others) - {remembered}
-    first = [remembered] if is_place(wish.kind, remembered) else []
-    fresh = (place for place in _places(wish) if place not in known)
-    last = (place for place in _places(wish) if place in known)
+    first = [remembered] if is_place(request.kind, remembered) else []
+    fresh = (place for place in _places(request) if place not in known)
+    last = (place for place in _places(request) if place in known)
     for group in (first, fresh, last):
         for place in group:
             if place not in held and is_usable(place):
@@ -213,27 +215,27 @@ def choose_place(
 
 
 def is_place(kind: Kind, place: str) -> bool:
-    """Whether a kind still has this place; the settings may have changed since it was remembered."""
+    """Return whether a kind has this place; the settings may have changed since it was remembered."""
     if kind.ports:
         return place.isdigit() and kind.ports[0] <= int(place) <= kind.ports[1]
     return place in kind.names
 
 
-def _places(wish: Wish) -> Iterator[str]:
-    """All places of a kind in the order in which this workspace tries them.
+def _places(request: SlotRequest) -> Iterator[str]:
+    """Yield all places of a kind in the order in which this workspace tries them.
 
-    Where it begins depends on the workspace: two repositories on one machine seldom try the same port.
+    The start depends on the workspace, so that two repositories on a machine seldom try the same port.
     """
-    if not wish.kind.ports:
-        yield from wish.kind.names
+    if not request.kind.ports:
+        yield from request.kind.names
         return
-    low, high = wish.kind.ports
+    low, high = request.kind.ports
     size = high - low + 1
-    start = int(digest(f"{wish.workspace}\0{wish.name}")[:12], 16) % size
+    start = int(digest(f"{request.workspace}\0{request.name}")[:12], 16) % size
     for step in range(size):
         yield str(low + (start + step) % size)
 
 
-def id_of(kind: str, place: str, number: int) -> str:
-    """What a slot is called: by its place, or by its number where it is just an amount."""
+def slot_id(kind: str, place: str, number: int) -> str:
+    """Return the id of a slot: with its place, or with a number if it is an amount."""
     return f"{kind}:{place or number}"

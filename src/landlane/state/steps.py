@@ -6,8 +6,8 @@ finds that it was done and what came of it; or that nothing was.
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import Malformed
+from landlane.sessions.leases import require_live
 from landlane.state.key_rules import check_key
 from landlane.store import records
 from landlane.values import as_dict, value
@@ -85,7 +85,7 @@ def keep_step(
     """
 
     def work(tx: Transaction) -> Step:
-        me = living(tx, session)
+        me = require_live(tx, session)
         there = step_in(tx, key)
         return there or put_step_in(tx, repo, me, key, task=task, about=about, memo=memo)
 

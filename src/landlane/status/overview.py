@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 
-_HOLDERS = ("landing", "gate", "review", "handoff")  # sessions that only hold what rests, and are nobody
-
-
 def stand(repo: Repository, me: Session | None = None) -> Standpoint:
     """How everything stands, as the caller sees it."""
     tasks = list_tasks(repo)
@@ -38,7 +35,7 @@ def stand(repo: Repository, me: Session | None = None) -> Standpoint:
         ready=tuple(task.id for task in tasks if task.state == READY),
         dead=tuple(task.id for task in tasks if task.state == DEAD),
         gates=tuple(gate.task or gate.id for gate in list_gates(repo)),
-        sessions=sum(session.kind not in _HOLDERS for session in live_sessions(repo)),
+        sessions=sum(not session.is_holder for session in live_sessions(repo)),
         claims=len({claim.pattern for claim in list_claims(repo)}),
         attempts=len(running_attempts(repo)),
         landings=len(landings),

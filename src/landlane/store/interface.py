@@ -1,4 +1,4 @@
-"""What operations need from a store: whole changes, readings, and waking each other."""
+"""What operations need from a store: transactions, snapshots, the journal, and notifications."""
 
 from __future__ import annotations
 
@@ -17,124 +17,84 @@ T = TypeVar("T")
 
 
 class Actor(Protocol):
-    """Who acts, as the journal names it: a session."""
+    """A session, as the journal names it."""
 
     @property
-    def id(self) -> str:
-        """The id of the session."""
-        ...
+    def id(self) -> str: ...
 
     @property
-    def agent(self) -> str:
-        """The name of its agent."""
-        ...
-
-
-class ClaimRequest(Protocol):
-    """What a store has to know of a request for claims, to grant it without judging."""
-
-    @property
-    def patterns(self) -> tuple[Pattern, ...]:
-        """What is asked for."""
-        ...
-
-    @property
-    def mode(self) -> str:
-        """Exclusive or shared."""
-        ...
-
-    @property
-    def ttl_ms(self) -> int:
-        """How long the claims are asked for."""
-        ...
-
-    @property
-    def task(self) -> str:
-        """The task they are for; may be empty."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """What others are shown."""
-        ...
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some of the claims are enough."""
-        ...
+    def agent(self) -> str: ...
 
 
 class Snapshot(Protocol):
-    """One consistent look at the store, through named statements."""
+    """One consistent state of the store, read through named statements."""
 
     @property
     def now(self) -> int:
-        """The store's time at this look."""
+        """The store's time of this snapshot."""
         ...
 
     def one(self, statement: str, /, **parameters: object) -> Row | None:
-        """The first row, if there is any."""
+        """Return the first row, if there is any."""
         ...
 
     def all(self, statement: str, /, **parameters: object) -> list[Row]:
-        """All rows."""
+        """Return all rows."""
         ...
 
-    def near(self, statement: str, branches: Sequence[Alternative], session: str) -> list[Row]:
-        """Rows that could overlap these branches: `claims_near` or `waiters_near`."""
+    def near(self, statement: str, alternatives: Sequence[Alternative], session: str) -> list[Row]:
+        """Return the rows of `claims_near` or `waiters_near` that may overlap these alternatives."""
         ...
 
 
 class Transaction(Snapshot, Protocol):
-    """One transaction. What it runs and records happens together, or not at all."""
+    """One transaction. What it runs and records takes effect together, or not at all."""
 
     epoch: int
     has_lapsed: bool
     has_waiters: bool
-    frees: bool  # set it when waiters should look again
-    touched: dict[str, None]  # fans and reviews whose tasks moved: what follows is settled at the end
+    frees: bool  # set it to wake waiters after the commit
+    touched: dict[str, None]  # fans and reviews whose tasks changed: they are settled at the end
 
     def run(self, statement: str, /, **parameters: object) -> int:
-        """Run a statement that changes rows, and tell how many."""
+        """Run a statement that changes rows, and return their number."""
         ...
 
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
-        """Keep what is named from changing until the transaction ends, or until `let_go`."""
+        """Lock areas until the transaction ends, or until `let_go`."""
         ...
 
     def hold(self) -> None:
-        """Mark a point that `let_go` goes back to, where the database locks row by row."""
+        """Set a savepoint for `let_go`, where the database locks row by row."""
         ...
 
     def let_go(self) -> None:
-        """Undo everything since `hold`, and let go of the locks taken since."""
+        """Undo everything since `hold`, and release the locks taken since."""
         ...
 
     def next_numbers(self, count: int) -> list[int]:
-        """The numbers that the next entries of this transaction will bear."""
+        """Return the numbers of the next journal entries of this transaction."""
         ...
 
     def record(
         self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
     ) -> None:
-        """Write an entry of the journal."""
+        """Add an entry to the journal."""
         ...
 
 
 class Listener(Protocol):
-    """Hears that the store has changed."""
+    """Waits for changes of the store."""
 
     def wait(self, timeout_seconds: float) -> str:
-        """Sleep until something happened: `freed`, `entry`, or nothing within the time."""
+        """Sleep until something happens: return `freed`, `entry`, or nothing after the timeout."""
         ...
 
-    def close(self) -> None:
-        """Stop listening."""
-        ...
+    def close(self) -> None: ...
 
 
-class Uncontested(Protocol):
-    """A grant that needed no judging."""
+class QuickGrant(Protocol):
+    """Claims that were granted without the usual check, because nothing else was near."""
 
     @property
     def tokens(self) -> list[int]:
@@ -142,9 +102,7 @@ class Uncontested(Protocol):
         ...
 
     @property
-    def granted_at(self) -> int:
-        """When it was granted."""
-        ...
+    def granted_at(self) -> int: ...
 
     @property
     def seen_at(self) -> int:
@@ -178,40 +136,34 @@ class Store(Protocol):
         is_durable: bool = True,
         wait_ms: int | None = None,
     ) -> T:
-        """Run `work` in one transaction and give back its result.
+        """Run `work` in one transaction and return its result.
 
-        `work` may run again when the store asks for it, so it must have no effect but through the change.
-        `areas` names what must not change meanwhile (key → alone); `is_durable=False` may be forgotten by a
-        power cut; `wait_ms` is for those who would rather do without than wait as long as the settings allow.
+        `work` may run again if the database asks for it, so it must only change what the transaction covers.
+        `areas` are locked first (key → exclusively). With `is_durable=False` a power cut may undo it.
+        `wait_ms` limits how long to wait for other writers, instead of the settings.
         """
         ...
 
     def view(self, look: Callable[[Snapshot], T]) -> T:
-        """Run `look` on one consistent state."""
+        """Run `look` on one consistent state and return its result."""
         ...
 
-    def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Uncontested | None:
-        """Grant at once if nothing lies near, where that saves time; nothing means: judge."""
+    def take_uncontested(
+        self, session: Actor, patterns: Sequence[Pattern], mode: str, ttl_ms: int, task: str, note: str
+    ) -> QuickGrant | None:
+        """Grant claims in one round trip if nothing else is near; None if the usual check is needed."""
         ...
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
-        """Sealed entries behind a position, in order."""
+        """Return the sealed entries behind a position, in order."""
         ...
 
     def last_entry(self) -> Entry | None:
-        """The newest sealed entry."""
-        ...
-
-    def listen(self) -> Listener:
-        """Begin to hear of changes."""
-        ...
-
-    def wall_of(self, at: int) -> int:
-        """The calendar's instant for an instant of the store."""
+        """Return the newest sealed entry."""
         ...
 
     def stop_writers(self, tx: Transaction) -> None:
-        """Keep all others from writing until the transaction ends."""
+        """Block other writers until the transaction ends."""
         ...
 
     def find_damage(self) -> str:
@@ -222,6 +174,12 @@ class Store(Protocol):
         """Return what people want to know about the store: its kind, place and size."""
         ...
 
-    def close(self) -> None:
-        """Close the store."""
+    def listen(self) -> Listener:
+        """Start to listen for changes."""
         ...
+
+    def wall_of(self, at: int) -> int:
+        """Return the calendar time of an instant of the store."""
+        ...
+
+    def close(self) -> None: ...

@@ -133,7 +133,7 @@ def _shelf(document: Mapping[str, Any]) -> str:
     return INTEGRATED if document.get("is_integrated") else SETTLED
 
 
-def follow_record(tx: Transaction, entry: Entry) -> None:
+def replay_record(tx: Transaction, entry: Entry) -> None:
     """Do again what an entry of the journal tells."""
     noun = entry.kind.partition(".")[0]
     document: Document | None = entry.facts().get(noun)

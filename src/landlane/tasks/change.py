@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import NotAllowed
+from landlane.sessions.leases import require_live
 from landlane.tasks.add import forget_signs
 from landlane.tasks.extensions import installed
 from landlane.tasks.finish import count_waits, release_claims
@@ -45,7 +45,7 @@ def fail_task(
     check_reason(why)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         end = AttemptEnd(
             task=task_id,
@@ -173,7 +173,7 @@ def hand_back(repo: Repository, session: Session, task_id: str, why: str) -> Tas
     check_reason(why)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         end = AttemptEnd(task=task_id, attempt=task.attempt, code=HANDED, feedback=why)
         return end_attempt_in(tx, repo, session, task, end).task

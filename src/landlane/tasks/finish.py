@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_claims, give_claim
 from landlane.claims.read import claims_of
-from landlane.claims.take import living
 from landlane.errors import NotAllowed
+from landlane.sessions.leases import require_live
 from landlane.tasks.add import forget_signs
 from landlane.tasks.model import (
     ACTIVE,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.repository import Repository
-    from landlane.sessions.model import Session
+    from landlane.sessions.model import Session, SessionKind
     from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
@@ -52,7 +52,7 @@ def report_done(repo: Repository, session: Session, task_id: str, result: str = 
     check_text(result, "result", LONGEST_BODY)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         if task.state == ACTIVE:
             move_task(tx, task, REPORTED, keep_owner=True, result=result, why="reported; not yet proved")
@@ -97,7 +97,7 @@ def finish_on_word(repo: Repository, session: Session, task_id: str, result: str
     check_text(result, "result", LONGEST_BODY)
 
     def work(tx: Transaction) -> Task:
-        living(tx, session)
+        require_live(tx, session)
         task = owned(tx, session, task_id)
         ended = replace(task, result=result or task.result)
         finish(tx, repo, ended, session, head="", evidence=())
@@ -166,7 +166,14 @@ _KEPT = ("pattern", "kind", "mode", "task", "note", "ttl_ms")  # how a claim was
 
 
 def keep_claims(
-    tx: Transaction, repo: Repository, owner: Session, task_id: str, *, name: str, kind: str, note: str
+    tx: Transaction,
+    repo: Repository,
+    owner: Session,
+    task_id: str,
+    *,
+    name: str,
+    kind: SessionKind,
+    note: str,
 ) -> tuple[str, list[dict[str, Any]]]:
     """Move what somebody holds for a task into a holder; tells the holder's session, and how each claim was.
 

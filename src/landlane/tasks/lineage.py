@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from landlane.errors import NotAllowed
 from landlane.roles.require_person import check_person
-from landlane.sessions.model import PERSON
 from landlane.store import records
 from landlane.tasks.model import DEAD, DROPPED, FAILED, READY, STATES, WAITING
 from landlane.tasks.records import lessons_in, not_for_that
@@ -144,7 +143,7 @@ def allow_again(tx: Transaction, task: Task, session: Session | None) -> None:
         raise not_for_that(task, words)
     if session is not None and (is_parked or lineage.stopped):
         check_person(session)
-    if not is_held and (session is None or (session.kind == PERSON and not session.role)):
+    if not is_held and (session is None or (session.is_person and not session.role)):
         renew_in(tx, task, session)
     else:
         forget_in(tx, task)

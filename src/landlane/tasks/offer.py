@@ -11,15 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from itertools import islice
 
-from landlane.claims.model import EXCLUSIVE, Claim, Request
+from landlane.claims.model import Claim, ClaimMode, Refused, Request
 from landlane.claims.read import claims_near
-from landlane.claims.refusal_model import Refused
 from landlane.claims.take import take_in
-from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, below
+from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, areas_of, below
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, why_not_verb
 from landlane.sessions.leases import is_dead
-from landlane.store.lock_areas import areas_of
 from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
 from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND, Task
@@ -270,6 +268,6 @@ class TaskSearch:
         if not patterns:
             return ()
         self._tx.lock_areas(areas_of(patterns))
-        request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
+        request = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
         outcome = take_in(self._tx, self._repo, self._me, request)
         return None if isinstance(outcome, Refused) else outcome.granted

@@ -8,9 +8,8 @@ remembered for the rest of the walk, so that a thousand tasks behind one held fo
 from __future__ import annotations
 
 from landlane.claims.read import claims_of_task
-from landlane.claims.take import living
 from landlane.roles.model import forbidden
-from landlane.sessions.leases import end_if_gone, is_dead, touch
+from landlane.sessions.leases import end_if_gone, is_dead, require_live, touch
 from landlane.tasks.extensions import installed, settle_due
 from landlane.tasks.model import ACTIVE, READY, Task
 from landlane.tasks.offer import Picked, TaskSearch, backing_off, ready_in_order
@@ -101,7 +100,7 @@ def resume_task(repo: Repository, session: Session) -> Picked | None:
     """
 
     def work(tx: Transaction) -> Picked | None:
-        me = living(tx, session)
+        me = require_live(tx, session)
         for task in _in_hand(tx, me):
             claims = claims_of_task(tx, me.id, task.id)
             lessons = lessons_in(tx, task.id)
@@ -116,7 +115,7 @@ def try_to_pick(repo: Repository, session: Session, role: str, base: Callable[[]
     start = base()
 
     def work(tx: Transaction) -> Picked | list[str]:
-        me = living(tx, session)
+        me = require_live(tx, session)
         _check_wanted(me, role)
         walk = TaskSearch(tx, repo, me, start)
         picked = walk.find(role or me.role)
@@ -150,7 +149,7 @@ def take_task(
     """
 
     def work(tx: Transaction) -> Picked | None:
-        me = living(tx, session)
+        me = require_live(tx, session)
         task = task_in(tx, task_id)
         _check_wanted(me, task.role)
         if task.state != READY:

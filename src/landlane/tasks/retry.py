@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.claims.take import living
+from landlane.sessions.leases import require_live
 from landlane.sessions.read import find_live_session
 from landlane.tasks.extensions import installed
 from landlane.tasks.finish import release_claims
@@ -76,7 +76,7 @@ def end_attempt(
     """
 
     def work(tx: Transaction) -> Decision:
-        living(tx, session)
+        require_live(tx, session)
         task = get_in(tx, task_id)
         if task.state != REVIEW:
             task = owned(tx, session, task_id)

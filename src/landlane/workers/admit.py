@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 
-from landlane.claims.model import EXCLUSIVE
+from landlane.claims.model import ClaimMode
 from landlane.claims.read import list_claims
 from landlane.clients.as_worker.command import find_program
 from landlane.clock import duration_text
@@ -22,7 +22,7 @@ from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.built_in import find_role
 from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
-from landlane.state.slots import in_use
+from landlane.state.slots import count_in_use
 from landlane.tasks.evidence_model import effective_kind
 from landlane.tasks.model import ANYBODY, BLOCKED, READY
 from landlane.tasks.records import pattern_pairs
@@ -116,7 +116,7 @@ class Admission:
         self._run = run  # the orchestrator, whose attempts share a budget
         self._default = default
         self._pool = pool_of(repo)
-        self._used = in_use(repo)
+        self._used = count_in_use(repo)
         self._running: dict[str, int] = {}  # agent → attempts
         self._paths: list[tuple[str, Alternative]] = []  # task, and a path it changes
         self._landing: dict[tuple[str, str], Refusal | None] = {}
@@ -259,7 +259,7 @@ class Admission:
         """Return a refusal if an entry of the landing queue holds a path."""
         repo = self._repo
         claims = list_claims(repo, [repo.git.pattern_of(text, kind)])
-        holders = (landing_id_of(claim.agent) for claim in claims if claim.mode == EXCLUSIVE)
+        holders = (landing_id_of(claim.agent) for claim in claims if claim.mode == ClaimMode.EXCLUSIVE)
         entry = next(filter(None, holders), "")
         if not entry:
             return None

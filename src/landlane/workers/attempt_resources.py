@@ -18,7 +18,7 @@ from landlane.roles.model import may_commit
 from landlane.sessions.join import join
 from landlane.sessions.worker_sessions import join_hands
 from landlane.state.slot_kinds import SlotRefused
-from landlane.state.slots import put_back, take_slot, wish_for
+from landlane.state.slots import make_slot_request, return_unused, take_slot
 from landlane.tasks.attempts import begin_in, change_attempt
 from landlane.tasks.model import ENDED, READY
 from landlane.tasks.pick import take_task
@@ -120,7 +120,7 @@ class AttemptResources:
         self._owner = join(repo, name, role=own_role, process=here, may_choose_role=True)
         task = get_task(repo, order.task)
         for kind, amount in needs_of(task, order.agent).items():
-            slot = take_slot(repo, self.session, wish_for(repo, kind, amount=amount))
+            slot = take_slot(repo, self.session, make_slot_request(repo, kind, amount=amount))
             if isinstance(slot, SlotRefused):
                 why = f"needs {amount} of {kind}; {slot.left} of {slot.size} are free"
                 return AttemptResult(outcome=Outcome.NOT_STARTED, why=why)
@@ -212,7 +212,7 @@ class AttemptResources:
         """End and remove everything; a step that fails does not stop the next ones."""
         repo = self.repo
         if self._task is None and self._slots:  # resources counted over time were not used, either
-            self._try(lambda: put_back(repo, self.session, self._slots))
+            self._try(lambda: return_unused(repo, self.session, self._slots))
         if self._attempt is not None:
             facts: dict[str, Any] = {"state": ENDED, "code": result.code, "reason": result.why[:2000]}
             facts |= {"outcome": result.outcome, "head": result.head, "usage": result.usage}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, Request
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import ClaimMode, Refused, Request
 from landlane.claims.take import take
 from landlane.errors import LandlaneError, Stale, StoreError
 from landlane.landing.model import OPEN as OPEN_LANDINGS
@@ -242,5 +241,5 @@ def _claim_paths(repo: Repository, session: Session, task: Task) -> bool:
     patterns = tuple(pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths))
     if not patterns:
         return True
-    request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
+    request = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
     return not isinstance(take(repo, session, request), Refused)

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 
-from landlane.claims.coverage import cover
+from landlane.claims.check import find_covering
 from landlane.errors import (
     LandlaneError,
     Malformed,
@@ -194,7 +194,7 @@ def _plan(repo: Repository, session: Session, request: CommitRequest, index: Pri
     check_paths(repo, session, [change.path for change in changes], guard="commit")
     refuse_breached(repo, session, [change.path for change in changes], repo.checkout.root)
     with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES):
-        claims = cover(repo, session, [change.path for change in changes])
+        claims = find_covering(repo, session, [change.path for change in changes])
     if not request.may_undo:
         _refuse_undoing(repo, session, sight, changes)
     _warn_of_stale(repo, session, sight, others)
@@ -293,7 +293,7 @@ def _is_wanted(repo: Repository, session: Session, request: CommitRequest, path:
         return False
     try:
         check_paths(repo, session, [path], guard="commit")
-        cover(repo, session, [path])
+        find_covering(repo, session, [path])
     except LandlaneError:
         return False
     return True

@@ -6,7 +6,7 @@ import shlex
 
 from landlane.errors import Held, LandlaneError
 from landlane.sessions.read import find_session
-from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
+from landlane.state.slot_kinds import SlotRefused, check_slot_request, known_kinds, workspace_id
 from landlane.state.slots import all_slots, free, take_slot
 from landlane.values import replace
 from landlane.workspaces import records as operations
@@ -43,7 +43,7 @@ def lease_slots(
         return leased, environment
     place = workspace_id(repo.processes.machine, begun.path)
     for variable, kind in repo.settings.workspace.slots.items():
-        wish = make_wish(known_kinds(repo.settings.slots), kind, name="", amount=1, workspace=place)
+        wish = check_slot_request(known_kinds(repo.settings.slots), kind, name="", amount=1, workspace=place)
         # Remembered under the variable: whoever opens the same workspace again gets the same place.
         outcome = take_slot(repo, session, replace(wish, name=variable))
         if isinstance(outcome, SlotRefused):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.claims.check import check
-from landlane.claims.coverage import pattern_of
+from landlane.claims.check import check, pattern_of
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git.lock import git_lock
 from landlane.git.snapshot import KeptFile, path_text, read_file_now, read_kept

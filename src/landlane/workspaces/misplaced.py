@@ -7,7 +7,7 @@ what nobody holds is called unknown.
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE
+from landlane.claims.model import ClaimMode
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError
 from landlane.git.private_git_dir import open_temporary
@@ -113,7 +113,11 @@ def _exclusive(repo: Repository) -> list[tuple[Claim, Pattern]]:
     """The claims that allow to change something; a shared one does not."""
     pattern_of = repo.git.pattern_of
     claims = list_claims(repo)
-    return [(claim, pattern_of(claim.pattern, claim.kind)) for claim in claims if claim.mode == EXCLUSIVE]
+    return [
+        (claim, pattern_of(claim.pattern, claim.kind))
+        for claim in claims
+        if claim.mode == ClaimMode.EXCLUSIVE
+    ]
 
 
 def _holder(repo: Repository, claims: Sequence[tuple[Claim, Pattern]], path: str) -> Claim | None:

@@ -6,10 +6,9 @@ after everything is gone. Whoever finds one that was left half way, by a process
 
 from __future__ import annotations
 
-from landlane.claims.take import living
 from landlane.errors import Held, Malformed, NotAllowed
 from landlane.platform.process_identity import Process
-from landlane.sessions.leases import end_if_gone, is_dead
+from landlane.sessions.leases import end_if_gone, is_dead, require_live
 from landlane.sessions.read import find_session
 from landlane.store import records
 from landlane.tasks.model import OVER, branch_of
@@ -95,7 +94,7 @@ def begin(
     """
 
     def work(tx: Transaction) -> tuple[Workspace, bool]:
-        living(tx, session)
+        require_live(tx, session)
         task = get_in(tx, task_id)
         _check_free(tx, repo, session, task)
         attempt = max(task.attempt, 1)
@@ -182,7 +181,7 @@ def adopt(repo: Repository, known: Workspace, session: Session) -> Workspace | N
     """Take over the workspace of a session that has ended; nothing if it is another's by now."""
 
     def work(tx: Transaction) -> Workspace | None:
-        living(tx, session)
+        require_live(tx, session)
         document = records.lock(tx, _NOUN, known.id)
         if document is None or (document["state"], document["session"]) != (OPEN, known.session):
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE
+from landlane.claims.model import ClaimMode
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError, RepositoryError
 from landlane.git.run import run_in
@@ -74,7 +74,7 @@ def tell_uncommitted(repo: Repository, session: Session) -> str:
     claims = [
         (claim, repo.git.pattern_of(claim.pattern, claim.kind).alternatives)
         for claim in list_claims(repo)
-        if claim.mode == EXCLUSIVE
+        if claim.mode == ClaimMode.EXCLUSIVE
     ]
     owners: dict[str, list[str]] = {}
     for path in changed:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shlex
 
-from landlane.claims.read import held_by, list_claims
+from landlane.claims.held import held_by
+from landlane.claims.read import list_claims
 from landlane.errors import LandlaneError
 from landlane.gates.records import list_gates
 from landlane.handoffs.hand_over import context_for, tell_waiting
@@ -19,7 +20,6 @@ from landlane.processes.own_command import command_off_path
 from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
 from landlane.rules.show_to_session import tell_rules_safely
 from landlane.sessions.join import live_sessions
-from landlane.sessions.model import HOLDERS
 from landlane.tasks.records import lessons_of, pattern_pairs, tasks_of
 from landlane.workspaces.other_sessions import open_workspaces
 
@@ -162,7 +162,7 @@ def _own_claims(repo: Repository, session: Session) -> str:
 
 def _others(repo: Repository, session: Session) -> str:
     claims = list_claims(repo)
-    others = [one for one in live_sessions(repo) if one.id != session.id and one.kind not in HOLDERS]
+    others = [one for one in live_sessions(repo) if one.id != session.id and not one.is_holder]
     # Sessions with claims first: they may conflict.
     held = {one.id: [claim for claim in claims if claim.session == one.id] for one in others}
     others.sort(key=lambda one: (not held[one.id], one.agent))

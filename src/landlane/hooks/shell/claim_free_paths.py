@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.refusal_model import Refusal
+    from landlane.claims.model import ClaimMode, Refusal
     from landlane.hooks.shell.ownership import Effect
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -73,7 +73,7 @@ def _uncommitted(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
 
 
 def _take(repo: Repository, session: Session, effects: Sequence[Effect]) -> list[str]:
-    by_mode: dict[str, list[Effect]] = {}
+    by_mode: dict[ClaimMode, list[Effect]] = {}
     for one in effects:
         if one.pattern is None or not one.is_claimable:
             continue

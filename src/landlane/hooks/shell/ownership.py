@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from landlane.claims.coverage import pattern_of
-from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.check import pattern_of
+from landlane.claims.model import ClaimMode
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError
 from landlane.files import look_at
@@ -109,7 +109,9 @@ def _judge(
     others = [
         claim
         for claim in covering
-        if claim.session != scene.session.id and claim.session not in scene.kin and claim.mode == EXCLUSIVE
+        if claim.session != scene.session.id
+        and claim.session not in scene.kin
+        and claim.mode == ClaimMode.EXCLUSIVE
     ]
     is_mine = any(claim.session == scene.session.id or claim.session in scene.kin for claim in covering)
     plain = Effect(
@@ -158,9 +160,13 @@ def _is_free(repo: Repository, pattern: Pattern) -> bool:
     return _is_listed(repo, repo.settings.claims.free, pattern)
 
 
-def mode_for(repo: Repository, pattern: Pattern) -> str:
+def mode_for(repo: Repository, pattern: Pattern) -> ClaimMode:
     """Return how a path is claimed: a mergeable one is shared."""
-    return SHARED if _is_listed(repo, repo.settings.mergeable_patterns, pattern) else EXCLUSIVE
+    return (
+        ClaimMode.SHARED
+        if _is_listed(repo, repo.settings.mergeable_patterns, pattern)
+        else ClaimMode.EXCLUSIVE
+    )
 
 
 def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> bool:

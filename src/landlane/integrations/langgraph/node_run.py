@@ -10,8 +10,7 @@ from typing import Any
 from langgraph.types import Command, interrupt
 
 from landlane.api import Landlane
-from landlane.claims.model import Taken
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused, Taken
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, WaitsForPerson
 from landlane.ids import digest
 from landlane.integrations.langgraph.graph_state import write_owned

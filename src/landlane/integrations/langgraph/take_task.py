@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from landlane.claims.refusal_model import Refused
+from landlane.claims.model import Refused
 from landlane.clock import rfc3339
 from landlane.errors import Held
 from landlane.handoffs.model import SENT

@@ -1,8 +1,8 @@
-"""The store in PostgreSQL, for several machines: one clock, and locks only where claims could meet.
+"""The store in PostgreSQL, for several machines: the server's clock, and locks only where claims may overlap.
 
-A change locks the way from the root to each of its keys (shared) and the keys themselves (alone), so that
-disjoint work commits side by side and shares its disk writes. Entries of the journal are sealed afterwards,
-by whoever reads them, in the order in which they became visible.
+A transaction locks the keys from the root to each of its keys (shared) and those keys themselves (exclusive),
+so that disjoint work commits in parallel and shares disk writes. Journal entries are sealed afterwards, by
+the next reader, in the order in which they became visible.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import cast
 from landlane.clock import SystemClock
 from landlane.errors import StoreError, StoreTransient
 from landlane.ids import digest
-from landlane.patterns.pattern import ancestors, below
+from landlane.patterns.pattern import ancestors, areas_of, below
 from landlane.store.journal_chain import START, Entry, encode_data, seal
-from landlane.store.lock_areas import areas_of
 from landlane.store.postgres.errors import is_retriable, translate, without_password
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.postgres.schema import connect, prepare_schema
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     import psycopg
 
     from landlane.clock import Clock
-    from landlane.patterns.pattern import Alternative
-    from landlane.store.interface import ClaimRequest, Listener, Snapshot, Transaction
+    from landlane.patterns.pattern import Alternative, Pattern
+    from landlane.store.interface import Actor, Listener, Snapshot, Transaction
     from landlane.values import Row
 
     T = TypeVar("T")
@@ -43,17 +42,17 @@ if TYPE_CHECKING:
 
 _MOST_TRIES = 8
 _SEAL_PAGE = 2000
-_SHORTLY_SECONDS = 0.1
-_QUICK_SECONDS = 0.5  # a connection that fails within this was given up, not waited for
-# Read once, because a process opens the store again and again: translating them takes milliseconds.
+_RETRY_SECONDS = 0.1
+_QUICK_SECONDS = 0.5  # a connection attempt that failed sooner was refused, it did not time out
+# Read once: translating them takes milliseconds, and a process may open many stores.
 _STATEMENTS = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
 _NEED_NOW = frozenset(name for name, text in _STATEMENTS.items() if "%(now)s" in text and name != "opening")
-_abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
+_abandoned: list[object] = []  # connections of a parent process, neither used nor closed here
 
 
 @value
 class Grant:
-    """A grant that needed no judging."""
+    """Claims that were granted without the usual check."""
 
     tokens: list[int]
     granted_at: int
@@ -87,7 +86,7 @@ class PostgresStore:
         self._reach(prepare=True)
 
     def _reach(self, *, prepare: bool = False) -> psycopg.Connection[Any]:
-        """The connection of this process, made anew when it broke or when the process was forked."""
+        """Return the connection of this process; connect again after a failure or a fork."""
         if self._connection is not None and os.getpid() != self._pid:
             _abandoned.append(self._connection)
             self._connection = None
@@ -97,11 +96,10 @@ class PostgresStore:
             try:
                 self._connection = self._connect(prepare=prepare)
             except StoreTransient:
-                # A server that just starts, or gives up a connection while it is being made, is asked again;
-                # one that does not answer at all is not waited for twice.
+                # Retry if the server refused the connection, as when it starts; not if it does not answer.
                 if time.monotonic() - began > _QUICK_SECONDS:
                     raise
-                time.sleep(_SHORTLY_SECONDS)
+                time.sleep(_RETRY_SECONDS)
                 self._connection = self._connect(prepare=prepare)
         return self._connection
 
@@ -121,7 +119,7 @@ class PostgresStore:
         return self._reach().execute(cast("Any", _STATEMENTS[statement]), parameters)
 
     def given_now(self) -> int | None:
-        """The time of a test's clock; nothing when the server's own counts."""
+        """Return the time of a test's clock; None if the server's time counts."""
         return None if self.clock.is_real() else self.clock.boot_ms()
 
     def wall_of(self, at: int) -> int:
@@ -193,16 +191,16 @@ class PostgresStore:
                 self._connection.close()
 
     def lock(self, areas: Mapping[str, bool]) -> None:
-        """Keep some areas from changing until the transaction ends."""
+        """Lock areas until the transaction ends."""
         keys, alone = self._locks(areas)
         self.execute("lock_areas", {"keys": keys, "alone": alone})
 
     def command(self, text: str) -> None:
-        """Run a command of the database's own, without parameters."""
+        """Run a command without parameters."""
         self._reach().execute(cast("Any", text))
 
     def _locks(self, areas: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
-        """The database's lock numbers for some areas, sorted; two areas with one number are one."""
+        """Return the advisory lock numbers of areas, sorted, and whether to lock each exclusively."""
         numbers: dict[int, bool] = {}
         for key, alone in areas.items():
             number = int.from_bytes(
@@ -218,7 +216,7 @@ class PostgresStore:
         try:
             self.execute("notify", {"channel": self.channel, "payload": what})
         except (psycopg.Error, StoreError):
-            return  # whoever listens also looks by itself; what was changed is
+            return  # listeners also look by themselves
 
     def view(self, look: Callable[[Snapshot], T]) -> T:
         import psycopg  # noqa: PLC0415
@@ -240,54 +238,60 @@ class PostgresStore:
         raise AssertionError("unreachable")
 
     def stop_writers(self, tx: Transaction) -> None:
-        """Keep everybody else from writing until the transaction is over, and seal what is there."""
-        # It stands idle while another store is filled, however long that takes.
+        """Block other writers until the transaction ends, and seal the journal."""
+        # The transaction is idle while another store is filled, which may take long.
         self.command("SET LOCAL idle_in_transaction_session_timeout = 0")
         tx.run("stop_writers")
         while _seal_page(tx):
             pass
 
-    def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Grant | None:
-        branches = [branch for pattern in request.patterns for branch in pattern.alternatives]
-        is_plain = all(len(pattern.alternatives) == 1 for pattern in request.patterns)
-        if not is_plain or not self.clock.is_real() or any(branch.rest is not None for branch in branches):
+    def take_uncontested(
+        self, session: Actor, patterns: Sequence[Pattern], mode: str, ttl_ms: int, task: str, note: str
+    ) -> Grant | None:
+        alternatives = [alternative for pattern in patterns for alternative in pattern.alternatives]
+        keys = [alternative.key for alternative in alternatives]
+        is_plain = all(alternative.rest is None for alternative in alternatives)
+        is_distinct = len(set(keys)) == len(patterns) == len(keys) and "" not in keys
+        if not self.clock.is_real() or not is_plain or not is_distinct:
             return None
-        keys = [branch.key for branch in branches]
-        if len(set(keys)) < len(keys) or "" in keys or request.is_partial:
-            return None
-        locks, alone = self._locks(areas_of(request.patterns))
-        parameters: dict[str, Any] = {
-            "repository": self.repository,
-            "session": session,
-            "agent": agent,
-            "locks": _array(map(str, locks)),
-            "alone": _array(map(str, alone)),
-            "ancestors": _text_array({up for key in keys for up in ancestors(key)}),
-            "keys": _text_array(keys),
-            "patterns": _text_array(pattern.text for pattern in request.patterns),
-            "kinds": _text_array(pattern.kind for pattern in request.patterns),
-            "facts": _text_array(
-                _facts_before_token(pattern.text, pattern.kind, request) for pattern in request.patterns
-            ),
-            "mode": request.mode,
-            "ttl_ms": request.ttl_ms,
-            "task": request.task,
-            "note": request.note,
-        }
-        return self._take_at_once(parameters)
+        locks, alone = self._locks(areas_of(patterns))
+        facts = [
+            encode_data(
+                {"kind": one.kind, "mode": mode, "note": note, "pattern": one.text, "task": task}
+            ).removesuffix("}")
+            for one in patterns
+        ]
+        answer = self._call_quickly(
+            {
+                "repository": self.repository,
+                "session": session.id,
+                "agent": session.agent,
+                "locks": _array(map(str, locks)),
+                "alone": _array(map(str, alone)),
+                "ancestors": _text_array({up for key in keys for up in ancestors(key)}),
+                "keys": _text_array(keys),
+                "patterns": _text_array(one.text for one in patterns),
+                "kinds": _text_array(one.kind for one in patterns),
+                "facts": _text_array(f'{one},"token":' for one in facts),  # the function adds the rest
+                "mode": mode,
+                "ttl_ms": ttl_ms,
+                "task": task,
+                "note": note,
+            }
+        )
+        if answer is None:
+            return None  # the usual way waits for locks, checks, and finds out what is wrong
+        granted_at, seen_at, has_listeners, *tokens = answer
+        if has_listeners:
+            self._notify(ENTRY)
+        return Grant(tokens=tokens, granted_at=granted_at, seen_at=seen_at)
 
-    def _take_at_once(self, parameters: dict[str, Any]) -> Grant | None:
+    def _call_quickly(self, parameters: dict[str, Any]) -> list[int] | None:
         with self._guard:
             connection = self._reach()
             if self._quick is None or self._quick.connection is not connection:
                 self._quick = PreparedCall(connection, _STATEMENTS["take_uncontested"])
-            answer = self._quick.run(parameters)
-            if answer is None:
-                return None  # the long road waits, judges, and finds out what is wrong
-            granted_at, seen_at, wakes, *tokens = answer
-            if wakes:
-                self._notify(ENTRY)
-        return Grant(tokens=tokens, granted_at=granted_at, seen_at=seen_at)
+            return self._quick.run(parameters)
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
         self.seal()
@@ -300,20 +304,20 @@ class PostgresStore:
         return Entry.from_row(row) if row else None
 
     def seal(self) -> None:
-        """Give every entry that is visible now its place in the chain."""
+        """Give all visible entries their positions and hashes in the chain."""
         row = self.view(lambda snapshot: snapshot.one("unsealed_last"))
         newest = (row["number"] if row else None) or 0
-        # What comes meanwhile is left to the next one: others may write faster than one process can seal.
+        # Later entries are left to the next call: others may write faster than one process can seal.
         sealed = 0
         while sealed < newest:
             sealed = self.change(_seal_page, areas={"//seal": True}) or newest
 
     def find_damage(self) -> str:
-        """The server looks after its own files."""
+        """Return nothing: the server checks its own files."""
         return ""
 
     def describe(self) -> dict[str, Any]:
-        """Where the store is, for people."""
+        """Return where the store is, for people."""
         version = self._reach().info.server_version
         return {
             "kind": f"PostgreSQL {version // 10000}.{version % 10000}",
@@ -321,7 +325,7 @@ class PostgresStore:
         }
 
     def listen(self) -> Listener:
-        from landlane.store.postgres.listener import PostgresListener  # noqa: PLC0415 - only who waits
+        from landlane.store.postgres.listener import PostgresListener  # noqa: PLC0415 - few calls listen
 
         return PostgresListener(self)
 
@@ -332,7 +336,7 @@ class PostgresStore:
 
 
 class _Again(Exception):
-    """The transaction lost a race of the database's own making and can be run again."""
+    """The database gave up the transaction; it can be run again."""
 
     def __init__(self, cause: psycopg.Error) -> None:
         super().__init__(str(cause))
@@ -340,8 +344,8 @@ class _Again(Exception):
 
 
 def _seal_page(tx: Transaction) -> int:
-    """Seal some entries; tells the number of the last one."""
-    # What is visible now and was not before comes behind all that was: a later commit gets a later place.
+    """Seal a page of entries; return the number of the last one."""
+    # Entries that became visible since the last call come after all sealed ones.
     rows = tx.all("unsealed", limit=_SEAL_PAGE)
     last = tx.one("entry_last")
     position, previous = (last["position"], last["hash"]) if last else (0, START)
@@ -360,26 +364,18 @@ def _seal_page(tx: Transaction) -> int:
     return rows[-1]["number"] if rows else 0
 
 
-def _facts_before_token(text: str, kind: str, request: ClaimRequest) -> str:
-    """The facts of a grant as JSON up to where its token comes; the database knows the rest."""
-    facts = encode_data(
-        {"kind": kind, "mode": request.mode, "note": request.note, "pattern": text, "task": request.task}
-    )
-    return facts[:-1] + ',"token":'
-
-
 def _text_array(items: Iterable[str]) -> str:
-    """Texts as an array, quoted."""
+    """Return texts as a PostgreSQL array."""
     return _array('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items)
 
 
 def _array(items: Iterable[str]) -> str:
-    """An array as PostgreSQL writes it; leaving that to psycopg takes longer than the rest of the claim."""
+    """Return a PostgreSQL array; psycopg needs longer for it than the rest of the claim takes."""
     return "{" + ",".join(items) + "}"
 
 
 class PostgresSnapshot:
-    """One look at the database."""
+    """One consistent state of the database."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
@@ -387,7 +383,7 @@ class PostgresSnapshot:
 
     @property
     def now(self) -> int:
-        """The server's time, asked once."""
+        """The server's time, read once."""
         if self._now is None:
             row = self._store.execute("server_now", {}).fetchone()
             assert row is not None
@@ -405,11 +401,11 @@ class PostgresSnapshot:
             parameters["now"] = self.now
         return self._store.execute(statement, parameters)
 
-    def near(self, statement: str, branches: Sequence[Alternative], session: str) -> list[Row]:
-        ranges = [below(branch.key) for branch in branches]
+    def near(self, statement: str, alternatives: Sequence[Alternative], session: str) -> list[Row]:
+        ranges = [below(alternative.key) for alternative in alternatives]
         return self.all(
             f"{statement}_all",
-            ancestors=list({up for branch in branches for up in ancestors(branch.key)}),
+            ancestors=list({up for alternative in alternatives for up in ancestors(alternative.key)}),
             lows=[low for low, _ in ranges],
             highs=[high for _, high in ranges],
             session=session,

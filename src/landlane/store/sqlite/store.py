@@ -1,9 +1,9 @@
 """The store in one SQLite file: many processes, one writer at a time, readers that never wait.
 
-Writers queue at a file lock (see store/file_lock.py) and only then begin. The file is in WAL mode with
-`synchronous=FULL`: what was acknowledged survives a power cut. Time is the machine's boot clock plus a base
-kept in the store; when the machine was restarted the base moves so that the store's time goes on from
-where it stood, and the epoch of the tokens is raised.
+Writers queue at a file lock (see store/file_lock.py) before they begin. The file is in WAL mode with
+`synchronous=FULL`: a commit survives a power cut. Time is the machine's boot clock plus a base kept in the
+store; after a restart of the machine the base changes so that the store's time continues, and the epoch of
+the tokens is raised.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from landlane.clock import Clock
-    from landlane.patterns.pattern import Alternative
-    from landlane.store.interface import ClaimRequest, Listener, Snapshot, Transaction, Uncontested
+    from landlane.patterns.pattern import Alternative, Pattern
+    from landlane.store.interface import Actor, Listener, QuickGrant, Snapshot, Transaction
     from landlane.values import Row
 
     T = TypeVar("T")
 
-_abandoned: list[sqlite3.Connection] = []  # connections of a parent process: neither used nor closed here
+_abandoned: list[sqlite3.Connection] = []  # connections of a parent process, neither used nor closed here
 _ANCESTOR_NAMES = [f"ancestors_{index}" for index in range(110)]
 
 
@@ -81,7 +81,7 @@ class SqliteStore:
         return not os.path.realpath(self.path).startswith(os.path.realpath(self._clone) + "/")
 
     def now(self) -> int:
-        """The store's time."""
+        """Return the store's time."""
         return self.base + self.clock.boot_ms()
 
     def wall_of(self, at: int) -> int:
@@ -95,12 +95,12 @@ class SqliteStore:
         is_durable: bool = True,
         wait_ms: int | None = None,
     ) -> T:
-        del areas  # there is one writer at a time anyway
+        del areas  # there is only one writer at a time
         with self._guard, sqlite_errors.translated(self.path):
             self._leave_parent()
             wait_seconds = self.wait_seconds if wait_ms is None else min(wait_ms / 1000, self.wait_seconds)
             deadline = time.monotonic() + wait_seconds
-            self._stand_in_line(wait_seconds)
+            self._acquire_lock(wait_seconds)
             try:
                 change = self._run(work, deadline, is_durable)
             finally:
@@ -111,8 +111,8 @@ class SqliteStore:
             self._wakes.announce(ENTRY)
         return change.result
 
-    def _stand_in_line(self, wait_seconds: float) -> None:
-        """Get the right to write, and be sure that it is for the file that is there now."""
+    def _acquire_lock(self, wait_seconds: float) -> None:
+        """Wait for the lock of the file that is there now."""
         while True:
             if not self._lock.acquire(wait_seconds):
                 raise sqlite_errors.busy(self.path)
@@ -128,7 +128,7 @@ class SqliteStore:
         if not is_durable:
             execute("PRAGMA synchronous=NORMAL")
         try:
-            # The line at the file lock keeps our own kind away; a foreign program may still hold the file.
+            # The file lock excludes other Landlane processes; another program may still lock the database.
             if not retry_until(self._try_begin, deadline, time.monotonic):
                 raise sqlite_errors.busy(self.path)
             try:
@@ -165,7 +165,7 @@ class SqliteStore:
                     self.db.execute("BEGIN")
                     return look(snapshot)
                 except sqlite3.OperationalError as error:
-                    # Only the first reader after a crash can meet a lock: it has to put the log in order.
+                    # Only the first reader after a crash can meet a lock, while it recovers the log.
                     if not sqlite_errors.is_busy(error) or time.monotonic() >= deadline:
                         raise
                     time.sleep(0.001)
@@ -174,10 +174,12 @@ class SqliteStore:
                         self.db.execute("COMMIT")
 
     def stop_writers(self, tx: Transaction) -> None:
-        """Keep everybody else from writing until the transaction is over: here nobody does anyway."""
+        """Block other writers until the transaction ends: there are none."""
 
-    def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Uncontested | None:
-        return None  # judging costs no round trip here
+    def take_uncontested(
+        self, session: Actor, patterns: Sequence[Pattern], mode: str, ttl_ms: int, task: str, note: str
+    ) -> QuickGrant | None:
+        return None  # the usual check costs no round trip here
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
         rows = self.view(lambda snapshot: snapshot.all("entries_after", after=after, limit=limit))
@@ -191,13 +193,13 @@ class SqliteStore:
         return self._wakes.listen()
 
     def find_damage(self) -> str:
-        """What is wrong with the file, if anything; reads all of it."""
+        """Return what is wrong with the file, if anything; this reads all of it."""
         with self._guard, sqlite_errors.translated(self.path):
             rows = [str(row["integrity_check"]) for row in self.db.execute("PRAGMA integrity_check(5)")]
         return "" if rows == ["ok"] else "; ".join(rows)
 
     def describe(self) -> dict[str, Any]:
-        """Where the store is, for people."""
+        """Return where the store is, for people."""
         mode = self.db.execute("PRAGMA journal_mode").fetchone()["journal_mode"]
         return {
             "kind": f"SQLite {sqlite3.sqlite_version} ({mode})",
@@ -206,7 +208,7 @@ class SqliteStore:
         }
 
     def near_statement(self, name: str, count: int) -> str:
-        """A statement with room for so many ancestors."""
+        """Return a statement with parameters for so many ancestors."""
         found = self._near.get((name, count))
         if found is None:
             found, _ = spread(self.statements[name], {"ancestors": [""] * count})
@@ -214,15 +216,15 @@ class SqliteStore:
         return found
 
     def _leave_parent(self) -> None:
-        """After a fork, open everything anew: SQLite's connections and the lock belong to the parent."""
+        """After a fork, open everything again: the connection and the lock belong to the parent."""
         if os.getpid() != self._pid:
             _abandoned.append(self.db)
             self._open()
 
     def _follow_file(self) -> None:
-        """Go on with the file that a rebuild or a restore put in the place of ours."""
+        """Open the file that a rebuild or a restore put in place of ours."""
         db, lock = self.db, self._lock
-        self._open()  # if it is refused, the next call looks at the file again
+        self._open()  # if this fails, the next call tries again
         db.close()
         lock.close()
 
@@ -235,7 +237,7 @@ class SqliteStore:
 
 
 class SqliteSnapshot:
-    """One look at the file."""
+    """One consistent state of the file."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -257,11 +259,11 @@ class SqliteSnapshot:
         parameters["now"] = self.now
         return self._execute(text, parameters)
 
-    def near(self, statement: str, branches: Sequence[Alternative], session: str) -> list[Row]:
+    def near(self, statement: str, alternatives: Sequence[Alternative], session: str) -> list[Row]:
         rows: list[Row] = []
-        for branch in branches:
-            keys = ancestors(branch.key)
-            low, high = below(branch.key)
+        for alternative in alternatives:
+            keys = ancestors(alternative.key)
+            low, high = below(alternative.key)
             given: dict[str, Any] = dict(zip(_ANCESTOR_NAMES, keys, strict=False))
             given["repository"] = self._store.repository
             given["now"] = self.now
@@ -295,20 +297,20 @@ class SqliteTransaction(SqliteSnapshot):
         return self._cursor(statement, parameters).rowcount
 
     def head(self) -> tuple[int, str]:
-        """The position and hash of the newest entry, this transaction's included."""
+        """Return position and hash of the newest entry, including those of this transaction."""
         if self._head is None:
             row = self.one("head")
             self._head = (row["position"], row["hash"]) if row else (0, START)
         return self._head
 
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
-        """Nobody else writes anyway."""
+        """Do nothing: there is only one writer."""
 
     def hold(self) -> None:
-        """What was only looked at need not be undone."""
+        """Do nothing: there are no row locks."""
 
     def let_go(self) -> None:
-        """Nothing is locked row by row here."""
+        """Do nothing: there are no row locks."""
 
     def next_numbers(self, count: int) -> list[int]:
         position = self.head()[0]
@@ -340,7 +342,7 @@ class SqliteTransaction(SqliteSnapshot):
 
 
 def file_at(path: str) -> tuple[int, int] | None:
-    """What tells this file from another that was put in its place."""
+    """Return what distinguishes this file from another one at the same path."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import unicodedata
 
-from landlane.claims.coverage import cover
-from landlane.claims.model import MOST_PATTERNS
-from landlane.claims.read import held_by
-from landlane.claims.refusal_model import Refused
+from landlane.claims.check import find_covering
+from landlane.claims.held import held_by
+from landlane.claims.model import MOST_PATTERNS, Refused
 from landlane.claims.take import make_request, take_in
 from landlane.errors import Held, NotAllowed, PatternError, Stale
 from landlane.git.trailers import Trailers
 from landlane.git.tree_diff import files_below
 from landlane.landing.target_rules import why_not_change
-from landlane.patterns.pattern import covers_alternative
+from landlane.patterns.pattern import areas_of, covers_alternative
 from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
-from landlane.store.lock_areas import areas_of
 from landlane.tasks.records import owned, pattern_pairs
 from landlane.text import printable
 from landlane.values import replace, value
@@ -196,7 +194,7 @@ def _find_claims(work: ReturnedWork, paths: Sequence[str]) -> list[Claim]:
     if foreign:
         raise _outside(task, foreign)
     try:
-        return cover(repo, session, paths)  # raises for each path that is neither free nor claimed
+        return find_covering(repo, session, paths)  # raises for each path that is neither free nor claimed
     except NotAllowed as error:
         named = [*outside, str(error.facts.get("path", ""))]
         raise _outside(task, outside or named) from error
@@ -234,7 +232,7 @@ def _claim_rest(work: ReturnedWork, paths: Sequence[str]) -> None:
     missing: list[str] = []
     for path in paths:
         try:
-            cover(repo, session, [path])
+            find_covering(repo, session, [path])
         except (NotAllowed, Held):
             missing.append(path)
     if not missing:

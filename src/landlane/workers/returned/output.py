@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 
-from landlane.claims.coverage import cover
+from landlane.claims.check import find_covering
 from landlane.errors import NotAllowed
 from landlane.git.run import run_in
 from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes, is_inside
@@ -114,7 +114,7 @@ def _check_untracked(repo: Repository, task: Task, paths: Sequence[str]) -> None
 def _check_claims(repo: Repository, session: Session, paths: Sequence[str]) -> None:
     for path in paths:
         try:
-            cover(repo, session, [path])
+            find_covering(repo, session, [path])
         except NotAllowed:
             continue  # an unclaimed path is allowed: the task names it
 
