@@ -40,18 +40,15 @@ def journal_path(repo: Repository) -> str:
 
 
 def _live_claims(repo: Repository) -> list[dict[str, Any]]:
-    from landlane.claims.read import list_claims  # noqa: PLC0415 - not every command writes the file
-    from landlane.claims.to_json import claim_json  # noqa: PLC0415 - not every command writes the file
+    from landlane.claims import read, to_json  # noqa: PLC0415 - not every command writes the file
 
-    return [claim_json(claim, repo.store) for claim in list_claims(repo)]
+    return [to_json.claim_json(claim, repo.store) for claim in read.list_claims(repo)]
 
 
 def _open_tasks(repo: Repository) -> list[dict[str, Any]]:
-    from landlane.tasks.model import OPEN  # noqa: PLC0415 - not every command writes the file
-    from landlane.tasks.records import list_tasks  # noqa: PLC0415 - not every command writes the file
-    from landlane.tasks.to_json import task_json  # noqa: PLC0415 - not every command writes the file
+    from landlane.tasks import model, records, to_json  # noqa: PLC0415 - not every command writes the file
 
-    return [task_json(task, repo.store) for task in list_tasks(repo, tuple(OPEN))]
+    return [to_json.task_json(task, repo.store) for task in records.list_tasks(repo, tuple(model.OPEN))]
 
 
 def detect_restore(store: Store, folder: str) -> None:

@@ -67,7 +67,14 @@ def open_store(
 ) -> Store:
     """Open the store at a path or URL; with `is_fresh` it may be new, and the caller fills it."""
     if place.startswith(_URL):
-        from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+        try:
+            from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise StoreError(
+                "the driver for PostgreSQL is not installed",
+                code="POSTGRES_MISSING",
+                hint="pip install 'landlane[postgres]'",
+            ) from error
 
         return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store.wait_ms)
     if "://" in place:

@@ -10,6 +10,7 @@ refs for every branch at home, and break when one is deleted and pruned there; o
 from __future__ import annotations
 
 import os
+import shutil
 import zlib
 
 from landlane.errors import RepositoryError
@@ -211,8 +212,6 @@ def _make_borrower(home: Checkout, path: str, branch: str) -> Checkout:
     )
     if made.exit_code:
         raise git_failed(words, made)
-    import shutil  # noqa: PLC0415 - dear, and only clones need it
-
     os.makedirs(os.path.join(clone.git_dir, "info"), exist_ok=True)
     for name in _SHARED_FILES:
         source = os.path.join(home.common_dir, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 
@@ -182,7 +183,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _end_with(parent: int) -> Callable[[], None] | None:
     """Return what makes a child end when its parent dies, where the system can do that."""
     import ctypes  # noqa: PLC0415 - expensive, and only needed here
-    import signal  # noqa: PLC0415 - only needed here
 
     try:
         control = ctypes.CDLL(None).prctl
@@ -352,8 +352,6 @@ def run_git_interactive(
     Raises:
         RepositoryError: git is not installed.
     """
-    import signal  # noqa: PLC0415 - only needed here
-
     try:
         child = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
             ["git", *words],  # noqa: S607 - the user's git, as the user calls it

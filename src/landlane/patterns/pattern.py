@@ -11,6 +11,8 @@ Names such as `deploy:prod` are no paths. Their keys begin with `//`, as no path
 from __future__ import annotations
 
 from landlane.errors import PatternError
+from landlane.patterns.glob import compile_rest, normal_form, pattern_error, read_glob, write_glob
+from landlane.patterns.glob_overlap import common_names, row_holds, rows_meet
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -116,8 +118,6 @@ def comparable(text: str, *, ignore_case: bool = False) -> str:
     """The form in which paths are compared: Unicode NFC and, if asked, without case."""
     if text.isascii():
         return text.lower() if ignore_case else text
-    from landlane.patterns.glob import normal_form  # noqa: PLC0415 - dear, and most paths are ASCII
-
     return normal_form(text, ignore_case=ignore_case)
 
 
@@ -156,15 +156,11 @@ def _parse_glob(tidy: str, ignore_case: bool) -> Pattern:
 
 
 def _branches(tidy: str, ignore_case: bool) -> list[Alternative]:
-    from landlane.patterns.glob import read_glob  # noqa: PLC0415 - plain paths never need it
-
     found = {_branch(row, tidy) for row in read_glob(tidy, ignore_case=ignore_case)}
     return sorted(found, key=lambda branch: (branch.key, branch.rest or ""))
 
 
 def _branch(row: Row, text: str) -> Alternative:
-    from landlane.patterns.glob import write_glob  # noqa: PLC0415 - plain paths never need it
-
     row = _inside(row, text)
     while row and row[-1] is None:
         row = row[:-1]
@@ -205,8 +201,6 @@ def _shown(text: str) -> str:
 
 
 def _refusal(text: str, why: str, code: str, hint: str) -> PatternError:
-    from landlane.patterns.glob import pattern_error  # noqa: PLC0415 - only on the way out
-
     return pattern_error(text, why, code, hint)
 
 
@@ -241,9 +235,6 @@ def _is_below(key: str, folder: str) -> bool:
 
 
 def _meet(upper: Alternative, lower: Alternative) -> bool:
-    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
-    from landlane.patterns.glob_overlap import rows_meet  # noqa: PLC0415 - plain paths never need it
-
     return rows_meet(compile_rest(upper.rest), (*_names_between(upper, lower), *compile_rest(lower.rest)))
 
 
@@ -262,9 +253,6 @@ def common_path(a: Pattern, b: Pattern) -> str | None:
 
 
 def _witness(a: Alternative, b: Alternative) -> str:
-    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
-    from landlane.patterns.glob_overlap import common_names  # noqa: PLC0415 - plain paths never need it
-
     upper, lower = sorted((a, b), key=lambda branch: len(branch.key))
     if upper.key[:2] == "//":
         return upper.key[2:]
@@ -286,9 +274,6 @@ def covers(held: Pattern | Alternative, path: str, *, ignore_case: bool = False)
 
 
 def _matches(branch: Alternative, key: str) -> bool:
-    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
-    from landlane.patterns.glob_overlap import rows_meet  # noqa: PLC0415 - plain paths never need it
-
     names = key[len(branch.key) + 1 :] if branch.key else key
     return rows_meet(compile_rest(branch.rest), tuple(names.split("/")))
 
@@ -301,9 +286,6 @@ def covers_alternative(a: Alternative, b: Alternative) -> bool:
         return False
     if a.rest is None:
         return True
-    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
-    from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - plain paths never need it
-
     return row_holds(compile_rest(a.rest), (*_names_between(a, b), *compile_rest(b.rest)))
 
 

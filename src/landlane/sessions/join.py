@@ -18,6 +18,7 @@ from landlane.sessions.leases import (
     touch,
 )
 from landlane.sessions.model import Session, SessionKind, check_agent_name, parse_credentials
+from landlane.sessions.notices import inherit_in
 from landlane.sessions.read import (
     find_latest_session,
     find_live_session,
@@ -214,8 +215,6 @@ def _begin(
     _register(tx, session_id, process)
     tx.record("session.joined", name, session_id, facts)
     if last is not None:
-        from landlane.sessions.notices import inherit_in  # noqa: PLC0415 - few sessions follow another
-
         inherit_in(tx, last.id, session_id)
     session = find_session(tx, session_id)
     assert session is not None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 
 from landlane.errors import Malformed, NotAllowed
+from landlane.patterns.glob import read_glob
+from landlane.patterns.glob_overlap import row_holds
 from landlane.text import check_text
 from landlane.values import value
 
@@ -305,9 +307,6 @@ def rule_for(key: str, rules: Rules) -> Any:
     """What the first rule that fits a key says; nothing when none does."""
     if not rules:
         return None
-    from landlane.patterns.glob import read_glob  # noqa: PLC0415 - only where there are rules
-    from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - only where there are rules
-
     names = tuple(key.split("/"))
     for glob, said in rules.items():
         if any(row_holds(row, names) for row in read_glob(glob)):

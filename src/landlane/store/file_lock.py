@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import fcntl
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,8 +117,6 @@ def _open(path: str) -> int:
 
 def retry_until(attempt: Callable[[], bool], deadline: float, monotonic: Callable[[], float]) -> bool:
     """Try again after short, growing, jittered pauses: for locks that no kernel queue stands in front of."""
-    import time  # noqa: PLC0415 - `sleep` only, and only when somebody is in the way
-
     pause = 0.0002
     while not attempt():
         if monotonic() >= deadline:

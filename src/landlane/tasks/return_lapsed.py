@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from landlane.sessions.model import Session
+from landlane.store import records
+from landlane.tasks import retry_rules
+from landlane.tasks.lineage import lineage_in, put_lineage
 from landlane.tasks.model import AT_WORK, DEAD, READY
+from landlane.tasks.records import get_in, move_task, tasks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +16,6 @@ if TYPE_CHECKING:
 
 def waits_for_person(tx: Transaction, session_id: str) -> bool:
     """Whether a session is silent because its only task waits at a gate."""
-    from landlane.store import records  # noqa: PLC0415 - few leases expire
-    from landlane.tasks.records import tasks_of  # noqa: PLC0415 - few leases expire
-
     waits = any(
         gate["session"] == session_id and gate["task"] for gate in records.all_of(tx, "gate", ("waiting",))
     )
@@ -26,10 +27,6 @@ def return_tasks(tx: Transaction, session: Session, *, is_own_will: bool) -> Non
     rows = tx.all("tasks_of_session", session=session.id)
     if not rows:
         return
-    from landlane.tasks import retry_rules  # noqa: PLC0415 - most sessions end without a task
-    from landlane.tasks.lineage import lineage_in, put_lineage  # noqa: PLC0415 - as above
-    from landlane.tasks.records import get_in, move_task  # noqa: PLC0415 - as above
-
     for row in rows:
         task = get_in(tx, row["id"])  # locked: another session may be dropping it
         if task.session != session.id or task.state not in AT_WORK:

@@ -6,6 +6,8 @@ import contextlib
 import time
 from typing import cast
 
+import psycopg
+
 from landlane.clock import SystemClock
 from landlane.errors import StoreTransient
 from landlane.ids import short_id
@@ -16,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
-
-    import psycopg
 
     from landlane.clock import Clock
     from landlane.store.interface import Transaction
@@ -68,8 +68,6 @@ class PostgresListener:
 
     def wait(self, timeout_seconds: float) -> str:
         """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
-        import psycopg  # noqa: PLC0415
-
         heard = ""
         try:
             self._beat()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import psycopg
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    import psycopg
 
 _NAME = b"landlane_call"
 
@@ -26,8 +27,6 @@ class PreparedCall:
 
     def run(self, parameters: Mapping[str, object]) -> list[int] | None:
         """The numbers; nothing when the answer is NULL or anything went wrong."""
-        import psycopg  # noqa: PLC0415 - an extra, and dear to import
-
         values = [str(parameters[name]).encode(self._encoding) for name in self._names]
         line = self.connection.pgconn
         try:

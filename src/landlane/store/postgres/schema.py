@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from landlane.errors import StoreCorrupt, StoreError
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from landlane.errors import StoreCorrupt
 from landlane.ids import new_uuid
 from landlane.store.postgres.errors import translate, without_password
 from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
@@ -13,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    import psycopg
 
 _PREPARING = 0x4C4E444C  # the advisory lock ("LNDL") for creating and migrating, the same in every version
 # Every statement of ours finds its rows by an index, whatever is asked for. Left to itself the server would
@@ -42,18 +45,8 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
     """A connection in which our tables are found and no lock is waited for too long.
 
     Raises:
-        StoreError: the driver is not installed, or the server cannot be reached.
+        StoreError: the server cannot be reached.
     """
-    try:
-        import psycopg  # noqa: PLC0415 - an extra, and dear to import
-        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
-        from psycopg.rows import dict_row  # noqa: PLC0415
-    except ImportError as error:
-        raise StoreError(
-            "the driver for PostgreSQL is not installed",
-            code="POSTGRES_MISSING",
-            hint="pip install 'landlane[postgres]'",
-        ) from error
     try:
         said = conninfo_to_dict(url)
         line: dict[str, Any] = {name: number for name, number in _LINE.items() if name not in said}
@@ -78,8 +71,6 @@ def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
         StoreCorrupt: the schema belongs to another program.
         StoreError: they were written by a newer or an older Landlane.
     """
-    import psycopg  # noqa: PLC0415
-
     try:
         if not is_current(_checked_facts(connection, url)):
             with connection.transaction():

@@ -12,12 +12,15 @@ import os
 import time
 from typing import cast
 
+import psycopg
+
 from landlane.clock import SystemClock
 from landlane.errors import StoreError, StoreTransient
 from landlane.ids import digest
 from landlane.patterns.pattern import ancestors, areas_of, below
 from landlane.store.journal_chain import START, Entry, encode_data, seal
 from landlane.store.postgres.errors import is_retriable, translate, without_password
+from landlane.store.postgres.listener import PostgresListener
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.postgres.schema import connect, prepare_schema
 from landlane.store.sqlite.schema import moved_away
@@ -29,8 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
-
-    import psycopg
 
     from landlane.clock import Clock
     from landlane.patterns.pattern import Alternative, Pattern
@@ -153,8 +154,6 @@ class PostgresStore:
     def _run(
         self, work: Callable[[Transaction], Any], areas: Mapping[str, bool], begin: str
     ) -> PostgresTransaction:
-        import psycopg  # noqa: PLC0415
-
         is_committing = False
         try:
             connection = self._reach()
@@ -182,8 +181,6 @@ class PostgresStore:
         return change
 
     def _roll_back(self) -> None:
-        import psycopg  # noqa: PLC0415
-
         if self._connection is not None and not self._connection.closed:
             try:
                 self._connection.execute("ROLLBACK")
@@ -211,16 +208,12 @@ class PostgresStore:
         return keys, [numbers[key] for key in keys]
 
     def _notify(self, what: str) -> None:
-        import psycopg  # noqa: PLC0415
-
         try:
             self.execute("notify", {"channel": self.channel, "payload": what})
         except (psycopg.Error, StoreError):
             return  # listeners also look by themselves
 
     def view(self, look: Callable[[Snapshot], T]) -> T:
-        import psycopg  # noqa: PLC0415
-
         with self._guard:
             for tries in range(_MOST_TRIES):
                 try:
@@ -325,8 +318,6 @@ class PostgresStore:
         }
 
     def listen(self) -> Listener:
-        from landlane.store.postgres.listener import PostgresListener  # noqa: PLC0415 - few calls listen
-
         return PostgresListener(self)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 
 from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
@@ -79,8 +80,6 @@ def translate(error: sqlite3.Error, path: str) -> LandlaneError:
 
 
 def _from_os(error: OSError, path: str) -> LandlaneError:
-    import errno  # noqa: PLC0415 - only a failure needs it
-
     by_number = {
         errno.EROFS: 8,
         errno.EACCES: 8,
