@@ -25,8 +25,8 @@ def serve_wire(wire: Wire, pool: RepositoryPool, starter: Starter) -> None:
     known: dict[str, Starter] = {"starter": starter}
     of = starter_for(starter)
 
-    def starter_of(repo: Any) -> Starter:
-        known["starter"] = of(repo)
+    def starter_of(request: Any) -> Starter:
+        known["starter"] = of(request)
         return known["starter"]
 
     server = LandlaneServer(pool, starter_of)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from landlane.claims.model import Claim
     from landlane.mcp.call import Call
     from landlane.sessions.model import Session
+    from landlane.store.interface import Snapshot
 
 
 _MOST_ENTRIES = 200
@@ -177,7 +178,7 @@ def _former_work(call: Call, session: Session, granted: tuple[Claim, ...]) -> di
     """Save changes that holders of lapsed leases left on these paths, before they are changed."""
     repo = call.repo
 
-    def has_lapsed(snapshot: Any) -> bool:
+    def has_lapsed(snapshot: Snapshot) -> bool:
         return snapshot.one("lapsed_of_others", agent=session.agent) is not None
 
     if not granted or not repo.checkout.common_dir or not repo.store.view(has_lapsed):

@@ -1,13 +1,13 @@
-"""Globs: reading `*`, `?`, `[a-z]`, `**` and `{a,b}`, and telling what two of them have in common.
+"""Read and write globs: `*`, `?`, `[a-z]`, `**` and `{a,b}`.
 
-A path is a row of names and a name is a row of characters. `**` is a gap among names and `*` a gap among
-characters, so on both levels a glob is a row of items and gaps, and one walk serves both: the product
-automaton of the two rows, held as one integer for each item of the left row. Its bit j says that what comes
-before this item and the first j items of the right row can match the same text. The work is the product of
-the two lengths, never exponential, and Python's integers do many states of it at a time.
+A path is a sequence of names, and a name is a sequence of characters. `**` is a gap among names and `*` a gap
+among characters, so on both levels a glob is a sequence of items and gaps, and one algorithm serves both: the
+product automaton of the two sequences, held as one integer for each item of the left sequence. Bit j says that
+what comes before this item and the first j items of the right sequence can match the same text. The work is
+the product of the two lengths, never exponential, and Python's integers handle many states at a time.
 
-A glob covers what it matches and all below, which is one more gap at the end of its row of names.
-The alphabet is every code point that a path can hold; names such as `.` are not treated apart.
+A glob covers what it matches and everything below, which is one more gap at the end of its names. The alphabet
+is every code point that a path can hold; names such as `.` are not special.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Characters = tuple[tuple[int, int], ...]  # a set of characters: ranges, sorted and apart
     Token = str | Characters  # one character, or any one of a set
-    Name = str | tuple[Token | None, ...]  # a plain name, or a row of tokens and gaps
+    Name = str | tuple[Token | None, ...]  # a plain name, or a sequence of tokens and gaps
     Row = tuple[Name | None, ...]
     Tokens = list[Token | None]
     Item = TypeVar("Item", Token, Name)
@@ -126,7 +126,7 @@ def common_characters(left: Characters, right: Characters) -> Characters:
 
 
 def read_glob(text: str, *, ignore_case: bool = False) -> list[Row]:
-    """The rows of names that a tidy glob stands for: one for each choice among its braces.
+    """The sequences of names that a tidy glob stands for: one for each choice among its braces.
 
     Raises:
         PatternError: a bracket or brace is left open, a class holds nothing, or there are too many choices.
@@ -143,7 +143,7 @@ def read_glob(text: str, *, ignore_case: bool = False) -> list[Row]:
 
 @lru_cache(maxsize=1024)
 def compile_rest(rest: str | None) -> Row:
-    """The row of names, ending in the gap for all that lies below, of a rest that `write` wrote."""
+    """The sequence of names, ending in the gap for all that lies below, of a rest that `write` wrote."""
     return (None,) if rest is None else (*read_glob(rest)[0], None)
 
 
@@ -151,34 +151,34 @@ def _alternatives(text: str, ignore_case: bool) -> list[Tokens]:
     """Read the characters and multiply out the braces; a class keeps the braces and commas in it."""
     around: list[tuple[list[Tokens], list[Tokens]]] = []
     done: list[Tokens] = []  # the choices in the innermost brace that are complete
-    rows: list[Tokens] = [[]]  # what is being read, once for each choice made before
+    sequences: list[Tokens] = [[]]  # what is being read, once for each choice made before
     at = 0
     while at < len(text):
         char = text[at]
         at += 1
         if char == "{":
-            around.append((done, rows))
+            around.append((done, sequences))
             done = []
-            rows = [[]]
+            sequences = [[]]
         elif char == "," and around:
-            done += rows
-            rows = [[]]
+            done += sequences
+            sequences = [[]]
         elif char == "}" and around:
             # Without a comma there was no choice, and the braces are meant as they stand.
-            choices = done + rows if done else [["{", *row, "}"] for row in rows]
+            choices = done + sequences if done else [["{", *sequence, "}"] for sequence in sequences]
             done, heads = around.pop()
             _check_count(len(heads) * len(choices), text)
-            rows = [head + tail for head in heads for tail in choices]
+            sequences = [head + tail for head in heads for tail in choices]
         else:
             token, at = _read_token(text, at - 1, ignore_case)
-            for row in rows:
-                row.append(token)
-        _check_count(len(done) + len(rows), text)
+            for sequence in sequences:
+                sequence.append(token)
+        _check_count(len(done) + len(sequences), text)
     if around:
         raise pattern_error(
             text, "has a { that is never closed", "PATTERN_UNCLOSED", "write \\{ for the character"
         )
-    return rows
+    return sequences
 
 
 def _check_count(count: int, text: str) -> None:
@@ -239,19 +239,19 @@ def _read_class(text: str, at: int, ignore_case: bool) -> tuple[Token, int]:
 
 def _names(tokens: Tokens, *, ignore_case: bool) -> Row:
     """Split at the slashes; empty names and gaps beside gaps fall away."""
-    row: list[Name | None] = []
+    sequence: list[Name | None] = []
     part: Tokens = []
     for token in [*tokens, "/"]:
         if token != "/":
             part.append(token)
             continue
         if part == [None, None]:
-            if row[-1:] != [None]:
-                row.append(None)
+            if sequence[-1:] != [None]:
+                sequence.append(None)
         elif part:
-            row.append(_name(part, ignore_case=ignore_case))
+            sequence.append(_name(part, ignore_case=ignore_case))
         part = []
-    return tuple(row)
+    return tuple(sequence)
 
 
 def _name(tokens: Tokens, *, ignore_case: bool) -> Name:
@@ -273,9 +273,9 @@ def _name(tokens: Tokens, *, ignore_case: bool) -> Name:
 # --------------------------------------------------------------------------------------------- writing
 
 
-def write_glob(row: Row) -> str:
-    """The one spelling of a row of names that `read` takes back."""
-    return "/".join("**" if name is None else "".join(map(_spell, name)) for name in row)
+def write_glob(sequence: Row) -> str:
+    """The one spelling of a sequence of names that `read` takes back."""
+    return "/".join("**" if name is None else "".join(map(_spell, name)) for name in sequence)
 
 
 def _spell(token: Token | None) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Characters = tuple[tuple[int, int], ...]  # a set of characters: ranges, sorted and apart
     Token = str | Characters  # one character, or any one of a set
-    Name = str | tuple[Token | None, ...]  # a plain name, or a row of tokens and gaps
+    Name = str | tuple[Token | None, ...]  # a plain name, or a sequence of tokens and gaps
     Row = tuple[Name | None, ...]
     Tokens = list[Token | None]
     Item = TypeVar("Item", Token, Name)
@@ -45,7 +45,7 @@ def _readable(characters: Characters) -> str:
 
 
 def rows_meet(left: Row, right: Row) -> bool:
-    """Whether some path matches both rows of names."""
+    """Whether some path matches both sequences of names."""
     return bool(_walk(left, right, names_meet)[-1] >> len(right) & 1)
 
 
@@ -60,7 +60,7 @@ def names_meet(left: Name, right: Name) -> bool:
 
 
 def row_holds(outer: Row, inner: Row) -> bool:
-    """Whether surely all that matches the inner row matches the outer; exact for plain inner names."""
+    """Whether surely all that matches the inner sequence matches the outer; exact for plain inner names."""
     return _holds(outer, inner, name_holds, ANY_NAME)
 
 
@@ -71,7 +71,7 @@ def name_holds(outer: Name, inner: Name) -> bool:
 
 
 def common_names(left: Row, right: Row) -> list[str] | None:
-    """The names of one path that matches both rows, or None."""
+    """The names of one path that matches both sequences, or None."""
     steps = _trace(left, right, names_meet, short=True)
     return None if steps is None else [_common_name(a or ANY_NAME, b or ANY_NAME) for a, b in steps if a or b]
 
@@ -88,29 +88,29 @@ def _common_name(left: Name, right: Name) -> str:
 def _walk(
     left: Sequence[Item | None], right: Sequence[Item | None], meets: Callable[[Item, Item], bool]
 ) -> list[int]:
-    """For each position in the left row and the one behind it: the right positions reached with it, as bits.
+    """Return the reachable positions of the right sequence, as bits, for each position of the left one.
 
     The list ends early, with 0, when nothing is reached any more.
     """
     gaps, spots = _spots(right)
     masks: dict[Item, int] = {}
-    row = 1
-    rows: list[int] = []
+    sequence = 1
+    sequences: list[int] = []
     for item in left:
-        row |= (row & gaps) << 1
+        sequence |= (sequence & gaps) << 1
         if item is None:
             # A gap on the left passes whatever is on the right: all from the lowest bit up is reached.
-            row = (2 << len(right)) - (row & -row)
-            rows.append(row)
+            sequence = (2 << len(right)) - (sequence & -sequence)
+            sequences.append(sequence)
             continue
-        rows.append(row)
+        sequences.append(sequence)
         if item not in masks:
             masks[item] = _mask(item, spots, meets)
-        row = row & gaps | (row & masks[item]) << 1
-        if not row:
+        sequence = sequence & gaps | (sequence & masks[item]) << 1
+        if not sequence:
             break
-    rows.append(row | (row & gaps) << 1)
-    return rows
+    sequences.append(sequence | (sequence & gaps) << 1)
+    return sequences
 
 
 def _holds(
@@ -119,26 +119,26 @@ def _holds(
     holds: Callable[[Item, Item], bool],
     anything: Item,
 ) -> bool:
-    """Whether the outer row can follow the inner one; bit j says that it can from the inner item j on."""
+    """Return whether the outer sequence can follow the inner one; bit j: from the inner item j on."""
     gaps, spots = _spots(inner)
-    row = 1 << len(inner)
+    sequence = 1 << len(inner)
     for item in reversed(outer):
         if item is None:
-            row = (1 << row.bit_length()) - 1
+            sequence = (1 << sequence.bit_length()) - 1
             continue
-        here = row >> 1 & _mask(item, spots, holds)
+        here = sequence >> 1 & _mask(item, spots, holds)
         if item == anything:
             # A gap inside: it may be empty, or begin with one item and go on as a gap.
-            here |= gaps & here >> 1 & row
-        row = here
-    return bool(row & 1)
+            here |= gaps & here >> 1 & sequence
+        sequence = here
+    return bool(sequence & 1)
 
 
-def _spots(row: Sequence[Item | None]) -> tuple[int, dict[Item, int]]:
+def _spots(sequence: Sequence[Item | None]) -> tuple[int, dict[Item, int]]:
     """Where the gaps are, and where each item is, as bits."""
     gaps = 0
     spots: dict[Item, int] = {}
-    for at, item in enumerate(row):
+    for at, item in enumerate(sequence):
         if item is None:
             gaps |= 1 << at
         else:
@@ -166,21 +166,21 @@ def _trace(
 ) -> list[tuple[Item | None, Item | None]] | None:
     """The pairs of items (None: a gap) to be matched at once along one way back through the walk, or None.
 
-    A short way pairs items where it can. The other uses the gaps, and fills those that both rows have, for
+    A short way pairs items where it can. The other uses the gaps, and fills those that both sequences have, for
     the sake of witnesses that look like names: `a.py` rather than `.py`.
     """
-    rows = _walk(left, right, meets)
+    sequences = _walk(left, right, meets)
     i, j = len(left), len(right)
-    if not rows[-1] >> j & 1:
+    if not sequences[-1] >> j & 1:
         return None
     steps: list[tuple[Item | None, Item | None]] = []
     while i or j:
         a, b = left[i - 1] if i else None, right[j - 1] if j else None
         in_left_gap = i < len(left) and left[i] is None
         in_right_gap = j < len(right) and right[j] is None
-        is_pair = a is not None and b is not None and rows[i - 1] >> (j - 1) & 1 and meets(a, b)
-        up = i and rows[i - 1] >> j & 1 and (a is None or in_right_gap)
-        across = j and rows[i] >> (j - 1) & 1 and (b is None or in_left_gap)
+        is_pair = a is not None and b is not None and sequences[i - 1] >> (j - 1) & 1 and meets(a, b)
+        up = i and sequences[i - 1] >> j & 1 and (a is None or in_right_gap)
+        across = j and sequences[i] >> (j - 1) & 1 and (b is None or in_left_gap)
         if is_pair and (short or not (up or across)):
             i, j = i - 1, j - 1
             steps.append((a, b))

@@ -156,19 +156,20 @@ def _parse_glob(tidy: str, ignore_case: bool) -> Pattern:
 
 
 def _branches(tidy: str, ignore_case: bool) -> list[Alternative]:
-    found = {_branch(row, tidy) for row in read_glob(tidy, ignore_case=ignore_case)}
+    found = {_branch(sequence, tidy) for sequence in read_glob(tidy, ignore_case=ignore_case)}
     return sorted(found, key=lambda branch: (branch.key, branch.rest or ""))
 
 
-def _branch(row: Row, text: str) -> Alternative:
-    row = _inside(row, text)
-    while row and row[-1] is None:
-        row = row[:-1]
+def _branch(sequence: Row, text: str) -> Alternative:
+    sequence = _inside(sequence, text)
+    while sequence and sequence[-1] is None:
+        sequence = sequence[:-1]
     depth = 0
-    while depth < len(row) and isinstance(row[depth], str):
+    while depth < len(sequence) and isinstance(sequence[depth], str):
         depth += 1
     return Alternative(
-        key="/".join(map(str, row[:depth])), rest=write_glob(row[depth:]) if depth < len(row) else None
+        key="/".join(map(str, sequence[:depth])),
+        rest=write_glob(sequence[depth:]) if depth < len(sequence) else None,
     )
 
 
@@ -183,17 +184,17 @@ def _tidy(text: str) -> str:
     return "." if text in {"", "**"} else text
 
 
-def _inside(row: Row, text: str) -> Row:
+def _inside(sequence: Row, text: str) -> Row:
     """The names without `.` in front, when they do not leave the repository and are not too many."""
-    while row and row[0] == ".":
-        row = row[1:]
-    if "." in row or ".." in row:
+    while sequence and sequence[0] == ".":
+        sequence = sequence[1:]
+    if "." in sequence or ".." in sequence:
         why = "has a . or .. between its slashes"
         raise _refusal(text, why, "PATTERN_NOT_TIDY", "write the path from the root of the repository")
-    if len(row) > MOST_SEGMENTS:
-        why = f"is {len(row)} folders deep; {MOST_SEGMENTS} are the most"
+    if len(sequence) > MOST_SEGMENTS:
+        why = f"is {len(sequence)} folders deep; {MOST_SEGMENTS} are the most"
         raise _refusal(text, why, "PATTERN_TOO_DEEP", "name a folder further up")
-    return row
+    return sequence
 
 
 def _shown(text: str) -> str:
@@ -256,8 +257,8 @@ def _witness(a: Alternative, b: Alternative) -> str:
     upper, lower = sorted((a, b), key=lambda branch: len(branch.key))
     if upper.key[:2] == "//":
         return upper.key[2:]
-    row = (*_names_between(upper, lower), *compile_rest(lower.rest))
-    return "/".join([*filter(None, [upper.key]), *(common_names(compile_rest(upper.rest), row) or [])])
+    sequence = (*_names_between(upper, lower), *compile_rest(lower.rest))
+    return "/".join([*filter(None, [upper.key]), *(common_names(compile_rest(upper.rest), sequence) or [])])
 
 
 def covers(held: Pattern | Alternative, path: str, *, ignore_case: bool = False) -> bool:
