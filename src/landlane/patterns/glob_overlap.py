@@ -164,10 +164,10 @@ def _trace(
     *,
     short: bool,
 ) -> list[tuple[Item | None, Item | None]] | None:
-    """The pairs of items (None: a gap) to be matched at once along one way back through the walk, or None.
+    """Return the pairs of items (None: a gap) matched along one path back through the automaton, or None.
 
-    A short way pairs items where it can. The other uses the gaps, and fills those that both sequences have, for
-    the sake of witnesses that look like names: `a.py` rather than `.py`.
+    A short path pairs items where it can. The other uses the gaps, and fills those that both sequences have,
+    so that examples look like names: `a.py` rather than `.py`.
     """
     sequences = _walk(left, right, meets)
     i, j = len(left), len(right)
