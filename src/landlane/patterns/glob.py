@@ -1,10 +1,11 @@
 """Read and write globs: `*`, `?`, `[a-z]`, `**` and `{a,b}`.
 
-A path is a sequence of names, and a name is a sequence of characters. `**` is a gap among names and `*` a gap
-among characters, so on both levels a glob is a sequence of items and gaps, and one algorithm serves both:
-the product automaton of the two sequences, held as one integer for each item of the left sequence. Bit j says
-that what comes before this item and the first j items of the right sequence can match the same text. The work is
-the product of the two lengths, never exponential, and Python's integers handle many states at a time.
+A path is a sequence of names, and a name is a sequence of characters. `**` is a gap among names and `*` a
+gap among characters, so on both levels a glob is a sequence of items and gaps, and one algorithm serves
+both: the product automaton of the two sequences, held as one integer for each item of the left sequence.
+Bit j says that what comes before this item and the first j items of the right sequence can match the same
+text. The work is the product of the two lengths, never exponential, and Python's integers handle many
+states at a time.
 
 A glob covers what it matches and everything below, which is one more gap at the end of its names. The
 alphabet is every code point that a path can hold; names such as `.` are not special.
