@@ -46,7 +46,7 @@ STEPS = (
         "prepare_client_homes",
         "start_sandboxed",
     ),
-    *("run_worker", "fetch_clone_branch", "commit_returned", "conclude", "submit_branch"),
+    *("run_worker", "fetch_clone_branch", "commit_returned", "complete_task", "submit_branch"),
     *("end_session", "remove_scratch"),
 )
 
