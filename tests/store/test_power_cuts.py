@@ -408,7 +408,7 @@ def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(benc
     cuts = rounds = 0
     while (
         rounds < ROUNDS or cuts <= ROUNDS / 2
-    ):  # some schedules of actions write little: go on until they cut
+    ):  # some schedules write little: go on
         assert rounds < 10 * ROUNDS
         rounds += 1
         before = entries_of(live)
