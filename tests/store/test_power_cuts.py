@@ -406,9 +406,7 @@ def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(benc
     crew = Crew(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     cuts = rounds = 0
-    while (
-        rounds < ROUNDS or cuts <= ROUNDS / 2
-    ):  # some schedules write little: go on
+    while rounds < ROUNDS or cuts <= ROUNDS / 2:  # some schedules write little: go on
         assert rounds < 10 * ROUNDS
         rounds += 1
         before = entries_of(live)
