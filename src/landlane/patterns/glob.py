@@ -53,7 +53,7 @@ def normal_form(text: str, *, ignore_case: bool) -> str:
     """The text in Unicode NFC and, if asked, without case."""
     if text.isascii():
         return text.lower() if ignore_case else text
-    from unicodedata import normalize  # noqa: PLC0415 - dear, and most paths are ASCII
+    from unicodedata import normalize  # noqa: PLC0415 - expensive, and most paths are ASCII
 
     text = normalize("NFC", text)
     # Some letters have a composed form in lower case only, hence the second normalisation.

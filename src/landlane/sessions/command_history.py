@@ -44,7 +44,7 @@ def note_command(repo: Repository, session: str, command: str, exit_code: int | 
 
 def show_command(command: str) -> str:
     """A command in one line that can be kept: cut, and without what looks like a secret."""
-    import re  # noqa: PLC0415 - dear, and only those who ran a command need it
+    import re  # noqa: PLC0415 - expensive, and only those who ran a command need it
 
     line = " ".join(command.encode("utf-8", "replace").decode().replace("\0", " ").split())[:4000]
     for pattern, masked in _SECRETS:

@@ -49,7 +49,7 @@ class Wakes:
 
     def _open_sender(self) -> socket.socket:
         """The socket that all threads send by; it never blocks, not even for who sees it first."""
-        import socket  # noqa: PLC0415
+        import socket  # noqa: PLC0415 - expensive, and few commands wait
 
         with self._guard:
             if self._sender is None:
@@ -83,7 +83,7 @@ class LocalListener:
     """One socket in the folder."""
 
     def __init__(self, folder: str) -> None:
-        import socket  # noqa: PLC0415
+        import socket  # noqa: PLC0415 - expensive, and few commands wait
 
         self._pid = os.getpid()
         self._path = os.path.join(folder, f"{self._pid}-{short_id('w', 6)}")

@@ -276,7 +276,7 @@ def _repetition(lineage: Lineage, task_id: str, end: AttemptEnd, limits: Limits)
 
 def normalise(feedback: str) -> str:
     """What was said, without what differs between two runs that say the same."""
-    from landlane.tasks.normalize_output import normalise as without_noise  # noqa: PLC0415 - dear, and only for failures
+    from landlane.tasks.normalize_output import normalise as without_noise  # noqa: PLC0415 - expensive, and only for failures
 
     return without_noise(feedback)
 

@@ -263,7 +263,7 @@ def _save_late(
     That this is done shows in the folder itself: git does not know it any more, before the first file goes.
     So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
     """
-    from landlane.rescue.save import drop_if_same, save_located  # noqa: PLC0415 - as above
+    from landlane.rescue.save import drop_if_same, save_located  # noqa: PLC0415 - lists load this module, too
 
     root = removal_path(going.path, going.id)
     known = _places(repo.home, going, root)

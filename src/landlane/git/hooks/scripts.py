@@ -119,7 +119,7 @@ def scripts(own: str, has_own: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _script(name: str, own: str) -> str:
-    import shlex  # noqa: PLC0415 - dear, and only needed to set up
+    import shlex  # noqa: PLC0415 - expensive, and only needed to set up
 
     folder = shlex.quote(own.rstrip("/") or "/") if own else '"${state%/*}"/hooks'
     head = _HEAD.format(own=folder, name=name)
@@ -211,6 +211,6 @@ def ensure_pass(state: str) -> None:
     path = os.path.join(state, PASS_FILE)
     if read_pass(path):
         return
-    import secrets  # noqa: PLC0415 - dear, and needed once
+    import secrets  # noqa: PLC0415 - expensive, and needed once
 
     write_whole(path, secrets.token_hex(24) + "\n", mode=0o600)
