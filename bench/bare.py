@@ -97,7 +97,7 @@ class BarePostgres:
         import psycopg  # noqa: PLC0415 - an extra
 
         self._db: Any = psycopg.connect(url, autocommit=True, prepare_threshold=1)
-        # The same as in our own connections; without it the function is planned anew for each claim.
+        # The same as in our own connections; without it the function is planned again for each claim.
         self._db.execute("SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off")
         self._owner = owner
 

@@ -70,7 +70,7 @@ def repository_with(folder: Path, files: int, environment: dict[str, str]) -> st
 def one_more_commit(
     repository: str, path: str, command: list[str], environment: dict[str, str]
 ) -> Callable[[], float]:
-    """The CPU time of a command that commits a file, changed anew each time."""
+    """Return the CPU time of a command that commits a file, which is changed before each run."""
     numbers = count()
 
     def measure() -> float:

@@ -70,8 +70,8 @@ def install(folder: Path) -> tuple[str, str]:
     """
     venv.create(folder, symlinks=True)
     places = {"base": str(folder), "platbase": str(folder)}
-    site = Path(sysconfig.get_path("purelib", "venv", vars=places), "landlane")
-    shutil.copytree(_PACKAGE, site, ignore=shutil.ignore_patterns("__pycache__"))
+    site_packages = Path(sysconfig.get_path("purelib", "venv", vars=places), "landlane")
+    shutil.copytree(_PACKAGE, site_packages, ignore=shutil.ignore_patterns("__pycache__"))
     python, script = folder / "bin" / "python", folder / "bin" / "landlane"
     script.write_text(_SCRIPT.format(python=python), encoding="utf-8")
     script.chmod(0o755)

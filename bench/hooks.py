@@ -33,9 +33,13 @@ class _World:
     def __init__(self, folder: str, claims: int) -> None:
         self.python, _ = install(Path(folder, "environment"))
         places = {"base": f"{folder}/environment", "platbase": f"{folder}/environment"}
-        site = sysconfig.get_path("purelib", "venv", vars=places)
+        site_packages = sysconfig.get_path("purelib", "venv", vars=places)
         self.bare = [self.python, "-I", "-S"]
-        self.hook = [*self.bare, str(Path(site, "landlane", "hook_entry", "client_hook.py")), "claude"]
+        self.hook = [
+            *self.bare,
+            str(Path(site_packages, "landlane", "hook_entry", "client_hook.py")),
+            "claude",
+        ]
         self.root = make_repository(Path(folder, "repository"))
         self.environment = {key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"}
         self._payloads = Path(folder)
@@ -52,7 +56,7 @@ class _World:
         return str(path)
 
     def payload(self, event: str, tool: str, path: str) -> str:
-        """A file that holds what the client tells its hook."""
+        """Write a file with the input that the client sends to its hook."""
         given = {"file_path": path, "old_string": "x = 1", "new_string": "x = 2"}
         document = {"session_id": "0123abcd", "cwd": self.root, "hook_event_name": event, "tool_name": tool}
         target = self._payloads / f"payload{next(self._numbers)}.json"
@@ -71,7 +75,7 @@ class _World:
             self.call(self.payload(event, "Edit", path))
 
     def answer(self, payload: str) -> str:
-        """What the hook says, to see that it was the question we meant."""
+        """Return the output of the hook, to check that it answered the intended request."""
         with open(payload, "rb") as given:
             done = subprocess.run(
                 self.hook,

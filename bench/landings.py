@@ -113,9 +113,9 @@ def _submit(repo: Repository, branches: Sequence[str]) -> None:
     session = join(repo, "ann").session
     pattern = repo.git.pattern_of("**", "glob")
     take(repo, session, make_request(repo, (pattern,), ttl_ms=3_600_000))
-    site = repo.require_git()
+    prepared = repo.require_git()
     for branch in branches:
-        submit_branch(site, session, branch, "")
+        submit_branch(prepared, session, branch, "")
 
 
 def _bare_merges(root: str, branches: int) -> float:

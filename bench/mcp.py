@@ -22,7 +22,7 @@ from bench.places import quickest_place, scratch
 from bench.table import Row, Skipped, at_least, at_most
 from bench.timing import medians
 from landlane.app.open import open_repository
-from landlane.clients.hook_command import sdk_release, server_words
+from landlane.clients.setup_files import sdk_release, server_words
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
 

@@ -8,13 +8,13 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from landlane.app.wiring import assemble_repository
+from landlane.app.open import assemble_repository
 from landlane.claims.take import make_request, take
 from landlane.git.discovery import Checkout
 from landlane.git.repository import GitRepository
 from landlane.ids import new_uuid
 from landlane.patterns.pattern import parse
-from landlane.platform.process_identity import MachineProcesses
+from landlane.platform.process import MachineProcesses
 from landlane.sessions.join import join
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.model import Settings

@@ -9,23 +9,24 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from bench.bare import BarePostgres, create_bare_postgres
-from bench.crew import Crew
 from bench.places import DISK, Claimant, scratch
 from bench.table import Row, Skipped, at_least
 from bench.timing import medians
+from bench.worker_pool import WorkerPool
 from landlane.claims.take import make_request, take_in
 from landlane.ids import new_uuid
 from landlane.patterns.pattern import parse
 from landlane.store.postgres.store import PostgresStore
-from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres_install import PostgresUnavailable
+from landlane.testing.postgres_server import PostgresServer
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Generator, Iterator
 
-    from bench.crew import Step
     from bench.sizes import Sizes
     from bench.table import Aim
+    from bench.worker_pool import Step
 
     Claim = Callable[[str], None]
 
@@ -47,12 +48,12 @@ def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Ski
         yield Skipped(what=what.format("clients"), reason=server)
         return
     with ExitStack() as stack:
-        ours = stack.enter_context(_our_crew(server, sizes, Claimant))
-        peers: dict[str, tuple[Crew, Aim | None]] = {
-            what: (stack.enter_context(_our_crew(server, sizes, LonelyClaimant)), at_least(4)),
+        ours = stack.enter_context(_our_pool(server, sizes, Claimant))
+        peers: dict[str, tuple[WorkerPool, Aim | None]] = {
+            what: (stack.enter_context(_our_pool(server, sizes, LonelyClaimant)), at_least(4)),
             # It writes no journal and knows no sessions, and its lock is held for one round trip only. How
             # much is left to gain then depends on how long the disk takes to sync, so nothing is promised.
-            f"{what}, bare": (stack.enter_context(_bare_crew(server, sizes, BarePostgres.claim_alone)), None),
+            f"{what}, bare": (stack.enter_context(_bare_pool(server, sizes, BarePostgres.claim_alone)), None),
         }
         yield from _compare(ours, peers, (sizes.clients[0], sizes.clients[-1]), sizes, lots)
 
@@ -65,8 +66,8 @@ def bench_postgres_insert(sizes: Sizes, lots: random.Random) -> Iterator[Row | S
         yield Skipped(what=what.format("clients"), reason=server)
         return
     with ExitStack() as stack:
-        ours = stack.enter_context(_our_crew(server, sizes, Claimant))
-        bare = stack.enter_context(_bare_crew(server, sizes, BarePostgres.claim))
+        ours = stack.enter_context(_our_pool(server, sizes, Claimant))
+        bare = stack.enter_context(_bare_pool(server, sizes, BarePostgres.claim))
         yield from _compare(ours, {what: (bare, at_least(0.4))}, sizes.clients, sizes, lots)
 
 
@@ -86,7 +87,7 @@ def find_server() -> PostgresServer | str:
 
 
 @contextmanager
-def _our_crew(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Generator[Crew]:
+def _our_pool(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Generator[WorkerPool]:
     url, repository = server.create_database(), new_uuid()
     PostgresStore(url, repository).close()  # the tables are made once, before everybody comes
     with scratch(DISK) as folder:
@@ -95,14 +96,14 @@ def _our_crew(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Gen
             store = PostgresStore(url, repository, folder=folder)
             return _claims_for(sizes.rate_seconds, kind(store, folder, f"a{number}").claim, number)
 
-        with Crew(sizes.clients[-1], hire) as crew:
-            yield crew
+        with WorkerPool(sizes.clients[-1], hire) as pool:
+            yield pool
 
 
 @contextmanager
-def _bare_crew(
+def _bare_pool(
     server: PostgresServer, sizes: Sizes, claim: Callable[[BarePostgres, str], None]
-) -> Generator[Crew]:
+) -> Generator[WorkerPool]:
     url = server.create_database()
     create_bare_postgres(url)
 
@@ -110,8 +111,8 @@ def _bare_crew(
         client = BarePostgres(url, f"a{number}")
         return _claims_for(sizes.rate_seconds, lambda path: claim(client, path), number)
 
-    with Crew(sizes.clients[-1], hire) as crew:
-        yield crew
+    with WorkerPool(sizes.clients[-1], hire) as pool:
+        yield pool
 
 
 def _claims_for(seconds: float, claim: Claim, worker: int) -> Step:
@@ -130,17 +131,17 @@ def _claims_for(seconds: float, claim: Claim, worker: int) -> Step:
 
 
 def _compare(
-    ours: Crew,
-    peers: dict[str, tuple[Crew, Aim | None]],
+    ours: WorkerPool,
+    peers: dict[str, tuple[WorkerPool, Aim | None]],
     clients: tuple[int, ...],
     sizes: Sizes,
     lots: random.Random,
 ) -> Iterator[Row]:
     """A row for each peer and number of clients; an aim counts for the largest number."""
-    crews = {"ours": ours, **{what: crew for what, (crew, _) in peers.items()}}
+    pools = {"ours": ours, **{what: pool for what, (pool, _) in peers.items()}}
     candidates = {
-        f"{name} {number}": _rate(crew, number, sizes.rate_seconds)
-        for name, crew in crews.items()
+        f"{name} {number}": _rate(pool, number, sizes.rate_seconds)
+        for name, pool in pools.items()
         for number in clients
     }
     found = medians(candidates, sizes.rate_rounds, lots, warm=1)
@@ -155,5 +156,5 @@ def _compare(
             )
 
 
-def _rate(crew: Crew, clients: int, seconds: float) -> Callable[[], float]:
-    return lambda: sum(crew.round(clients)) / seconds
+def _rate(pool: WorkerPool, clients: int, seconds: float) -> Callable[[], float]:
+    return lambda: sum(pool.round(clients)) / seconds

@@ -20,8 +20,7 @@ from bench.places import DISK, scratch
 from bench.postgres_claims import find_server
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from landlane.app.open import open_repository
-from landlane.app.store_location import POINTER
+from landlane.app.open import POINTER, open_repository
 from landlane.resident.messages import AnswerLost, BadMessage, pack_request, send_request
 from landlane.resident.start import ensure_resident
 from landlane.sessions.join import join
@@ -56,7 +55,7 @@ _exit(0 if (spoken.exit_code, spoken.stdout) == (0, "") else 1)
 
 @value
 class Spent:
-    """What a program took, in milliseconds."""
+    """Return the run time of a program in milliseconds."""
 
     wall: float
     cpu: float

@@ -35,11 +35,12 @@ agent = "scripted"
 role = "code"
 [agents.scripted]
 command = ["{python}", "-m", "landlane.testing.scripted_worker"]
+protocol = "messages"
 """
 
 
 def bench_run(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """How near a run comes to workers that nobody has to coordinate."""
+    """Compare a run with the same workers without coordination."""
     workers, tasks, seconds = sizes.run_workers, sizes.run_tasks, sizes.run_seconds
     what = f"{workers} workers, {tasks} tasks of {seconds:g} s"
     disjoint = [f"file{number}.txt" for number in range(tasks)]

@@ -13,8 +13,8 @@ from bench.table import Row, Skipped, at_most
 from bench.timing import medians
 from landlane.processes.child import Child
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
-from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
-from landlane.sandbox.start import choose_backend, start_sandboxed
+from landlane.sandbox.model import Backend, BackendKind, Sandbox
+from landlane.sandbox.start import SandboxedChild, choose_backend
 
 if TYPE_CHECKING:
     import random
@@ -44,28 +44,30 @@ def bench_sandbox(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     if shutil.which("bwrap") is None and os.access(_UNPACKED, os.X_OK):
         os.environ.setdefault(BWRAP_VARIABLE, str(_UNPACKED))
     best = choose_backend()
-    if best.name == NONE:
+    if best.name == BackendKind.NONE:
         yield Skipped(what=_WHAT.format("any", "a plain start"), reason=" ".join(best.reasons))
         return
-    landlock = Backend(name=LANDLOCK, landlock_abi=best.landlock_abi, has_filter=best.has_filter)
+    landlock = Backend(name=BackendKind.LANDLOCK, landlock_abi=best.landlock_abi, has_filter=best.has_filter)
     program = shutil.which("true") or "/bin/true"
     with scratch(quickest_place()) as folder:
         sandbox = _make_sandbox(folder)
         candidates: dict[str, Callable[[], float]] = {
             "plain": _timed(lambda: Child([program], cwd=folder)),
-            LANDLOCK: _timed(lambda: start_sandboxed([program], sandbox, cwd=folder, backend=landlock)),
+            BackendKind.LANDLOCK: _timed(
+                lambda: SandboxedChild([program], sandbox, cwd=folder, backend=landlock)
+            ),
         }
         if best.bwrap:
             bare = [best.bwrap, *_BARE, program]
             candidates["bubblewrap"] = _timed(lambda: Child(bare, cwd=folder))
             candidates[best.name] = _timed(
-                lambda: start_sandboxed([program], sandbox, cwd=folder, backend=best)
+                lambda: SandboxedChild([program], sandbox, cwd=folder, backend=best)
             )
         found = medians(candidates, sizes.process_rounds, lots, warm=3)
     yield Row(
-        what=_WHAT.format(LANDLOCK, "a plain start"),
+        what=_WHAT.format(BackendKind.LANDLOCK, "a plain start"),
         unit="ms",
-        ours=found[LANDLOCK],
+        ours=found[BackendKind.LANDLOCK],
         peer=found["plain"],
         aim=at_most(4),
     )
@@ -96,7 +98,7 @@ def _timed(start: Callable[[], Child]) -> Callable[[], float]:
         started = time.perf_counter()
         ended = start().wait(_LIMIT_SECONDS)
         if ended.exit_code:
-            raise RuntimeError(f"exit code {ended.exit_code}: {ended.trouble.strip()}")
+            raise RuntimeError(f"exit code {ended.exit_code}: {ended.stderr.strip()}")
         return (time.perf_counter() - started) * 1e3
 
     return once

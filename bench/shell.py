@@ -38,12 +38,12 @@ class _World:
     def __init__(self, folder: str, files: int) -> None:
         python, _ = install(Path(folder, "environment"))
         places = {"base": f"{folder}/environment", "platbase": f"{folder}/environment"}
-        site = sysconfig.get_path("purelib", "venv", vars=places)
+        site_packages = sysconfig.get_path("purelib", "venv", vars=places)
         self._hook = [
             python,
             "-I",
             "-S",
-            str(Path(site, "landlane", "hook_entry", "client_hook.py")),
+            str(Path(site_packages, "landlane", "hook_entry", "client_hook.py")),
             "claude",
         ]
         self._git = shutil.which("git") or "git"

@@ -8,20 +8,20 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from bench.bare import BareSqlite, create_bare_sqlite
-from bench.crew import Crew
 from bench.filling import PER_FOLDER, fill, folder_of
 from bench.places import DISK, Claimant, open_sqlite, places, quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_each, medians
+from bench.worker_pool import WorkerPool
 from landlane.ids import new_uuid
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator
 
-    from bench.crew import Step
     from bench.sizes import Sizes
     from bench.table import Skipped
+    from bench.worker_pool import Step
 
 T = TypeVar("T")
 
@@ -57,31 +57,31 @@ def _batches(act: Callable[[T], None], prepare: Callable[[str], T], size: int) -
 
 def bench_burst(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """How long the last of many claimants waits that wake together, against SQLite's busy_timeout."""
-    # On disk only: where a commit takes no time, nobody is in anybody's way for long.
+    # On disk only: where a commit takes no time, writers hardly wait for each other.
     with scratch(DISK) as folder, _our_burst(folder, sizes) as ours, _bare_burst(folder, sizes) as bare:
         found = medians({"ours": _worst(ours), "bare": _worst(bare)}, sizes.burst_rounds, lots, warm=1)
     what = f"the last of {sizes.claimants} claimants of a burst, against busy_timeout"
     yield Row(what=what, unit="ms", ours=found["ours"], peer=found["bare"], aim=at_most(0.15))
 
 
-def _our_burst(folder: str, sizes: Sizes) -> Crew:
+def _our_burst(folder: str, sizes: Sizes) -> WorkerPool:
     repository = new_uuid()
     open_sqlite(folder, repository).close()
 
     def hire(number: int) -> Step:
         return _one_claim(Claimant(open_sqlite(folder, repository), folder, f"a{number}").claim, number)
 
-    return Crew(sizes.claimants, hire)
+    return WorkerPool(sizes.claimants, hire)
 
 
-def _bare_burst(folder: str, sizes: Sizes) -> Crew:
+def _bare_burst(folder: str, sizes: Sizes) -> WorkerPool:
     path = os.path.join(folder, "bare.db")
     create_bare_sqlite(path)
 
     def hire(number: int) -> Step:
         return _one_claim(BareSqlite(path, f"a{number}").claim, number)
 
-    return Crew(sizes.claimants, hire)
+    return WorkerPool(sizes.claimants, hire)
 
 
 def _one_claim(claim: Callable[[str], None], worker: int) -> Step:
@@ -95,12 +95,12 @@ def _one_claim(claim: Callable[[str], None], worker: int) -> Step:
     return step
 
 
-def _worst(crew: Crew) -> Callable[[], float]:
-    return lambda: max(crew.round()) * 1e3
+def _worst(pool: WorkerPool) -> Callable[[], float]:
+    return lambda: max(pool.round()) * 1e3
 
 
 def bench_many(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """What a claim costs among very many live claims, against one among ten."""
+    """Measure what a claim costs among very many live claims, against one among ten."""
     place = quickest_place()
     with scratch(place) as folder:
         few_store, many_store = open_sqlite(folder, name="few.db"), open_sqlite(folder, name="many.db")

@@ -38,14 +38,14 @@ def bench_open(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
             # In memory there is no disk to wait for, so that only starting Python shows: it is not judged.
             aim = at_most(_LIMIT) if place == DISK else None
             with scratch(place) as folder:
-                yard = _Yard(folder, sizes.opened_files, lots)
-                candidates = {"ours": lambda: yard.ours(crowd), "git": lambda: yard.git(crowd)}  # noqa: B023
+                testbed = _Testbed(folder, sizes.opened_files, lots)
+                candidates = {"ours": lambda: testbed.ours(crowd), "git": lambda: testbed.git(crowd)}  # noqa: B023
                 found = medians(candidates, sizes.open_rounds, lots, warm=1)
             what = f"open a workspace of {sizes.opened_files:,} files, {crowd} at once ({place})"
             yield Row(what=what, unit="s", ours=found["ours"], peer=found["git"], aim=aim)
 
 
-class _Yard:
+class _Testbed:
     """A repository of many files, and checkouts of it that are never reused: deleting slows a disk down."""
 
     def __init__(self, folder: str, files: int, lots: random.Random) -> None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Copy the tools and events of each coding client into the quick hook, which must not import them.
 
-The source is `src/landlane/clients/<client>/tools.py` and `hook.py`, the copy is a block of
+The source is `src/landlane/clients/<client>/hook.py`, the copy is a block of
 `src/landlane/hook_entry/client_fast_path.py`. `--check` writes nothing, and fails with a diff when that is
 stale.
 """
@@ -11,15 +11,15 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from landlane.clients.model import HOOK_CLIENTS
-from landlane.protocol.hook_events import AFTER, BEFORE
+from landlane.clients.registry import hooks_of
+from landlane.protocol.hook_events import EventKind
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "landlane" / "hook_entry" / "client_fast_path.py"
-BEGIN = "# Written by scripts/client_tools.py from src/landlane/clients/*/tools.py and hook.py: begin\n"
+BEGIN = "# Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin\n"
 END = "# end of what scripts/client_tools.py writes\n"
 
 # The quick hook leaves these to the full one: their arguments need more than a look.
@@ -62,13 +62,14 @@ def with_block(text: str) -> str:
 
 def table_of(client: str) -> dict[str, Any]:
     """Return what the quick hook needs to know about a client."""
-    hook = import_module(f"landlane.clients.{client}.hook")
-    tools = import_module(f"landlane.clients.{client}.tools").TOOLS
+    hooks = hooks_of(client)
+    tools = hooks.tools
     keys = tools.keys
     skipped = SKIPPED_TOOLS.get(client, ())
     # The first event of a kind: an event for failures comes second, and is left to the full hook.
     first = {
-        kind: next(event for event in hook.KINDS if hook.KINDS[event] == kind) for kind in (BEFORE, AFTER)
+        kind: next(event for event in hooks.kinds if hooks.kinds[event] == kind)
+        for kind in (EventKind.BEFORE, EventKind.AFTER)
     }
     named = {
         field: {tool: key for tool, key in getattr(tools, field).items() if tool not in skipped}
@@ -76,7 +77,7 @@ def table_of(client: str) -> dict[str, Any]:
     }
     return {
         "keys": (keys.session, keys.agent, keys.event, keys.tool, keys.arguments),
-        "events": {first[BEFORE]: 1, first[AFTER]: 2},
+        "events": {first[EventKind.BEFORE]: 1, first[EventKind.AFTER]: 2},
         **named,
         "harmless": (*tools.network, *tools.harmless),
     }

@@ -20,13 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "story.svg"
 LIMIT_SECONDS = 120
 
-WORKER = r"""read -r assignment
-field() { printf '%s' "$assignment" | sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/"; }
-echo 'Run make test.' >> README.md
-git commit --quiet --all -m "$(field title)" >&2
-said='"type":"WorkComplete","version":1,"summary":"said so"'
-echo "{$said,\"assignment\":\"$(field assignment)\",\"commit\":\"$(git rev-parse HEAD)\"}"
-"""
+WORKER = "echo 'Run make test.' >> README.md\n"
 SETTINGS = """[landing]
 checks = ["make test"]
 [agents.writer]
@@ -40,7 +34,7 @@ FILES = {
     "landlane.toml": SETTINGS,
     "worker.sh": WORKER,
 }
-# What stands in the picture, and what is run for it.
+# The content of the picture, and the commands that produce it.
 STORY = (
     "landlane claim src/api.py --as ann --note 'new endpoint'",
     "landlane claim 'src/**' --as bob",
@@ -77,7 +71,7 @@ MASKS = (
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
     (r"\b\d{10,}\b", "TOKEN"),
     (r"\b\d+(ms|[smhd])(\d+[smhd])?\b", "SPAN"),
-    (r"\b[0-9a-f]{12}\b", "HASH"),
+    (r"\b[0-9a-f]{8,12}\b", "HASH"),
     (r"writer-T1-\w{5}", "writer-T1-NAME"),
     (r"\s+", " "),
 )

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Write requirements/*.txt anew from requirements/*.in: exact versions with hashes, and no index addresses.
+# Write requirements/*.txt again from requirements/*.in: exact versions with hashes, and no index addresses.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -69,7 +69,7 @@ install_if_to_be_had() {  # NAME, what it is, what is lost without it
     echo "setup: SKIPPED $2: not to be had here (see $log); $3. \`make setup\` tries again."
 }
 
-# An environment without our stamps, or whose interpreter is gone, is made anew.
+# An environment without our stamps, or whose interpreter is gone, is created again.
 if [ ! -d "$stamps" ] || ! .venv/bin/python -c '' 2>/dev/null; then
     make_environment
 fi
@@ -87,7 +87,7 @@ dev)
     install_project
     install_if_to_be_had postgres-server "the PostgreSQL server" "tests on PostgreSQL are skipped"
     install_if_to_be_had faults "apsw" "power-cut tests are skipped"
-    scripts/bubblewrap.sh "$again"
+    scripts/tools.sh "$again"
     ;;
 bench)
     "$0" dev

@@ -41,7 +41,7 @@ ABOVE = f"""# The worker protocol
 Version {VERSION}. A worker is a program in any language. It reads one line of JSON from its standard input
 and writes lines of JSON to its standard output; each line is one message. What it writes to standard error
 is kept for people. [The schema](worker-protocol.json) says the same for machines;
-[Write a worker](../howto/workers.md) shows how.
+[Use any script as a worker](../howto/workers.md) shows how.
 
 ```text
 orchestrator                                worker

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from landlane.app.store_location import POINTER, STORE_NAME
+from landlane.app.open import POINTER, STORE_NAME
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.postgres_server import PostgresServer
-from tests.support.client_programs import make_bare_path
-from tests.support.committing import Crew
+from tests.support.client_programs import make_minimal_path
+from tests.support.commits import CommitTestbed
 from tests.support.postgres import NO_POSTGRES, start_postgres
+from tests.support.project import Project
 from tests.support.shell import Shell
-from tests.support.sites import Site
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -34,8 +34,8 @@ pytest_plugins = ["tests.support.promise_report"]
 settings.register_profile("landlane", deadline=None, print_blob=True)
 settings.load_profile("landlane")
 
-# What git, this product or a coding client may have set around the test run (which may itself be inside a git
-# hook, or be started by an agent).
+# Variables that git, Landlane or a coding client may have set for the test run (which may itself be inside a
+# git hook, or be started by an agent).
 FOREIGN = ("LANDLANE_", "GIT_", "XDG_", "CLAUDE", "CODEX_", "GEMINI_", "COPILOT_", "QWEN_", "OPENCODE")
 FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER", "EDITOR", "VISUAL")
 
@@ -43,32 +43,32 @@ AUTHOR = "Ada Example"
 EMAIL = "ada@example.invalid"
 DATE = "2026-01-02T03:04:05+00:00"
 
-# A run in the background or under nohup ignores these, and would hand that down to every command it starts.
+# A run in the background or under nohup ignores these signals, and its children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-# Else every command that a test starts would compile what was edited since the set-up.
+# Otherwise every command that a test starts would compile the modules edited since the set-up.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _numbers = itertools.count()
 
-# Tests keep their files in memory, because waiting for a disk proves nothing; those `on_disk` do not.
+# Tests keep their files in memory, because a disk only makes them slower; those marked `on_disk` do not.
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 2 * 1024**3
 _HAS_FAILED = pytest.StashKey[bool]()
-_done: list[Path] = []  # folders in memory that nobody needs any more
+_done: list[Path] = []  # folders of tests that have passed
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers for each core: about half of the time a test waits for something."""
+    """Return two workers per core: tests spend about half of their time waiting."""
     return 2 * len(os.sched_getaffinity(0))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the slow tests, so that no worker is left alone with one at the end.
+    """Run the slow tests first, so that no worker runs one alone at the end.
 
-    With `--dist loadgroup`, also write the group of a test into its id, where it is looked for: xdist 3.8
-    writes it to an attribute that pytest 9.2 does not read any more, and every group was torn apart.
+    With `--dist loadgroup`, also write the group of a test into its id, where xdist looks for it: xdist 3.8
+    writes it to an attribute that pytest 9.2 does not read any more, so groups were split.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if not getattr(config.option, "loadgroup", False):
@@ -81,21 +81,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def memory_folder() -> Iterator[Path | None]:
-    """A folder in memory that has room, and in which programs can be started; nothing where there is none."""
+    """A folder in memory with enough space, in which programs can be started; None if there is none."""
     made = _make_memory()
     yield made
     if made is not None:
         _clear_done()
         (made / "program").unlink()
-        with contextlib.suppress(OSError):  # what tests that failed left is for somebody to look at
+        with contextlib.suppress(OSError):  # files of failed tests stay for inspection
             (made / "homes").rmdir()
             made.rmdir()
 
 
 def _make_memory() -> Path | None:
-    for left in MEMORY.glob("landlane-tests-*"):  # of earlier runs: what failed there, or all if killed
-        if not Path("/proc", left.name.split("-")[2]).exists():
-            shutil.rmtree(left, ignore_errors=True)
+    for folder in MEMORY.glob("landlane-tests-*"):  # of earlier runs that failed or were killed
+        if not Path("/proc", folder.name.split("-")[2]).exists():
+            shutil.rmtree(folder, ignore_errors=True)
     try:
         if shutil.disk_usage(MEMORY).free < MEMORY_BYTES:
             return None
@@ -104,14 +104,17 @@ def _make_memory() -> Path | None:
         program.write_text("#!/bin/sh\n", encoding="utf-8")
         program.chmod(0o700)
         subprocess.run([program], check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):  # not there, not ours to write, or nothing can be started
+    except (
+        OSError,
+        subprocess.SubprocessError,
+    ):  # missing, not writable, or programs cannot be started there
         return None
     return made
 
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, memory_folder: Path | None) -> Iterator[Path]:
-    """A folder of the test's own, in memory unless the test is marked `on_disk`; kept on failure."""
+    """A private folder of the test, in memory unless the test is marked `on_disk`; kept on failure."""
     if memory_folder is None or _is_on_disk(request):
         yield request.getfixturevalue("tmp_path")
         return
@@ -127,7 +130,7 @@ def _is_on_disk(request: pytest.FixtureRequest) -> bool:
 
 
 def _clear_done() -> None:
-    """Remove the folders of tests that passed: not as they end, since what they patched may still be so."""
+    """Remove the folders of tests that passed, after their monkeypatches were undone."""
     while _done:
         shutil.rmtree(_done.pop(), ignore_errors=True)
 
@@ -139,7 +142,7 @@ def sealed_home(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
-    """Give the test a home directory of its own, and return it."""
+    """A private home directory of the test."""
     _clear_done()
     base = tmp_path_factory.getbasetemp()
     # Not tmp_path: unit tests need no folder there, and others may count what is in it.
@@ -151,7 +154,7 @@ def sealed_home(
     runtime = home / ".run"
     runtime.mkdir(parents=True, mode=0o700)
     git_settings = home / ".gitconfig"
-    # Nobody cuts the power under these repositories: git need not wait for the disk.
+    # These repositories need not survive a power failure, so git does not wait for the disk.
     lines = ("[init]", "\tdefaultBranch = main", "[gc]", "\tauto = 0", "[core]", "\tfsync = none", "")
     git_settings.write_text("\n".join(lines), encoding="utf-8")
 
@@ -171,7 +174,7 @@ def sealed_home(
         "GIT_COMMITTER_DATE": DATE,
         "GIT_COMMITTER_EMAIL": EMAIL,
         "GIT_COMMITTER_NAME": AUTHOR,
-        # A test outside its repository must not find the one this project lies in.
+        # A test outside its repository must not find the repository of this project.
         "GIT_CEILING_DIRECTORIES": f"{base}:{MEMORY}",
         "GIT_CONFIG_GLOBAL": str(git_settings),
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -191,7 +194,7 @@ def sealed_home(
 @pytest.fixture
 def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_home: Path) -> Path:
     """A real git repository on branch `main` with one commit of one file, README.md."""
-    # Made once for each worker, in the sealed home of whoever comes first, and copied: git takes its time.
+    # Created once per worker, in the sealed home of its first test, and copied, because git is slow.
     template = tmp_path_factory.getbasetemp() / "repository-template"
     if not template.exists():
         folder = tmp_path_factory.mktemp("template")
@@ -199,7 +202,7 @@ def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_
         for arguments in (["init", "--quiet"], ["add", "README.md"], ["commit", "--quiet", "-m", "Begin"]):
             subprocess.run(["git", *arguments], cwd=folder, check=True, timeout=30)
         folder.rename(template)
-    # The index remembers the files' times and inodes: git looks once more at a copy, and finds it unchanged.
+    # The index has the times and inodes of the files: git reads a copy once more, and finds it unchanged.
     return shutil.copytree(template, tmp_path / "repository", symlinks=True)
 
 
@@ -209,8 +212,8 @@ def postgres_server(memory_folder: Path | None) -> Iterator[PostgresServer]:
     temp = (
         None if memory_folder is None else MEMORY
     )  # `memory_folder` itself is closed to the user of the server
-    # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
-    # Shared memory as files among the data: a server that is killed leaves nothing in /dev/shm.
+    # No table lives long enough to need vacuuming, which would disturb measurements.
+    # Shared memory is in files among the data, so that a killed server leaves nothing in /dev/shm.
     options = {"autovacuum": "off", "dynamic_shared_memory_type": "mmap"}
     with start_postgres(options, temp) as server:
         yield server
@@ -218,7 +221,7 @@ def postgres_server(memory_folder: Path | None) -> Iterator[PostgresServer]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell in one line that there is no PostgreSQL: pytest puts skips of one place and reason together."""
+    """Report skips without PostgreSQL as one line: pytest groups skips with the same place and reason."""
     report = yield
     item.stash[_HAS_FAILED] = report.failed or item.stash.get(_HAS_FAILED, False)
     if report.skipped and isinstance(report.longrepr, tuple) and NO_POSTGRES in report.longrepr[2]:
@@ -228,15 +231,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def postgres_url(postgres_server: PostgresServer) -> str:
-    """A database that all tests share; each is a repository of its own in it, as in real life."""
+    """A database that all tests share; each test is a separate repository in it."""
     return postgres_server.create_database("shared")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, repository: Path) -> str:
-    """The place of the repository's store, on each kind of database: a path, then a URL.
+    """The location of the repository's store, on each kind of database: a path, then a URL.
 
-    A test with the mark `own_database` may spoil the database: it shares it with nobody.
+    A test marked `own_database` gets a database of its own, which it may damage.
     """
     state = repository / ".git" / "landlane"
     state.mkdir()
@@ -251,27 +254,27 @@ def store(request: pytest.FixtureRequest, repository: Path) -> str:
 
 
 @pytest.fixture
-def site(repository: Path, store: str) -> Iterator[Site]:
-    """A repository on each kind of store, whose time stands still until the test moves it."""
-    made = Site(repository, store, FakeClock())
+def project(repository: Path, store: str) -> Iterator[Project]:
+    """A repository on each kind of store, with a fake clock."""
+    made = Project(repository, store, FakeClock())
     yield made
     made.close()
 
 
 @pytest.fixture
-def live_site(repository: Path, store: str) -> Iterator[Site]:
-    """A repository on each kind of store in real time, for waiting and for processes."""
-    made = Site(repository, store)
+def live_project(repository: Path, store: str) -> Iterator[Project]:
+    """A repository on each kind of store with the real clock, for waiting and for processes."""
+    made = Project(repository, store)
     yield made
     made.close()
 
 
 @pytest.fixture
-def crew(repository: Path) -> Iterator[Crew]:
+def commit_testbed(repository: Path) -> Iterator[CommitTestbed]:
     """Agents that commit in a fresh repository."""
-    crew = Crew(repository)
-    yield crew
-    crew.site.close()
+    commit_testbed = CommitTestbed(repository)
+    yield commit_testbed
+    commit_testbed.project.close()
 
 
 @pytest.fixture
@@ -282,7 +285,7 @@ def shell(repository: Path) -> Shell:
 
 @pytest.fixture
 def programs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder on the search path: it has no coding client, unless the test puts one there."""
-    folder = make_bare_path(tmp_path_factory.mktemp("programs") / "bin")
+    """The only folder on PATH; it has no coding client unless the test puts one there."""
+    folder = make_minimal_path(tmp_path_factory.mktemp("programs") / "bin")
     monkeypatch.setenv("PATH", str(folder))
     return folder

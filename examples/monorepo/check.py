@@ -26,9 +26,9 @@ assert order[0] == "Agree on the event of a paid order", order
 print("the contract landed first, then", len(order) - 1, "others")
 
 # One migration at a time: the second was not begun before the first had landed.
-tasks = {one["title"]: one["id"] for one in asked("task", "list")["tasks"]}
+tasks = {one["title"]: one["id"] for one in asked("task", "list", "--all")["tasks"]}
 first, second = (tasks[title] for title in order if title.startswith("Migrate"))
-happened = [(one["kind"], one["data"].get("task")) for one in asked("journal")["entries"]]
+happened = [(one["kind"], one["data"].get("task")) for one in asked("log")["entries"]]
 assert happened.index(("task.done", first)) < happened.index(("task.taken", second))
 names = sorted(path.name for path in Path("migrations").iterdir())
 assert [name[:4] for name in names] == ["0001", "0002", "0003"], names

@@ -20,7 +20,7 @@ def sound_of(path: str) -> tuple[tuple[int, int, int], bytes]:
 
 
 manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
-entries = json.loads(subprocess.check_output(["landlane", "journal", "--json"]))["entries"]
+entries = json.loads(subprocess.check_output(["landlane", "log", "--json"]))["entries"]
 
 # The manifest has the whole story, each sentence once and in order.
 story = " ".join(Path("story.txt").read_text(encoding="utf-8").split())

@@ -17,7 +17,7 @@ def asked(*words: str) -> dict[str, Any]:
     return json.loads(said("landlane", *words, "--json"))
 
 
-tasks = {one["title"]: one for one in asked("task", "list")["tasks"]}
+tasks = {one["title"]: one for one in asked("task", "list", "--all")["tasks"]}
 assert {one["state"] for one in tasks.values()} == {"done"}, tasks
 
 # Each landing is one merge. What it brought keeps to the role of whoever made it.
@@ -29,7 +29,7 @@ for merge in said("git", "rev-list", "--reverse", "--merges", "--first-parent", 
     print(f"{role} changed {', '.join(paths)}")
 
 # The coder's first attempt was refused, and nothing of it is in any commit.
-(refused,) = [one for one in asked("journal")["entries"] if one["kind"] == "task.failed"]
+(refused,) = [one for one in asked("log")["entries"] if one["kind"] == "task.failed"]
 assert "ROLE_FORBIDS" in json.dumps(refused), refused
 assert "obviously right" not in said("git", "log", "--all", "--patch", "--", "tests")
 print("refused once: the role code may not change tests")

@@ -17,7 +17,7 @@ def asked(*words: str) -> dict[str, Any]:
     return json.loads(said("landlane", *words, "--json"))
 
 
-for task in asked("task", "list")["tasks"]:
+for task in asked("task", "list", "--all")["tasks"]:
     assert task["state"] == "done", task
     (path,) = task["paths"]
     commits = said("git", "log", "--no-merges", "--format=%h", "main", "--", path).split()
@@ -25,7 +25,7 @@ for task in asked("task", "list")["tasks"]:
     text = said("git", "show", f"main:{path}")
     assert text.endswith("-- the keeper"), text
     print(f"{path}: {len(commits)} commit, attempt {task['attempt']}")
-collected = [one["data"]["key"] for one in asked("journal")["entries"] if one["kind"] == "once.started"]
+collected = [one["data"]["key"] for one in asked("log")["entries"] if one["kind"] == "once.started"]
 assert len(collected) == len(set(collected)), collected
 assert asked("claims")["claims"] == []
 print(f"collected {len(collected)} times, once for each day; nothing is held any more")

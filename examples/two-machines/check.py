@@ -13,8 +13,8 @@ def asked(machine: str, *words: str) -> dict[str, Any]:
 
 
 # Both see the same tasks, and all of them are done.
-tasks = asked("north", "task", "list")["tasks"]
-assert tasks == asked("south", "task", "list")["tasks"]
+tasks = asked("north", "task", "list", "--all")["tasks"]
+assert tasks == asked("south", "task", "list", "--all")["tasks"]
 assert {one["state"] for one in tasks} == {"done"}, tasks
 
 # Each watch is on the remote once, whoever kept it.
@@ -27,7 +27,7 @@ print(f"{len(tasks)} tasks, {len(tasks)} commits on the remote")
 # The long watch was the south's first; the north has kept it, and what the south still said came too late.
 kept = subprocess.check_output(["git", "show", "main:log/long.txt"], cwd="remote.git", text=True).strip()
 assert kept == "The long watch, kept by north", kept
-entries = asked("north", "journal")["entries"]
+entries = asked("north", "log")["entries"]
 attempts = [one["data"]["attempt"] for one in entries if one["kind"] == "attempt.ended"]
 lost = [one["attempt"] for one in attempts if one["task"] == "T5" and one["outcome"] == "lost"]
 assert lost[:1] == [1], attempts

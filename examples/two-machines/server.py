@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres_install import PostgresUnavailable
+from landlane.testing.postgres_server import PostgresServer
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 parent = os.getppid()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         Claim,
         ClaimRefused,
         Entry,
+        JournalCheck,
         Landlane,
         LandlaneError,
         PathCheck,
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         Refused,
         Session,
         Taken,
-        Verdict,
     )
 
 
@@ -32,7 +32,7 @@ __all__ = [
     "Session",
     "PathCheck",
     "Taken",
-    "Verdict",
+    "JournalCheck",
     "__version__",
 ]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "min": 60_000}
 _LONGEST_MS = 1000 * 366 * 86_400_000  # a thousand years: every instant can be stored and shown
 
 
@@ -86,12 +86,21 @@ def rfc3339(wall_ms: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", moment) + f".{milliseconds:03d}Z"
 
 
+def parse_rfc3339(text: str) -> int:
+    """Return the instant of an RFC 3339 text in wall-clock milliseconds; the reverse of `rfc3339`."""
+    from datetime import datetime  # noqa: PLC0415 - few commands need it, and it is slow to load
+
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
 def parse_duration(text: str, *, what: str = "duration") -> int:
-    """Return milliseconds from `45s`, `30m`, `1h30m`, `2d`, or a plain number of seconds.
+    """Return milliseconds from `45s`, `30m`, `1h30m`, `2d`, and from what we print: `30 min`, `1 min 31 s`.
 
     Raises:
-        Malformed: the text is not a duration.
+        Malformed: the text is not a duration; a number without a unit is not, except 0.
     """
+    if is_bare_number(text):
+        raise needs_unit(text, what)
     total, number, unit, seen = 0.0, "", "", False
     for character in [*text.strip().lower(), "end"]:
         if character.isascii() and (character.isdigit() or character == "."):
@@ -101,7 +110,7 @@ def parse_duration(text: str, *, what: str = "duration") -> int:
         elif character != "end":
             unit += character
     if number or unit:
-        total += _amount(number, unit or ("" if seen else "s"), text, what)
+        total += _amount(number, unit or ("" if seen else "s"), text, what)  # only 0 has no unit
         seen = True
     if not seen:
         raise _not_a_duration(text, what)
@@ -110,7 +119,7 @@ def parse_duration(text: str, *, what: str = "duration") -> int:
 
 def _amount(number: str, unit: str, text: str, what: str) -> float:
     try:
-        amount = float(number) * _UNITS[unit]
+        amount = float(number) * _UNITS[unit.strip()]
     except (ValueError, KeyError):
         raise _not_a_duration(text, what) from None
     if amount > _LONGEST_MS:
@@ -118,9 +127,22 @@ def _amount(number: str, unit: str, text: str, what: str) -> float:
     return amount
 
 
+def is_bare_number(text: str) -> bool:
+    """Return whether a duration lacks its unit: minutes or seconds? Zero needs none."""
+    digits = text.strip().replace(".", "", 1)
+    return digits.isascii() and digits.isdigit() and digits.strip("0") != ""
+
+
+def needs_unit(text: str, what: str, hint: str = "") -> Malformed:
+    """Return the error for a number without a unit."""
+    number = text.strip()[:40]
+    hint = hint or f"write {number}m for minutes or {number}s for seconds"
+    return Malformed(f"{what} {number} needs a unit", code="BAD_DURATION", hint=hint)
+
+
 def _not_a_duration(text: str, what: str) -> Malformed:
     return Malformed(
-        f"{what} {text[:40]!r} is not a length of time",
+        f"{what} {text[:40] or 'nothing'} is not a duration",
         code="BAD_DURATION",
         hint="write a number and a unit, such as 45s, 30m, 1h30m or 2d",
     )

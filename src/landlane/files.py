@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 
-Seen = tuple[str, str]  # the content's digest, and the stamp that identifies an unchanged file quickly
-GONE: Seen = ("", "")
+FileVersion = tuple[str, str]  # the content's digest, and the stamp that identifies an unchanged file quickly
+GONE: FileVersion = ("", "")
 _MOST_BYTES = 64 * 1024 * 1024  # above this only the stamp counts: reading on every edit would be slow
 
 
-def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_durable: bool = False) -> None:
+def write_atomically(
+    path: str, data: bytes | str, *, mode: int | None = None, is_durable: bool = False
+) -> None:
     """Write a file atomically; of concurrent writers, the last one wins.
 
     Without a mode the umask decides, whatever mode the file had before. The text may contain path bytes.
@@ -35,6 +37,22 @@ def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_dur
         raise
 
 
+def sync_folder(folder: str) -> None:
+    """Make the directory entries of a folder durable."""
+    handle = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        return  # some file systems do not support it, and need not
+    finally:
+        os.close(handle)
+
+
+def is_at_or_below(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or something in it, by their names alone."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
 def read_first_line(path: str) -> str:
     """Return the first line of a file, without its end; empty when it cannot be read."""
     try:
@@ -44,7 +62,7 @@ def read_first_line(path: str) -> str:
         return ""
 
 
-def look_at(path: str) -> Seen:
+def read_file_version(path: str) -> FileVersion:
     """Return the digest of a file's content and its stamp; `GONE` if it does not exist. Follows links.
 
     `hook_entry/client_fast_path.py` computes the same, without these imports.

@@ -13,42 +13,13 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.git.repository import GitRepository
     from landlane.ids import Credentials
-    from landlane.platform.process_identity import Process
+    from landlane.platform.process import MachineProcesses
     from landlane.settings.model import Settings
     from landlane.store.interface import Store, Transaction
 
     T = TypeVar("T")
 else:  # importing `typing` takes longer than a claim
     Protocol = object
-
-
-class Processes(Protocol):
-    """The processes of this machine, each identified beyond its pid."""
-
-    @property
-    def machine(self) -> str:
-        """A name for this machine that no other machine has."""
-        ...
-
-    def current(self) -> Process:
-        """Return this process."""
-        ...
-
-    def identify(self, pid: int) -> Process:
-        """Return the process that has this pid now."""
-        ...
-
-    def ancestry(self) -> list[Process]:
-        """Return the parents of this process, nearest first."""
-        ...
-
-    def is_gone(self, process: Process) -> bool:
-        """Return whether a process has certainly ended; False when that is unknown."""
-        ...
-
-    def is_port_free(self, port: int) -> bool:
-        """Return whether a server could bind this port now."""
-        ...
 
 
 class Secrets(Protocol):
@@ -67,10 +38,6 @@ class Secrets(Protocol):
         ...
 
 
-def _ignore(_: str) -> None:
-    """Report to nobody."""
-
-
 @value
 class Repository:
     """An opened repository, as `app/open.py` returns it.
@@ -78,7 +45,7 @@ class Repository:
     `checkout` is where the caller works, `home` the main checkout of the repository that owns the state. They
     share one git directory unless the caller works in a clone. `report` shows progress to a person.
 
-    Three functions connect packages that do not import each other; `app/wiring.py` sets them. `before_change`
+    Three functions connect packages that do not import each other; `app/open.py` sets them. `before_change`
     runs in every transaction that finds an expired lease, `after_change` in every one that changed a task
     others wait for, and `update_files` after commits, to bring the plain files beside the store up to date.
     """
@@ -87,12 +54,12 @@ class Repository:
     store: Store
     git: GitRepository
     checkout: Checkout
-    processes: Processes
+    processes: MachineProcesses
     secrets: Secrets
     before_change: Callable[[Transaction], object]
     after_change: Callable[[Transaction, Repository], None]
     update_files: Callable[[Repository, float], None]
-    report: Callable[[str], None] = _ignore
+    report: Callable[[str], None] = lambda _: None
 
     @property
     def home(self) -> Checkout:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def check_label(text: str, what: str, longest: int = 64) -> str:
@@ -51,3 +53,22 @@ def nearest_word(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
 def printable(name: str) -> str:
     """Return a name from git as valid text: bytes that are not UTF-8 are replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def path_text(path: str) -> str:
+    """Return a path as it can be shown: bytes that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def list_some(names: Sequence[str], most: int) -> str:
+    """Return the first few names, separated by commas, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def home_path(path: str) -> str:
+    """Return a path as people write it: `~/shop` inside their home folder."""
+    home = os.path.expanduser("~")
+    if path == home:
+        return "~"
+    return f"~/{path[len(home) + 1 :]}" if home != "/" and path.startswith(f"{home}/") else path

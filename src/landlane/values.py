@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, Protocol, TypeVar, dataclass_transform
 
     T = TypeVar("T")
@@ -80,6 +80,12 @@ def as_dict(item: object) -> dict[str, Any]:
     """Return the fields of a value as a dict, in order; nested values stay values."""
     fields: tuple[str, ...] = getattr(item.__class__, "_fields")  # noqa: B009 - no type checker knows of it
     return {name: getattr(item, name) for name in fields}
+
+
+def from_columns(cls: type[T], columns: Row | Mapping[str, Any], **others: object) -> T:
+    """Return a value whose fields are the columns of the same names, except those that are given."""
+    fields: tuple[str, ...] = getattr(cls, "_fields")  # noqa: B009 - no type checker knows of it
+    return cls(**{name: others[name] if name in others else columns[name] for name in fields})
 
 
 def _repr(self: object) -> str:

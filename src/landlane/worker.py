@@ -196,7 +196,7 @@ def _beat(work: Work, sender: _Sender, is_over: threading.Event, beats_while: Ca
             if beats_while():
                 sender.send(Heartbeat(assignment=assignment.assignment, doing=work.doing))
         except OSError:
-            os.kill(os.getpid(), signal.SIGTERM)  # nobody reads our output any more
+            os.kill(os.getpid(), signal.SIGTERM)  # our output is no longer read
             return
         if is_over.wait(pause):
             return

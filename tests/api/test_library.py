@@ -31,7 +31,7 @@ def shop(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "shop")
 
 
-def test_what_has_a_key_is_done_once(shop: Path) -> None:
+def test_a_change_with_a_key_is_made_once(shop: Path) -> None:
     with Landlane(shop, agent="ann") as ann, Landlane(shop, agent="bob") as bob:
         for title in ("Hand it on", "Try it again", "Split it"):
             ann.tasks.add(title, kind="chore", force=True)
@@ -68,7 +68,7 @@ def test_a_certain_task_is_taken_if_it_can_be_had(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_gate_is_answered_by_the_person_at_the_terminal_and_by_nobody_else(shop: Path) -> None:
+def test_only_the_person_at_the_terminal_answers_a_gate(shop: Path) -> None:
     with Landlane(shop, agent="ann") as ann:
         ann.tasks.add("Raise the price", kind="chore")
         ann.tasks.next()

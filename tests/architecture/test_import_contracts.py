@@ -70,7 +70,7 @@ def test_the_few_who_may_are_let_through(tmp_path: Path) -> None:
         "git/run.py": "import subprocess\n",
         "processes/child.py": "import subprocess\n",
         "testing/agents.py": "import subprocess\n",
-        "cli/terminal.py": "import click\nimport rich.table\n",
+        "cli/terminal.py": "import rich.table\n",
         "store/sqlite/store.py": "import sqlite3\n",
         "store/postgres/store.py": "import psycopg\n",
         "hook_entry/client_fast_path.py": "import _sqlite3\n",

@@ -39,7 +39,6 @@ KNOWN: dict[str, set[str]] = {
     "resident/server.py": {"os.memfd_create"},
     "store/sqlite/lock_holder.py": {"/proc"},
     "store/wake.py": {"/proc"},
-    "testing/postgres_server.py": {"/proc", "os.name"},
     "workers/admit.py": {"/proc"},
     "workers/run_worker.py": {"os.pidfd_open"},
 }

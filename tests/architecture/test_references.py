@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.cli import click_app as full
-from landlane.cli.fast_parse import read_call
-from landlane.cli.specs.table import COMMANDS
-from scripts import references
+from scripts import error_codes, references
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.cli.specs.table import Command
 
 pytestmark = [pytest.mark.architecture, pytest.mark.slow]
 
@@ -37,38 +32,9 @@ def test_a_stale_page_fails_with_a_diff(capsys: pytest.CaptureFixture[str]) -> N
     assert "-old line\n+new line" in capsys.readouterr().out
 
 
-def words_of(example: str) -> list[str]:
-    """What an example gives to landlane, without what it leaves to the shell."""
-    program, *words = shlex.split(re.split(r" [|>] ", example)[0])
-    assert program == "landlane"
-    return words
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
-def test_every_example_of_a_command_is_a_call_of_it(command: Command) -> None:
-    for example in command.examples:
-        call = read_call(words_of(example))
-
-        assert call is not None, f"cannot be read: {example}"
-        assert call[0].path == command.path
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
-def test_both_readers_understand_every_example_alike(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard: list[tuple[Command, dict[str, object]]] = []
-    monkeypatch.setattr(full, "run_command", lambda *call: heard.append(call))
-    for example in command.examples:
-        words = words_of(example)
-        full.run_with_click(words)
-
-        assert heard.pop() == read_call(words)
-
-
 @COLLECTED
 def test_no_code_in_the_source_is_missing() -> None:
-    collected = {told.code for told in references.collect_codes(references.PACKAGE)}
+    collected = {one.code for one in error_codes.collect_codes(references.PACKAGE)}
     spelled = {
         code
         for path in references.PACKAGE.rglob("*.py")
@@ -105,7 +71,7 @@ def patient():
 def test_codes_are_found_wherever_they_are_made(tmp_path: Path) -> None:
     (tmp_path / "source.py").write_text(SOURCE, encoding="utf-8")
 
-    found = {told.code: tuple(told)[1:] for told in references.collect_codes(tmp_path)}
+    found = {one.code: tuple(one)[1:] for one in error_codes.collect_codes(tmp_path)}
 
     assert found == {
         "FROM_TABLE": (1, "the store … is full", "make room"),

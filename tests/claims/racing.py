@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from landlane.claims import held as own_claims
-from landlane.claims import read as held
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
+from landlane.claims.take import list_claims
 from landlane.journal import read as journal
 from landlane.journal import verify
 from landlane.sessions import join as sessions
@@ -144,7 +144,7 @@ class Course:
         self._tokens.append(token)
         named = {word for number, _, word in answers if number != winner}
         assert named <= {f"r{winner}".encode()}, f"round {race}: r{winner} won, the others name {named}"
-        standing = held.list_claims(self._repo, patterns(self._repo, [f"race/{race}"]))
+        standing = list_claims(self._repo, patterns(self._repo, [f"race/{race}"]))
         assert {claim.agent for claim in standing} == {f"r{winner}"}, f"round {race}: {standing}"
         assert standing[-1].token == token
 

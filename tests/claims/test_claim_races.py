@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.sites import Site
+    from tests.support.project import Project
 
 pytestmark = [pytest.mark.contract, pytest.mark.soak, pytest.mark.slow]
 
@@ -29,16 +29,16 @@ FACTOR = max(int(os.environ.get("LANDLANE_RACES", "0")) / (len(KINDS) * sum(ROUN
 LIMIT_SECONDS = 100 + 40 * (FACTOR - 1)
 
 
-def race(site: Site, kind: str, processes: int, rounds: int) -> dict[str, int]:
+def race(project: Project, kind: str, processes: int, rounds: int) -> dict[str, int]:
     """Run the races in a process of their own; it checks each round and tells what the journal knows."""
-    command = [sys.executable, RACING, site.repository, site.place, kind, str(processes), str(rounds)]
+    command = [sys.executable, RACING, project.repository, project.place, kind, str(processes), str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def rounds_for(site: Site, processes: int) -> int:
-    return int(ROUNDS[processes] * FACTOR / (5 if site.is_postgres else 1))
+def rounds_for(project: Project, processes: int) -> int:
+    return int(ROUNDS[processes] * FACTOR / (5 if project.is_postgres else 1))
 
 
 @pytest.mark.promise(
@@ -49,11 +49,11 @@ def rounds_for(site: Site, processes: int) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("processes", ROUNDS)
 def test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once(
-    live_site: Site, processes: int, kind: str
+    live_project: Project, processes: int, kind: str
 ) -> None:
-    rounds = rounds_for(live_site, processes)
+    rounds = rounds_for(live_project, processes)
 
-    told = race(live_site, kind, processes, rounds)
+    told = race(live_project, kind, processes, rounds)
 
     assert told == {"claim.taken": rounds * (2 if kind == "sets" else 1), "session.joined": processes}
 
@@ -63,9 +63,9 @@ def test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once(
     "Processes that join under one name at the same time share one session.",
 )
 @pytest.mark.timeout(LIMIT_SECONDS + 20)
-def test_processes_that_join_under_one_name_at_once_are_one_session(live_site: Site) -> None:
-    rounds = int((8 if live_site.is_postgres else 20) * FACTOR)
+def test_processes_that_join_under_one_name_at_once_are_one_session(live_project: Project) -> None:
+    rounds = int((8 if live_project.is_postgres else 20) * FACTOR)
 
-    told = race(live_site, "join", 8, rounds)
+    told = race(live_project, "join", 8, rounds)
 
     assert told == {"claim.taken": 0, "session.joined": rounds}

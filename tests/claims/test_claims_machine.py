@@ -27,14 +27,14 @@ from landlane.errors import Held, LandlaneError, Stale
 from landlane.ids import new_uuid
 from landlane.journal import read as journal
 from landlane.journal import verify
-from landlane.patterns.pattern import Pattern, covers, overlap, parse
-from landlane.sessions import identify
+from landlane.patterns.pattern import Pattern, overlap, parse
 from landlane.sessions import join as sessions
 from landlane.sessions.model import Claim
 from landlane.settings.model import SessionSettings, Settings
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_test_repository
 from landlane.values import Row, replace, value
+from tests.support.patterns import covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -278,15 +278,15 @@ class ClaimsMachine(RuleBasedStateMachine):
             self.lost.pop((name, grant.pattern.text), None)
 
     @rule(name=NAMES)
-    def show_life(self, name: str) -> None:
+    def renew_session(self, name: str) -> None:
         known = self.secrets.load(name)
         if known is None or known.session != self.sessions[name].id:
             return  # it left, and with it its secret
         if not self.is_alive(name):
-            self.refuses(Stale, "SESSION_OVER", lambda: identify.prove(self.repo, known))
+            self.refuses(Stale, "SESSION_OVER", lambda: sessions.prove(self.repo, known))
             return
         self.settle()
-        identify.prove(self.repo, known)
+        sessions.prove(self.repo, known)
         self.was_seen(name)
 
     # ----------------------------------------------------------------------------------------- claims

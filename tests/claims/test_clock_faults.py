@@ -13,11 +13,12 @@ from landlane.app.open import open_repository
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
 from landlane.claims.model import Refused, Taken
+from landlane.claims.wait import list_waiters
 from landlane.ids import epoch_of
 from landlane.sessions import join as sessions
 from landlane.sessions import wait_queue
 from landlane.testing.fake_clock import FakeClock
-from tests.support.sites import Background, let_time_pass
+from tests.support.project import Background, let_time_pass
 from tests.support.store_stress import Replay, all_entries
 from tests.support.waiting import wait_until
 
@@ -129,8 +130,8 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(
     repo = open_repository(str(repository), clock=clock)
     waiter = sessions.join(repo, "waiter").session
     request = claims.make_request(repo, (repo.git.pattern("src/**"),))
-    waiting_call = Background(lambda: waiting.take_or_wait(repo, waiter, request, 100 * HOURS))
-    wait_until(lambda: bool(ann._repo.store.view(waiting.list_waiters)))
+    waiting_call = Background(lambda: waiting.wait_for_claims(repo, waiter, request, 100 * HOURS))
+    wait_until(lambda: bool(ann._repo.store.view(list_waiters)))
     for _ in range(2):  # nobody shows a sign of life but the waiter
         clock.advance(270_000)
         now = ann._repo.store.view(lambda snapshot: snapshot.now)

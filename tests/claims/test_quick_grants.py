@@ -9,12 +9,12 @@ import pytest
 from landlane.claims import take as claims
 from landlane.claims.model import ClaimMode
 from landlane.values import as_dict
-from tests.support.sites import MINUTE, POSTGRES_ONLY, SECOND, Background, granted
+from tests.support.project import MINUTE, POSTGRES_ONLY, SECOND, Background, granted
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from landlane.store.interface import QuickGrant
-    from tests.support.sites import Agent, Site
+    from tests.support.project import Agent, Project
 
 pytestmark = [pytest.mark.contract, POSTGRES_ONLY]
 
@@ -33,14 +33,14 @@ def take_quickly(
     )
 
 
-def test_what_nobody_is_near_is_granted_at_once(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_what_nobody_is_near_is_granted_at_once(live_project: Project) -> None:
+    ann = live_project.agent("ann")
 
     grant = take_quickly(ann, "src/a.py", "docs", "deploy:prod")
 
     assert grant is not None
     assert grant.tokens == sorted(set(grant.tokens))
-    standing = [(claim.token, claim.pattern, claim.granted_at) for claim in live_site.claims()]
+    standing = [(claim.token, claim.pattern, claim.granted_at) for claim in live_project.claims()]
     assert standing == [
         (token, pattern, grant.granted_at)
         for token, pattern in zip(grant.tokens, ("src/a.py", "docs", "deploy:prod"), strict=True)
@@ -52,14 +52,14 @@ def test_what_nobody_is_near_is_granted_at_once(live_site: Site) -> None:
     "A grant through the PostgreSQL fast path is identical to one through the full check, in the store and "
     "in the journal.",
 )
-def test_a_quick_grant_is_the_same_as_one_that_was_judged(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_a_quick_grant_is_the_same_as_one_that_was_judged(live_project: Project) -> None:
+    ann = live_project.agent("ann")
     note = 'quoted " and \\ and {} , NULL and 日本 \u2028'
     quick = granted(ann.claim("quick", task="T1", note=note, ttl_ms=40 * MINUTE))[0]
     judged = granted(ann.claim("*/judged", task="T1", note=note, ttl_ms=40 * MINUTE))[0]
 
-    told = {entry.facts()["token"]: entry for entry in live_site.entries() if entry.kind == "claim.taken"}
-    standing = {claim.token: claim for claim in live_site.claims()}
+    told = {entry.facts()["token"]: entry for entry in live_project.entries() if entry.kind == "claim.taken"}
+    standing = {claim.token: claim for claim in live_project.claims()}
 
     for claim, text, kind in ((quick, "quick", "literal"), (judged, "*/judged", "glob")):
         assert told[claim.token].facts() == {
@@ -85,9 +85,11 @@ def test_a_quick_grant_is_the_same_as_one_that_was_judged(live_site: Site) -> No
         ("x:y", "x:y"),
     ],
 )
-def test_nothing_is_granted_unjudged_where_another_is_near(live_site: Site, theirs: str, mine: str) -> None:
-    live_site.agent("ann").take(theirs)
-    bob = live_site.agent("bob")
+def test_nothing_is_granted_unjudged_where_another_is_near(
+    live_project: Project, theirs: str, mine: str
+) -> None:
+    live_project.agent("ann").take(theirs)
+    bob = live_project.agent("bob")
 
     for mode in (ClaimMode.EXCLUSIVE, ClaimMode.SHARED):
         assert take_quickly(bob, mine, mode=mode) is None
@@ -95,8 +97,8 @@ def test_nothing_is_granted_unjudged_where_another_is_near(live_site: Site, thei
 
 
 @pytest.mark.parametrize("texts", [("src/*.py",), ("{a,b}",), (".",), ("a", "./a")])
-def test_what_needs_a_judge_is_not_granted_unjudged(live_site: Site, texts: tuple[str, ...]) -> None:
-    ann = live_site.agent("ann")
+def test_what_needs_a_judge_is_not_granted_unjudged(live_project: Project, texts: tuple[str, ...]) -> None:
+    ann = live_project.agent("ann")
 
     if len(texts) == 1:
         assert take_quickly(ann, *texts) is None
@@ -104,19 +106,19 @@ def test_what_needs_a_judge_is_not_granted_unjudged(live_site: Site, texts: tupl
         assert len(granted(ann.claim(*texts))) == 1
 
 
-def test_what_one_holds_already_is_not_granted_twice(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_what_one_holds_already_is_not_granted_twice(live_project: Project) -> None:
+    ann = live_project.agent("ann")
     first = ann.take("src")
 
     assert take_quickly(ann, "src") is None
     assert ann.take("src").token == first.token
 
 
-def test_nothing_is_granted_unjudged_while_anyone_stands_in_line(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_nothing_is_granted_unjudged_while_anyone_stands_in_line(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("src")
     waiter = Background(lambda: bob.claim("src", wait_ms=60 * SECOND))
-    wait_until(lambda: live_site.line() == ["bob"])
+    wait_until(lambda: live_project.waiting_agents() == ["bob"])
 
     assert take_quickly(cid, "docs") is None
 
@@ -124,16 +126,16 @@ def test_nothing_is_granted_unjudged_while_anyone_stands_in_line(live_site: Site
     granted(waiter.result())
 
 
-def test_a_lease_shorter_than_all_of_the_session_takes_the_long_road(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_a_lease_shorter_than_all_of_the_session_takes_the_long_road(live_project: Project) -> None:
+    ann = live_project.agent("ann")
 
     assert take_quickly(ann, "src", ttl_ms=MINUTE) is None
     ann.take("src", ttl_ms=MINUTE)
     assert take_quickly(ann, "docs", ttl_ms=MINUTE) is not None
 
 
-def test_a_session_that_is_over_gets_nothing_unjudged(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_a_session_that_is_over_gets_nothing_unjudged(live_project: Project) -> None:
+    ann = live_project.agent("ann")
     ann.leave()
 
     assert take_quickly(ann, "src") is None

@@ -19,7 +19,7 @@ import pytest
 from landlane.api import Landlane
 from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError
-from tests.support.sites import let_time_pass
+from tests.support.project import let_time_pass
 from tests.support.store_stress import Replay, all_entries
 from tests.support.waiting import wait_until
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.claims import wait as waiting
 from landlane.claims.model import Refused
 from landlane.claims.to_json import waiter_json
+from landlane.claims.wait import list_waiters
 from landlane.errors import Malformed, Stale, StoreError
 from landlane.sessions import leases, wait_queue
 from landlane.settings.model import SessionSettings, Settings
-from landlane.store.wake import Wakes
-from tests.support.killing import stop_outside_the_store
-from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted, let_time_pass, refused
+from landlane.store.wake import WakeReason, WakeSockets
+from tests.support.processes import stop_outside_transactions
+from tests.support.project import MINUTE, SECOND, SQLITE_ONLY, Background, granted, let_time_pass, refused
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from landlane.claims.model import Claim, Taken
-    from tests.support.sites import Agent, Site
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
@@ -51,11 +51,11 @@ def no_polling(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stand_in_line(
-    site: Site, agent: Agent, *patterns: str, wait_ms: int = LONG_MS, is_shared: bool = False
+    project: Project, agent: Agent, *patterns: str, wait_ms: int = LONG_MS, is_shared: bool = False
 ) -> Background[Taken | Refused]:
     """Let an agent wait in a thread, and come back when it stands in line."""
     waiter = Background(lambda: agent.claim(*patterns, wait_ms=wait_ms, is_shared=is_shared))
-    wait_until(lambda: agent.name in site.line() or not waiter.is_running)
+    wait_until(lambda: agent.name in project.waiting_agents() or not waiter.is_running)
     return waiter
 
 
@@ -73,32 +73,32 @@ def stand_in_line(
     ids=["release", "release-all", "leave"],
 )
 def test_a_waiter_is_woken_when_what_it_wants_is_given_back(
-    live_site: Site, let_go: Callable[[Agent], object]
+    live_project: Project, let_go: Callable[[Agent], object]
 ) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     first = ann.take("src")
-    waiter = stand_in_line(live_site, bob, "src/*.py")
+    waiter = stand_in_line(live_project, bob, "src/*.py")
 
     let_go(ann)
 
     assert granted(waiter.result(20))[0].token > first.token
-    assert live_site.line() == []
+    assert live_project.waiting_agents() == []
 
 
 @pytest.mark.usefixtures("no_polling")
-def test_a_waiter_wakes_by_itself_when_the_lease_in_its_way_ends(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_waiter_wakes_by_itself_when_the_lease_in_its_way_ends(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     first = ann.take("src", ttl_ms=SECOND)
 
     assert granted(bob.claim("src", wait_ms=20 * SECOND))[0].token > first.token
 
 
 @pytest.mark.usefixtures("no_polling")
-def test_a_waiter_behind_another_is_woken_when_that_one_gives_up(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_a_waiter_behind_another_is_woken_when_that_one_gives_up(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
-    before = stand_in_line(live_site, bob, "a", "b", wait_ms=SECOND)
-    behind = stand_in_line(live_site, cid, "b")
+    before = stand_in_line(live_project, bob, "a", "b", wait_ms=SECOND)
+    behind = stand_in_line(live_project, cid, "b")
 
     assert isinstance(before.result(), Refused)
     granted(behind.result(20))
@@ -108,31 +108,33 @@ def test_a_waiter_behind_another_is_woken_when_that_one_gives_up(live_site: Site
     "waiting.killed-holders-give-way",
     "A waiter gets the claims of a killed process, even when it was killed during the wait.",
 )
-def test_a_waiter_gets_what_a_killed_process_held(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiter_gets_what_a_killed_process_held(
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(leases, "_GRACE_MS", 0)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    ann = live_site.agent("ann", process=live_site.repo().processes.identify(child.pid))
+    ann = live_project.agent("ann", process=live_project.repo().processes.identify(child.pid))
     ann.take("src")
-    waiter = stand_in_line(live_site, live_site.agent("bob"), "src")
+    waiter = stand_in_line(live_project, live_project.agent("bob"), "src")
 
     child.kill()
     child.communicate(timeout=30)
 
     granted(waiter.result(20))
-    assert "session.gone" in live_site.kinds()
+    assert "session.gone" in live_project.kinds()
 
 
-def test_what_is_free_is_granted_without_standing_in_line(live_site: Site) -> None:
+def test_what_is_free_is_granted_without_standing_in_line(live_project: Project) -> None:
     told: list[Refused] = []
-    bob = live_site.agent("bob")
+    bob = live_project.agent("bob")
 
     granted(bob.claim("src", wait_ms=LONG_MS, on_wait=told.append))
 
     assert told == []
 
 
-def test_a_waiter_hears_once_what_it_waits_for(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_waiter_hears_once_what_it_waits_for(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
     told: list[Refused] = []
 
@@ -145,7 +147,7 @@ def test_a_waiter_hears_once_what_it_waits_for(live_site: Site) -> None:
 def test_threads_that_wake_others_at_once_share_one_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wakes = Wakes(str(tmp_path / "wake"))
+    wakes = WakeSockets(str(tmp_path / "wake"))
     listener = wakes.listen()
     original, made, both = socket.socket, [], threading.Barrier(2)
 
@@ -156,7 +158,7 @@ def test_threads_that_wake_others_at_once_share_one_socket(
         return made[-1]
 
     monkeypatch.setattr(socket, "socket", make)
-    wakers = [Background(lambda: wakes.announce("entry")) for _ in range(2)]
+    wakers = [Background(lambda: wakes.wake_all(WakeReason.ENTRY)) for _ in range(2)]
     for waker in wakers:
         waker.result()
 
@@ -173,8 +175,8 @@ def test_threads_that_wake_others_at_once_share_one_socket(
     "waiting.first-come-first-served",
     "Waiting claims are granted in the order in which they arrived.",
 )
-def test_who_came_first_is_served_first(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_who_came_first_is_served_first(live_project: Project) -> None:
+    ann = live_project.agent("ann")
     ann.take("src")
     served: list[str] = []
 
@@ -187,9 +189,9 @@ def test_who_came_first_is_served_first(live_site: Site) -> None:
     waiters: list[Background[Claim]] = []
     names = [f"w{number}" for number in range(8)]
     for name in names:
-        agent = live_site.agent(name)
+        agent = live_project.agent(name)
         waiters.append(Background(lambda agent=agent: wait_and_pass_on(agent)))
-        wait_until(lambda name=name: name in live_site.line())
+        wait_until(lambda name=name: name in live_project.waiting_agents())
 
     ann.release()
 
@@ -202,28 +204,30 @@ def test_who_came_first_is_served_first(live_site: Site) -> None:
     "waiting.order-over-sets",
     "The order also holds between sets of patterns that overlap only in part.",
 )
-def test_the_order_holds_over_sets_that_overlap_only_in_part(live_site: Site) -> None:
-    ann, bob, cid, dan = (live_site.agent(name) for name in ("ann", "bob", "cid", "dan"))
+def test_the_order_holds_over_sets_that_overlap_only_in_part(live_project: Project) -> None:
+    ann, bob, cid, dan = (live_project.agent(name) for name in ("ann", "bob", "cid", "dan"))
     ann.take("src/**", "docs/**")
-    first = stand_in_line(live_site, bob, "src/a.py", "docs/a.md")
-    second = stand_in_line(live_site, cid, "src/*.py")
-    third = stand_in_line(live_site, dan, "docs/*.md", "lib")
+    first = stand_in_line(live_project, bob, "src/a.py", "docs/a.md")
+    second = stand_in_line(live_project, cid, "src/*.py")
+    third = stand_in_line(live_project, dan, "docs/*.md", "lib")
 
     ann.release("docs/**")
-    assert live_site.line() == ["bob", "cid", "dan"], "bob waits for the whole set, and dan behind him"
+    assert live_project.waiting_agents() == ["bob", "cid", "dan"], (
+        "bob waits for the whole set, and dan behind him"
+    )
     ann.release("src/**")
     head = granted(first.result())
-    assert live_site.line() == ["cid", "dan"]
+    assert live_project.waiting_agents() == ["cid", "dan"]
     bob.release()
 
     after = [granted(second.result())[0].token, granted(third.result())[0].token]
     assert max(claim.token for claim in head) < min(after)
 
 
-def test_nothing_of_the_set_is_held_while_one_waits(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_nothing_of_the_set_is_held_while_one_waits(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("a")
-    waiter = stand_in_line(live_site, bob, "a", "b")
+    waiter = stand_in_line(live_project, bob, "a", "b")
 
     assert bob.holds() == []
     ann.release()
@@ -232,25 +236,26 @@ def test_nothing_of_the_set_is_held_while_one_waits(live_site: Site) -> None:
 
 
 @pytest.mark.promise("waiting.newcomers-yield", "A new claim waits behind a queued claim that it overlaps.")
-def test_a_newcomer_yields_to_a_waiter_whose_wish_it_overlaps(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_a_newcomer_yields_to_a_waiter_whose_wish_it_overlaps(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
-    waiter = stand_in_line(live_site, bob, "a", "b/**")
+    waiter = stand_in_line(live_project, bob, "a", "b/**")
 
-    refusal = cid.is_refused("b/x.py")
+    refusal = cid.expect_refusal("b/x.py")
 
     assert (refusal.holder, refusal.session, refusal.held) == ("bob", bob.session.id, "b/**")
     assert refusal.is_waiting
-    assert "has waited longer" in refusal.hint
+    assert (refusal.waiting, refusal.position) == (("bob",), 2)
+    assert refusal.hint == "wait as 2nd in line: landlane claim b/x.py --wait"
     ann.release()
     granted(waiter.result())
 
 
 @pytest.mark.promise("waiting.others-pass", "A new claim that overlaps no queued claim does not wait.")
-def test_a_newcomer_beside_the_line_does_not_wait(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_a_newcomer_beside_the_line_does_not_wait(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
-    waiter = stand_in_line(live_site, bob, "a", "b/*.py")
+    waiter = stand_in_line(live_project, bob, "a", "b/*.py")
 
     cid.take("b/x.ts", "c")
     granted(cid.claim("d", wait_ms=LONG_MS))
@@ -259,21 +264,21 @@ def test_a_newcomer_beside_the_line_does_not_wait(live_site: Site) -> None:
     granted(waiter.result())
 
 
-def test_sharers_do_not_overtake_one_who_waits_to_be_alone(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_sharers_do_not_overtake_one_who_waits_to_be_alone(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("CHANGELOG.md", is_shared=True)
-    waiter = stand_in_line(live_site, bob, "CHANGELOG.md")
+    waiter = stand_in_line(live_project, bob, "CHANGELOG.md")
 
-    assert cid.is_refused("CHANGELOG.md", is_shared=True).is_waiting
+    assert cid.expect_refusal("CHANGELOG.md", is_shared=True).is_waiting
 
     ann.release()
     granted(waiter.result())
 
 
-def test_sharers_do_not_yield_to_waiting_sharers(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_sharers_do_not_yield_to_waiting_sharers(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
-    waiter = stand_in_line(live_site, bob, "a", "CHANGELOG.md", is_shared=True)
+    waiter = stand_in_line(live_project, bob, "a", "CHANGELOG.md", is_shared=True)
 
     cid.take("CHANGELOG.md", is_shared=True)
 
@@ -281,10 +286,10 @@ def test_sharers_do_not_yield_to_waiting_sharers(live_site: Site) -> None:
     granted(waiter.result())
 
 
-def test_a_holder_may_claim_inside_what_it_holds_though_others_wait_for_it(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_holder_may_claim_inside_what_it_holds_though_others_wait_for_it(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     first = ann.take("src")
-    waiter = stand_in_line(live_site, bob, "src")
+    waiter = stand_in_line(live_project, bob, "src")
 
     ann.take("src/api/*.py")
     assert ann.take("src").token == first.token
@@ -293,10 +298,10 @@ def test_a_holder_may_claim_inside_what_it_holds_though_others_wait_for_it(live_
     granted(waiter.result())
 
 
-def test_a_waiter_may_take_other_things_meanwhile(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_waiter_may_take_other_things_meanwhile(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
-    waiter = stand_in_line(live_site, bob, "src", "docs")
+    waiter = stand_in_line(live_project, bob, "src", "docs")
 
     bob.take("lib")
     bob.take("docs")
@@ -309,8 +314,8 @@ def test_a_waiter_may_take_other_things_meanwhile(live_site: Site) -> None:
 
 
 @pytest.mark.promise("waiting.every-wait-ends", "A wait ends at its time limit and leaves no trace.")
-def test_a_wait_ends_when_its_time_is_up(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_wait_ends_when_its_time_is_up(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src", task="T1")
     before = time.monotonic()
 
@@ -320,42 +325,42 @@ def test_a_wait_ends_when_its_time_is_up(live_site: Site) -> None:
     assert outcome.code == "WAIT_TIMED_OUT"
     assert (outcome.refused[0].holder, outcome.refused[0].task) == ("ann", "T1")
     assert 0.25 < time.monotonic() - before < 20
-    assert live_site.line() == []
-    assert live_site.rows("waiters_all") == []
+    assert live_project.waiting_agents() == []
+    assert live_project.rows("waiters_all") == []
 
 
-def test_without_a_wait_nobody_stands_in_line(live_site: Site) -> None:
-    live_site.agent("ann").take("src")
-    bob = live_site.agent("bob")
+def test_without_a_wait_nobody_stands_in_line(live_project: Project) -> None:
+    live_project.agent("ann").take("src")
+    bob = live_project.agent("bob")
 
-    assert bob.is_refused("src").holder == "ann"
-    assert live_site.rows("waiters_all") == []
+    assert bob.expect_refusal("src").holder == "ann"
+    assert live_project.rows("waiters_all") == []
 
 
-def test_waiting_for_a_part_of_a_set_has_no_meaning(live_site: Site) -> None:
+def test_waiting_for_a_part_of_a_set_has_no_meaning(live_project: Project) -> None:
     with pytest.raises(Malformed) as caught:
-        live_site.agent("ann").claim("src", is_partial=True, wait_ms=1000)
+        live_project.agent("ann").claim("src", is_partial=True, wait_ms=1000)
 
     assert caught.value.code == "PARTIAL_WAIT"
 
 
-def test_a_waiter_whose_session_ends_is_told_so(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_waiter_whose_session_ends_is_told_so(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
-    waiter = stand_in_line(live_site, bob, "src")
+    waiter = stand_in_line(live_project, bob, "src")
 
-    live_site.agent("bob").leave()
+    live_project.agent("bob").leave()
 
     with pytest.raises(Stale) as caught:
         waiter.result()
     assert caught.value.code == "SESSION_OVER"
-    assert live_site.rows("waiters_all") == []
+    assert live_project.rows("waiters_all") == []
 
 
 def test_a_waiter_that_is_interrupted_leaves_the_line(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
 
     class Interrupting:
@@ -369,7 +374,7 @@ def test_a_waiter_that_is_interrupted_leaves_the_line(
     with pytest.raises(KeyboardInterrupt):
         bob.claim("src", wait_ms=LONG_MS)
 
-    assert live_site.rows("waiters_all") == []
+    assert live_project.rows("waiters_all") == []
 
 
 # ----------------------------------------------------------------------------------------------- rings
@@ -379,28 +384,28 @@ def test_a_waiter_that_is_interrupted_leaves_the_line(
     "waiting.rings-are-refused",
     "Sessions that would deadlock are refused at once, with the names of the others.",
 )
-def test_two_who_would_wait_for_each_other_are_told_at_once(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_two_who_would_wait_for_each_other_are_told_at_once(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("a")
     bob.take("b")
-    waiter = stand_in_line(live_site, ann, "b")
+    waiter = stand_in_line(live_project, ann, "b")
 
     outcome = bob.claim("a", wait_ms=LONG_MS)
 
     assert isinstance(outcome, Refused)
     assert (outcome.code, outcome.cycle) == ("WAIT_CYCLE", ("bob", "ann", "bob"))
-    assert live_site.line() == ["ann"]
+    assert live_project.waiting_agents() == ["ann"]
     bob.release()
     granted(waiter.result())
 
 
-def test_a_ring_of_three_is_named_in_order(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_a_ring_of_three_is_named_in_order(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
     bob.take("b")
     cid.take("c")
-    one = stand_in_line(live_site, ann, "b/**/x")
-    two = stand_in_line(live_site, bob, "c")
+    one = stand_in_line(live_project, ann, "b/**/x")
+    two = stand_in_line(live_project, bob, "c")
 
     outcome = cid.claim("a", wait_ms=LONG_MS)
 
@@ -412,12 +417,12 @@ def test_a_ring_of_three_is_named_in_order(live_site: Site) -> None:
     granted(one.result())
 
 
-def test_a_ring_through_the_line_itself_is_found(live_site: Site) -> None:
-    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+def test_a_ring_through_the_line_itself_is_found(live_project: Project) -> None:
+    ann, bob, cid = (live_project.agent(name) for name in ("ann", "bob", "cid"))
     bob.take("x")
     cid.take("z")
-    first = stand_in_line(live_site, ann, "x", "y")
-    second = stand_in_line(live_site, cid, "y")  # held by nobody, but ann came before
+    first = stand_in_line(live_project, ann, "x", "y")
+    second = stand_in_line(live_project, cid, "y")  # held by nobody, but ann came before
 
     outcome = bob.claim("z", wait_ms=LONG_MS)
 
@@ -429,11 +434,13 @@ def test_a_ring_through_the_line_itself_is_found(live_site: Site) -> None:
     granted(second.result())
 
 
-def test_a_long_line_is_no_ring(live_site: Site) -> None:
-    agents = [live_site.agent(f"a{number}") for number in range(5)]
+def test_a_long_line_is_no_ring(live_project: Project) -> None:
+    agents = [live_project.agent(f"a{number}") for number in range(5)]
     for number, agent in enumerate(agents):
         agent.take(str(number))
-    waiters = [stand_in_line(live_site, agent, str(number + 1)) for number, agent in enumerate(agents[:-1])]
+    waiters = [
+        stand_in_line(live_project, agent, str(number + 1)) for number, agent in enumerate(agents[:-1])
+    ]
 
     for agent, waiter in zip(reversed(agents), [None, *reversed(waiters)], strict=True):
         if waiter is not None:
@@ -452,21 +459,21 @@ from landlane.testing.repositories import open_test_repository
 repo = open_test_repository(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(repo, "zed").session
 request = claims.make_request(repo, (repo.git.pattern_of("src", "literal"),))
-waiting.take_or_wait(repo, session, request, 600_000)
+waiting.wait_for_claims(repo, session, request, 600_000)
 print("granted", flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.fixture
-def waiting_process(live_site: Site) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+def waiting_process(live_project: Project) -> Iterator[Callable[[], subprocess.Popen[str]]]:
     """Starts a real process, zed, that waits for src."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", WAITING_PROCESS, str(live_site.repository), live_site.place]
+        command = [sys.executable, "-c", WAITING_PROCESS, str(live_project.repository), live_project.place]
         started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        wait_until(lambda: live_site.line() == ["zed"] or started[-1].poll() is not None)
+        wait_until(lambda: live_project.waiting_agents() == ["zed"] or started[-1].poll() is not None)
         assert started[-1].poll() is None
         return started[-1]
 
@@ -478,23 +485,23 @@ def waiting_process(live_site: Site) -> Iterator[Callable[[], subprocess.Popen[s
 
 @pytest.mark.promise("waiting.the-killed-are-passed-over", "A killed waiter is skipped after three seconds.")
 def test_a_killed_waiter_is_passed_over_after_three_seconds(
-    live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
+    live_project: Project, waiting_process: Callable[[], subprocess.Popen[str]]
 ) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
     child = waiting_process()
 
     child.kill()
     child.wait(timeout=30)
-    (until,) = (row["alive_until"] for row in live_site.rows("waiters_all"))
-    assert until - live_site.now() <= 3 * SECOND
+    (until,) = (row["alive_until"] for row in live_project.rows("waiters_all"))
+    assert until - live_project.now() <= 3 * SECOND
     ann.release()
 
     at_once = bob.claim("src")
     if isinstance(at_once, Refused):
         assert at_once.refused[0].is_waiting, "nobody can know yet that zed is dead"
     else:
-        assert live_site.now() >= until, "the machine was so busy that the silence is over"
+        assert live_project.now() >= until, "the machine was so busy that the silence is over"
     let_time_pass(bob.repo.store, 2 * SECOND)
     (claim,) = granted(bob.claim("src", wait_ms=LONG_MS))
     assert 0 <= claim.granted_at - (until - 2 * SECOND) < 5 * SECOND, (
@@ -504,33 +511,33 @@ def test_a_killed_waiter_is_passed_over_after_three_seconds(
 
 @SQLITE_ONLY  # a server wakes its clients itself
 def test_a_killed_waiter_leaves_no_socket_behind(
-    live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
+    live_project: Project, waiting_process: Callable[[], subprocess.Popen[str]]
 ) -> None:
-    ann = live_site.agent("ann")
+    ann = live_project.agent("ann")
     ann.take("src")
     child = waiting_process()
-    assert len(os.listdir(live_site.repository / ".git/landlane/wake")) == 1
+    assert len(os.listdir(live_project.repository / ".git/landlane/wake")) == 1
 
     child.kill()
     child.wait(timeout=30)
     ann.release()
 
-    assert os.listdir(live_site.repository / ".git/landlane/wake") == []
+    assert os.listdir(live_project.repository / ".git/landlane/wake") == []
 
 
 def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(
-    live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
+    live_project: Project, waiting_process: Callable[[], subprocess.Popen[str]]
 ) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
     child = waiting_process()
-    stop_outside_the_store(live_site.place, [child.pid])
+    stop_outside_transactions(live_project.place, [child.pid])
     ann.release()
     let_time_pass(bob.repo.store, 2 * SECOND)
     granted(bob.claim("src", wait_ms=LONG_MS))
 
     child.send_signal(signal.SIGCONT)
-    wait_until(lambda: live_site.line() == ["zed"])
+    wait_until(lambda: live_project.waiting_agents() == ["zed"])
     bob.release()
 
     assert child.stdout is not None
@@ -559,21 +566,21 @@ class HeldUp:
     "A waiter whose entry was dropped queues again and displaces no other.",
 )
 def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lasting = Settings(sessions=SessionSettings(lease_ms=60 * MINUTE))
-    ann, bob, cid = (site.agent(name, settings=lasting) for name in ("ann", "bob", "cid"))
+    ann, bob, cid = (project.agent(name, settings=lasting) for name in ("ann", "bob", "cid"))
     ann.take("src", ttl_ms=60 * MINUTE)
     sleeper = HeldUp()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: sleeper)
-    first = stand_in_line(site, bob, "src", wait_ms=30 * MINUTE)
-    site.clock.advance(2 * MINUTE)
-    second = stand_in_line(site, cid, "src", wait_ms=30 * MINUTE)
-    assert site.line() == ["cid"]
+    first = stand_in_line(project, bob, "src", wait_ms=30 * MINUTE)
+    project.clock.advance(2 * MINUTE)
+    second = stand_in_line(project, cid, "src", wait_ms=30 * MINUTE)
+    assert project.waiting_agents() == ["cid"]
 
     sleeper.go_on.set()
 
-    wait_until(lambda: site.line() == ["cid", "bob"])
+    wait_until(lambda: project.waiting_agents() == ["cid", "bob"])
     ann.release()
     granted(second.result())
     cid.release()
@@ -584,19 +591,19 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     "waiting.is-a-sign-of-life",
     "Waiting counts as a heartbeat for everything the waiter holds.",
 )
-def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_is_a_sign_of_life(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait_queue, "BEAT_MS", 20)
-    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=24 * 60 * MINUTE)))
-    bob = site.agent("bob")
+    ann = project.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=24 * 60 * MINUTE)))
+    bob = project.agent("bob")
     ann.take("src", ttl_ms=24 * 60 * MINUTE)
     bob.take("docs", ttl_ms=10 * MINUTE)
-    waiter = stand_in_line(site, bob, "src", wait_ms=10 * 60 * MINUTE)
+    waiter = stand_in_line(project, bob, "src", wait_ms=10 * 60 * MINUTE)
 
     for _ in range(12):
-        site.clock.advance(5 * MINUTE)
-        wait_until(lambda: site.line() == ["bob"] or not waiter.is_running)
+        project.clock.advance(5 * MINUTE)
+        wait_until(lambda: project.waiting_agents() == ["bob"] or not waiter.is_running)
 
-    assert ann.is_refused("docs").holder == "bob"
+    assert ann.expect_refusal("docs").holder == "bob"
     ann.release()
     granted(waiter.result())
 
@@ -606,15 +613,15 @@ def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) 
     "A waiter keeps sleeping when the lease it waits for is renewed.",
 )
 def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+    ann, bob = project.agent("ann"), project.agent("bob")
     ann.take("src", ttl_ms=10 * SECOND)
     listener = HeldUp()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
-    waiter = stand_in_line(site, bob, "src", wait_ms=30 * MINUTE)
+    waiter = stand_in_line(project, bob, "src", wait_ms=30 * MINUTE)
     for _ in range(3):
-        site.clock.advance(9 * SECOND)
+        project.clock.advance(9 * SECOND)
         ann.renew("src")
 
     listener.go_on.set()
@@ -628,31 +635,33 @@ def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
 @pytest.mark.promise("waiting.no-ghosts-after-a-restart", "No queue entry survives a restart of the machine.")
 @SQLITE_ONLY  # a server does not restart with the machines around it
 def test_nobody_waits_in_line_over_a_restart_of_the_machine(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+    ann, bob = project.agent("ann"), project.agent("bob")
     ann.take("src")
     listener = HeldUp()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
-    site.clock.advance(9 * MINUTE)  # no sign of life is written so soon: the store's time will begin before
-    waiter = stand_in_line(site, bob, "src")
+    project.clock.advance(
+        9 * MINUTE
+    )  # no sign of life is written so soon: the store's time will begin before
+    waiter = stand_in_line(project, bob, "src")
     ann.release()
-    site.close()
-    site.clock.reboot()
+    project.close()
+    project.clock.reboot()
 
-    site.agent("cid").take("src")
+    project.agent("cid").take("src")
 
     listener.go_on.set()
     with pytest.raises(StoreError):  # it died in the restart, as far as a thread can
         waiter.result()
 
 
-def test_the_line_is_shown_with_what_each_waits_for(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_the_line_is_shown_with_what_each_waits_for(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     ann.take("src")
-    waiter = stand_in_line(live_site, bob, "src/{a,b}", "docs")
+    waiter = stand_in_line(live_project, bob, "src/{a,b}", "docs")
 
-    (waiting_bob,) = ann.repo.store.view(waiting.list_waiters)
+    (waiting_bob,) = ann.repo.store.view(list_waiters)
     shown = waiter_json(waiting_bob, ann.repo.store)
 
     assert (shown["agent"], shown["mode"], shown["patterns"]) == ("bob", "exclusive", ["src/{a,b}", "docs"])

@@ -26,7 +26,7 @@ def shared(repository: Path) -> Shell:
     shell.git("add", ".")
     shell.git("commit", "--quiet", "-m", "Two files")
     shell.git("branch", "topic")
-    shell.ask("claim", "src/b.py", "--as", "bob")
+    shell.run_json("claim", "src/b.py", "--as", "bob")
     return shell
 
 
@@ -38,7 +38,7 @@ def branch_of(shell: Shell) -> str:
     "git.whole-tree-verbs",
     "While other sessions work in a checkout, `landlane git` does not switch its branch.",
 )
-def test_three_shells_cannot_switch_branches_while_others_are_at_work(shared: Shell) -> None:
+def test_three_shells_cannot_switch_branches_while_others_work_there(shared: Shell) -> None:
     (shared.folder / "src" / "b.py").write_text("bob's work, not committed\n")
     words = [LANDLANE, "git", "--json", "--as", "ann", "--", "switch", "topic"]
 
@@ -74,13 +74,13 @@ def test_three_shells_cannot_switch_branches_while_others_are_at_work(shared: Sh
 )
 def test_a_refusal_names_the_others_and_the_scoped_form(shared: Shell, words: str, instead: str) -> None:
     folder = shared.at("src") if words.endswith("/..") else shared
-    answer = folder.refuse("SHARED_CHECKOUT", "git", "--as", "ann", "--", *words.split(), exit=6)
+    answer = folder.run_error("SHARED_CHECKOUT", "git", "--as", "ann", "--", *words.split(), exit=6)
 
     assert "bob: src/b.py" in answer["message"]
     assert instead in answer["hint"]
 
 
-def test_people_read_the_same(shared: Shell) -> None:
+def test_the_text_answer_names_the_same(shared: Shell) -> None:
     ended = shared.run("git", "--as", "ann", "--", "switch", "topic")
 
     assert ended.exit == 6
@@ -88,14 +88,14 @@ def test_people_read_the_same(shared: Shell) -> None:
     assert "hint: instead: landlane workspace open TASK" in ended.err
 
 
-def test_paths_of_others_are_theirs_and_the_rest_is_free(shared: Shell) -> None:
+def test_paths_held_by_others_are_refused_and_the_rest_is_free(shared: Shell) -> None:
     for name in ("a.py", "b.py"):
         (shared.folder / "src" / name).write_text("changed\n")
 
-    refused = shared.refuse("CLAIM_HELD", "git", "--as", "ann", "--", "restore", "src/b.py", exit=3)
-    below = shared.refuse("CLAIM_HELD", "git", "--as", "ann", "--", "add", "src", exit=3)
-    done = shared.ask("git", "--as", "ann", "--", "restore", "src/a.py")
-    own = shared.ask("git", "--as", "bob", "--", "restore", "--", ":/src/b.py")
+    refused = shared.run_error("CLAIM_HELD", "git", "--as", "ann", "--", "restore", "src/b.py", exit=3)
+    below = shared.run_error("CLAIM_HELD", "git", "--as", "ann", "--", "add", "src", exit=3)
+    done = shared.run_json("git", "--as", "ann", "--", "restore", "src/a.py")
+    own = shared.run_json("git", "--as", "bob", "--", "restore", "--", ":/src/b.py")
 
     assert refused["holder"] == "bob"
     assert refused["until"]
@@ -105,26 +105,26 @@ def test_paths_of_others_are_theirs_and_the_rest_is_free(shared: Shell) -> None:
     assert shared.git("status", "--porcelain") == ""
 
 
-def test_who_is_alone_may_do_everything(shared: Shell) -> None:
-    assert shared.ask("git", "--as", "bob", "--", "switch", "topic")["exit"] == 0
+def test_a_single_session_may_do_everything(shared: Shell) -> None:
+    assert shared.run_json("git", "--as", "bob", "--", "switch", "topic")["exit"] == 0
     assert branch_of(shared) == "topic"
 
-    shared.ask("leave", "--as", "bob")
+    shared.run_json("leave", "--as", "bob")
     assert shared.run("git", "--as", "ann", "--", "switch", "--quiet", "main").exit == 0
     assert branch_of(shared) == "main"
 
 
-def test_who_works_in_a_workspace_elsewhere_is_not_hit(shared: Shell, tmp_path: Path) -> None:
-    shared.ask("task", "add", "Work elsewhere", "--as", "bob")
-    shared.ask("workspace", "open", "T1", "--as", "bob")
+def test_a_session_in_another_workspace_is_not_affected(shared: Shell, tmp_path: Path) -> None:
+    shared.run_json("task", "add", "Work elsewhere", "--as", "bob")
+    shared.run_json("workspace", "open", "T1", "--as", "bob")
 
-    assert shared.ask("git", "--as", "ann", "--", "switch", "topic")["ok"]
+    assert shared.run_json("git", "--as", "ann", "--", "switch", "topic")["ok"]
     # Refs, objects and the stash are everybody's all the same.
-    shared.refuse("SHARED_CHECKOUT", "git", "--as", "ann", "--", "gc", "--prune=now", exit=6)
+    shared.run_error("SHARED_CHECKOUT", "git", "--as", "ann", "--", "gc", "--prune=now", exit=6)
 
 
-def test_a_process_that_stands_in_the_checkout_counts_without_a_claim(shared: Shell) -> None:
-    shared.ask("leave", "--as", "bob")
+def test_a_process_in_the_checkout_counts_without_a_claim(shared: Shell) -> None:
+    shared.run_json("leave", "--as", "bob")
     script = f"{LANDLANE} join eve --pid $$ >&2 && echo ready && read answer"
     with subprocess.Popen(
         ["sh", "-c", script], cwd=shared.folder / "src", stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -132,16 +132,16 @@ def test_a_process_that_stands_in_the_checkout_counts_without_a_claim(shared: Sh
         assert eve.stdout is not None
         assert eve.stdout.readline() == b"ready\n"
 
-        answer = shared.refuse("SHARED_CHECKOUT", "git", "--as", "ann", "--", "reset", "--hard", exit=6)
+        answer = shared.run_error("SHARED_CHECKOUT", "git", "--as", "ann", "--", "reset", "--hard", exit=6)
 
         eve.communicate(b"\n", timeout=60)
     assert answer["others"] == [{"agent": "eve", "paths": []}]
 
 
-def test_git_speaks_for_itself(shared: Shell) -> None:
+def test_git_prints_its_own_output(shared: Shell) -> None:
     status = shared.run("git", "--", "status", "--short")
     failed = shared.run("git", "--", "rev-parse", "--verify", "nothing")
-    told = shared.ask("git", "--", "rev-parse", "--verify", "nothing", exit=128)
+    told = shared.run_json("git", "--", "rev-parse", "--verify", "nothing", exit=128)
 
     assert (status.exit, status.out) == (0, "")
     assert failed.exit == 128
@@ -149,19 +149,19 @@ def test_git_speaks_for_itself(shared: Shell) -> None:
     assert (told["code"], told["exit"]) == ("GIT_FAILED", 128)
 
 
-def test_an_alias_hides_nothing(shared: Shell) -> None:
+def test_a_git_alias_is_resolved(shared: Shell) -> None:
     shared.git("config", "alias.sw", "switch")
 
-    shared.refuse("SHARED_CHECKOUT", "git", "--as", "ann", "--", "sw", "topic", exit=6)
+    shared.run_error("SHARED_CHECKOUT", "git", "--as", "ann", "--", "sw", "topic", exit=6)
 
 
-def test_another_repository_is_none_of_our_business(shared: Shell, tmp_path: Path) -> None:
+def test_another_repository_is_not_guarded(shared: Shell, tmp_path: Path) -> None:
     shared.git("clone", "--quiet", ".", str(tmp_path / "other"))
 
-    assert shared.ask("git", "--as", "ann", "--", "-C", str(tmp_path / "other"), "clean", "-fd")["ok"]
+    assert shared.run_json("git", "--as", "ann", "--", "-C", str(tmp_path / "other"), "clean", "-fd")["ok"]
 
 
-def test_a_flipped_repository_is_mended_by_the_next_command(shared: Shell) -> None:
+def test_damaged_git_config_is_repaired_by_the_next_command(shared: Shell) -> None:
     shared.git("config", "core.bare", "true")
 
     ended = shared.run("git", "--as", "ann", "--", "status", "--short")
@@ -172,26 +172,26 @@ def test_a_flipped_repository_is_mended_by_the_next_command(shared: Shell) -> No
     assert "git.mended" in shared.kinds()
 
 
-def test_stray_work_is_listed_and_moved_with_one_command(shared: Shell) -> None:
-    shared.ask("task", "add", "Work elsewhere", "--as", "bob")
-    place = shared.ask("workspace", "open", "T1", "--as", "bob")["workspace"]["path"]
+def test_misplaced_changes_are_listed_and_moved_with_one_command(shared: Shell) -> None:
+    shared.run_json("task", "add", "Work elsewhere", "--as", "bob")
+    place = shared.run_json("workspace", "open", "T1", "--as", "bob")["workspace"]["path"]
     (shared.folder / "src" / "b.py").write_text("by an absolute path\n")
 
-    listed = shared.ask("stray", "list")["strays"]
-    moved = shared.ask("stray", "move", "--as", "bob")
+    listed = shared.run_json("misplaced", "list")["strays"]
+    moved = shared.run_json("misplaced", "move", "--as", "bob")
 
     assert [(one["path"], one["state"], one["workspace"]) for one in listed] == [("src/b.py", "stray", "W1")]
     assert [one["path"] for one in moved["moved"]] == ["src/b.py"]
     assert shared.run_program("cat", f"{place}/src/b.py").out == "by an absolute path\n"
     assert shared.git("status", "--porcelain") == ""
-    again = shared.ask(
+    again = shared.run_json(
         "rescue", "restore", moved["rescues"][0]["rescue"], "--into", "../again", "--as", "bob"
     )
     assert again["ok"]
     assert (shared.folder.parent / "again" / "src" / "b.py").read_text() == "by an absolute path\n"
 
 
-def test_what_git_starts_under_the_lock_does_not_wait_for_it(shared: Shell) -> None:
+def test_a_child_of_git_does_not_wait_for_the_lock_of_its_parent(shared: Shell) -> None:
     hook = shared.folder / ".git" / "hooks" / "pre-commit"
     hook.write_text(f"#!/bin/sh\n{LANDLANE} git --as bob -- add src/a.py\n")
     hook.chmod(0o755)

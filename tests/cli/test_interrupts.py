@@ -30,36 +30,36 @@ pytestmark = pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("number", "exit"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
 )
-def test_a_waiter_that_is_stopped_leaves_the_line_at_once(shell: Shell, number: int, exit: int) -> None:
-    shell.ask("claim", "a", "--as", "ann")
+def test_a_stopped_waiter_leaves_the_queue_at_once(shell: Shell, number: int, exit: int) -> None:
+    shell.run_json("claim", "a", "--as", "ann")
     with shell.start("claim", "a", "--as", "bob", "--wait", "60s", "--json") as waiter:
-        shell.await_waiter()
+        shell.wait_for_waiter()
         waiter.signal(number)
         ended = waiter.end()
 
     assert ended.exit == exit
-    assert ended.answer()["code"] == "INTERRUPTED"
-    assert shell.ask("status")["waiters"] == []
+    assert ended.json()["code"] == "INTERRUPTED"
+    assert shell.run_json("status")["waiters"] == []
     assert not list(shell.state.glob("wake/*"))
     assert shell.holders() == {"a": "ann"}
 
 
-def test_a_killed_waiter_does_not_block_the_line_for_long(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann")
+def test_a_killed_waiter_does_not_block_the_queue_for_long(shell: Shell) -> None:
+    shell.run_json("claim", "a", "--as", "ann")
     with shell.start("claim", "a", "--as", "bob", "--wait", "60s") as waiter:
-        shell.await_waiter()
+        shell.wait_for_waiter()
         waiter.signal(signal.SIGKILL)
         waiter.end()
-    shell.ask("release", "--all", "--as", "ann")
+    shell.run_json("release", "--all", "--as", "ann")
     shell.pass_time(ALIVE_MS / 1000)
 
-    assert shell.ask("claim", "a", "--as", "cat", "--wait", "20s")["granted"][0]["holder"] == "cat"
+    assert shell.run_json("claim", "a", "--as", "cat", "--wait", "20s")["granted"][0]["holder"] == "cat"
 
 
 @pytest.mark.parametrize(("number", "exit"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=str)
-def test_a_follower_that_is_stopped_leaves_nothing_behind(shell: Shell, number: int, exit: int) -> None:
-    shell.ask("join", "ann")
-    with shell.start("journal", "--follow") as follower:
+def test_a_stopped_follower_leaves_nothing_behind(shell: Shell, number: int, exit: int) -> None:
+    shell.run_json("join", "ann")
+    with shell.start("log", "--follow") as follower:
         wait_until(lambda: list(shell.state.glob("wake/*")))
         follower.signal(number)
         ended = follower.end()
@@ -69,11 +69,11 @@ def test_a_follower_that_is_stopped_leaves_nothing_behind(shell: Shell, number: 
     assert not list(shell.state.glob("wake/*"))
 
 
-def test_a_stopped_holder_keeps_nobody_waiting_for_the_store(shell: Shell) -> None:
-    with shell.start("journal", "--follow") as follower:
+def test_a_stopped_holder_does_not_block_the_store(shell: Shell) -> None:
+    with shell.start("log", "--follow") as follower:
         wait_until((shell.state / "wake").exists)
         follower.signal(signal.SIGSTOP)
-        assert shell.ask("claim", "a", "--as", "ann")["ok"]
+        assert shell.run_json("claim", "a", "--as", "ann")["ok"]
         follower.signal(signal.SIGCONT)
 
 
@@ -86,13 +86,13 @@ def test_a_closed_stdout_changes_neither_the_work_nor_the_exit_code(shell: Shell
     assert shell.holders() == {"a": "ann"}
 
 
-def test_everything_closed_is_no_trouble_either(shell: Shell) -> None:
+def test_a_command_works_with_all_streams_closed(shell: Shell) -> None:
     assert shell.sh("landlane claim a --as ann <&- >&- 2>&-").exit == 0
     assert shell.sh("landlane init <&- >&- 2>&-").exit == 0
     assert shell.holders() == {"a": "ann"}
 
 
-def test_a_reader_that_is_gone_costs_the_answer_but_not_the_work(shell: Shell) -> None:
+def test_a_closed_pipe_loses_the_answer_but_not_the_work(shell: Shell) -> None:
     snapshot, writing = os.pipe()
     os.close(snapshot)
     with os.fdopen(writing, "wb") as pipe:
@@ -108,28 +108,28 @@ def test_a_reader_that_is_gone_costs_the_answer_but_not_the_work(shell: Shell) -
     assert shell.holders() == {"a": "ann"}
 
 
-def test_claims_piped_into_head_say_nothing_else(shell: Shell) -> None:
-    shell.ask("claim", *(f"file{number}" for number in range(300)), "--as", "ann")
+def test_claims_piped_into_head_print_no_error(shell: Shell) -> None:
+    shell.run_json("claim", *(f"file{number}" for number in range(300)), "--as", "ann")
 
-    for command in ("claims", "claims --json", "journal"):
+    for command in ("claims", "claims --json", "log"):
         ended = shell.sh(f"landlane {command} | head -c 0")
         assert (ended.exit, ended.out, ended.err) == (0, "", ""), command
 
 
-def test_a_full_disk_under_stdout_is_told_by_the_exit_code(shell: Shell) -> None:
+def test_a_full_disk_under_stdout_changes_the_exit_code(shell: Shell) -> None:
     assert shell.sh("landlane claim a --as ann > /dev/full").exit == 1
     assert shell.holders() == {"a": "ann"}
 
 
-def test_a_dead_stderr_does_not_end_a_wait(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann")
+def test_a_closed_stderr_does_not_end_a_wait(shell: Shell) -> None:
+    shell.run_json("claim", "a", "--as", "ann")
     snapshot, writing = os.pipe()
     os.close(snapshot)
     with os.fdopen(writing, "wb") as pipe:
         waiter = subprocess.Popen(
             [LANDLANE, "claim", "a", "--as", "bob", "--wait", "30s"], cwd=shell.folder, stderr=pipe
         )
-        shell.await_waiter()
-        shell.ask("release", "--all", "--as", "ann")
+        shell.wait_for_waiter()
+        shell.run_json("release", "--all", "--as", "ann")
 
         assert waiter.wait(60) == 0

@@ -25,18 +25,18 @@ def repository_at(folder: Path) -> Shell:
 def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     shell = repository_at(tmp_path / name)
 
-    shell.ask("claim", "a", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann")
 
-    shell.refuse("CLAIM_HELD", "claim", str(shell.folder / "a"), "--as", "bob", exit=3)
-    assert shell.ask("doctor")["ok"]
+    shell.run_error("CLAIM_HELD", "claim", str(shell.folder / "a"), "--as", "bob", exit=3)
+    assert shell.run_json("doctor")["ok"]
 
 
 def test_waiting_works_however_deep_the_repository_lies(tmp_path: Path) -> None:
     shell = repository_at(tmp_path / "/".join(["a-folder-with-a-rather-long-name"] * 8))
-    shell.ask("claim", "a", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann")
     with shell.start("claim", "a", "--as", "bob", "--wait", "30s", "--json") as waiter:
-        shell.await_waiter()
-        shell.ask("release", "--all", "--as", "ann")
+        shell.wait_for_waiter()
+        shell.run_json("release", "--all", "--as", "ann")
 
         assert waiter.end(20).exit == 0
 
@@ -44,16 +44,16 @@ def test_waiting_works_however_deep_the_repository_lies(tmp_path: Path) -> None:
 def test_a_repository_reached_through_a_link_is_the_same_one(tmp_path: Path) -> None:
     shell = repository_at(tmp_path / "real")
     (tmp_path / "link").symlink_to("real")
-    shell.ask("claim", "src/a", "--as", "ann")
+    shell.run_json("claim", "src/a", "--as", "ann")
     linked = Shell(tmp_path / "link")
 
-    linked.refuse("CLAIM_HELD", "claim", "src/a", "--as", "bob", exit=3)
-    linked.refuse("CLAIM_HELD", "claim", str(tmp_path / "link" / "src" / "a"), "--as", "bob", exit=3)
+    linked.run_error("CLAIM_HELD", "claim", "src/a", "--as", "bob", exit=3)
+    linked.run_error("CLAIM_HELD", "claim", str(tmp_path / "link" / "src" / "a"), "--as", "bob", exit=3)
 
 
 def test_a_repository_that_was_moved_keeps_its_state(tmp_path: Path) -> None:
     shell = repository_at(tmp_path / "before")
-    token = shell.ask("claim", "a", "--as", "ann")["granted"][0]["token"]
+    token = shell.run_json("claim", "a", "--as", "ann")["granted"][0]["token"]
     shell.folder.rename(tmp_path / "after")
 
-    assert Shell(tmp_path / "after").ask("check", "a", "--as", "ann", "--token", str(token))["ok"]
+    assert Shell(tmp_path / "after").run_json("check", "a", "--as", "ann", "--token", str(token))["ok"]

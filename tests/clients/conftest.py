@@ -10,7 +10,7 @@ import pytest
 
 from landlane.values import replace
 from tests.support.command_server import Forked, can_fork
-from tests.support.real_clients import CLIENTS, World, clients_folder, program_of
+from tests.support.real_clients import CLIENTS, ClientTestbed, clients_folder, program_of
 from tests.support.real_clients.environment import CALL_SECONDS
 from tests.support.shell import LANDLANE
 
@@ -64,10 +64,10 @@ WITHOUT_TOOLS = {
 
 
 # Commands that may start a client: it must have the network of this world, where the scripted model is.
-STARTS_A_CLIENT = ("init", "exec", "run", "worker", "doctor")
+STARTS_A_CLIENT = ("init", "exec", "run", "doctor")
 
 
-class QuickWorld(World):
+class QuickWorld(ClientTestbed):
     """A world in which Node.js compiles a client once, and our own commands are forked."""
 
     def __init__(self, compiled: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from landlane.clients.as_worker.command import client_of_worker, find_program, worker_command
-from landlane.clients.as_worker.failures import find_outcome, read_wait
+from landlane.clients.as_worker.failures import find_failure, read_wait
 from landlane.clients.as_worker.progress import RunProgress
 from landlane.clients.as_worker.prompt import prompt_for
 from landlane.clients.model import WORKER_CLIENTS
@@ -197,7 +197,7 @@ def heard(client: str, printed: list[str], trouble: list[str] | None = None) -> 
 
 
 @pytest.mark.parametrize("client", PRINTED)
-def test_what_a_client_prints_becomes_progress_usage_and_last_words(client: str) -> None:
+def test_output_of_a_client_becomes_progress_usage_and_last_text(client: str) -> None:
     printed, usage = PRINTED[client]
 
     progress, shown = heard(client, printed)
@@ -231,13 +231,13 @@ def test_a_call_under_way_is_known_until_it_is_through() -> None:
     assert not progress.calls
 
 
-def test_usage_is_counted_once_and_goes_on_behind_a_whole() -> None:
+def test_usage_is_counted_once_and_adds_to_a_total() -> None:
     progress, _ = heard("claude", [*CLAUDE, CLAUDE[-1], CLAUDE[4].replace("msg_2", "msg_9")])
 
     assert progress.usage == Usage(input_tokens=227 + 110, output_tokens=18, cost_usd=0.0005)
 
 
-def test_what_nobody_told_stays_unknown() -> None:
+def test_unreported_usage_stays_unknown() -> None:
     assert RunProgress().usage is None
     progress, _ = heard("copilot", [line for line in COPILOT if "assistant.usage" not in line])
     assert progress.usage is None
@@ -284,7 +284,7 @@ FAILED = {
 
 
 @pytest.mark.parametrize("client", FAILED)
-def test_a_provider_that_wants_fewer_requests_is_told_from_other_failures(client: str) -> None:
+def test_rate_limit_is_distinguished_from_other_failures(client: str) -> None:
     said = FAILED[client]
     limited, _ = heard(client, said)
     unknown = [line.replace("429 Too Many Requests", "401 Unauthorized") for line in said]
@@ -292,10 +292,10 @@ def test_a_provider_that_wants_fewer_requests_is_told_from_other_failures(client
     other, _ = heard(client, unknown)
     adapter = adapter_of(client)
 
-    assert find_outcome(adapter, limited.failure, 1, "").code == "rate_limited"
-    outcome = find_outcome(adapter, other.failure, 1, "")
-    assert (outcome.code, outcome.retry) == ("failed", False)
-    assert adapter.sign_in in outcome.reason
+    assert find_failure(adapter, limited.failure, 1, "").code == "rate_limited"
+    failure = find_failure(adapter, other.failure, 1, "")
+    assert (failure.code, failure.retry) == ("failed", False)
+    assert adapter.sign_in in failure.reason
 
 
 @pytest.mark.parametrize(
@@ -328,26 +328,26 @@ def test_a_status_on_stderr_says_more_than_an_error_without_one() -> None:
     progress, _ = heard("gemini", [said])
     trouble = "_ApiError: {}\n  status: 401\n}"
 
-    outcome = find_outcome(adapter_of("gemini"), progress.failure, 145, trouble)
+    failure = find_failure(adapter_of("gemini"), progress.failure, 145, trouble)
 
-    assert (outcome.code, outcome.retry) == ("failed", False)
+    assert (failure.code, failure.retry) == ("failed", False)
 
 
 def test_a_refusal_and_an_empty_purse_are_not_tried_again() -> None:
     refused = json.loads(CLAUDE[-1]) | {"stop_reason": "refusal"}
     progress, _ = heard("claude", [json.dumps(refused)])
-    outcome = find_outcome(adapter_of("claude"), progress.failure, 0, "")
-    assert (outcome.code, outcome.retry) == ("refused", False)
+    failure = find_failure(adapter_of("claude"), progress.failure, 0, "")
+    assert (failure.code, failure.retry) == ("refused", False)
     broke = OutputEvent(kind=OutputKind.ERROR, text="Your credit balance is too low")
-    outcome = find_outcome(adapter_of("claude"), broke, 1, "")
-    assert (outcome.code, outcome.retry) == ("failed", False)
+    failure = find_failure(adapter_of("claude"), broke, 1, "")
+    assert (failure.code, failure.retry) == ("failed", False)
 
 
 def test_a_client_that_just_dies_tells_the_end_of_its_stderr() -> None:
-    outcome = find_outcome(adapter_of("codex"), None, 101, "thread 'main' panicked\n\nat src/main.rs\n")
-    assert outcome.code == "failed"
-    assert outcome.retry
-    assert "panicked / at src/main.rs" in outcome.reason
+    failure = find_failure(adapter_of("codex"), None, 101, "thread 'main' panicked\n\nat src/main.rs\n")
+    assert failure.code == "failed"
+    assert failure.retry
+    assert "panicked / at src/main.rs" in failure.reason
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_client_that_just_dies_tells_the_end_of_its_stderr() -> None:
         ("429", None),
     ],
 )
-def test_how_long_to_wait_is_read_where_it_is_told(text: str, seconds: float | None) -> None:
+def test_time_to_wait_is_read_from_the_error(text: str, seconds: float | None) -> None:
     assert read_wait(text, now=1794814000) == seconds
 
 
@@ -429,7 +429,7 @@ def test_the_command_of_a_worker_names_its_client() -> None:
     assert error.value.code == "UNKNOWN_CLIENT"
 
 
-def test_a_client_that_is_not_installed_is_told_before_anything_starts() -> None:
+def test_missing_client_is_reported_before_anything_starts() -> None:
     with pytest.raises(LandlaneError) as error:
         find_program("gemini", "/nowhere")
     assert error.value.code == "NOT_INSTALLED"

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.clients.canary import make_canary
-from landlane.clients.claude import hook as claude
-from landlane.clients.claude.setup import wanted_files
-from landlane.clients.claude.tools import TOOLS
+from landlane.clients.claude.hook import TOOLS
+from landlane.clients.claude.setup import SETUP
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import (
-    HOLD,
     NOTHING,
     HookAnswer,
     HookEvent,
     HookOutput,
+    Verdict,
     deny,
     inform,
     is_guarded,
@@ -27,6 +27,8 @@ from landlane.protocol.hook_events import (
 from landlane.values import as_dict
 
 pytestmark = pytest.mark.unit
+
+claude = hooks_of("claude")
 
 BASE = {
     "session_id": "08ea05a4-506b-4000-87ed-ef353541c508",
@@ -51,15 +53,14 @@ SETTINGS = {
     "source": "local_settings",
     "file_path": "/repo/.claude/settings.local.json",
 }
-SETTINGS_FACTS = {"source": "local_settings", "settings_path": "/repo/.claude/settings.local.json"}
 EDITED = {"tool": "edit", "tool_name": "Edit", "call": "toolu_3", "paths": ("/repo/calc.py",)}
 SHELL = {"tool": "shell", "tool_name": "Bash", "call": "toolu_3", "command": "ls"}
 
-SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
+PAYLOADS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (STARTED, {"kind": "start", "source": "startup"}),
     ({"hook_event_name": "UserPromptSubmit", "prompt": "go"}, {"kind": "prompt"}),
     (EDIT, {"kind": "before", **EDITED}),
-    (CHILD | EDIT, {"kind": "before", **EDITED, "agent": CHILD["agent_id"], "agent_type": "general-purpose"}),
+    (CHILD | EDIT, {"kind": "before", **EDITED, "agent": CHILD["agent_id"]}),
     (EDIT | {"hook_event_name": "PostToolUse"}, {"kind": "after", **EDITED}),
     (
         tool("Write", file_path="new.py", content=""),
@@ -94,22 +95,22 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     (
         CHILD | {"hook_event_name": "SubagentStart"},
-        {"kind": "child-start", "agent": CHILD["agent_id"], "agent_type": "general-purpose"},
+        {"kind": "child-start", "agent": CHILD["agent_id"]},
     ),
     (
         CHILD | {"hook_event_name": "SubagentStop", "stop_hook_active": False, "background_tasks": []},
-        {"kind": "child-stop", "agent": CHILD["agent_id"], "agent_type": "general-purpose"},
+        {"kind": "child-stop", "agent": CHILD["agent_id"]},
     ),
     ({"hook_event_name": "SessionEnd", "reason": "other"}, {"kind": "end", "source": "other"}),
-    (SETTINGS, {"kind": "settings", **SETTINGS_FACTS}),
+    (SETTINGS, {"kind": "settings", "source": "local_settings"}),
     ({"hook_event_name": "PreCompact", "trigger": "auto"}, {"kind": "other"}),
 ]
 
 
-@pytest.mark.parametrize(("said", "facts"), SAID)
-def test_what_claude_says_is_understood(said: dict[str, Any], facts: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("payload", "facts"), PAYLOADS)
+def test_payloads_of_claude_are_read(payload: dict[str, Any], facts: dict[str, Any]) -> None:
     expected = HookEvent(client="claude", session=BASE["session_id"], cwd="/repo", **facts)
-    assert claude.read("", BASE | said, {}) == expected
+    assert claude.read("", BASE | payload, {}) == expected
 
 
 def test_an_event_without_a_known_name_is_the_one_its_command_names() -> None:
@@ -152,7 +153,7 @@ def test_claude_started_by_copilot_is_still_claude() -> None:
         BASE | {"hook_event_name": 3},
     ],
 )
-def test_what_cannot_be_understood_is_never_guessed(payload: Any) -> None:
+def test_unknown_payload_is_refused_and_not_guessed(payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         claude.read("PreToolUse", payload, {})
     assert caught.value.code == "HOOK_INPUT"
@@ -167,18 +168,18 @@ JSON_VALUES = st.recursive(
 
 @given(st.sampled_from([*EDIT, *BASE, *SETTINGS, *CHILD, "stop_hook_active"]), JSON_VALUES)
 def test_any_value_anywhere_is_read_or_refused(key: str, odd: Any) -> None:
-    for said, _ in SAID:
+    for payload, _ in PAYLOADS:
         try:
-            event = claude.read("PreToolUse", BASE | said | {key: odd}, {})
+            event = claude.read("PreToolUse", BASE | payload | {key: odd}, {})
         except Malformed:
             continue
-        facts = as_dict(event)
-        assert facts.pop("exit_code") is None  # nothing has ended before it began
-        assert all(isinstance(item, str | bool | tuple) for item in facts.values())
+        fields = as_dict(event)
+        assert fields.pop("exit_code") is None  # nothing has ended before it began
+        assert all(isinstance(item, str | bool | tuple) for item in fields.values())
 
 
-def event_of(said: dict[str, Any]) -> HookEvent:
-    return claude.read("", BASE | said, {})
+def event_of(payload: dict[str, Any]) -> HookEvent:
+    return claude.read("", BASE | payload, {})
 
 
 def specific(name: str, **facts: str) -> dict[str, Any]:
@@ -193,7 +194,7 @@ CHILD_STOPS = CHILD | {"hook_event_name": "SubagentStop"}
 
 
 @pytest.mark.parametrize(
-    ("said", "answer", "spoken"),
+    ("payload", "answer", "expected"),
     [
         (EDIT, deny("why"), REFUSED),
         (EDIT, inform("why"), specific("PreToolUse", additionalContext="why")),
@@ -214,32 +215,32 @@ CHILD_STOPS = CHILD | {"hook_event_name": "SubagentStop"}
             inform("why"),
             specific("SubagentStart", additionalContext="why"),
         ),
-        (STOPPING, HookAnswer(verdict=HOLD, text="why"), HELD),
-        (CHILD_STOPS, HookAnswer(verdict=HOLD, text="why"), HELD),
+        (STOPPING, HookAnswer(verdict=Verdict.HOLD, text="why"), HELD),
+        (CHILD_STOPS, HookAnswer(verdict=Verdict.HOLD, text="why"), HELD),
         (
             STOPPING | {"stop_hook_active": True},
-            HookAnswer(verdict=HOLD, text="why"),
+            HookAnswer(verdict=Verdict.HOLD, text="why"),
             {"systemMessage": "why"},
         ),
         (SETTINGS, deny("why"), HELD),
     ],
 )
 def test_answers_have_the_form_that_claude_obeys(
-    said: dict[str, Any], answer: HookAnswer, spoken: dict[str, Any]
+    payload: dict[str, Any], answer: HookAnswer, expected: dict[str, Any]
 ) -> None:
-    heard = claude.render(event_of(said), answer)
-    assert (heard.exit_code, heard.stderr) == (0, "")
-    assert json.loads(heard.stdout) == spoken
+    output = claude.render(event_of(payload), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert json.loads(output.stdout) == expected
 
 
-@pytest.mark.parametrize("said", [said for said, _ in SAID])
-def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
-    assert claude.render(event_of(said), NOTHING) == HookOutput()
+@pytest.mark.parametrize("payload", [payload for payload, _ in PAYLOADS])
+def test_silent_answer_is_empty(payload: dict[str, Any]) -> None:
+    assert claude.render(event_of(payload), NOTHING) == HookOutput()
 
 
 def test_a_long_text_is_cut_where_claude_would_cut_it() -> None:
-    heard = json.loads(claude.render(event_of(STARTED), inform("é" * 20_000)).stdout)
-    text = heard["hookSpecificOutput"]["additionalContext"]
+    output = json.loads(claude.render(event_of(STARTED), inform("é" * 20_000)).stdout)
+    text = output["hookSpecificOutput"]["additionalContext"]
     assert len(text.encode()) <= 9_900
     assert "cut here" in text
 
@@ -263,17 +264,15 @@ def test_an_unreadable_call_is_refused_where_something_is_guarded(word: str, cod
         (127, "", False),
     ],
 )
-def test_a_refusal_is_known_by_what_claude_does_with_it(
-    exit_code: int, stdout: str, is_refused: bool
-) -> None:
+def test_refusals_that_claude_obeys_are_recognized(exit_code: int, stdout: str, is_refused: bool) -> None:
     assert claude.is_denial("PreToolUse", exit_code, stdout) is is_refused
 
 
 def test_guards_fail_closed_and_reading_does_not() -> None:
-    (file,) = wanted_files(lambda word, is_guard: f"{word} {is_guard}")
+    (file,) = SETUP.wanted_files(lambda word, is_guard: f"{word} {is_guard}")
     hooks = file.content["hooks"]
     assert file.path == ".claude/settings.local.json"
-    assert set(hooks) == set(claude.KINDS)
+    assert set(hooks) == set(claude.kinds)
     guard, snapshot = hooks["PreToolUse"]
     assert set(guard["matcher"].split("|")) == set(TOOLS.guarded)
     command = {"type": "command", "command": "PreToolUse True", "timeout": 30, "onFailure": "block"}
@@ -284,6 +283,6 @@ def test_guards_fail_closed_and_reading_does_not() -> None:
 
 @pytest.mark.parametrize(("kind", "tool_kind"), [("edit", "edit"), ("shell", "shell")])
 def test_a_canary_is_a_call_that_is_guarded(kind: str, tool_kind: str) -> None:
-    bird = make_canary("claude", kind, "/repo", "/repo/a.py", "s", "child")
-    event = claude.read(bird.event_name, bird.payload, bird.variables)
+    canary = make_canary("claude", kind, "/repo", "/repo/a.py", "s", "child")
+    event = claude.read(canary.event_name, canary.payload, canary.variables)
     assert (event.tool, event.session, event.agent, is_guarded(event)) == (tool_kind, "s", "child", True)

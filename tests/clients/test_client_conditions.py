@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from landlane.clients.canary import make_canary
-from landlane.clients.hook_command import hook_command, hook_script
 from landlane.clients.registry import hooks_of, setup_of
 from landlane.clients.setup_checks import is_used
-from landlane.clients.setup_files import ClientEnvironment
+from landlane.clients.setup_files import ClientEnvironment, hook_command, hook_script
 
 pytestmark = pytest.mark.integration
 
@@ -67,14 +66,14 @@ def test_what_we_write_is_what_we_look_for(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_missing_file_leaves_the_door_open(tmp_path: Path, name: str) -> None:
+def test_missing_file_is_an_open_problem(tmp_path: Path, name: str) -> None:
     world = World(tmp_path, name)
     world.path(world.our_file()).unlink()
     assert world.open_troubles() != []
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_torn_file_leaves_the_door_open(tmp_path: Path, name: str) -> None:
+def test_truncated_file_is_an_open_problem(tmp_path: Path, name: str) -> None:
     world = World(tmp_path, name)
     file = world.path(world.our_file())
     file.write_text(file.read_text()[:-60])
@@ -83,7 +82,7 @@ def test_a_torn_file_leaves_the_door_open(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gone", [sys.executable, hook_script()])
-def test_a_hook_whose_program_is_gone_is_told(tmp_path: Path, name: str, gone: str) -> None:
+def test_hook_without_its_program_is_reported(tmp_path: Path, name: str, gone: str) -> None:
     world = World(tmp_path, name)
     file = world.path(world.our_file())
     file.write_text(file.read_text().replace(gone, "/gone" + gone))
@@ -92,7 +91,7 @@ def test_a_hook_whose_program_is_gone_is_told(tmp_path: Path, name: str, gone: s
 
 
 @pytest.mark.parametrize("name", ["gemini", "qwen", "copilot"])
-def test_a_guard_for_fewer_tools_leaves_the_door_open(tmp_path: Path, name: str) -> None:
+def test_guard_for_too_few_tools_is_an_open_problem(tmp_path: Path, name: str) -> None:
     world = World(tmp_path, name)
     file = world.path(world.our_file())
     narrowed = file.read_text().replace("write_file|", "").replace("create|", "")

@@ -113,7 +113,7 @@ def test_what_is_uncommitted_is_committed_and_the_prompt_is_on_stdin(place: Plac
     assert (place.repository / "prompt.log").read_text().startswith("Task T1: Mend add\n")
 
 
-def test_nothing_changed_is_said_as_that(place: Place) -> None:
+def test_no_change_is_reported_as_no_change(place: Place) -> None:
     end = place.run(printed(SAID, RESULT), may_commit=True)
     assert isinstance(end.outcome, WorkComplete)
     assert end.outcome.commit is None
@@ -159,7 +159,7 @@ def test_a_patch_holds_new_deleted_binary_and_foreign_files(place: Place, tmp_pa
 
 
 @pytest.mark.slow
-def test_what_is_too_large_for_a_patch_comes_as_files(place: Place) -> None:
+def test_change_too_large_for_a_patch_is_returned_as_files(place: Place) -> None:
     end = place.run("seq 600000 > big.txt; echo 'x = 2' > calc.py", printed(SAID, RESULT))
 
     assert isinstance(end.outcome, WorkComplete), end
@@ -167,7 +167,7 @@ def test_what_is_too_large_for_a_patch_comes_as_files(place: Place) -> None:
     assert (place.scratch / "big.txt").read_bytes() == (place.repository / "big.txt").read_bytes()
 
 
-def test_odd_output_of_a_client_harms_nobody(place: Place) -> None:
+def test_unusual_output_of_a_client_is_harmless(place: Place) -> None:
     odd = {"type": "assistant", "message": {"id": "m7", "content": [{"type": "text", "text": "\0 \ud800 é"}]}}
     end = place.run(
         printed({"type": "assistant", "message": 7}, odd, RESULT),
@@ -181,7 +181,7 @@ def test_odd_output_of_a_client_harms_nobody(place: Place) -> None:
     assert end.outcome.commit
 
 
-def test_a_client_that_is_stopped_leaves_nothing_but_its_notes(place: Place) -> None:
+def test_stopped_client_leaves_only_its_notes(place: Place) -> None:
     mark = place.scratch / "ready"
     # It does not heed SIGTERM, and what it started has left its group, its session and its parent.
     leave = f"(setsid sh -c 'trap \"\" TERM; echo $$ >> {mark}; while :; do sleep 1; done' &)"
@@ -201,7 +201,7 @@ def test_a_client_that_is_stopped_leaves_nothing_but_its_notes(place: Place) -> 
     assert [pid for pid in mark.read_text().split() if is_alive(int(pid))] == []
 
 
-def test_what_a_client_leaves_behind_at_its_own_end_is_ended(place: Place) -> None:
+def test_processes_left_by_a_client_are_ended(place: Place) -> None:
     mark = place.scratch / "pid"
     end = place.run(
         # With an environment of its own, as some clients start their servers.
@@ -255,7 +255,7 @@ def test_without_its_program_it_is_not_tried_again(place: Place) -> None:
     assert end.outcome.retry is False
 
 
-def test_when_nobody_listens_any_more_the_client_is_ended(place: Place) -> None:
+def test_client_is_ended_when_the_supervisor_is_gone(place: Place) -> None:
     mark = place.scratch / "pid"
     place.write(f"echo $$ > {mark}", "exec sleep 1000")
     with subprocess.Popen(

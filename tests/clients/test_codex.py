@@ -8,21 +8,23 @@ from typing import Any
 import pytest
 
 from landlane.clients.canary import make_canary
-from landlane.clients.codex import hook as codex
-from landlane.clients.codex.setup import wanted_files
+from landlane.clients.codex.setup import SETUP
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import (
-    HOLD,
     NOTHING,
     HookAnswer,
     HookEvent,
     HookOutput,
+    Verdict,
     deny,
     inform,
     is_guarded,
 )
 
 pytestmark = pytest.mark.unit
+
+codex = hooks_of("codex")
 
 BASE = {
     "session_id": "01a1e29e-e2ee-76d0-a4c5-7fa3257ddbf5",
@@ -33,7 +35,7 @@ BASE = {
     "permission_mode": "bypassPermissions",
 }
 CHILD = {"agent_id": "01a1e29f-83be-7963-addc-154a140c5ccb", "agent_type": "default"}
-CHILD_FACTS = {"agent": CHILD["agent_id"], "agent_type": "default"}
+CHILD_FACTS = {"agent": CHILD["agent_id"]}
 PATCH = (
     "*** Begin Patch\n*** Add File: new.py\n+hi\n*** Update File: free.py\n*** Move to: moved.py \n"
     "@@\n-x = 1\n+x = 2\n*** End Patch\n"
@@ -58,7 +60,7 @@ STOPPING = {"hook_event_name": "Stop", "last_assistant_message": "done"}
 CHILD_STOPS = CHILD | {"hook_event_name": "SubagentStop", "stop_hook_active": False}
 IN_SHELL = f"apply_patch <<'EOF'\n{PATCH}EOF"
 
-SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
+PAYLOADS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (STARTED, {"kind": "start", "source": "startup"}),
     ({"hook_event_name": "UserPromptSubmit", "prompt": "go"}, {"kind": "prompt"}),
     (CHILD | {"hook_event_name": "UserPromptSubmit"}, {"kind": "prompt", **CHILD_FACTS}),
@@ -84,10 +86,10 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "facts"), SAID)
-def test_what_codex_says_is_understood(said: dict[str, Any], facts: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("payload", "facts"), PAYLOADS)
+def test_payloads_of_codex_are_read(payload: dict[str, Any], facts: dict[str, Any]) -> None:
     expected = HookEvent(client="codex", session=str(BASE["session_id"]), cwd="/repo", **facts)
-    assert codex.read("", BASE | said, {}) == expected
+    assert codex.read("", BASE | payload, {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,14 +109,14 @@ def test_what_codex_says_is_understood(said: dict[str, Any], facts: dict[str, An
         BASE | tool("Bash", ["ls"]),
     ],
 )
-def test_what_cannot_be_understood_is_never_guessed(payload: Any) -> None:
+def test_unknown_payload_is_refused_and_not_guessed(payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         codex.read("PreToolUse", payload, {})
     assert caught.value.code == "HOOK_INPUT"
 
 
-def event_of(said: dict[str, Any]) -> HookEvent:
-    return codex.read("", BASE | said, {})
+def event_of(payload: dict[str, Any]) -> HookEvent:
+    return codex.read("", BASE | payload, {})
 
 
 def specific(name: str, **facts: str) -> dict[str, Any]:
@@ -126,7 +128,7 @@ REFUSED = HELD | specific("PreToolUse", permissionDecision="deny", permissionDec
 
 
 @pytest.mark.parametrize(
-    ("said", "answer", "spoken"),
+    ("payload", "answer", "expected"),
     [
         (EDIT, deny("why"), REFUSED),
         (tool("Bash", "ls"), deny("why"), REFUSED),
@@ -138,46 +140,46 @@ REFUSED = HELD | specific("PreToolUse", permissionDecision="deny", permissionDec
             inform("why"),
             specific("SubagentStart", additionalContext="why"),
         ),
-        (STOPPING, HookAnswer(verdict=HOLD, text="why"), HELD),
-        (CHILD_STOPS, HookAnswer(verdict=HOLD, text="why"), HELD),
+        (STOPPING, HookAnswer(verdict=Verdict.HOLD, text="why"), HELD),
+        (CHILD_STOPS, HookAnswer(verdict=Verdict.HOLD, text="why"), HELD),
         (
             STOPPING | {"stop_hook_active": True},
-            HookAnswer(verdict=HOLD, text="why"),
+            HookAnswer(verdict=Verdict.HOLD, text="why"),
             {"systemMessage": "why"},
         ),
     ],
 )
 def test_answers_have_the_form_that_codex_obeys(
-    said: dict[str, Any], answer: HookAnswer, spoken: dict[str, Any]
+    payload: dict[str, Any], answer: HookAnswer, expected: dict[str, Any]
 ) -> None:
-    heard = codex.render(event_of(said), answer)
-    assert (heard.exit_code, heard.stderr) == (0, "")
-    assert json.loads(heard.stdout) == spoken
+    output = codex.render(event_of(payload), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert json.loads(output.stdout) == expected
 
 
-@pytest.mark.parametrize("said", [said for said, _ in SAID])
-def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
-    assert codex.render(event_of(said), NOTHING) == HookOutput()
+@pytest.mark.parametrize("payload", [payload for payload, _ in PAYLOADS])
+def test_silent_answer_is_empty(payload: dict[str, Any]) -> None:
+    assert codex.render(event_of(payload), NOTHING) == HookOutput()
 
 
 def test_a_refusal_ends_without_the_full_stop_that_codex_adds() -> None:
-    said = json.loads(codex.render(event_of(EDIT), deny("Held. Do something else.")).stdout)
-    assert said["reason"] == "Held. Do something else"
-    assert said["hookSpecificOutput"]["permissionDecisionReason"] == said["reason"]
+    reply = json.loads(codex.render(event_of(EDIT), deny("Held. Do something else.")).stdout)
+    assert reply["reason"] == "Held. Do something else"
+    assert reply["hookSpecificOutput"]["permissionDecisionReason"] == reply["reason"]
     assert codex.refuse("PreToolUse", "It is broken.").stderr == "It is broken\n"
 
 
 @pytest.mark.parametrize("reason", ["", "  \n", "the file \udce9 is held"])
 def test_a_refusal_never_has_a_reason_that_codex_drops(reason: str) -> None:
-    said = json.loads(codex.render(event_of(EDIT), deny(reason)).stdout)["reason"]
-    assert said.strip()
-    assert said.encode("utf-8")
+    reply = json.loads(codex.render(event_of(EDIT), deny(reason)).stdout)["reason"]
+    assert reply.strip()
+    assert reply.encode("utf-8")
     assert codex.refuse("PreToolUse", reason).stderr.strip()
 
 
 def test_a_long_text_is_cut_where_codex_would_cut_it() -> None:
-    heard = json.loads(codex.render(event_of(STARTED), inform("é" * 20_000)).stdout)
-    assert len(heard["hookSpecificOutput"]["additionalContext"].encode()) <= 9_900
+    output = json.loads(codex.render(event_of(STARTED), inform("é" * 20_000)).stdout)
+    assert len(output["hookSpecificOutput"]["additionalContext"].encode()) <= 9_900
 
 
 @pytest.mark.parametrize(("word", "code"), [("", 2), ("PreToolUse", 2), ("Stop", 1), ("SessionStart", 1)])
@@ -196,15 +198,17 @@ def test_an_unreadable_call_is_refused_where_something_is_guarded(word: str, cod
         (1, json.dumps(REFUSED), False),
     ],
 )
-def test_a_refusal_is_known_by_what_codex_does_with_it(exit_code: int, stdout: str, is_refused: bool) -> None:
+def test_refusals_that_codex_obeys_are_recognized(exit_code: int, stdout: str, is_refused: bool) -> None:
     assert codex.is_denial("PreToolUse", exit_code, stdout) is is_refused
 
 
 def test_a_guard_is_run_by_a_shell_that_understands_it() -> None:
-    (file,) = wanted_files(lambda word, is_guard: f"hook {word} || exit 2" if is_guard else f"hook {word}")
+    (file,) = SETUP.wanted_files(
+        lambda word, is_guard: f"hook {word} || exit 2" if is_guard else f"hook {word}"
+    )
     hooks = file.content["hooks"]
     assert file.path == ".codex/hooks.json"
-    assert set(hooks) == set(codex.KINDS)
+    assert set(hooks) == set(codex.kinds)
     command = {"type": "command", "command": "/bin/sh -c 'hook PreToolUse || exit 2'", "timeout": 30}
     assert hooks["PreToolUse"][0] == {"matcher": "apply_patch|Bash", "hooks": [command]}
     assert hooks["SessionEnd"][0]["hooks"][0]["timeout"] == 3
@@ -212,6 +216,6 @@ def test_a_guard_is_run_by_a_shell_that_understands_it() -> None:
 
 @pytest.mark.parametrize("kind", ["edit", "shell"])
 def test_a_canary_is_a_call_that_is_guarded(kind: str) -> None:
-    bird = make_canary("codex", kind, "/repo", "/repo/a.py", "s", "")
-    event = codex.read(bird.event_name, bird.payload, bird.variables)
+    canary = make_canary("codex", kind, "/repo", "/repo/a.py", "s", "")
+    event = codex.read(canary.event_name, canary.payload, canary.variables)
     assert (event.tool, event.session, event.agent, is_guarded(event)) == (kind, "s", "", True)

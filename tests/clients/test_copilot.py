@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.copilot import hook as copilot
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 
 pytestmark = pytest.mark.unit
+
+copilot = hooks_of("copilot")
 
 HEAD: dict[str, Any] = {"sessionId": "be7127cd", "timestamp": 1794803077332, "cwd": "/repo"}
 SUBAGENT = {
@@ -31,47 +33,52 @@ def read(word: str, **more: Any) -> words.HookEvent:
 @pytest.mark.parametrize(
     ("name", "given", "tool", "paths"),
     [
-        ("edit", EDIT["toolArgs"], words.EDIT, ("/repo/calc.py",)),
-        ("create", {"path": "new.py", "file_text": "x=2\n"}, words.EDIT, ("/repo/new.py",)),
-        ("apply_patch", PATCH, words.EDIT, ("/repo/free.py",)),
-        ("apply_patch", {"input": PATCH}, words.EDIT, ("/repo/free.py",)),
-        ("str_replace_editor", {"command": "insert", "path": "/repo/a"}, words.EDIT, ("/repo/a",)),
-        ("edit", json.dumps({"path": "/repo/a"}), words.EDIT, ("/repo/a",)),
-        ("view", {"path": "/repo/calc.py"}, words.READ, ("/repo/calc.py",)),
-        ("bash", {"command": "echo hi > made.txt", "description": "x"}, words.SHELL, ()),
-        ("task", {"description": "sub", "prompt": "fix"}, words.OTHER, ()),
+        ("edit", EDIT["toolArgs"], words.ToolAction.EDIT, ("/repo/calc.py",)),
+        ("create", {"path": "new.py", "file_text": "x=2\n"}, words.ToolAction.EDIT, ("/repo/new.py",)),
+        ("apply_patch", PATCH, words.ToolAction.EDIT, ("/repo/free.py",)),
+        ("apply_patch", {"input": PATCH}, words.ToolAction.EDIT, ("/repo/free.py",)),
+        ("str_replace_editor", {"command": "insert", "path": "/repo/a"}, words.ToolAction.EDIT, ("/repo/a",)),
+        ("edit", json.dumps({"path": "/repo/a"}), words.ToolAction.EDIT, ("/repo/a",)),
+        ("view", {"path": "/repo/calc.py"}, words.ToolAction.READ, ("/repo/calc.py",)),
+        ("bash", {"command": "echo hi > made.txt", "description": "x"}, words.ToolAction.SHELL, ()),
+        ("task", {"description": "sub", "prompt": "fix"}, words.ToolAction.OTHER, ()),
     ],
 )
-def test_tools_are_known_by_what_they_do(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
+def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("preToolUse", toolName=name, toolArgs=given)
-    assert (event.kind, event.tool, event.paths, event.tool_name) == (words.BEFORE, tool, paths, name)
+    assert (event.kind, event.tool, event.paths, event.tool_name) == (
+        words.EventKind.BEFORE,
+        tool,
+        paths,
+        name,
+    )
 
 
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        ("sessionStart", words.START),
-        ("userPromptSubmitted", words.PROMPT),
-        ("agentStop", words.STOP),
-        ("sessionEnd", words.END),
-        ("notification", words.OTHER_KIND),
+        ("sessionStart", words.EventKind.START),
+        ("userPromptSubmitted", words.EventKind.PROMPT),
+        ("agentStop", words.EventKind.STOP),
+        ("sessionEnd", words.EventKind.END),
+        ("notification", words.EventKind.OTHER),
     ],
 )
 def test_the_argument_names_the_event(word: str, kind: str) -> None:
     assert read(word).kind == kind
 
 
-def test_a_shell_may_go_on_by_itself() -> None:
+def test_shell_can_run_in_the_background() -> None:
     event = read("preToolUse", toolName="bash", toolArgs={"command": "make", "mode": "async"})
     assert (event.command, event.is_background) == ("make", True)
 
 
 def test_a_subagent_belongs_to_the_session_that_it_works_for() -> None:
     event = read("preToolUse", **EDIT, **SUBAGENT)
-    assert (event.session, event.agent, event.agent_type) == ("be7127cd", "0e90e478", "general-purpose")
-    assert read("agentStop", **SUBAGENT).kind == words.OTHER_KIND
+    assert (event.session, event.agent) == ("be7127cd", "0e90e478")
+    assert read("agentStop", **SUBAGENT).kind == words.EventKind.OTHER
     stop = read("subagentStop", **{**SUBAGENT, "sessionId": "be7127cd"})
-    assert (stop.kind, stop.session, stop.agent) == (words.CHILD_STOP, "be7127cd", "0e90e478")
+    assert (stop.kind, stop.session, stop.agent) == (words.EventKind.CHILD_STOP, "be7127cd", "0e90e478")
 
 
 @pytest.mark.parametrize(
@@ -91,14 +98,14 @@ def test_a_subagent_belongs_to_the_session_that_it_works_for() -> None:
         ("preToolUse", {**HEAD, "cwd": 3, **EDIT}),
     ],
 )
-def test_odd_payloads_are_refused_and_not_guessed_at(word: str, payload: Any) -> None:
+def test_unknown_payloads_are_refused_and_not_guessed(word: str, payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         copilot.read(word, payload, {})
     assert caught.value.code == "HOOK_INPUT"
 
 
 @pytest.mark.parametrize(
-    ("word", "answer", "said"),
+    ("word", "answer", "expected"),
     [
         ("preToolUse", words.NOTHING, None),
         (
@@ -112,26 +119,28 @@ def test_odd_payloads_are_refused_and_not_guessed_at(word: str, payload: Any) ->
         ("sessionStart", words.inform("news"), {"additionalContext": "news"}),
         (
             "agentStop",
-            words.HookAnswer(verdict=words.HOLD, text="left"),
+            words.HookAnswer(verdict=words.Verdict.HOLD, text="left"),
             {"decision": "block", "reason": "left"},
         ),
         ("sessionEnd", words.inform("news"), None),
     ],
 )
-def test_answers_are_exactly_what_it_obeys(word: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = copilot.render(read(word, **EDIT), answer)
-    assert (spoken.exit_code, spoken.stderr) == (0, "")
-    assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
+def test_answers_have_the_form_that_the_client_obeys(
+    word: str, answer: words.HookAnswer, expected: object
+) -> None:
+    output = copilot.render(read(word, **EDIT), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert (json.loads(output.stdout) if output.stdout else None) == expected
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("agentStop", stop_hook_active=True)
-    assert copilot.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
+    assert copilot.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == ""
 
 
-def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:
-    spoken = copilot.refuse("preToolUse", "broken")
-    assert copilot.is_denial("preToolUse", spoken.exit_code, spoken.stdout)
+def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:
+    output = copilot.refuse("preToolUse", "broken")
+    assert copilot.is_denial("preToolUse", output.exit_code, output.stdout)
     assert copilot.refuse("agentStop", "broken").stdout == ""
 
 

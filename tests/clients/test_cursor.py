@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.cursor import hook as cursor
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 
 pytestmark = pytest.mark.unit
+
+cursor = hooks_of("cursor")
 
 HEAD: dict[str, Any] = {
     "conversation_id": "668320d2",
@@ -34,37 +36,45 @@ def read(name: str, **more: Any) -> words.HookEvent:
 @pytest.mark.parametrize(
     ("name", "given", "tool", "paths"),
     [
-        ("Write", EDIT["tool_input"], words.EDIT, ("/repo/calc.py",)),
-        ("StrReplace", {"path": "a.py", "old_string": "x", "new_string": "y"}, words.EDIT, ("/repo/a.py",)),
-        ("Delete", {"path": "/repo/a.py"}, words.EDIT, ("/repo/a.py",)),
-        ("ApplyPatch", PATCH, words.EDIT, ("/repo/a.py",)),
-        ("ApplyPatch", {"patch": PATCH}, words.EDIT, ("/repo/a.py",)),
-        ("Write", json.dumps({"file_path": "/repo/b.py"}), words.EDIT, ("/repo/b.py",)),
-        ("Read", {"file_path": "/repo/calc.py"}, words.READ, ("/repo/calc.py",)),
-        ("Shell", {"command": "npm i", "working_directory": "/repo/sub"}, words.SHELL, ()),
-        ("Grep", {"pattern": "x"}, words.OTHER, ()),
-        (None, {"command": "npm i"}, words.SHELL, ()),
-        (None, {"path": "/repo/a.py", "contents": "x"}, words.EDIT, ("/repo/a.py",)),
+        ("Write", EDIT["tool_input"], words.ToolAction.EDIT, ("/repo/calc.py",)),
+        (
+            "StrReplace",
+            {"path": "a.py", "old_string": "x", "new_string": "y"},
+            words.ToolAction.EDIT,
+            ("/repo/a.py",),
+        ),
+        ("Delete", {"path": "/repo/a.py"}, words.ToolAction.EDIT, ("/repo/a.py",)),
+        ("ApplyPatch", PATCH, words.ToolAction.EDIT, ("/repo/a.py",)),
+        ("ApplyPatch", {"patch": PATCH}, words.ToolAction.EDIT, ("/repo/a.py",)),
+        ("Write", json.dumps({"file_path": "/repo/b.py"}), words.ToolAction.EDIT, ("/repo/b.py",)),
+        ("Read", {"file_path": "/repo/calc.py"}, words.ToolAction.READ, ("/repo/calc.py",)),
+        ("Shell", {"command": "npm i", "working_directory": "/repo/sub"}, words.ToolAction.SHELL, ()),
+        ("Grep", {"pattern": "x"}, words.ToolAction.OTHER, ()),
+        (None, {"command": "npm i"}, words.ToolAction.SHELL, ()),
+        (None, {"path": "/repo/a.py", "contents": "x"}, words.ToolAction.EDIT, ("/repo/a.py",)),
     ],
 )
-def test_tools_are_known_by_what_they_do(
-    name: str | None, given: object, tool: str, paths: tuple[str, ...]
-) -> None:
+def test_tools_are_recognized(name: str | None, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("preToolUse", tool_name=name, tool_input=given, tool_use_id="abc123")
-    assert (event.kind, event.tool, event.paths, event.call) == (words.BEFORE, tool, paths, "abc123")
+    assert (event.kind, event.tool, event.paths, event.call) == (
+        words.EventKind.BEFORE,
+        tool,
+        paths,
+        "abc123",
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("sessionStart", words.START),
-        ("beforeSubmitPrompt", words.PROMPT),
-        ("stop", words.STOP),
-        ("sessionEnd", words.END),
-        ("afterAgentThought", words.OTHER_KIND),
+        ("sessionStart", words.EventKind.START),
+        ("beforeSubmitPrompt", words.EventKind.PROMPT),
+        ("stop", words.EventKind.STOP),
+        ("sessionEnd", words.EventKind.END),
+        ("afterAgentThought", words.EventKind.OTHER),
     ],
 )
-def test_events_are_known_by_their_names(name: str, kind: str) -> None:
+def test_events_are_recognized(name: str, kind: str) -> None:
     event = read(name)
     assert (event.kind, event.session, event.cwd) == (kind, "668320d2", "/repo")
 
@@ -83,14 +93,14 @@ def test_events_are_known_by_their_names(name: str, kind: str) -> None:
         {**HEAD, "workspace_roots": [], "tool_name": "Write", "tool_input": {"path": "relative"}},
     ],
 )
-def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
+def test_unknown_payloads_are_refused_and_not_guessed(payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         cursor.read("preToolUse", payload, {})
     assert caught.value.code == "HOOK_INPUT"
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "said"),
+    ("name", "answer", "expected"),
     [
         ("preToolUse", words.NOTHING, {"permission": "allow"}),
         (
@@ -102,19 +112,19 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
         ("postToolUse", words.inform("news"), {"additional_context": "news"}),
         ("sessionStart", words.inform("news"), {"additional_context": "news"}),
         ("beforeSubmitPrompt", words.NOTHING, {"continue": True}),
-        ("stop", words.HookAnswer(verdict=words.HOLD, text="left"), {"followup_message": "left"}),
+        ("stop", words.HookAnswer(verdict=words.Verdict.HOLD, text="left"), {"followup_message": "left"}),
         ("stop", words.NOTHING, {}),
     ],
 )
-def test_everything_is_answered(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = cursor.render(read(name, **EDIT), answer)
-    assert (spoken.exit_code, spoken.stderr) == (0, "")
-    assert json.loads(spoken.stdout) == said
+def test_everything_is_answered(name: str, answer: words.HookAnswer, expected: object) -> None:
+    output = cursor.render(read(name, **EDIT), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert json.loads(output.stdout) == expected
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("stop", loop_count=1)
-    assert cursor.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == "{}\n"
+    assert cursor.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == "{}\n"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,7 @@ def test_everything_but_a_readable_yes_denies(exit_code: int, stdout: str, is_de
     assert cursor.is_denial("preToolUse", exit_code, stdout) is is_denied
 
 
-def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:
-    spoken = cursor.refuse("preToolUse", "broken")
-    assert cursor.is_denial("preToolUse", spoken.exit_code, spoken.stdout)
+def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:
+    output = cursor.refuse("preToolUse", "broken")
+    assert cursor.is_denial("preToolUse", output.exit_code, output.stdout)
     assert json.loads(cursor.refuse("beforeSubmitPrompt", "broken").stdout) == {"continue": True}

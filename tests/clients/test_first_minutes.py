@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.conftest import FOLDER
 from tests.clients.test_run import Scripts
-from tests.support.real_clients import World
+from tests.support.real_clients import ClientTestbed
 from tests.support.scripted_model.server import ScriptedModel, marker
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
     client = need("claude")
     protect, run = blocks_below("Protect your repository"), blocks_below("Let it run")
     assert [line.split()[1] for line in (*protect, *run)] == ["init", "doctor", "task", "run", "log", "init"]
-    with World(files=FILES, clients=FOLDER) as world:
-        world.settle(client)
+    with ClientTestbed(files=FILES, clients=FOLDER) as world:
+        world.add_home_files(client)
         turns = [*client.edit("README.md", "# calc\n", ADDED), *client.say("It says so now.")]
         with ScriptedModel({"main": []}, listening=world.network.listen()) as model:
             model.scripts = Scripts({"main": turns}, world.root / "repository.workspaces", world.root / "tmp")

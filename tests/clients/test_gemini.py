@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.gemini import hook as gemini
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 
 pytestmark = pytest.mark.unit
+
+gemini = hooks_of("gemini")
 
 HEAD: dict[str, Any] = {
     "session_id": "e09ad528",
@@ -37,20 +39,25 @@ def read(name: str, **more: Any) -> words.HookEvent:
 @pytest.mark.parametrize(
     ("name", "given", "tool", "paths"),
     [
-        ("replace", EDIT["tool_input"], words.EDIT, ("/repo/calc.py",)),
-        ("write_file", {"file_path": "new.py", "content": "x=2\n"}, words.EDIT, ("/repo/new.py",)),
-        ("read_file", {"file_path": "calc.py"}, words.READ, ("/repo/calc.py",)),
-        ("read_many_files", {"include": ["calc.py", "src/**"]}, words.READ, ("/repo/calc.py",)),
-        ("run_shell_command", {"command": "echo hi", "description": "x"}, words.SHELL, ()),
-        ("invoke_agent", {"agent_name": "generalist", "prompt": "fix"}, words.OTHER, ()),
+        ("replace", EDIT["tool_input"], words.ToolAction.EDIT, ("/repo/calc.py",)),
+        ("write_file", {"file_path": "new.py", "content": "x=2\n"}, words.ToolAction.EDIT, ("/repo/new.py",)),
+        ("read_file", {"file_path": "calc.py"}, words.ToolAction.READ, ("/repo/calc.py",)),
+        ("read_many_files", {"include": ["calc.py", "src/**"]}, words.ToolAction.READ, ("/repo/calc.py",)),
+        ("run_shell_command", {"command": "echo hi", "description": "x"}, words.ToolAction.SHELL, ()),
+        ("invoke_agent", {"agent_name": "generalist", "prompt": "fix"}, words.ToolAction.OTHER, ()),
     ],
 )
-def test_tools_are_known_by_what_they_do(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
+def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("BeforeTool", tool_name=name, tool_input=given)
-    assert (event.kind, event.tool, event.paths, event.session) == (words.BEFORE, tool, paths, "e09ad528")
+    assert (event.kind, event.tool, event.paths, event.session) == (
+        words.EventKind.BEFORE,
+        tool,
+        paths,
+        "e09ad528",
+    )
 
 
-def test_a_shell_runs_where_it_is_told_to() -> None:
+def test_shell_runs_in_the_folder_it_names() -> None:
     given = {"command": "make", "dir_path": "sub", "is_background": True}
     event = read("BeforeTool", tool_name="run_shell_command", tool_input=given)
     assert (event.command, event.cwd, event.is_background) == ("make", "/repo/sub", True)
@@ -59,14 +66,14 @@ def test_a_shell_runs_where_it_is_told_to() -> None:
 @pytest.mark.parametrize(
     ("name", "more", "kind", "source"),
     [
-        ("SessionStart", {"source": "startup"}, words.START, "startup"),
-        ("BeforeAgent", {"prompt": "go"}, words.PROMPT, ""),
-        ("AfterAgent", {"prompt": "go", "prompt_response": "done"}, words.STOP, ""),
-        ("SessionEnd", {"reason": "exit"}, words.END, "exit"),
-        ("PreCompress", {"trigger": "auto"}, words.OTHER_KIND, ""),
+        ("SessionStart", {"source": "startup"}, words.EventKind.START, "startup"),
+        ("BeforeAgent", {"prompt": "go"}, words.EventKind.PROMPT, ""),
+        ("AfterAgent", {"prompt": "go", "prompt_response": "done"}, words.EventKind.STOP, ""),
+        ("SessionEnd", {"reason": "exit"}, words.EventKind.END, "exit"),
+        ("PreCompress", {"trigger": "auto"}, words.EventKind.OTHER, ""),
     ],
 )
-def test_events_are_known_by_their_names(name: str, more: dict[str, Any], kind: str, source: str) -> None:
+def test_events_are_recognized(name: str, more: dict[str, Any], kind: str, source: str) -> None:
     event = read(name, **more)
     assert (event.kind, event.source) == (kind, source)
 
@@ -87,45 +94,47 @@ def test_events_are_known_by_their_names(name: str, more: dict[str, Any], kind: 
         {**HEAD, **EDIT, "hook_event_name": 7},
     ],
 )
-def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
+def test_unknown_payloads_are_refused_and_not_guessed(payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         gemini.read("BeforeTool", payload, {})
     assert caught.value.code == "HOOK_INPUT"
 
 
-def repo(name: str) -> dict[str, Any]:
+def context(name: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": "news"}}
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "said"),
+    ("name", "answer", "expected"),
     [
         ("BeforeTool", words.NOTHING, None),
         ("BeforeTool", words.deny("held by bob"), {"decision": "block", "reason": "held by bob"}),
         ("BeforeTool", words.inform("news"), {"systemMessage": "news"}),
-        ("AfterTool", words.inform("news"), repo("AfterTool")),
-        ("SessionStart", words.inform("news"), repo("SessionStart")),
-        ("BeforeAgent", words.inform("news"), repo("BeforeAgent")),
+        ("AfterTool", words.inform("news"), context("AfterTool")),
+        ("SessionStart", words.inform("news"), context("SessionStart")),
+        ("BeforeAgent", words.inform("news"), context("BeforeAgent")),
         (
             "AfterAgent",
-            words.HookAnswer(verdict=words.HOLD, text="left"),
+            words.HookAnswer(verdict=words.Verdict.HOLD, text="left"),
             {"decision": "block", "reason": "left"},
         ),
         ("SessionEnd", words.inform("news"), None),
     ],
 )
-def test_answers_are_exactly_what_it_obeys(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = gemini.render(read(name, **EDIT), answer)
-    assert (spoken.exit_code, spoken.stderr) == (0, "")
-    assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
+def test_answers_have_the_form_that_the_client_obeys(
+    name: str, answer: words.HookAnswer, expected: object
+) -> None:
+    output = gemini.render(read(name, **EDIT), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert (json.loads(output.stdout) if output.stdout else None) == expected
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("AfterAgent", stop_hook_active=True)
-    assert gemini.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
+    assert gemini.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == ""
 
 
-def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:
+def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:
     assert gemini.refuse("BeforeTool", "broken").exit_code == 2
     assert gemini.refuse("BeforeAgent", "broken").exit_code == 0
 

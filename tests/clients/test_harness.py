@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.real_clients import Codex, Launch, hooks_seen_by_codex, trust_hooks
+from tests.support.real_clients import Codex, Launch, list_codex_hooks, trust_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.real_clients import Client, Result, Scripts, World
+    from tests.support.real_clients import Client, ClientTestbed, Result, Scripts
 
 pytestmark = pytest.mark.client
 
@@ -27,7 +27,7 @@ def assert_played(result: Result, scripts: Scripts) -> None:
         )
 
 
-def test_client_edits_writes_and_starts_a_subagent(client: Client, world: World) -> None:
+def test_client_edits_writes_and_starts_a_subagent(client: Client, world: ClientTestbed) -> None:
     scripts = {
         "main": client.edit("calc.py", OLD, NEW)
         + client.shell("echo shell > by_shell.txt")
@@ -52,7 +52,9 @@ def test_client_edits_writes_and_starts_a_subagent(client: Client, world: World)
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_two_clients_work_at_once_in_one_repository(world: World, need: Callable[[str], Client]) -> None:
+def test_two_clients_work_at_once_in_one_repository(
+    world: ClientTestbed, need: Callable[[str], Client]
+) -> None:
     claude, codex = need("claude"), need("codex")
     # Each waits for a file that the other makes: this ends only if they run at the same time.
     meet = "touch {0}.here; for i in $(seq 600); do [ -e {1}.here ] && exit 0; sleep 0.05; done; exit 1"
@@ -74,7 +76,9 @@ def test_two_clients_work_at_once_in_one_repository(world: World, need: Callable
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_client_in_the_background_waits_at_a_gate(world: World, need: Callable[[str], Client]) -> None:
+def test_client_in_the_background_waits_at_a_gate(
+    world: ClientTestbed, need: Callable[[str], Client]
+) -> None:
     claude = need("claude")
     scripts = {"main": claude.wait_at("go") + claude.shell("cat told.txt") + claude.say("done")}
 
@@ -85,12 +89,12 @@ def test_client_in_the_background_waits_at_a_gate(world: World, need: Callable[[
     result = running.finish()
 
     assert_played(result, scripts)
-    assert result.told_model("written meanwhile") == [2]
+    assert result.turns_containing("written meanwhile") == [2]
 
 
 @pytest.mark.xdist_group("clients-1")
 def test_client_sees_neither_the_callers_environment_nor_its_network(
-    world: World, need: Callable[[str], Client], monkeypatch: pytest.MonkeyPatch
+    world: ClientTestbed, need: Callable[[str], Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not world.network.is_isolated:
         pytest.skip(f"no network namespace: {world.network.reason}")
@@ -107,7 +111,7 @@ def test_client_sees_neither_the_callers_environment_nor_its_network(
 
 @pytest.mark.xdist_group("clients-1")
 def test_client_that_does_not_end_is_stopped_with_all_it_started(
-    world: World, need: Callable[[str], Client]
+    world: ClientTestbed, need: Callable[[str], Client]
 ) -> None:
     claude = need("claude")
     leave = claude.shell("setsid sleep 1000 >/dev/null 2>&1 &")
@@ -124,7 +128,7 @@ def test_client_that_does_not_end_is_stopped_with_all_it_started(
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_codex_runs_a_hook_as_its_user_trusts_it(world: World, need: Callable[[str], Client]) -> None:
+def test_codex_runs_a_hook_as_its_user_trusts_it(world: ClientTestbed, need: Callable[[str], Client]) -> None:
     need("codex")
     hook = {"type": "command", "command": "echo STOPPED-BY-HOOK >&2; exit 2"}
     settings = world.repository / ".codex" / "hooks.json"
@@ -134,12 +138,12 @@ def test_codex_runs_a_hook_as_its_user_trusts_it(world: World, need: Callable[[s
     def is_stopped(codex: Codex, name: str) -> bool:
         result = world.run(codex, {"main": codex.write(name, "text\n") + codex.say("done")})
         stopped = name not in result.files
-        assert bool(result.told_model("STOPPED-BY-HOOK")) == stopped
+        assert bool(result.turns_containing("STOPPED-BY-HOOK")) == stopped
         return stopped
 
     as_trusted = Codex(bypass_trust=False)
     assert is_stopped(Codex(bypass_trust=True), "bypassed.txt")
     assert not is_stopped(as_trusted, "untrusted.txt")
-    assert [seen["trustStatus"] for seen in hooks_seen_by_codex(world)] == ["untrusted"]
+    assert [seen["trustStatus"] for seen in list_codex_hooks(world)] == ["untrusted"]
     assert trust_hooks(world) == 1
     assert is_stopped(as_trusted, "trusted.txt")

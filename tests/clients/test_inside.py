@@ -14,7 +14,7 @@ from tests.support.real_clients.client import HERE
 from tests.support.scripted_model.server import ScriptedModel
 
 if TYPE_CHECKING:
-    from tests.support.real_clients import Client, World
+    from tests.support.real_clients import Client, ClientTestbed
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox]
 
@@ -26,14 +26,14 @@ REFUSALS = ("may not change tests/test_calc.py", "denied by your permission sett
 TESTS = "def test_add():\n    assert True\n"
 
 
-def ask(world: World, *words: str) -> dict[str, Any]:
+def ask(world: ClientTestbed, *words: str) -> dict[str, Any]:
     found = world.call("landlane", *words, "--json", check=False, environment={"LANDLANE_AGENT": "lead"})
     return json.loads(found.stdout)
 
 
-def set_up(world: World, client: Client) -> None:
+def set_up(world: ClientTestbed, client: Client) -> None:
     """A repository with tests, settings and this client's hooks."""
-    world.settle(client)
+    world.add_home_files(client)
     place = world.repository
     (place / "tests").mkdir()
     (place / "tests" / "test_calc.py").write_text(TESTS)
@@ -52,9 +52,11 @@ def set_up(world: World, client: Client) -> None:
     "A real client works inside the sandbox: its role and the kernel restrict it, and permitted work lands.",
 )
 @pytest.mark.parametrize("backend", ["landlock", "bubblewrap"])
-def test_a_client_works_in_its_role_and_no_further(client: Client, world: World, backend: str) -> None:
+def test_a_client_works_in_its_role_and_no_further(
+    client: Client, world: ClientTestbed, backend: str
+) -> None:
     if backend == "bubblewrap" and not BWRAP.exists():
-        pytest.skip("no bubblewrap: `scripts/bubblewrap.sh` unpacks it")
+        pytest.skip("no bubblewrap: `scripts/tools.sh` unpacks it")
     set_up(world, client)
     task = ask(world, "task", "add", "Mend add", "--path", "calc.py")["task"]["id"]
     main = world.call("git", "rev-parse", "main").stdout.strip()
@@ -93,11 +95,9 @@ def test_a_client_works_in_its_role_and_no_further(client: Client, world: World,
     assert changed == ["calc.py", "free.py"], said
     assert world.call("git", "show", "main:tests/test_calc.py").stdout == TESTS
     # Its own hook refused what its role may not change; the kernel refused the main checkout.
-    assert any(one.holds(words) for one in requests for words in REFUSALS), said
+    assert any(one.contains(words) for one in requests for words in REFUSALS), said
     assert "evil" not in (world.repository / "calc.py").read_text()
     assert world.call("git", "branch", "--list", "evil").stdout == ""
-    taken = [
-        one["data"]["pattern"] for one in ask(world, "journal")["entries"] if one["kind"] == "claim.taken"
-    ]
+    taken = [one["data"]["pattern"] for one in ask(world, "log")["entries"] if one["kind"] == "claim.taken"]
     assert "free.py" in taken  # by its hook, through the resident
     assert [name for name in os.listdir(world.root / "tmp") if name.startswith("landlane-")] == []

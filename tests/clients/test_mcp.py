@@ -13,7 +13,7 @@ from tests.support.real_clients.client import call
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.real_clients import Client, World
+    from tests.support.real_clients import Client, ClientTestbed
     from tests.support.scripted_model.api_formats import Turn
 
 pytestmark = pytest.mark.client
@@ -38,13 +38,13 @@ def tool(client: Client, name: str, **given: Any) -> list[Turn]:
     return call(NAMES[client.name].format(name), **given)
 
 
-def taken(world: World) -> dict[str, str]:
+def taken(world: ClientTestbed) -> dict[str, str]:
     """Who took which pattern first; later, an entry of the queue may hold it too."""
-    entries = [one for one in ask(world, "journal")["entries"] if one["kind"] == "claim.taken"]
+    entries = [one for one in ask(world, "log")["entries"] if one["kind"] == "claim.taken"]
     return {one["data"]["pattern"]: one["agent"] for one in reversed(entries)}
 
 
-def test_a_task_is_taken_edited_proved_and_landed_through_tools(client: Client, world: World) -> None:
+def test_a_task_is_taken_edited_proved_and_landed_through_tools(client: Client, world: ClientTestbed) -> None:
     (world.repository / "landlane.toml").write_text("[landing]\nchecks = []\n", encoding="utf-8")
     world.call("git", "add", "landlane.toml")
     world.call("git", "commit", "-qm", "settings")
@@ -70,10 +70,12 @@ def test_a_task_is_taken_edited_proved_and_landed_through_tools(client: Client, 
     assert task["state"] == "done", (task, result.out)
     assert NEW in world.call("git", "show", "main:calc.py").stdout
     # What the server says of itself reached the model, except in Copilot CLI.
-    assert client.name == "copilot" or result.told_model("claim a path before you change it")
+    assert client.name == "copilot" or result.turns_containing("claim a path before you change it")
 
 
-def test_a_second_client_is_refused_through_the_tool_and_told_who(client: Client, world: World) -> None:
+def test_second_client_is_refused_through_the_tool_with_the_holder(
+    client: Client, world: ClientTestbed
+) -> None:
     client = set_up(world, client)
     ask(world, "claim", "calc.py", "--as", "holder", "--note", "the new sums")
     script = (
@@ -84,13 +86,13 @@ def test_a_second_client_is_refused_through_the_tool_and_told_who(client: Client
 
     result = world.run(client, {"main": script})
 
-    assert result.told_model("CLAIM_HELD"), result.out
-    assert result.told_model("the new sums")
+    assert result.turns_containing("CLAIM_HELD"), result.out
+    assert result.turns_containing("the new sums")
     assert taken(world) == {"calc.py": "holder", "free.py": taken(world)["free.py"]}
     assert taken(world)["free.py"].startswith(f"{client.name}-")
 
 
-def test_a_claim_of_a_subagent_is_the_subagents(client: Client, world: World) -> None:
+def test_a_claim_of_a_subagent_is_the_subagents(client: Client, world: ClientTestbed) -> None:
     client = set_up(world, client)
     scripts = {
         "main": tool(client, "claim", paths=["calc.py"]) + client.subagent("sub") + client.say("done"),
@@ -110,7 +112,7 @@ def test_a_claim_of_a_subagent_is_the_subagents(client: Client, world: World) ->
 
 @pytest.mark.xdist_group("clients-1")
 def test_of_two_different_clients_one_gets_it_and_the_other_waits_for_it(
-    world: World, need: Callable[[str], Client]
+    world: ClientTestbed, need: Callable[[str], Client]
 ) -> None:
     claude, codex = set_up(world, need("claude")), set_up(world, need("codex"))
     first = world.launch(
@@ -141,6 +143,6 @@ def test_of_two_different_clients_one_gets_it_and_the_other_waits_for_it(
     told = second.finish()
     first.finish()
 
-    assert 1 in told.told_model("CLAIM_HELD"), told.out
-    entries = [one for one in ask(world, "journal")["entries"] if one["kind"] == "claim.taken"]
+    assert 1 in told.turns_containing("CLAIM_HELD"), told.out
+    entries = [one for one in ask(world, "log")["entries"] if one["kind"] == "claim.taken"]
     assert [one["agent"].partition("-")[0] for one in entries] == ["claude", "codex"]

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.opencode import hook as opencode
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 
 pytestmark = pytest.mark.unit
+
+opencode = hooks_of("opencode")
 
 HEAD: dict[str, Any] = {"session_id": "ses_e1d5f250bffeZp1PnpSLejfVZg", "cwd": "/repo"}
 CHILD = {"agent_id": "ses_e1d5f0c70ffei0m7pO5hEF9FV7"}
@@ -30,33 +32,38 @@ def read(name: str, **more: Any) -> words.HookEvent:
 @pytest.mark.parametrize(
     ("name", "given", "tool", "paths"),
     [
-        ("edit", EDIT["tool_input"], words.EDIT, ("/repo/calc.py",)),
-        ("write", {"filePath": "new.py", "content": "1\n"}, words.EDIT, ("/repo/new.py",)),
-        ("apply_patch", {"patchText": PATCH}, words.EDIT, ("/repo/old.py",)),
-        ("read", {"filePath": "/repo/calc.py"}, words.READ, ("/repo/calc.py",)),
-        ("bash", {"command": "echo hi", "description": "x"}, words.SHELL, ()),
-        ("task", {"description": "sub", "prompt": "fix"}, words.OTHER, ()),
+        ("edit", EDIT["tool_input"], words.ToolAction.EDIT, ("/repo/calc.py",)),
+        ("write", {"filePath": "new.py", "content": "1\n"}, words.ToolAction.EDIT, ("/repo/new.py",)),
+        ("apply_patch", {"patchText": PATCH}, words.ToolAction.EDIT, ("/repo/old.py",)),
+        ("read", {"filePath": "/repo/calc.py"}, words.ToolAction.READ, ("/repo/calc.py",)),
+        ("bash", {"command": "echo hi", "description": "x"}, words.ToolAction.SHELL, ()),
+        ("task", {"description": "sub", "prompt": "fix"}, words.ToolAction.OTHER, ()),
     ],
 )
-def test_tools_are_known_by_what_they_do(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
+def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("tool.execute.before", tool_name=name, tool_input=given, tool_use_id="call_4")
-    assert (event.kind, event.tool, event.paths, event.call) == (words.BEFORE, tool, paths, "call_4")
+    assert (event.kind, event.tool, event.paths, event.call) == (
+        words.EventKind.BEFORE,
+        tool,
+        paths,
+        "call_4",
+    )
 
 
-def test_a_shell_runs_where_it_is_told_to() -> None:
+def test_shell_runs_in_the_folder_it_names() -> None:
     given = {"command": "make", "workdir": "sub"}
     event = read("tool.execute.after", tool_name="bash", tool_input=given)
-    assert (event.kind, event.command, event.cwd) == (words.AFTER, "make", "/repo/sub")
+    assert (event.kind, event.command, event.cwd) == (words.EventKind.AFTER, "make", "/repo/sub")
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "kind_of_child"),
     [
-        ("session.created", words.START, words.CHILD_START),
-        ("chat.message", words.PROMPT, words.PROMPT),
-        ("session.idle", words.STOP, words.CHILD_STOP),
-        ("session.deleted", words.END, words.CHILD_STOP),
-        ("session.updated", words.OTHER_KIND, words.OTHER_KIND),
+        ("session.created", words.EventKind.START, words.EventKind.CHILD_START),
+        ("chat.message", words.EventKind.PROMPT, words.EventKind.PROMPT),
+        ("session.idle", words.EventKind.STOP, words.EventKind.CHILD_STOP),
+        ("session.deleted", words.EventKind.END, words.EventKind.CHILD_STOP),
+        ("session.updated", words.EventKind.OTHER, words.EventKind.OTHER),
     ],
 )
 def test_a_session_below_another_is_its_subagent(name: str, kind: str, kind_of_child: str) -> None:
@@ -79,26 +86,28 @@ def test_a_session_below_another_is_its_subagent(name: str, kind: str, kind_of_c
         {"session_id": "ses", "tool_name": "write", "tool_input": {"filePath": "relative"}},
     ],
 )
-def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
+def test_unknown_payloads_are_refused_and_not_guessed(payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         opencode.read("tool.execute.before", payload, {})
     assert caught.value.code == "HOOK_INPUT"
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "said"),
+    ("name", "answer", "expected"),
     [
         ("tool.execute.before", words.NOTHING, None),
         ("tool.execute.before", words.deny("held by bob"), {"deny": "held by bob"}),
         ("tool.execute.before", words.inform("news"), {"tell": "news"}),
         ("tool.execute.after", words.inform("news"), {"tell": "news"}),
-        ("session.idle", words.HookAnswer(verdict=words.HOLD, text="left"), {"tell": "left"}),
+        ("session.idle", words.HookAnswer(verdict=words.Verdict.HOLD, text="left"), {"tell": "left"}),
     ],
 )
-def test_answers_are_exactly_what_the_plugin_reads(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = opencode.render(read(name, **EDIT), answer)
-    assert (spoken.exit_code, spoken.stderr) == (0, "")
-    assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
+def test_answers_are_exactly_what_the_plugin_reads(
+    name: str, answer: words.HookAnswer, expected: object
+) -> None:
+    output = opencode.render(read(name, **EDIT), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert (json.loads(output.stdout) if output.stdout else None) == expected
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_refusal_tells_why(tmp_path: Path) -> None:
     assert drive(tmp_path, echo(tmp_path, "deny"))["error"] == "held by bob"
 
 
-def test_what_is_told_reaches_the_result_the_system_prompt_and_the_message(tmp_path: Path) -> None:
+def test_messages_reach_the_result_the_system_prompt_and_the_message(tmp_path: Path) -> None:
     ended = drive(tmp_path, echo(tmp_path))
     assert ended == {
         "error": None,

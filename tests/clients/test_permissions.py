@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clients.model import CLIENTS as ROWS
-from landlane.clients.permissions import Permissions
 from landlane.clients.registry import permissions_for
-from landlane.roles.built_in import BUILT_IN
+from landlane.clients.worker_adapter import Permissions
+from landlane.roles.model import BUILT_IN
 from tests.support.real_clients import Codex
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.real_clients import Client, World
+    from tests.support.real_clients import Client, ClientTestbed
 
 pytestmark = pytest.mark.client
 
@@ -64,7 +64,7 @@ def _without_own(words: list[str]) -> list[str]:
 
 
 def test_a_client_refuses_its_own_edit_tools_to_a_role_that_changes_nothing(
-    client: Client, world: World
+    client: Client, world: ClientTestbed
 ) -> None:
     bound, options = started_in(client, "review")
     turns = client.edit("calc.py", OLD, NEW) + client.write("new.txt", "new\n") + client.say("done")
@@ -75,7 +75,7 @@ def test_a_client_refuses_its_own_edit_tools_to_a_role_that_changes_nothing(
     assert result.files == {"calc.py": f"def add(a, b):\n{OLD}\n", "free.py": "x = 1\n"}, result.out
 
 
-def test_a_client_lets_a_role_that_writes_edit_and_run_commands(client: Client, world: World) -> None:
+def test_a_client_lets_a_role_that_writes_edit_and_run_commands(client: Client, world: ClientTestbed) -> None:
     bound, options = started_in(client, "code")
     turns = client.edit("calc.py", OLD, NEW) + client.shell("echo shell > by_shell.txt") + client.say("done")
 
@@ -87,7 +87,7 @@ def test_a_client_lets_a_role_that_writes_edit_and_run_commands(client: Client, 
         assert result.files["by_shell.txt"] == "shell\n"
 
 
-def test_a_client_marks_the_commands_that_it_runs_as_its_own(client: Client, world: World) -> None:
+def test_a_client_marks_the_commands_that_it_runs_as_its_own(client: Client, world: ClientTestbed) -> None:
     """By these variables a command is known to come from a client, and not from a person."""
     result = world.run(client, {"main": client.shell("env > env.txt") + client.say("done")})
 
@@ -96,7 +96,7 @@ def test_a_client_marks_the_commands_that_it_runs_as_its_own(client: Client, wor
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_claude_is_told_which_paths_are_not_for_it(world: World, need: Any) -> None:
+def test_claude_is_started_with_its_denied_paths(world: ClientTestbed, need: Any) -> None:
     client = need("claude")
     bound, options = started_in(client, "code", "tests/**", "**/.gitattributes")
     turns = (

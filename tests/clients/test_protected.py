@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.clients.conftest import QuickWorld
-    from tests.support.real_clients import Client, World
+    from tests.support.real_clients import Client, ClientTestbed
 
 # The first test shows that hooks and our MCP server get along in one client; test_mcp.py shows the rest.
 pytestmark = [pytest.mark.client, pytest.mark.usefixtures("without_tools")]
@@ -25,16 +25,16 @@ HELD = f"def add(a, b):\n{OLD}\n"
 WRITER = "open('calc.py', 'a').write('# written by a program\\n')\n"
 
 
-def holder_of(world: World, path: str) -> str:
+def holder_of(world: ClientTestbed, path: str) -> str:
     claims = {claim["pattern"]: claim["holder"] for claim in ask(world, "claims")["claims"]}
     return claims.get(path, "")
 
 
-def journal(world: World) -> list[dict[str, Any]]:
-    return ask(world, "journal")["entries"]
+def journal(world: ClientTestbed) -> list[dict[str, Any]]:
+    return ask(world, "log")["entries"]
 
 
-def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client, world: QuickWorld) -> None:
+def test_free_file_is_edited_and_claimed_and_the_rules_are_shown(client: Client, world: QuickWorld) -> None:
     world.has_tools = True
     client = set_up(world, client)
     done = client.edit("free.py", "x = 1", "x = 2") + client.shell("landlane claims") + client.say("done")
@@ -46,25 +46,27 @@ def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client
     assert [entry["data"]["pattern"] for entry in taken] == ["free.py"]
     assert taken[0]["agent"].startswith(f"{client.name}-")
     # What a command that it types shows is what it holds; and from its start it has known the rules.
-    assert result.told_model(taken[0]["agent"])
-    assert result.told_model("Claim before you change")
+    assert result.turns_containing(taken[0]["agent"])
+    assert result.turns_containing("Claim before you change")
 
 
 @pytest.mark.promise(
     "hooks.real-clients",
     "Real clients are refused a claimed file, and the model is told who holds it.",
 )
-def test_a_held_file_is_refused_and_the_model_told(client: Client, world: World) -> None:
+def test_held_file_is_refused_with_a_reason_for_the_model(client: Client, world: ClientTestbed) -> None:
     client = set_up(world, client)
     ask(world, "claim", "calc.py", "--as", "holder")
 
     result = world.run(client, {"main": client.edit("calc.py", OLD, NEW) + client.say("done")})
 
     assert result.files["calc.py"] == HELD
-    assert result.told_model("calc.py is held by holder"), result.out
+    assert result.turns_containing("calc.py is claimed by holder"), result.out
 
 
-def test_an_edit_of_what_another_session_changed_meanwhile_is_refused(client: Client, world: World) -> None:
+def test_an_edit_of_what_another_session_changed_meanwhile_is_refused(
+    client: Client, world: ClientTestbed
+) -> None:
     client = set_up(world, client)
     edit = client.edit("calc.py", OLD, NEW, read=False)
     done = client.read("calc.py") + client.wait_at("go") + edit + client.say("done")
@@ -79,12 +81,16 @@ def test_an_edit_of_what_another_session_changed_meanwhile_is_refused(client: Cl
     result = running.finish()
 
     assert result.files["calc.py"] == changed, result.out
-    told = result.told_model("Read it again")
-    assert told or (client.name in ("claude", "qwen") and result.told_model("modified since")), result.out
+    told = result.turns_containing("Read it again")
+    assert told or (client.name in ("claude", "qwen") and result.turns_containing("modified since")), (
+        result.out
+    )
 
 
 @pytest.mark.parametrize("way", ["shell", "program"])
-def test_a_write_through_the_shell_is_caught_in_the_same_turn(client: Client, world: World, way: str) -> None:
+def test_a_write_through_the_shell_is_caught_in_the_same_turn(
+    client: Client, world: ClientTestbed, way: str
+) -> None:
     client = set_up(world, client)
     (world.repository / "t.py").write_text(WRITER, encoding="utf-8")
     ask(world, "claim", "calc.py", "--as", "holder")
@@ -92,12 +98,14 @@ def test_a_write_through_the_shell_is_caught_in_the_same_turn(client: Client, wo
 
     result = world.run(client, {"main": client.shell(command) + client.say("done")})
 
-    assert 1 in result.told_model("holder"), result.out
+    assert 1 in result.turns_containing("holder"), result.out
     caught = [entry for entry in journal(world) if entry["kind"] == "rule.violated"]
     assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
 
 
-def test_an_agent_with_a_terminal_of_its_own_cannot_answer_a_gate(client: Client, world: World) -> None:
+def test_an_agent_with_a_terminal_of_its_own_cannot_answer_a_gate(
+    client: Client, world: ClientTestbed
+) -> None:
     """`script` makes a terminal; an agent is told from a person by the process it was started below."""
     client = set_up(world, client)
     ask(world, "task", "add", "Risky", "--kind", "chore", "--as", "lead")
@@ -112,7 +120,7 @@ def test_an_agent_with_a_terminal_of_its_own_cannot_answer_a_gate(client: Client
 
     assert [one["id"] for one in ask(world, "gate", "list")["gates"]] == ["G1"], result.out
     assert ask(world, "task", "show", "T1")["task"]["state"] == "waiting_for_person"
-    assert result.told_model("[NOT_A_PERSON]"), result.out
+    assert result.turns_containing("[NOT_A_PERSON]"), result.out
 
 
 def patch_line(path: str, old: str, new: str) -> str:
@@ -122,18 +130,20 @@ def patch_line(path: str, old: str, new: str) -> str:
     )
 
 
-def test_a_patch_typed_into_a_shell_is_refused_like_an_edit(client: Client, world: World) -> None:
+def test_a_patch_typed_into_a_shell_is_refused_like_an_edit(client: Client, world: ClientTestbed) -> None:
     client = set_up(world, client)
     ask(world, "claim", "calc.py", "--as", "holder")
 
     result = world.run(client, {"main": client.shell(patch_line("calc.py", OLD, NEW)) + client.say("done")})
 
     assert result.files["calc.py"] == HELD
-    assert result.told_model("calc.py is held by holder"), result.out
+    assert result.turns_containing("calc.py is claimed by holder"), result.out
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_patches_typed_into_a_shell_claim_what_is_free(world: World, need: Callable[[str], Client]) -> None:
+def test_patches_typed_into_a_shell_claim_what_is_free(
+    world: ClientTestbed, need: Callable[[str], Client]
+) -> None:
     codex = set_up(world, need("codex"))
     first, second = patch_line("free.py", "x = 1", "x = 2"), patch_line("free.py", "x = 2", "x = 3")
 
@@ -145,8 +155,8 @@ def test_patches_typed_into_a_shell_claim_what_is_free(world: World, need: Calla
     assert [entry["data"]["pattern"] for entry in taken] == ["free.py"]
 
 
-def test_what_a_command_left_running_writes_is_told_at_the_end_of_the_turn(
-    client: Client, world: World
+def test_late_write_of_a_command_is_reported_at_the_end_of_the_turn(
+    client: Client, world: ClientTestbed
 ) -> None:
     if client.name == "opencode":
         pytest.skip("opencode cannot be held at the end of a turn")
@@ -169,12 +179,12 @@ def test_what_a_command_left_running_writes_is_told_at_the_end_of_the_turn(
 
     result = running.finish()
 
-    assert result.told_model("calc.py, held by holder"), result.out
+    assert result.turns_containing("calc.py, held by holder"), result.out
     caught = [entry for entry in journal(world) if entry["kind"] == "rule.violated"]
     assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
 
 
-def test_a_subagent_is_refused_and_caught_too(client: Client, world: World) -> None:
+def test_a_subagent_is_refused_and_caught_too(client: Client, world: ClientTestbed) -> None:
     client = set_up(world, client)
     ask(world, "claim", "calc.py", "--as", "holder")
     scripts = {
@@ -187,12 +197,12 @@ def test_a_subagent_is_refused_and_caught_too(client: Client, world: World) -> N
     result = world.run(client, scripts)
 
     assert NEW not in result.files["calc.py"]
-    assert result.told_model("calc.py is held by holder", "sub"), result.out
+    assert result.turns_containing("calc.py is claimed by holder", "sub"), result.out
     last = len(scripts["sub"]) - 1
-    assert last in result.told_model("by holder", "sub")
+    assert last in result.turns_containing("by holder", "sub")
 
 
-def test_with_an_unreadable_store_everything_is_refused(client: Client, world: World) -> None:
+def test_with_an_unreadable_store_everything_is_refused(client: Client, world: ClientTestbed) -> None:
     client = set_up(world, client)
     ask(world, "claims")
     garble(world.repository / ".git" / "landlane")
@@ -202,7 +212,7 @@ def test_with_an_unreadable_store_everything_is_refused(client: Client, world: W
 
     assert result.files["free.py"] == "x = 1\n"
     assert result.files["calc.py"] == HELD
-    assert result.told_model("refused"), result.out
+    assert result.turns_containing("refused"), result.out
 
 
 def garble(folder: Path) -> None:
@@ -212,8 +222,8 @@ def garble(folder: Path) -> None:
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_of_two_different_clients_one_wins_and_the_other_is_told_who(
-    world: World, need: Callable[[str], Client]
+def test_one_of_two_clients_wins_and_the_other_learns_the_holder(
+    world: ClientTestbed, need: Callable[[str], Client]
 ) -> None:
     claude = set_up(world, need("claude"))
     codex = set_up(world, need("codex"))
@@ -237,12 +247,12 @@ def test_of_two_different_clients_one_wins_and_the_other_is_told_who(
     content = world.files()["calc.py"]
     winner, loser = ("claude", 1) if "# claude" in content else ("codex", 0)
     assert content.count("#") == 1, content
-    assert results[loser].told_model(f"calc.py is held by {winner}-"), results[loser].out
+    assert results[loser].turns_containing(f"calc.py is claimed by {winner}-"), results[loser].out
 
 
 @pytest.mark.xdist_group("clients-1")
 def test_two_clients_started_by_hand_that_type_claims_are_two_owners(
-    world: World, need: Callable[[str], Client]
+    world: ClientTestbed, need: Callable[[str], Client]
 ) -> None:
     claude = set_up(world, need("claude"))
     running = [
@@ -261,9 +271,7 @@ def test_two_clients_started_by_hand_that_type_claims_are_two_owners(
     assert all(owner.startswith("claude-") for owner in owners)
 
 
-def test_what_is_left_behind_is_pointed_out_once_and_then_the_session_leaves(
-    client: Client, world: World
-) -> None:
+def test_leftovers_are_reported_once_and_then_the_session_ends(client: Client, world: ClientTestbed) -> None:
     if client.name == "opencode":
         pytest.skip("opencode cannot be held at the end of a turn")
     client = set_up(world, client)
@@ -272,7 +280,7 @@ def test_what_is_left_behind_is_pointed_out_once_and_then_the_session_leaves(
     result = world.run(client, {"main": edit + client.say("done") + client.say("really done")})
 
     last = len(edit) + 1
-    assert result.told_model("still held: free.py") == [last], result.out
+    assert result.turns_containing("still held: free.py") == [last], result.out
     assert max(result.turns()) == last
     left = [entry["kind"] for entry in journal(world) if entry["kind"].startswith("session.")]
     assert left[-1] == "session.left" or client.name in ("codex", "qwen"), left

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.qwen import hook as qwen
+from landlane.clients.registry import hooks_of
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 
 pytestmark = pytest.mark.unit
+
+qwen = hooks_of("qwen")
 
 HEAD: dict[str, Any] = {
     "session_id": "92b6941d",
@@ -36,41 +38,46 @@ def read(name: str, **more: Any) -> words.HookEvent:
 @pytest.mark.parametrize(
     ("name", "given", "tool", "paths"),
     [
-        ("edit", EDIT["tool_input"], words.EDIT, ("/repo/calc.py",)),
-        ("write_file", {"file_path": "/repo/new.py", "content": "x=2\n"}, words.EDIT, ("/repo/new.py",)),
-        ("notebook_edit", {"notebook_path": "/repo/a.ipynb"}, words.EDIT, ("/repo/a.ipynb",)),
-        ("read_file", {"file_path": "/repo/calc.py"}, words.READ, ("/repo/calc.py",)),
-        ("run_shell_command", {"command": "echo hi", "is_background": False}, words.SHELL, ()),
-        ("monitor", {"command": "tail -f x"}, words.SHELL, ()),
-        ("agent", {"description": "sub", "prompt": "fix"}, words.OTHER, ()),
+        ("edit", EDIT["tool_input"], words.ToolAction.EDIT, ("/repo/calc.py",)),
+        (
+            "write_file",
+            {"file_path": "/repo/new.py", "content": "x=2\n"},
+            words.ToolAction.EDIT,
+            ("/repo/new.py",),
+        ),
+        ("notebook_edit", {"notebook_path": "/repo/a.ipynb"}, words.ToolAction.EDIT, ("/repo/a.ipynb",)),
+        ("read_file", {"file_path": "/repo/calc.py"}, words.ToolAction.READ, ("/repo/calc.py",)),
+        ("run_shell_command", {"command": "echo hi", "is_background": False}, words.ToolAction.SHELL, ()),
+        ("monitor", {"command": "tail -f x"}, words.ToolAction.SHELL, ()),
+        ("agent", {"description": "sub", "prompt": "fix"}, words.ToolAction.OTHER, ()),
     ],
 )
-def test_tools_are_known_by_what_they_do(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
+def test_tools_are_recognized(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
     event = read("PreToolUse", tool_name=name, tool_input=given)
-    assert (event.kind, event.tool, event.paths) == (words.BEFORE, tool, paths)
+    assert (event.kind, event.tool, event.paths) == (words.EventKind.BEFORE, tool, paths)
     assert event.is_background is (name == "monitor")
 
 
 @pytest.mark.parametrize(
     ("name", "more", "kind"),
     [
-        ("SessionStart", {"source": "startup", "model": "scripted"}, words.START),
-        ("UserPromptSubmit", {"prompt": "go", "submitted_prompt": "go"}, words.PROMPT),
-        ("UserPromptSubmit", {"prompt": ""}, words.OTHER_KIND),
-        ("Stop", {"last_assistant_message": "done"}, words.STOP),
-        ("Notification", {"message": "Successfully authenticated"}, words.OTHER_KIND),
+        ("SessionStart", {"source": "startup", "model": "scripted"}, words.EventKind.START),
+        ("UserPromptSubmit", {"prompt": "go", "submitted_prompt": "go"}, words.EventKind.PROMPT),
+        ("UserPromptSubmit", {"prompt": ""}, words.EventKind.OTHER),
+        ("Stop", {"last_assistant_message": "done"}, words.EventKind.STOP),
+        ("Notification", {"message": "Successfully authenticated"}, words.EventKind.OTHER),
     ],
 )
-def test_a_prompt_is_a_prompt_only_when_somebody_typed_it(name: str, more: dict[str, Any], kind: str) -> None:
+def test_prompt_without_text_is_not_a_prompt(name: str, more: dict[str, Any], kind: str) -> None:
     assert read(name, **more).kind == kind
 
 
-def test_a_subagent_is_told_apart() -> None:
+def test_subagent_is_identified() -> None:
     event = read("PreToolUse", **EDIT, agent_id="general-purpose-call_9")
     assert (event.session, event.agent) == ("92b6941d", "general-purpose-call_9")
     assert event.call == "toolu_1794803086635_pj0cx8fcl"
-    assert read("SubagentStart", agent_id="general-purpose-call_9").kind == words.CHILD_START
-    assert read("SubagentStop", agent_id="general-purpose-call_9").kind == words.CHILD_STOP
+    assert read("SubagentStart", agent_id="general-purpose-call_9").kind == words.EventKind.CHILD_START
+    assert read("SubagentStop", agent_id="general-purpose-call_9").kind == words.EventKind.CHILD_STOP
 
 
 @pytest.mark.parametrize(
@@ -87,13 +94,13 @@ def test_a_subagent_is_told_apart() -> None:
         {**HEAD, "tool_name": "run_shell_command", "tool_input": {"command": {"a": 1}}},
     ],
 )
-def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
+def test_unknown_payloads_are_refused_and_not_guessed(payload: Any) -> None:
     with pytest.raises(Malformed) as caught:
         qwen.read("PreToolUse", payload, {})
     assert caught.value.code == "HOOK_INPUT"
 
 
-def repo(name: str) -> dict[str, Any]:
+def context(name: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": "news"}}
 
 
@@ -109,31 +116,37 @@ DENIED = {
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "said"),
+    ("name", "answer", "expected"),
     [
         ("PreToolUse", words.NOTHING, None),
         ("PreToolUse", words.deny("held by bob"), DENIED),
         ("PreToolUse", words.inform("news"), {"systemMessage": "news"}),
-        ("PostToolUse", words.inform("news"), repo("PostToolUse")),
-        ("PostToolUseFailure", words.inform("news"), repo("PostToolUseFailure")),
-        ("SessionStart", words.inform("news"), repo("SessionStart")),
-        ("UserPromptSubmit", words.inform("news"), repo("UserPromptSubmit")),
-        ("Stop", words.HookAnswer(verdict=words.HOLD, text="left"), {"decision": "block", "reason": "left"}),
+        ("PostToolUse", words.inform("news"), context("PostToolUse")),
+        ("PostToolUseFailure", words.inform("news"), context("PostToolUseFailure")),
+        ("SessionStart", words.inform("news"), context("SessionStart")),
+        ("UserPromptSubmit", words.inform("news"), context("UserPromptSubmit")),
+        (
+            "Stop",
+            words.HookAnswer(verdict=words.Verdict.HOLD, text="left"),
+            {"decision": "block", "reason": "left"},
+        ),
         ("SubagentStart", words.inform("news"), None),
     ],
 )
-def test_answers_are_exactly_what_it_obeys(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = qwen.render(read(name, **EDIT, prompt="go"), answer)
-    assert (spoken.exit_code, spoken.stderr) == (0, "")
-    assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
+def test_answers_have_the_form_that_the_client_obeys(
+    name: str, answer: words.HookAnswer, expected: object
+) -> None:
+    output = qwen.render(read(name, **EDIT, prompt="go"), answer)
+    assert (output.exit_code, output.stderr) == (0, "")
+    assert (json.loads(output.stdout) if output.stdout else None) == expected
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("Stop", stop_hook_active=True)
-    assert qwen.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
+    assert qwen.render(event, words.HookAnswer(verdict=words.Verdict.HOLD, text="left")).stdout == ""
 
 
-def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:
+def test_unreadable_payload_is_refused_only_before_a_tool_call() -> None:
     assert qwen.refuse("PreToolUse", "broken").exit_code == 2
     assert qwen.refuse("UserPromptSubmit", "broken").exit_code == 0
 

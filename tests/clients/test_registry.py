@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from landlane.cli.specs.hook import HOOK_COMMANDS
+from landlane.cli.parse import find_command
 from landlane.clients.calling_process import why_not_a_person
 from landlane.clients.model import (
     CLIENTS,
@@ -21,7 +21,7 @@ from landlane.clients.model import (
 from landlane.clients.registry import adapter_of, permissions_for
 from landlane.plans.model import AGENTS
 from landlane.resident.messages import shared_environment
-from landlane.roles.built_in import BUILT_IN
+from landlane.roles.model import BUILT_IN
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def test_a_command_that_a_client_runs_is_not_a_persons(client: str, monkeypatch:
 
 @pytest.mark.parametrize("client", ["claude", "gemini", "qwen"])
 def test_a_role_without_a_kind_of_tools_excludes_every_tool_of_that_kind(client: str) -> None:
-    tools = import_module(f"landlane.clients.{client}.tools").TOOLS
+    tools = import_module(f"landlane.clients.{client}.hook").TOOLS
     explore = BUILT_IN["explore"]  # neither edits nor commands
 
     made = permissions_for(client, explore)
@@ -70,14 +70,15 @@ def test_the_monitor_of_qwen_is_excluded_like_any_other_shell() -> None:
 
 def test_lists_of_clients_elsewhere_name_the_same_clients() -> None:
     assert AGENTS == (*CLIENTS, "command")
-    help_text = HOOK_COMMANDS[0].arguments[0].help
-    assert help_text.replace(" or ", ", ").split(", ") == list(HOOK_CLIENTS)
+    hook = find_command("hook")
+    assert hook is not None
+    assert hook.details.partition(": ")[2].rstrip(".").replace(" or ", ", ").split(", ") == list(HOOK_CLIENTS)
     assert {name for name in WORKER_CLIENTS if adapter_of(name).permissions} == set(ROLE_CLIENTS)
     assert all(CLIENTS[name].install for name in WORKER_CLIENTS)
 
 
 @pytest.mark.parametrize("client", HOOK_CLIENTS)
-def test_the_resident_hears_what_a_client_set_for_its_commands(client: str) -> None:
+def test_resident_gets_the_variables_of_a_client(client: str) -> None:
     given = {name.encode(): b"1" for name in CLIENTS[client].variables}
     assert shared_environment(given) == given
     assert all(name.startswith(VARIABLE_PREFIXES) for name in CLIENTS[client].variables)

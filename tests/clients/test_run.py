@@ -15,7 +15,7 @@ from tests.support.scripted_model.server import ScriptedModel, marker
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tests.support.real_clients import Client, World
+    from tests.support.real_clients import Client, ClientTestbed
     from tests.support.scripted_model.api_formats import Turn
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox]
@@ -38,23 +38,26 @@ class Scripts(dict[str, "list[Turn]"]):
     def _checkouts(self) -> Iterator[Path]:
         for folder in (self._places, self._scratch):
             if folder.is_dir():
-                yield from (one for one in folder.iterdir() if (one / ".git").exists())
+                # The queue's own test checkout begins with a dot.
+                yield from (one for one in folder.glob("[!.]*") if (one / ".git").exists())
                 yield from (one / "checkout" for one in folder.iterdir() if (one / "checkout").exists())
 
 
-def ask(world: World, *words: str) -> dict[str, Any]:
+def ask(world: ClientTestbed, *words: str) -> dict[str, Any]:
     return json.loads(world.call("landlane", *words, "--json", check=False, environment=LEAD).stdout)
 
 
-def left(world: World) -> list[str]:
+def left(world: ClientTestbed) -> list[str]:
     """The processes that a run left; the resident ends by itself."""
     found = [Path(f"/proc/{pid}/cmdline") for pid in world.processes()]
     lines = [one.read_bytes().replace(b"\0", b" ").decode() for one in found if one.exists()]
     return [line for line in lines if line and "resident" not in line]
 
 
-def run(world: World, client: Client, turns: Sequence[Turn], role: str, hooks: bool) -> dict[str, Any]:
-    world.settle(client)
+def run(
+    world: ClientTestbed, client: Client, turns: Sequence[Turn], role: str, hooks: bool
+) -> dict[str, Any]:
+    world.add_home_files(client)
     world.call("git", "config", "user.name", "Ada Example")
     world.call("git", "config", "user.email", "ada@example.invalid")
     with ScriptedModel({"main": []}, listening=world.network.listen()) as model:
@@ -86,7 +89,7 @@ def run(world: World, client: Client, turns: Sequence[Turn], role: str, hooks: b
         return json.loads(ended.stdout)
 
 
-def test_a_client_takes_a_task_through_to_the_target(client: Client, world: World) -> None:
+def test_a_client_takes_a_task_through_to_the_target(client: Client, world: ClientTestbed) -> None:
     turns = [*client.edit("calc.py", OLD, NEW), *client.say("It adds now.")]
 
     answer = run(world, client, turns, 'role = "code"\n', hooks=True)
@@ -100,7 +103,7 @@ def test_a_client_takes_a_task_through_to_the_target(client: Client, world: Worl
     assert ask(world, "claims")["claims"] == []
 
 
-def test_a_client_that_may_not_commit_hands_its_change_back(client: Client, world: World) -> None:
+def test_a_client_that_may_not_commit_hands_its_change_back(client: Client, world: ClientTestbed) -> None:
     turns = [*client.edit("calc.py", OLD, NEW), *client.say("It adds now.")]
 
     answer = run(world, client, turns, "", hooks=False)

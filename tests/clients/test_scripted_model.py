@@ -84,14 +84,14 @@ def test_turn_is_the_number_of_answers_since_the_marker(body: dict[str, Any]) ->
         ("/v1beta/models/m:streamGenerateContent?alt=sse", GEMINI),
     ],
 )
-def test_every_format_is_answered_whole_and_as_a_stream(path: str, body: dict[str, Any]) -> None:
+def test_every_format_is_answered_at_once_and_as_a_stream(path: str, body: dict[str, Any]) -> None:
     with ScriptedModel(SCRIPTS) as model:
         answer = ask(model, path, body)
 
     assert "done" in answer
     assert answer.startswith(("event: ", "data: ")) == bool(body.get("stream") or "stream" in path)
     assert [(one.script, one.turn) for one in model.requests] == [("main", 1)]
-    assert model.requests[0].holds("result")
+    assert model.requests[0].contains("result")
 
 
 def test_script_that_is_over_says_so() -> None:

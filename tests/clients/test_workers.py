@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.workers.run_worker import WorkerEnd
-    from tests.support.real_clients import Client, World
+    from tests.support.real_clients import Client, ClientTestbed
     from tests.support.scripted_model.api_formats import Turn
 
 pytestmark = pytest.mark.client
@@ -56,7 +56,7 @@ def words_for(client: Client, url: str, *, is_sandboxed: bool) -> list[str]:
 
 
 def work(
-    world: World,
+    world: ClientTestbed,
     client: Client,
     turns: Sequence[Turn],
     *,
@@ -68,7 +68,7 @@ def work(
     **facts: Any,
 ) -> WorkerEnd:
     """Let a client do an assignment whose model follows these turns."""
-    world.settle(client)
+    world.add_home_files(client)
     folder = folder or world.repository
     scripts = json.loads(json.dumps({"main": list(turns)}).replace(HERE, str(folder)))
     assignment = WorkAssignment(
@@ -104,7 +104,9 @@ def work(
         )
 
 
-def test_a_client_does_an_assignment_and_its_change_is_committed(client: Client, world: World) -> None:
+def test_a_client_does_an_assignment_and_its_change_is_committed(
+    client: Client, world: ClientTestbed
+) -> None:
     turns = [
         *client.edit("calc.py", OLD, NEW),
         *client.shell("echo shell > made.txt"),
@@ -126,7 +128,7 @@ def test_a_client_does_an_assignment_and_its_change_is_committed(client: Client,
         assert (end.outcome.usage.output_tokens or 0) >= 10
 
 
-def test_a_client_that_is_stopped_leaves_no_process(client: Client, world: World) -> None:
+def test_stopped_client_leaves_no_process(client: Client, world: ClientTestbed) -> None:
     ready = world.repository / "ready"
     leave = "setsid sleep 1000 >/dev/null 2>&1 & touch ready; sleep 1000"
     turns = [*client.edit("calc.py", OLD, NEW), *client.shell(leave), *client.say("never")]
@@ -139,7 +141,7 @@ def test_a_client_that_is_stopped_leaves_no_process(client: Client, world: World
     assert (world.repository / "calc.py").read_text() == f"def add(a, b):\n{NEW}\n"  # to be rescued
 
 
-def test_a_provider_that_wants_fewer_requests_is_no_failure_of_the_work(client: Client, world: World) -> None:
+def test_rate_limit_is_not_a_failure_of_the_work(client: Client, world: ClientTestbed) -> None:
     if client.name in SILENT_RETRIES:
         pytest.skip(f"{client.name} tells nothing of its retries")
     # Some clients try again for minutes; they are not waited for.
@@ -151,7 +153,7 @@ def test_a_provider_that_wants_fewer_requests_is_no_failure_of_the_work(client: 
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_inside_its_sandbox_a_client_is_a_worker_too(world: World, need: Any) -> None:
+def test_inside_its_sandbox_a_client_is_a_worker_too(world: ClientTestbed, need: Any) -> None:
     name = "claude"
     client = need(name)
     (world.repository / "landlane.toml").write_text(SETTINGS)
@@ -187,7 +189,7 @@ def test_inside_its_sandbox_a_client_is_a_worker_too(world: World, need: Any) ->
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_client_that_only_edits_by_text_is_a_worker_too(world: World, name: str) -> None:
+def test_a_client_that_only_edits_by_text_is_a_worker_too(world: ClientTestbed, name: str) -> None:
     program = FOLDER / name / "bin" / name
     if not program.exists():
         pytest.skip(f"no {name}: `python -m venv {program.parents[1]}` and pip install it there")

@@ -42,10 +42,10 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     home = root / "home"
     home.mkdir()
     shell = Shell(repository, {"HOME": str(home), "TMPDIR": str(root)})
-    shell.ask("claim", "held.py", "--as", "ann")
+    shell.run_json("claim", "held.py", "--as", "ann")
     before = fingerprint(repository)
     # As a hook would see the world: everything here points to the repository that must not be touched.
-    inside = shell.where(
+    inside = shell.with_env(
         GIT_DIR=str(repository / ".git"),
         GIT_WORK_TREE=str(repository),
         LANDLANE_STORE=str(repository / ".git" / "landlane" / "store.db"),
@@ -54,7 +54,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     )
     ended = inside.run("demo", "--json", "--tasks", "6", "--keep", limit_seconds=LIMIT_SECONDS)
     assert ended.exit == 0, ended
-    answer = ended.answer()
+    answer = ended.json()
     return Played(shell, before, home, answer, Path(answer["folder"]))
 
 
@@ -88,14 +88,14 @@ def test_the_table_of_the_demo_is_found_again_by_plain_git(played: Played) -> No
 
 
 def test_what_the_demo_kept_can_be_looked_at_and_counted_again(played: Played) -> None:
-    again = played.shell.ask("demo", "--recount", str(played.folder))
+    again = played.shell.run_json("demo", "--recount", str(played.folder))
     kept = played.shell.at(played.folder / "landlane" / "shop")
 
     assert again == played.answer
-    assert {task["state"] for task in kept.ask("task", "list")["tasks"]} == {"done"}
-    assert kept.ask("journal", "--verify")["ok"]
+    assert {task["state"] for task in kept.run_json("task", "list", "--all")["tasks"]} == {"done"}
+    assert kept.run_json("log", "--verify")["ok"]
     refused = played.shell.run("demo", "--recount", str(played.home), "--json")
-    assert refused.answer()["code"] == "NO_DEMO"
+    assert refused.json()["code"] == "NO_DEMO"
 
 
 @pytest.mark.promise(

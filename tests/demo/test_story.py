@@ -1,4 +1,4 @@
-"""The story of the demo and its counting rules: who gets what, and for how long something was red."""
+"""The tasks of the demo, their assignment to agents, and the measure of red time."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections import Counter
 import pytest
 
 from landlane.demo.measure import Move, red_ms
-from landlane.demo.sample_tasks import MOST_TASKS, deal, make_tasks
+from landlane.demo.sample_tasks import MOST_TASKS, assign, make_tasks
 
 pytestmark = pytest.mark.unit
 
 
-def test_every_task_is_dealt_to_one_agent() -> None:
+def test_every_task_is_assigned_to_one_agent() -> None:
     tasks = make_tasks(1, MOST_TASKS)
 
-    hands = deal(tasks, 6, 1)
+    assigned = assign(tasks, 6, 1)
 
-    assert len(hands) == 6
-    assert sorted(task.id for own in hands.values() for task in own) == [task.id for task in tasks]
+    assert len(assigned) == 6
+    assert sorted(task.id for own in assigned.values() for task in own) == [task.id for task in tasks]
 
 
-def test_a_seed_tells_the_same_story_again() -> None:
+def test_the_same_seed_makes_the_same_tasks_and_assignment() -> None:
     assert make_tasks(3, 9) == make_tasks(3, 9)
     assert make_tasks(3, 9) != make_tasks(4, 9)
-    assert list(deal(make_tasks(3, 9), 6, 3)) == list(deal(make_tasks(3, 9), 6, 3))
+    assert list(assign(make_tasks(3, 9), 6, 3)) == list(assign(make_tasks(3, 9), 6, 3))
 
 
-def test_only_one_piece_of_work_is_there_twice() -> None:
+def test_exactly_one_task_is_duplicated() -> None:
     keys = Counter(task.key for task in make_tasks(1, MOST_TASKS))
 
     assert [key for key, count in keys.items() if count > 1] == ["health-check"]

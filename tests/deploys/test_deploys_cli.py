@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from landlane.app.open import open_repository
 from landlane.store import records
 from tests.support.shell import Shell
+from tests.support.snapshots import check_snapshot
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.acceptance
@@ -43,7 +45,7 @@ def shop(shell: Shell, tmp_path: Path) -> Shell:
     shell.git("remote", "add", "origin", str(tmp_path / "origin.git"))
     shell.git("fetch", "--quiet", "origin")
     shell.git("branch", "--quiet", "--set-upstream-to=origin/main")
-    return shell.where(LANDLANE_AGENT="ann")
+    return shell.with_env(LANDLANE_AGENT="ann")
 
 
 def commit(shell: Shell, text: str, path: str = "src/app.txt") -> str:
@@ -72,15 +74,15 @@ def is_running(pid: str) -> bool:
 
 
 def states(shell: Shell) -> list[str]:
-    return [deploy["state"] for deploy in shell.ask("deploy", "history")["deploys"]]
+    return [deploy["state"] for deploy in shell.run_json("deploy", "history")["deploys"]]
 
 
-def test_a_deploy_is_live_once_it_was_seen_to_work(shop: Shell) -> None:
-    answer = shop.ask("deploy", "prod", *SHIP)
+def test_a_deploy_is_live_once_it_was_verified(shop: Shell) -> None:
+    answer = shop.run_json("deploy", "prod", *SHIP)
 
     head = shop.git("rev-parse", "HEAD").strip()
     assert (answer["state"], answer["commit"], answer["verified"], answer["exit"]) == ("live", head, True, 0)
-    found = shop.ask("deploy", "history")
+    found = shop.run_json("deploy", "history")
     assert found["live"]["prod"]["commit"] == head
     assert found["live"]["prod"]["agent"] == "ann"
     assert found["deploys"][0]["command"] == "cp src/app.txt live.txt"
@@ -90,66 +92,70 @@ def test_a_deploy_is_live_once_it_was_seen_to_work(shop: Shell) -> None:
 
 
 def test_the_next_one_supersedes_it(shop: Shell) -> None:
-    shop.ask("deploy", "prod", *SHIP)
+    shop.run_json("deploy", "prod", *SHIP)
     head = commit(shop, "two\n")
     shop.git("push", "--quiet")
-    shop.where(LANDLANE_AGENT="bob").ask("deploy", "prod", *SHIP)
-    again = shop.ask("deploy", "prod", *SHIP)
+    shop.with_env(LANDLANE_AGENT="bob").run_json("deploy", "prod", *SHIP)
+    again = shop.run_json("deploy", "prod", *SHIP)
 
     assert states(shop) == ["superseded", "superseded", "live"]
     assert again["commit"] == head
-    text = shop.tell("deploy", "history", "--target", "prod")
-    assert text.startswith("3 deploys\n")
-    assert "bob" in text
-    assert shop.ask("deploy", "history", "--target", "other")["deploys"] == []
+    text = shop.run_text("deploy", "history", "--target", "prod")
+    masked = re.sub(r"\b[0-9a-f]{8}\b", "<commit>", re.sub(r"\b\d+ (min|s) ago", "4 s ago", text))
+    check_snapshot("deploys/snapshots/history.txt", re.sub(r"(?m) +$", "", masked).rstrip("\n"))
+    assert shop.run_text("deploy", "history", "--target", "other") == "No deploys.\n"
+    assert shop.run_json("deploy", "history", "--target", "other")["deploys"] == []
 
 
 def test_one_behind_is_refused_with_what_is_missing(shop: Shell, tmp_path: Path) -> None:
     missing = push_elsewhere(shop, tmp_path)
 
-    answer = shop.refuse("BEHIND", "deploy", "prod", *SHIP, exit=4)
+    answer = shop.run_error("BEHIND", "deploy", "prod", *SHIP, exit=4)
 
     assert answer["behind"] == 1
-    assert answer["commits"] == [{"commit": missing, "subject": "Say two", "agent": "bob"}]
+    (commit,) = answer["commits"]
+    assert (commit["commit"], commit["subject"], commit["agent"]) == (missing, "Say two", "bob")
+    assert commit["at"].endswith("Z")
     assert not (shop.folder / "live.txt").exists()
     assert states(shop) == []
     assert shop.holders() == {}
     said = shop.run("deploy", "prod", *SHIP)
-    assert "Say two  (bob)" in said.err
+    masked = re.sub(r"2 Jan.*", "2 Jan", said.err.replace(missing[:8], "<commit>"))
+    check_snapshot("deploys/snapshots/behind.txt", masked.rstrip("\n"))
 
 
 def test_nothing_is_deployed_that_cannot_be_compared(shop: Shell, tmp_path: Path) -> None:
     (tmp_path / "origin.git").rename(tmp_path / "gone.git")
 
-    answer = shop.refuse("OFFLINE", "deploy", "prod", *SHIP, exit=1)
+    answer = shop.run_error("OFFLINE", "deploy", "prod", *SHIP, exit=1)
 
     assert not answer["is_fresh"]
     assert not (shop.folder / "live.txt").exists()
 
 
-def test_what_has_not_landed_is_refused(shop: Shell, tmp_path: Path) -> None:
+def test_commits_that_did_not_land_are_not_deployed(shop: Shell, tmp_path: Path) -> None:
     commit(shop, "mine\n")
-    answer = shop.refuse("NOT_LANDED", "deploy", "prod", *SHIP, exit=1)
+    answer = shop.run_error("NOT_LANDED", "deploy", "prod", *SHIP, exit=1)
     assert (answer["ahead"], answer["behind"]) == (1, 0)
 
     push_elsewhere(shop, tmp_path)
-    answer = shop.refuse("NOT_LANDED", "deploy", "prod", *SHIP, exit=1)
+    answer = shop.run_error("NOT_LANDED", "deploy", "prod", *SHIP, exit=1)
     assert (answer["ahead"], answer["behind"]) == (1, 1)
 
 
-def test_what_is_in_no_commit_is_refused(shop: Shell) -> None:
+def test_uncommitted_changes_are_not_deployed(shop: Shell) -> None:
     (shop.folder / "src" / "new.txt").write_text("untracked\n")
-    assert shop.refuse("DIRTY", "deploy", "prod", *SHIP, exit=1)["paths"] == ["src/new.txt"]
+    assert shop.run_error("DIRTY", "deploy", "prod", *SHIP, exit=1)["paths"] == ["src/new.txt"]
     shop.git("add", "src/new.txt")
-    assert shop.refuse("DIRTY", "deploy", "prod", *SHIP, exit=1)["paths"] == ["src/new.txt"]
+    assert shop.run_error("DIRTY", "deploy", "prod", *SHIP, exit=1)["paths"] == ["src/new.txt"]
     shop.git("rm", "--quiet", "-f", "src/new.txt")
     (shop.folder / "src" / "app.txt").write_text("changed\n")
-    assert shop.refuse("DIRTY", "deploy", "prod", *SHIP, exit=1)["paths"] == ["src/app.txt"]
+    assert shop.run_error("DIRTY", "deploy", "prod", *SHIP, exit=1)["paths"] == ["src/app.txt"]
     shop.git("checkout", "--quiet", "src/app.txt")
 
     (shop.folder / "notes.md").write_text("of no target\n")
-    assert shop.ask("deploy", "prod", *SHIP)["ok"]
-    assert shop.refuse("DIRTY", "deploy", "anything", "--", "true", exit=1)["paths"] == ["notes.md"]
+    assert shop.run_json("deploy", "prod", *SHIP)["ok"]
+    assert shop.run_error("DIRTY", "deploy", "anything", "--", "true", exit=1)["paths"] == ["notes.md"]
 
 
 def enqueue(shell: Shell, **more: object) -> None:
@@ -163,76 +169,76 @@ def enqueue(shell: Shell, **more: object) -> None:
         repo.close()
 
 
-def test_an_entry_on_its_way_to_the_same_paths_is_waited_for(shop: Shell) -> None:
+def test_a_queued_landing_of_the_same_paths_blocks_a_deploy(shop: Shell) -> None:
     enqueue(shop)
 
-    answer = shop.refuse("UNLANDED_ENTRY", "deploy", "prod", *SHIP, exit=3)
+    answer = shop.run_error("UNLANDED_ENTRY", "deploy", "prod", *SHIP, exit=3)
     assert (answer["landing"], answer["holder"], answer["paths"]) == ("L1", "bob", ["src/app.txt"])
     assert "landlane queue run --drain" in answer["hint"]
 
     enqueue(shop, state="testing", paths=[])
-    shop.refuse("UNLANDED_ENTRY", "deploy", "prod", *SHIP, exit=3)
+    shop.run_error("UNLANDED_ENTRY", "deploy", "prod", *SHIP, exit=3)
     enqueue(shop, state="held", paths=["docs/a.md"])
-    shop.refuse("UNLANDED_ENTRY", "deploy", "anything", "--", "true", exit=3)
-    assert shop.ask("deploy", "prod", *SHIP)["ok"]
+    shop.run_error("UNLANDED_ENTRY", "deploy", "anything", "--", "true", exit=3)
+    assert shop.run_json("deploy", "prod", *SHIP)["ok"]
     enqueue(shop, target="next")
-    assert shop.ask("deploy", "prod", *SHIP)["ok"]
+    assert shop.run_json("deploy", "prod", *SHIP)["ok"]
     enqueue(shop, state="landed")
-    assert shop.ask("deploy", "anything", "--", "true")["ok"]
+    assert shop.run_json("deploy", "anything", "--", "true")["ok"]
 
 
 @pytest.mark.promise("deploys.never-older", "A version older than the live one is not deployed.")
-def test_what_is_older_than_what_is_live_is_refused(shop: Shell) -> None:
+def test_a_commit_older_than_the_live_one_is_refused(shop: Shell) -> None:
     commit(shop, "two\n")
     shop.git("push", "--quiet")
-    live = shop.ask("deploy", "prod", *SHIP)["commit"]
+    live = shop.run_json("deploy", "prod", *SHIP)["commit"]
     shop.git("reset", "--quiet", "--hard", "HEAD~1")
     shop.git("push", "--quiet", "--force")
 
-    answer = shop.refuse("OLDER_THAN_LIVE", "deploy", "prod", *SHIP, exit=4)
+    answer = shop.run_error("OLDER_THAN_LIVE", "deploy", "prod", *SHIP, exit=4)
 
     assert answer["live"] == live
     assert (shop.folder / "live.txt").read_text() == "two\n"
 
 
 def test_a_failing_command_leaves_live_what_was_live(shop: Shell) -> None:
-    shop.ask("deploy", "prod", *SHIP)
+    shop.run_json("deploy", "prod", *SHIP)
 
-    answer = shop.refuse(
+    answer = shop.run_error(
         "DEPLOY_FAILED", "deploy", "prod", "--", "sh", "-c", "echo oh no >&2; exit 7", exit=1
     )
 
     assert (answer["exit"], answer["state"]) == (7, "failed")
     assert answer["output"] == "oh no\n"
-    assert shop.ask("deploy", "history")["live"]["prod"]["id"] == "D1"
+    assert shop.run_json("deploy", "history")["live"]["prod"]["id"] == "D1"
     assert states(shop) == ["live", "failed"]
 
 
 @pytest.mark.slow
-def test_what_does_not_show_is_not_live(shop: Shell) -> None:
-    answer = shop.refuse("VERIFY_FAILED", "deploy", "blue", "--", "true", exit=1)
+def test_a_deploy_that_fails_its_check_is_not_live(shop: Shell) -> None:
+    answer = shop.run_error("VERIFY_FAILED", "deploy", "blue", "--", "true", exit=1)
 
     head = shop.git("rev-parse", "HEAD").strip()
     assert answer["output"] == f"it shows {head} nobody\n"
-    assert answer["reason"] == "verify ended with 3"
-    late = shop.refuse("VERIFY_FAILED", "deploy", "slow", "--", "true", exit=1)
-    assert late["reason"] == "verify took longer than 1 s"
-    assert shop.ask("deploy", "history")["live"] == {}
+    assert answer["reason"].endswith(" exited with 3")
+    late = shop.run_error("VERIFY_FAILED", "deploy", "slow", "--", "true", exit=1)
+    assert late["reason"].endswith(" took longer than 1 s")
+    assert shop.run_json("deploy", "history")["live"] == {}
     said = shop.run("deploy", "blue", "--", "true")
     assert f"it shows {head}" in said.err
 
 
 def test_without_a_verify_command_the_answer_says_so(shop: Shell) -> None:
-    assert shop.ask("deploy", "anything", "--", "true")["verified"] is False
-    said = shop.tell("deploy", "anything", "--", "echo", "shipping")
-    assert said.startswith("shipping\nD2: ")
-    assert "not verified" in said
+    assert shop.run_json("deploy", "anything", "--", "true")["verified"] is False
+    said = shop.run_text("deploy", "anything", "--", "echo", "shipping")
+    assert said.startswith("shipping\n✓ D2: anything runs ")
+    assert "not verified: deploy.anything.verify is not set" in said
 
 
 def test_the_command_knows_target_and_commit_and_runs_at_the_root(shop: Shell) -> None:
     script = 'echo "$LANDLANE_DEPLOY_TARGET $LANDLANE_DEPLOY_COMMIT $(pwd)"'
 
-    said = shop.at("src").tell("deploy", "prod-2", "--", "sh", "-c", script)
+    said = shop.at("src").run_text("deploy", "prod-2", "--", "sh", "-c", script)
 
     head = shop.git("rev-parse", "HEAD").strip()
     assert said.splitlines()[0] == f"prod-2 {head} {shop.folder}"
@@ -241,29 +247,31 @@ def test_the_command_knows_target_and_commit_and_runs_at_the_root(shop: Shell) -
 def test_a_head_that_moves_meanwhile_fails_the_deploy(shop: Shell) -> None:
     move = "echo three > src/app.txt && cp src/app.txt live.txt && git commit -q -a -m Three"
 
-    shop.refuse("MOVED_MEANWHILE", "deploy", "prod", "--", "sh", "-c", move, exit=1)
+    shop.run_error("MOVED_MEANWHILE", "deploy", "prod", "--", "sh", "-c", move, exit=1)
 
     shop.git("reset", "--quiet", "--hard", "origin/main")
-    answer = shop.refuse(
+    answer = shop.run_error(
         "MOVED_MEANWHILE", "deploy", "prod", "--", "sh", "-c", "echo 4 > src/app.txt", exit=1
     )
     assert "src/app.txt changed" in answer["reason"]
     shop.git("checkout", "--quiet", "src/app.txt")
-    built = shop.ask("deploy", "prod", "--", "sh", "-c", "cp src/app.txt live.txt; echo built > src/out.txt")
+    built = shop.run_json(
+        "deploy", "prod", "--", "sh", "-c", "cp src/app.txt live.txt; echo built > src/out.txt"
+    )
     assert built["ok"]
 
 
 @pytest.mark.slow
-def test_what_the_command_leaves_running_is_ended(shop: Shell) -> None:
+def test_background_processes_of_the_command_are_ended(shop: Shell) -> None:
     script = "(while :; do echo noise; done) & echo $! > barrier"
 
-    shop.ask("deploy", "anything", "--", "sh", "-c", script)
+    shop.run_json("deploy", "anything", "--", "sh", "-c", script)
 
     pid = (shop.folder / "barrier").read_text().strip()
     wait_until(lambda: not is_running(pid))
 
 
-def test_a_talkative_command_is_passed_through_whole(shop: Shell) -> None:
+def test_all_output_of_a_command_is_passed_through(shop: Shell) -> None:
     ended = shop.run("deploy", "anything", "--", "sh", "-c", "head -c 10000000 /dev/zero | tr '\\0' x")
 
     assert ended.exit == 0
@@ -271,22 +279,23 @@ def test_a_talkative_command_is_passed_through_whole(shop: Shell) -> None:
     told = shop.run(
         "deploy", "anything", "--json", "--", "sh", "-c", "head -c 10000000 /dev/zero | tr '\\0' x"
     )
-    assert told.answer()["ok"]
+    assert told.json()["ok"]
     assert len(told.err) == 10_000_000
 
 
 BLOCK = "echo at it; while [ ! -e barrier ]; do sleep 0.05; done; "
 
 
-def test_a_second_deploy_waits_and_is_judged_anew(shop: Shell, tmp_path: Path) -> None:
-    bob = shop.where(LANDLANE_AGENT="bob")
+def test_a_second_deploy_waits_and_is_checked_again(shop: Shell, tmp_path: Path) -> None:
+    bob = shop.with_env(LANDLANE_AGENT="bob")
     with shop.start("deploy", "prod", "--", "sh", "-c", BLOCK + "cp src/app.txt live.txt") as first:
-        assert first.line() == "at it\n"
-        held = bob.refuse("DEPLOY_RUNNING", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
+        assert first.read_line() == "at it\n"
+        held = bob.run_error("DEPLOY_RUNNING", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
         assert held["holder"] == "ann"
         assert held["until"]
         assert (
-            bob.refuse("WAIT_TIMED_OUT", "deploy", "prod", "--wait", "1ms", *SHIP, exit=5)["holder"] == "ann"
+            bob.run_error("WAIT_TIMED_OUT", "deploy", "prod", "--wait", "1ms", *SHIP, exit=5)["holder"]
+            == "ann"
         )
         assert shop.holders() == {"deploy:prod": "ann"}
         with bob.start("deploy", "prod", "--json", *SHIP) as second:
@@ -301,9 +310,9 @@ def test_a_second_deploy_waits_and_is_judged_anew(shop: Shell, tmp_path: Path) -
 
 def test_one_session_deploys_once_at_a_time_as_well(shop: Shell) -> None:
     with shop.start("deploy", "prod", "--", "sh", "-c", BLOCK + "cp src/app.txt live.txt") as first:
-        assert first.line() == "at it\n"
-        shop.refuse("DEPLOY_RUNNING", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
-        assert shop.ask("deploy", "other", "--wait", "0s", "--", "true")["ok"]
+        assert first.read_line() == "at it\n"
+        shop.run_error("DEPLOY_RUNNING", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
+        assert shop.run_json("deploy", "other", "--wait", "0s", "--", "true")["ok"]
         with shop.start("deploy", "prod", "--json", *SHIP) as second:
             wait_until(lambda: len(list((shop.state / "wake").iterdir())) > 0)
             (shop.folder / "barrier").touch()
@@ -313,7 +322,7 @@ def test_one_session_deploys_once_at_a_time_as_well(shop: Shell) -> None:
     assert shop.holders() == {}
 
 
-def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
+def test_a_deploy_that_lost_its_lease_is_not_live(shop: Shell) -> None:
     with shop.start("deploy", "prod", "--json", "--", "sh", "-c", f"touch live.txt; {BLOCK}") as slow:
         wait_until((shop.folder / "live.txt").exists)
         repo = open_repository(str(shop.folder))
@@ -326,7 +335,7 @@ def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
         repo.close()
         (shop.folder / "barrier").touch()
         ended = slow.end()
-    assert (ended.exit, ended.answer()["code"], ended.answer()["holder"]) == (4, "RUNNER_OVERTAKEN", "bob")
+    assert (ended.exit, ended.json()["code"], ended.json()["holder"]) == (4, "RUNNER_OVERTAKEN", "bob")
     assert states(shop) == ["failed"]
 
 
@@ -334,9 +343,9 @@ def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
     "deploys.one-at-a-time",
     "Deploys to one target never overlap, and each is checked again after its wait.",
 )
-def test_of_many_at_once_no_two_overlap(shop: Shell) -> None:
+def test_many_concurrent_deploys_never_overlap(shop: Shell) -> None:
     script = "mkdir barrier && cp src/app.txt live.txt && rmdir barrier"
-    agents = [shop.where(LANDLANE_AGENT=f"a{number}") for number in range(4)]
+    agents = [shop.with_env(LANDLANE_AGENT=f"a{number}") for number in range(4)]
     running = [agent.start("deploy", "prod", "--json", "--", "sh", "-c", script) for agent in agents]
 
     ended = [one.end() for one in running]
@@ -345,21 +354,21 @@ def test_of_many_at_once_no_two_overlap(shop: Shell) -> None:
     assert states(shop) == ["superseded"] * 3 + ["live"]
 
 
-def test_a_killed_deploy_is_told_by_the_next_one(shop: Shell) -> None:
+def test_the_next_deploy_reports_a_killed_one(shop: Shell) -> None:
     script = "echo $$ > barrier; echo at it; while :; do sleep 0.05; done"
     with shop.start("deploy", "prod", "--", "sh", "-c", script) as first:
-        assert first.line() == "at it\n"
+        assert first.read_line() == "at it\n"
         first.signal(signal.SIGKILL)
         first.end()
     orphan = (shop.folder / "barrier").read_text().strip()
     assert states(shop) == ["running"]
     assert shop.holders() == {"deploy:prod": "ann"}
 
-    answer = shop.where(LANDLANE_AGENT="bob").ask("deploy", "prod", *SHIP)
+    answer = shop.with_env(LANDLANE_AGENT="bob").run_json("deploy", "prod", *SHIP)
 
     assert answer["id"] == "D2"
     assert states(shop) == ["failed", "live"]
-    assert "its process ended" in shop.ask("deploy", "history")["deploys"][0]["reason"]
+    assert "its process ended" in shop.run_json("deploy", "history")["deploys"][0]["reason"]
     assert not is_running(orphan)
     assert shop.holders() == {}
 
@@ -376,30 +385,30 @@ def test_a_stopped_deploy_has_failed_and_holds_nothing(shop: Shell) -> None:
     assert shop.holders() == {}
 
 
-def test_who_holds_the_target_by_hand_keeps_others_off_and_may_deploy(shop: Shell) -> None:
-    shop.ask("claim", "deploy:prod", "--note", "frozen for the fair")
-    bob = shop.where(LANDLANE_AGENT="bob")
+def test_a_claim_on_the_target_blocks_the_deploys_of_others(shop: Shell) -> None:
+    shop.run_json("claim", "deploy:prod", "--note", "frozen for the fair")
+    bob = shop.with_env(LANDLANE_AGENT="bob")
 
-    answer = bob.refuse("CLAIM_HELD", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
+    answer = bob.run_error("CLAIM_HELD", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
     assert "frozen for the fair" in answer["message"]
-    bob.refuse("WAIT_TIMED_OUT", "deploy", "prod", "--wait", "50ms", *SHIP, exit=5)
-    assert shop.ask("deploy", "prod", *SHIP)["ok"]
+    bob.run_error("WAIT_TIMED_OUT", "deploy", "prod", "--wait", "50ms", *SHIP, exit=5)
+    assert shop.run_json("deploy", "prod", *SHIP)["ok"]
     assert shop.holders() == {"deploy:prod": "ann"}
 
 
-def test_calls_that_make_no_sense_change_nothing(shop: Shell) -> None:
-    shop.refuse("BAD_TARGET", "deploy", "a/b", "--", "true")
-    shop.refuse("BAD_TARGET", "deploy", "pro*", "--", "true")
+def test_invalid_calls_change_nothing(shop: Shell) -> None:
+    shop.run_error("BAD_TARGET", "deploy", "a/b", "--", "true")
+    shop.run_error("BAD_TARGET", "deploy", "pro*", "--", "true")
     assert shop.run("deploy", "prod").exit == 2
     assert shop.run("deploy").exit == 2
-    shop.refuse("NO_PROGRAM", "deploy", "prod", "--", "no-such-program")
-    shop.refuse("BAD_DURATION", "deploy", "prod", "--wait", "soon", "--", "true")
+    shop.run_error("NO_PROGRAM", "deploy", "prod", "--", "no-such-program")
+    shop.run_error("BAD_DURATION", "deploy", "prod", "--wait", "soon", "--", "true")
     inner = shop.sh("landlane deploy prod -- landlane deploy prod --json -- true")
     assert "DEPLOY_NESTED" in inner.out
     (shop.folder / "landlane.toml").write_text("[deploy.prod]\nverifi = 'x'\n")
-    assert shop.refuse("SETTINGS_UNKNOWN_KEY", "deploy", "prod", "--", "true")["nearest"] == "verify"
+    assert shop.run_error("SETTINGS_UNKNOWN_KEY", "deploy", "prod", "--", "true")["nearest"] == "verify"
     (shop.folder / "landlane.toml").write_text("[deploy.prod]\nlimit = 'soon'\n")
-    shop.refuse("SETTINGS_WRONG_TYPE", "deploy", "prod", "--", "true")
+    shop.run_error("SETTINGS_WRONG_TYPE", "deploy", "prod", "--", "true")
 
 
 def test_another_branch_may_be_what_is_deployed(shop: Shell) -> None:
@@ -408,32 +417,32 @@ def test_another_branch_may_be_what_is_deployed(shop: Shell) -> None:
     shop.git("push", "--quiet")
     shop.git("push", "--quiet", "origin", "HEAD~1:refs/heads/release")
 
-    shop.refuse("NOT_LANDED", "deploy", "beta", "--", "true", exit=1)
+    shop.run_error("NOT_LANDED", "deploy", "beta", "--", "true", exit=1)
     shop.git("push", "--quiet", "origin", "HEAD:release")
 
-    assert shop.ask("deploy", "beta", "--", "true")["ok"]
+    assert shop.run_json("deploy", "beta", "--", "true")["ok"]
 
 
-def test_a_workspace_that_is_a_clone_is_judged_like_any_checkout(shop: Shell, tmp_path: Path) -> None:
+def test_a_clone_workspace_is_checked_like_any_checkout(shop: Shell, tmp_path: Path) -> None:
     shop.git("clone", "--quiet", "--shared", "--origin", "home", ".", str(tmp_path / "clone"))
     clone = shop.at(tmp_path / "clone")
     (clone.folder / ".git" / "landlane-home").write_text(f"{shop.folder}/.git\n")
-    assert clone.ask("deploy", "prod", *SHIP)["ok"]
+    assert clone.run_json("deploy", "prod", *SHIP)["ok"]
     push_elsewhere(shop, tmp_path)
 
-    clone.refuse("BEHIND", "deploy", "prod", *SHIP, exit=4)
-    assert clone.ask("sync", "--update", "merge")["behind"] == 0
-    assert clone.ask("deploy", "prod", *SHIP)["ok"]
+    clone.run_error("BEHIND", "deploy", "prod", *SHIP, exit=4)
+    assert clone.run_json("sync", "--update", "merge")["behind"] == 0
+    assert clone.run_json("deploy", "prod", *SHIP)["ok"]
     assert states(shop) == ["superseded", "live"]
 
 
-def test_without_a_remote_the_branch_here_counts(shell: Shell) -> None:
-    assert shell.ask("deploy", "prod", "--", "true")["ok"]
+def test_without_a_remote_the_local_branch_counts(shell: Shell) -> None:
+    assert shell.run_json("deploy", "prod", "--", "true")["ok"]
     shell.git("worktree", "add", "--quiet", "-b", "work", "../work")
     work = shell.at("../work")
-    assert work.ask("deploy", "prod", "--", "true")["ok"]
+    assert work.run_json("deploy", "prod", "--", "true")["ok"]
     commit(work, "x\n", "README.md")
-    work.refuse("NOT_LANDED", "deploy", "prod", "--", "true", exit=1)
+    work.run_error("NOT_LANDED", "deploy", "prod", "--", "true", exit=1)
     commit(shell, "y\n", "README.md")
     work.git("reset", "--quiet", "--hard", "HEAD~1")
-    work.refuse("BEHIND", "deploy", "prod", "--", "true", exit=4)
+    work.run_error("BEHIND", "deploy", "prod", "--", "true", exit=4)

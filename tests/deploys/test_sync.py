@@ -20,9 +20,11 @@ from landlane.store import records
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
-from landlane.values import replace
+from landlane.values import as_dict, replace
+from landlane.workspaces.locate import find_workspace
+from landlane.workspaces.model import Workspace, WorkspaceKind, WorkspaceState
+from tests.support.project import Background
 from tests.support.shell import Shell, fingerprint
-from tests.support.sites import Background
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -35,14 +37,14 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def stand() -> Iterator[Stand]:
-    """Opens the site of a folder, and closes all of them in the end."""
+    """Opens the repository of a folder, and closes all of them in the end."""
     houses: list[Any] = []
 
-    def open_site(folder: Path) -> Repository:
+    def open_prepared(folder: Path) -> Repository:
         houses.append(open_repository(str(folder)))
         return houses[-1].require_git()
 
-    yield open_site
+    yield open_prepared
     for repo in houses:
         repo.close()
 
@@ -85,21 +87,21 @@ def branch_off(repository: Path, name: str = "work") -> None:
     git(repository, "switch", "--quiet", "-c", name)
 
 
-def with_settings(site: Repository, checks: tuple[LandingCheck, ...] | None = None) -> Repository:
-    return replace(site, settings=Settings(landing=LandingSettings(target="main", checks=checks)))
+def with_settings(repo: Repository, checks: tuple[LandingCheck, ...] | None = None) -> Repository:
+    return replace(repo, settings=Settings(landing=LandingSettings(target="main", checks=checks)))
 
 
-def update(site: Repository, how: str, **more: Any) -> updating.Update:
-    return updating.update(site, sessions.join(site, "ann").session, how, **more)
+def update(repo: Repository, how: str, **more: Any) -> updating.Update:
+    return updating.update(repo, sessions.join(repo, "ann").session, how, **more)
 
 
-def refused(site: Repository, how: str) -> LandlaneError:
+def refused(repo: Repository, how: str) -> LandlaneError:
     with pytest.raises(LandlaneError) as told:
-        update(site, how)
+        update(repo, how)
     return told.value
 
 
-def test_without_a_remote_the_branch_here_counts(repository: Path, stand: Stand) -> None:
+def test_without_a_remote_the_local_branch_counts(repository: Path, stand: Stand) -> None:
     branch_off(repository)
     git(repository, "worktree", "add", "--quiet", "../main", "main")
     newer = commit(repository.parent / "main", "newer\n")
@@ -111,19 +113,19 @@ def test_without_a_remote_the_branch_here_counts(repository: Path, stand: Stand)
     assert found.base == git(repository, "merge-base", "main", "work").strip()
 
 
-def test_the_remote_is_asked(repository: Path, origin: Path, tmp_path: Path, stand: Stand) -> None:
-    site = stand(repository)
-    assert (sync(site).behind, sync(site).ahead) == (0, 0)
+def test_sync_fetches_from_the_remote(repository: Path, origin: Path, tmp_path: Path, stand: Stand) -> None:
+    repo = stand(repository)
+    assert (sync(repo).behind, sync(repo).ahead) == (0, 0)
 
     tip = push(tmp_path, "theirs\n")
     commit(repository, "mine\n", "mine.txt")
-    found = sync(site)
+    found = sync(repo)
 
     assert (found.behind, found.ahead, found.tip, found.branch) == (1, 1, tip, "main")
 
 
 @pytest.mark.slow
-def test_commits_that_wait_to_be_pushed_count_for_a_branch_beside(
+def test_unpushed_commits_of_the_target_count_for_other_branches(
     repository: Path, origin: Path, stand: Stand
 ) -> None:
     git(repository, "worktree", "add", "--quiet", "-b", "work", "../work")
@@ -134,18 +136,20 @@ def test_commits_that_wait_to_be_pushed_count_for_a_branch_beside(
     assert (found.behind, found.tip) == (1, tip)
 
 
-def test_offline_tells_what_was_known(repository: Path, origin: Path, tmp_path: Path, stand: Stand) -> None:
-    site = stand(repository)
+def test_an_offline_sync_shows_the_last_known_position(
+    repository: Path, origin: Path, tmp_path: Path, stand: Stand
+) -> None:
+    repo = stand(repository)
     push(tmp_path, "theirs\n")
     git(repository, "fetch", "--quiet")
     origin.rename(tmp_path / "gone.git")
 
     with pytest.raises(LandlaneError) as told:
-        sync(site)
+        sync(repo)
 
     assert (told.value.code, told.value.exit_code) == ("OFFLINE", 1)
     assert (told.value.facts["behind"], told.value.facts["is_fresh"]) == (1, False)
-    assert refused(site, "merge").code == "OFFLINE"
+    assert refused(repo, "merge").code == "OFFLINE"
 
 
 @pytest.mark.slow
@@ -168,7 +172,7 @@ def test_an_update_brings_in_what_is_missing(
 
 
 @pytest.mark.parametrize("how", ["merge", "rebase"])
-def test_a_conflict_changes_nothing_and_names_the_others(
+def test_a_conflict_changes_nothing_and_names_the_commits_of_others(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand, how: str
 ) -> None:
     branch_off(repository)
@@ -182,8 +186,11 @@ def test_a_conflict_changes_nothing_and_names_the_others(
     error = refused(with_settings(stand(repository)), how)
 
     assert (error.code, error.exit_code) == ("CONFLICT", 1)
-    commits = [{"commit": tip, "subject": "Write README.md", "agent": "bob"}]
-    assert error.facts["conflicts"] == [{"path": "README.md", "commits": commits}]
+    (conflict,) = error.facts["conflicts"]
+    assert conflict["path"] == "README.md"
+    assert [(one["commit"], one["subject"], one["agent"]) for one in conflict["commits"]] == [
+        (tip, "Write README.md", "bob")
+    ]
     after = {**fingerprint(repository), "HEAD": head(repository)}
     assert {path: text for path, text in after.items() if not path.startswith(".git/")} == before
     assert git(repository, "status", "--porcelain") == "?? untracked.txt\n"
@@ -197,20 +204,20 @@ def test_uncommitted_work_is_not_touched(
 ) -> None:
     branch_off(repository)
     push(tmp_path, "theirs\n", "theirs.txt")
-    site = with_settings(stand(repository))
+    repo = with_settings(stand(repository))
     (repository / "README.md").write_text("not committed\n")
 
-    assert refused(site, "merge").code == "DIRTY"
-    assert sync(site).changed == ("README.md",)
+    assert refused(repo, "merge").code == "DIRTY"
+    assert sync(repo).changed == ("README.md",)
     git(repository, "add", "README.md")
-    assert refused(site, "rebase").facts["paths"] == ["README.md"]
+    assert refused(repo, "rebase").facts["paths"] == ["README.md"]
     assert (repository / "README.md").read_text() == "not committed\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_ignored", [False, True])
 @pytest.mark.parametrize("path", ["new.txt", "new.txt/below"])
-def test_a_file_in_no_commit_is_not_overwritten(
+def test_an_untracked_file_is_not_overwritten(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand, path: str, is_ignored: bool
 ) -> None:
     branch_off(repository)
@@ -226,7 +233,7 @@ def test_a_file_in_no_commit_is_not_overwritten(
     assert (repository / "new.txt").read_text() == "mine\n"
 
 
-def test_a_folder_with_files_in_no_commit_is_not_taken_away(
+def test_a_folder_with_untracked_files_is_not_removed(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand
 ) -> None:
     branch_off(repository)
@@ -241,35 +248,37 @@ def test_a_folder_with_files_in_no_commit_is_not_taken_away(
     assert (repository / "build" / "data").read_text() == "mine\n"
 
 
-def test_what_is_unfinished_comes_first(repository: Path, origin: Path, tmp_path: Path, stand: Stand) -> None:
+def test_an_unfinished_operation_blocks_an_update(
+    repository: Path, origin: Path, tmp_path: Path, stand: Stand
+) -> None:
     branch_off(repository)
     commit(repository, "mine\n")
     push(tmp_path, "theirs\n")
     git(repository, "fetch", "--quiet")
-    site = with_settings(stand(repository))
+    repo = with_settings(stand(repository))
     with pytest.raises(Exception, match="returned non-zero"):
         git(repository, "rebase", "origin/main")
 
-    error = refused(site, "merge")
+    error = refused(repo, "merge")
 
     assert error.code == "UNFINISHED"
     assert "git rebase --abort" in error.hint
     git(repository, "rebase", "--abort")
     git(repository, "checkout", "--quiet", "--detach")
-    assert refused(site, "merge").code == "NO_BRANCH_HERE"
-    assert refused(site, "squash").code == "BAD_UPDATE"
+    assert refused(repo, "merge").code == "NO_BRANCH_HERE"
+    assert refused(repo, "squash").code == "BAD_UPDATE"
 
 
 def test_the_target_itself_only_moves_forward(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand
 ) -> None:
-    site = stand(repository)
+    repo = stand(repository)
     tip = push(tmp_path, "theirs\n")
-    assert update(site, "merge").position.head == tip
+    assert update(repo, "merge").position.head == tip
     push(tmp_path, "more\n")
     before = commit(repository, "mine\n", "mine.txt")
 
-    error = refused(site, "rebase")
+    error = refused(repo, "rebase")
 
     assert (error.code, error.exit_code) == ("TARGET_DIVERGED", 6)
     assert head(repository) == before
@@ -318,18 +327,18 @@ def make_clone(repository: Path, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["merge", "rebase"])
-def test_a_clone_gets_it_from_its_home(
+def test_a_clone_fetches_the_target_from_its_home(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand, how: str
 ) -> None:
     clone = tmp_path / "clone"
     make_clone(repository, clone)
     commit(clone, "mine\n", "mine.txt")
     tip = push(tmp_path, "theirs\n", "theirs.txt")
-    site = stand(clone)
-    assert site.home.root == str(repository)
+    repo = stand(clone)
+    assert repo.home.root == str(repository)
 
-    found = sync(site)
-    done = update(site, how)
+    found = sync(repo)
+    done = update(repo, how)
 
     assert (found.behind, found.ahead, found.tip) == (1, 1, tip)
     assert (done.position.behind, done.position.base) == (0, tip)
@@ -352,18 +361,31 @@ def test_the_workspace_remembers_its_new_base(
 ) -> None:
     git(repository, "worktree", "add", "--quiet", "-b", "work", "../work")
     work = repository.parent / "work"
-    site = stand(work)
-    record = {"id": "W1", "state": "open", "task": "T1", "path": str(work), "base": head(work)}
-    site.store.change(lambda tx: records.put(tx, "workspace", record, "opened"))
+    repo = stand(work)
+    workspace = Workspace(
+        id="W1",
+        task="T1",
+        attempt=1,
+        agent="ann",
+        session="s-1",
+        machine=repo.processes.machine,
+        home=repo.common_dir,
+        kind=WorkspaceKind.WORKTREE,
+        path=str(work),
+        branch="work",
+        state=WorkspaceState.OPEN,
+        opened_at=0,
+        base=head(work),
+    )
+    repo.store.change(lambda tx: records.put(tx, "workspace", as_dict(workspace), "opened"))
     git(repository, "update-ref", "refs/landlane/base/W1", head(work))
     tip = push(tmp_path, "theirs\n")
 
-    update(site, "merge")
+    update(repo, "merge")
 
-    found = site.store.view(lambda snapshot: records.find(snapshot, "workspace", "W1"))
-    assert found == {**record, "base": tip}
+    assert find_workspace(repo, "W1") == replace(workspace, base=tip)
     assert git(repository, "rev-parse", "refs/landlane/base/W1").strip() == tip
-    last = [entry for entry in site.store.entries(0) if entry.kind == "workspace.synced"]
+    last = [entry for entry in repo.store.entries(0) if entry.kind == "workspace.synced"]
     assert [(entry.agent, entry.facts()["workspace"]["base"]) for entry in last] == [("ann", tip)]
 
 
@@ -395,28 +417,28 @@ def test_the_checks_run_again_after_an_update(
     assert update(with_settings(stand(repository), checks), "merge").checks == ()
 
 
-def test_the_check_of_the_task_is_the_one_that_counts(
+def test_the_check_of_the_task_replaces_those_of_the_queue(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand
 ) -> None:
-    site = stand(repository)
-    ann = sessions.join(site, "ann").session
-    added = add_task(site, ann, NewTask(title="Do it", check="echo of the task"))
+    repo = stand(repository)
+    ann = sessions.join(repo, "ann").session
+    added = add_task(repo, ann, NewTask(title="Do it", check="echo of the task"))
     assert isinstance(added, Added)
     task = added.task
     branch_off(repository, f"landlane/{task.id}-1/work")
     push(tmp_path, "theirs\n", "theirs.txt")
-    site = with_settings(site, (LandingCheck(run="exit 1", name="of the queue"),))
+    repo = with_settings(repo, (LandingCheck(run="exit 1", name="of the queue"),))
 
-    done = update(site, "merge")
+    done = update(repo, "merge")
 
     assert [(check["name"], check["output"]) for check in done.checks] == [
         ("echo of the task", "of the task\n")
     ]
     git(repository, "reset", "--quiet", "--hard", "HEAD~1")
     git(repository, "branch", "--quiet", "-m", "landlane/T99-1/work")
-    assert [check["name"] for check in update(site, "merge").checks] == ["of the queue"]
+    assert [check["name"] for check in update(repo, "merge").checks] == ["of the queue"]
     git(repository, "reset", "--quiet", "--hard", "HEAD~1")
-    assert update(site, "merge", is_checked=False).checks == ()
+    assert update(repo, "merge", is_checked=False).checks == ()
 
 
 def test_an_update_waits_for_gits_lock(repository: Path, stand: Stand) -> None:
@@ -424,10 +446,10 @@ def test_an_update_waits_for_gits_lock(repository: Path, stand: Stand) -> None:
     work = repository.parent / "work"
     commit(repository, "theirs\n", "theirs.txt")
     heard: list[str] = []
-    site = replace(stand(work), report=heard.append)
-    session = sessions.join(site, "ann").session
-    with git_lock(site.common_dir, "a test"):
-        running = Background(lambda: updating.update(site, session, "merge"))
+    repo = replace(stand(work), report=heard.append)
+    session = sessions.join(repo, "ann").session
+    with git_lock(repo.common_dir, "a test"):
+        running = Background(lambda: updating.update(repo, session, "merge"))
         wait_until(lambda: bool(heard))
         assert not (work / "theirs.txt").exists()
     assert running.result().position.behind == 0
@@ -436,22 +458,24 @@ def test_an_update_waits_for_gits_lock(repository: Path, stand: Stand) -> None:
 
 def test_the_command_ends_with_four_when_behind(repository: Path, origin: Path, tmp_path: Path) -> None:
     shell = Shell(repository)
-    assert shell.ask("sync")["is_fresh"]
-    assert shell.tell("sync") == "main: 0 behind and 0 ahead of origin/main\n"
+    assert shell.run_json("sync")["is_fresh"]
+    assert shell.run_text("sync") == "main: 0 behind and 0 ahead of origin/main\n"
     tip = push(tmp_path, "theirs\n")
 
-    answer = shell.refuse("BEHIND", "sync", exit=4)
+    answer = shell.run_error("BEHIND", "sync", exit=4)
     said = shell.run("sync")
 
     assert (answer["behind"], answer["ahead"], answer["tip"], answer["dirty"]) == (1, 0, tip, False)
     assert said.exit == 4
-    assert f"{tip[:12]} Write README.md  (bob)" in said.err
-    assert shell.tell("sync", "--update", "merge").startswith("main: 0 behind")
+    assert f"{tip[:8]}  Write README.md  bob  " in said.err
+    assert shell.run_text("sync", "--update", "merge").startswith("main: 0 behind")
     origin.rename(tmp_path / "gone.git")
-    assert not shell.refuse("OFFLINE", "sync", exit=1)["is_fresh"]
+    assert not shell.run_error("OFFLINE", "sync", exit=1)["is_fresh"]
 
 
-def test_a_failing_check_is_told_and_the_update_stays(repository: Path, origin: Path, tmp_path: Path) -> None:
+def test_a_failing_check_is_reported_and_the_update_stays(
+    repository: Path, origin: Path, tmp_path: Path
+) -> None:
     (repository / "landlane.toml").write_text('[landing]\nchecks = ["echo broken; exit 2"]\n')
     git(repository, "add", "landlane.toml")
     git(repository, "commit", "--quiet", "-m", "Settings")
@@ -459,11 +483,11 @@ def test_a_failing_check_is_told_and_the_update_stays(repository: Path, origin: 
     tip = push(tmp_path, "theirs\n")
     shell = Shell(repository)
 
-    answer = shell.refuse("CHECK_FAILED", "sync", "--update", "rebase", exit=1)
+    answer = shell.run_error("CHECK_FAILED", "sync", "--update", "rebase", exit=1)
 
     assert (answer["head"], answer["updated"]) == (tip, "rebase")
     assert answer["checks"][0]["output"] == "broken\n"
-    assert shell.ask("sync", "--update", "merge", "--no-check")["updated"] is None
+    assert shell.run_json("sync", "--update", "merge", "--no-check")["updated"] is None
     push(tmp_path, "again\n")
     said = shell.run("sync", "--update", "merge")
     assert (said.exit, "broken" in said.err) == (1, True)
@@ -473,4 +497,4 @@ def test_without_git_there_is_nothing_to_sync(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     (folder / ".landlane").mkdir(parents=True)
 
-    Shell(folder).refuse("NO_GIT_HERE", "sync", exit=1)
+    Shell(folder).run_error("NO_GIT_HERE", "sync", exit=1)

@@ -33,7 +33,7 @@ FILES = {
 }
 DATABASE = "postgresql://db.example/landlane"  # what the pages call the database
 # Pages that start commands inside the sandbox.
-SANDBOXED = {"read-only-workers.md", "run.md", "sandbox.md", "tutorial.md"}
+SANDBOXED = {"read-only-workers.md", "run.md", "sandbox.md", "tutorial.md", "workers.md"}
 LIMIT_SECONDS = 90
 
 BLOCK = re.compile(
@@ -49,6 +49,7 @@ MASKS = (
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+\b", "UUID"),
     (r"\b[0-9a-f]{7,64}\b", "HASH"),
     (r"\b\d+(ms|[smhd])(\d+[smhd])?\b", "SPAN"),
+    (r"\b\d+ (s|min|h|d)\b( \d+ (s|min|h)\b)?", "SPAN"),
     (r" +", " "),
 )
 

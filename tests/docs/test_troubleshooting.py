@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.references import PACKAGE, collect_codes
+from scripts.error_codes import collect_codes
+from scripts.references import PACKAGE
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("references")]  # they share what is collected
 

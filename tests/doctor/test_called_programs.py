@@ -64,7 +64,7 @@ exec "$own" "$@"
         (SCRIPT, ["git", "/v/python", "/p/git_hook.py"]),
     ],
 )
-def test_a_call_that_always_happens_is_found(text: str, programs: list[str]) -> None:
+def test_an_unconditional_call_is_found(text: str, programs: list[str]) -> None:
     assert programs_called(text) == programs
 
 
@@ -105,7 +105,7 @@ def test_a_call_that_always_happens_is_found(text: str, programs: list[str]) -> 
         "((((",
     ],
 )
-def test_a_call_that_depends_on_something_else_is_not(text: str) -> None:
+def test_a_conditional_call_is_not_found(text: str) -> None:
     assert [one for one in programs_called(text) if one.startswith(("/v/", "~/", "tool"))] == []
 
 

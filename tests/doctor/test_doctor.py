@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 from landlane import Landlane
 from tests.support.shell import Shell, fingerprint
+from tests.support.snapshots import check_snapshot
 
 if TYPE_CHECKING:
     from tests.support.shell import Answer
@@ -45,37 +47,74 @@ def used(shell: Shell) -> Shell:
 def test_a_healthy_repository_passes_every_check(used: Shell) -> None:
     before = fingerprint(used.folder)
 
-    answer = used.ask("doctor")
+    answer = used.run_json("doctor")
 
     assert red(answer) == []
     assert list(checks_of(answer))[:4] == ["repository", "settings", "store", "journal"]
-    assert all(set(check) == {"name", "ok", "enforced", "found", "hint"} for check in answer["checks"])
+    assert all(
+        set(check) == {"name", "ok", "enforced", "fixed", "found", "hint"} for check in answer["checks"]
+    )
     assert [check["enforced"] for check in answer["checks"] if check["name"] == "guards"] == [False]
     assert fingerprint(used.folder) == before
 
 
-def test_the_doctor_speaks_to_people(used: Shell) -> None:
-    told = used.tell("doctor")
+def mask(text: str, used: Shell) -> str:
+    """Return the doctor's output without what differs between machines."""
+    text = text.replace(str(used.folder.parent), "~")
+    for pattern, mask in (
+        (r"\d+ checks", "18 checks"),
+        (r"(under )?\d+ s\b", "2 s"),
+        (r"SQLite [^;]*, intact", "SQLite, intact"),
+        (r"\(\d+ entries\)", "(258 entries)"),
+        (r"(?m)^((?:  |– )sandbox:? +).*", r"\1Landlock"),
+        (r"(?m)^– command: .*\n", ""),
+    ):
+        text = re.sub(pattern, mask, text)
+    return text.rstrip("\n")
 
-    assert told.splitlines()[1].split()[:3] == ["ok", "enforced", "repository"]
-    assert "TROUBLE" not in told
+
+def test_the_doctor_sums_up_a_healthy_repository(used: Shell) -> None:
+    check_snapshot("doctor/snapshots/healthy.txt", mask(used.run_text("doctor"), used))
+
+
+def test_the_doctor_shows_problems_first_with_their_fix(used: Shell) -> None:
     (used.state / "sessions").chmod(0o755)
-    assert "TROUBLE  unenforced  secrets" in used.tell("doctor", exit=1)
+
+    check_snapshot("doctor/snapshots/problems.txt", mask(used.run_text("doctor", exit=1), used))
+    assert "✗ secrets: other users can read" in used.run_text("doctor", "-v", exit=1)
+    check_snapshot("doctor/snapshots/fixed.txt", mask(used.run_text("doctor", "--fix"), used))
+    assert "✓ secrets: readable only by you" in used.run_text("doctor", "-v")
+    assert used.run_text("doctor", "--fix").startswith("✓ nothing to fix (")
+
+
+def test_a_report_has_every_check_and_no_secret(used: Shell) -> None:
+    store = "postgresql://ann:hunter2hunter2@127.0.0.1:1/landlane"
+    shell = used.with_env(LANDLANE_STORE=store)
+
+    code = shell.run("doctor", "--report", "report.txt").exit
+    text = (used.folder / "report.txt").read_text(encoding="utf-8")
+
+    assert code == 1
+    assert text.startswith("landlane ")
+    assert "PROBLEM" in text
+    assert "hunter2" not in text
+    again = shell.run_error("FILE_EXISTS", "doctor", "--report", "report.txt")
+    assert "already exists" in again["message"]
 
 
 def test_outside_a_repository_the_doctor_says_so(tmp_path: Path) -> None:
-    answer = Shell(tmp_path).ask("doctor", exit=1)
+    answer = Shell(tmp_path).run_json("doctor", exit=1)
 
     assert (red(answer), answer["code"]) == (["repository"], "UNWELL")
 
 
-def test_secrets_that_others_can_read_are_told_and_closed(used: Shell) -> None:
+def test_secrets_that_others_can_read_are_reported_and_closed(used: Shell) -> None:
     secret = used.state / "sessions" / "ann"
     secret.chmod(0o644)
     (used.state / "sessions").chmod(0o755)
 
-    open_ones = used.ask("doctor", exit=1)
-    fixed = used.ask("doctor", "--fix")
+    open_ones = used.run_json("doctor", exit=1)
+    fixed = used.run_json("doctor", "--fix")
 
     assert red(open_ones) == ["secrets"]
     assert str(secret) in open_ones["message"]
@@ -106,43 +145,43 @@ def _spoil_pages(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", [_truncate, _empty, _scribble, _spoil_pages, Path.unlink])
-def test_a_broken_store_is_rebuilt_and_everything_stands_again(used: Shell, damage) -> None:
+def test_a_broken_store_is_rebuilt_with_all_its_state(used: Shell, damage) -> None:
     damage(used.state / "store.db")  # all in one file: the last process to close it made it so
 
-    answer = used.ask("doctor", "--fix")
+    answer = used.run_json("doctor", "--fix")
 
     assert red(answer) == []
     told = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
-    assert told.startswith("from 12 journal entries: 3 claims, 2 sessions live, epoch ")
+    assert told.startswith("from 12 journal entries: 3 claims, 2 sessions, epoch ")
     assert len(list(used.state.glob("store.before-*.db"))) == (damage not in (Path.unlink, _empty))
     assert used.holders() == {"src/**": "ann", "app/[id].tsx": "ann", "deploy:prod": "bob"}
-    assert used.ask("journal", "--verify")["trouble"] == []
+    assert used.run_json("log", "--verify")["trouble"] == []
 
 
-def test_who_was_at_work_goes_on_after_a_rebuild_as_if_nothing_had_happened(used: Shell) -> None:
-    held = used.ask("claims")["claims"]
-    ann = used.ask("join", "ann")["session"]
-    journal = used.ask("journal")["entries"]
+def test_sessions_continue_after_a_rebuild(used: Shell) -> None:
+    held = used.run_json("claims")["claims"]
+    ann = used.run_json("join", "ann")["session"]
+    journal = used.run_json("log")["entries"]
     (used.state / "store.db").write_bytes(os.urandom(30_000))
     for ending in ("-wal", "-shm"):
         (used.state / f"store.db{ending}").unlink(missing_ok=True)
 
-    used.ask("doctor", "--fix")
+    used.run_json("doctor", "--fix")
 
-    assert without_times(used.ask("claims")["claims"]) == without_times(held)
-    again = used.ask("journal")["entries"]
+    assert without_times(used.run_json("claims")["claims"]) == without_times(held)
+    again = used.run_json("log")["entries"]
     assert again[: len(journal)] == journal
     assert again[len(journal)]["kind"] == "store.rebuilt"
     # The secret still proves the session, its generation and role stand, new tokens are above all before.
-    child = used.where(LANDLANE_SESSION=f"{ann['id']}:{ann['secret']}")
-    you = child.ask("status")["you"]
+    child = used.with_env(LANDLANE_SESSION=f"{ann['id']}:{ann['secret']}")
+    you = child.run_json("status")["you"]
     assert (you["generation"], you["role"]) == (2, "code")
-    assert child.ask("check", "src/api.py", "--token", str(held[0]["token"]))["ok"]
-    new = child.ask("claim", "new.py")["granted"][0]["token"]
+    assert child.run_json("check", "src/api.py", "--token", str(held[0]["token"]))["ok"]
+    new = child.run_json("claim", "new.py")["granted"][0]["token"]
     assert new // EPOCH > max(one["token"] for one in held) // EPOCH
-    used.refuse("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
-    child.ask("leave")
-    assert used.ask("join", "ann")["session"]["generation"] == 3
+    used.run_error("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
+    child.run_json("leave")
+    assert used.run_json("join", "ann")["session"]["generation"] == 3
 
 
 def without_times(claims: list[Answer]) -> list[Answer]:
@@ -150,24 +189,24 @@ def without_times(claims: list[Answer]) -> list[Answer]:
 
 
 def test_the_log_of_a_lost_store_is_never_taken_for_that_of_the_new_one(used: Shell) -> None:
-    used.ask("claim", "late.py", "--as", "bob")
+    used.run_json("claim", "late.py", "--as", "bob")
     assert (used.state / "store.db-wal").stat().st_size  # commands leave it to the next one
     held = used.holders()
     (used.state / "store.db").unlink()
 
-    assert red(used.ask("doctor", "--fix")) == []
+    assert red(used.run_json("doctor", "--fix")) == []
     assert used.holders() == held
-    used.ask("claim", "later.py", "--as", "bob")
-    assert red(used.ask("doctor")) == []
+    used.run_json("claim", "later.py", "--as", "bob")
+    assert red(used.run_json("doctor")) == []
 
 
 def test_a_store_is_rebuilt_on_demand_and_nothing_is_lost(used: Shell) -> None:
-    used.ask("claim", "late.py", "--as", "bob")
-    before = used.ask("store", "info")["store"]
+    used.run_json("claim", "late.py", "--as", "bob")
+    before = used.run_json("store", "info")["store"]
 
-    answer = used.ask("store", "rebuild")["rebuilt"]
+    answer = used.run_json("store", "rebuild")["rebuilt"]
 
-    after = used.ask("store", "info")["store"]
+    after = used.run_json("store", "info")["store"]
     assert (answer["claims"], answer["sessions"], answer["unreadable"]) == (4, 2, 0)
     assert (used.state / answer["kept"]).exists()
     assert int(after["epoch"]) == answer["epoch"] > int(before["epoch"])
@@ -175,87 +214,87 @@ def test_a_store_is_rebuilt_on_demand_and_nothing_is_lost(used: Shell) -> None:
     assert used.holders()["late.py"] == "bob"
 
 
-def test_what_the_copy_missed_comes_from_the_store_while_it_can_be_read(used: Shell) -> None:
+def test_entries_missing_from_the_copy_come_from_a_readable_store(used: Shell) -> None:
     lines = (used.state / "journal.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (used.state / "journal.jsonl").write_text("".join(lines[:4]), encoding="utf-8")
 
-    assert used.ask("store", "rebuild")["rebuilt"]["entries"] == len(lines)
+    assert used.run_json("store", "rebuild")["rebuilt"]["entries"] == len(lines)
 
 
-def test_lines_that_cannot_be_trusted_are_kept_but_not_followed(used: Shell) -> None:
+def test_lines_with_a_broken_chain_are_kept_but_not_replayed(used: Shell) -> None:
     copy = used.state / "journal.jsonl"
     lines = copy.read_text(encoding="utf-8").splitlines(keepends=True)
     copy.write_text("".join([*lines[:6], lines[6].replace("ann", "eve"), *lines[7:]]), encoding="utf-8")
     (used.state / "store.db").unlink()
 
-    answer = used.ask("doctor", "--fix")
+    answer = used.run_json("doctor", "--fix")
 
     told = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
     assert f"{len(lines) - 6} lines of it could not be used and are kept" in told
     assert len(list(used.state.glob("journal.before-*.jsonl"))) == 1
-    assert used.ask("journal", "--verify")["trouble"] == []
+    assert used.run_json("log", "--verify")["trouble"] == []
 
 
-def test_a_sound_store_is_rebuilt_even_when_its_copy_is_spoiled(used: Shell) -> None:
+def test_an_intact_store_is_rebuilt_even_when_its_copy_is_damaged(used: Shell) -> None:
     held = used.holders()
     (used.state / "journal.jsonl").write_text("nothing of ours\n", encoding="utf-8")
 
-    rebuilt = used.ask("store", "rebuild")["rebuilt"]
+    rebuilt = used.run_json("store", "rebuild")["rebuilt"]
 
     assert (rebuilt["entries"], rebuilt["unreadable"]) == (12, 1)
     assert used.holders() == held
-    assert used.ask("journal", "--verify")["trouble"] == []
+    assert used.run_json("log", "--verify")["trouble"] == []
 
 
 def test_without_a_journal_there_is_nothing_to_rebuild_from(used: Shell) -> None:
     (used.state / "journal.jsonl").unlink()
     (used.state / "store.db").write_bytes(os.urandom(20_000))
 
-    answer = used.ask("doctor", "--fix", exit=1)
+    answer = used.run_json("doctor", "--fix", exit=1)
 
     assert red(answer) == ["rebuild"]
-    used.refuse("NO_JOURNAL", "store", "rebuild", exit=1)
+    used.run_error("NO_JOURNAL", "store", "rebuild", exit=1)
 
 
 def test_a_store_elsewhere_is_not_rebuilt_from_the_journal_here(used: Shell, tmp_path: Path) -> None:
-    used.where(LANDLANE_STORE=str(tmp_path / "x.db")).refuse("STORE_ELSEWHERE", "store", "rebuild")
+    used.with_env(LANDLANE_STORE=str(tmp_path / "x.db")).run_error("STORE_ELSEWHERE", "store", "rebuild")
 
 
 def test_a_process_that_has_the_store_open_goes_on_with_the_new_one(used: Shell) -> None:
     with Landlane(used.folder, agent="ann") as ann:
-        used.ask("store", "rebuild")
+        used.run_json("store", "rebuild")
         taken = ann.claim("later.py")
 
     assert used.holders()["later.py"] == "ann"
-    assert used.ask("journal", "--verify")["ok"]
+    assert used.run_json("log", "--verify")["ok"]
     assert type(taken).__name__ == "Taken"
 
 
 def test_a_waiter_outlives_a_rebuild(used: Shell) -> None:
     with used.start("claim", "src/api.py", "--as", "cat", "--wait", "60s", "--json") as waiter:
-        used.await_waiter()
-        used.ask("store", "rebuild")
-        used.ask("release", "src/**", "--as", "ann")
+        used.wait_for_waiter()
+        used.run_json("store", "rebuild")
+        used.run_json("release", "src/**", "--as", "ann")
         ended = waiter.end(20)
 
-    assert ended.answer()["granted"][0]["holder"] == "cat"
+    assert ended.json()["granted"][0]["holder"] == "cat"
     assert used.holders()["src/api.py"] == "cat"
 
 
-def test_what_was_lost_before_is_still_stale_after(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann", "--ttl", "1s")
-    shell.ask("claim", "a", "--as", "bob", "--wait", "20s")
+def test_lost_claims_are_still_stale_after_a_rebuild(shell: Shell) -> None:
+    shell.run_json("claim", "a", "--as", "ann", "--ttl", "1s")
+    shell.run_json("claim", "a", "--as", "bob", "--wait", "20s")
 
-    shell.ask("store", "rebuild")
+    shell.run_json("store", "rebuild")
 
-    assert shell.refuse("LEASE_OVER", "renew", "a", "--as", "ann", exit=4)["holder"] == "bob"
+    assert shell.run_error("LEASE_OVER", "renew", "a", "--as", "ann", exit=4)["holder"] == "bob"
 
 
-def test_how_paths_are_compared_outlives_a_rebuild(shell: Shell) -> None:
+def test_case_comparison_survives_a_rebuild(shell: Shell) -> None:
     shell.git("config", "core.ignorecase", "true")
-    shell.ask("claim", "src/Api.py", "--as", "ann")
+    shell.run_json("claim", "src/Api.py", "--as", "ann")
     shell.git("config", "core.ignorecase", "false")
 
-    shell.ask("store", "rebuild")
+    shell.run_json("store", "rebuild")
 
-    shell.refuse("CLAIM_HELD", "claim", "SRC/api.py", "--as", "bob", exit=3)
+    shell.run_error("CLAIM_HELD", "claim", "SRC/api.py", "--as", "bob", exit=3)

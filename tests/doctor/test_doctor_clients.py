@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.client_programs import put_client
+from tests.support.client_programs import write_fake_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,8 @@ def enforced(answer: Answer, client: str) -> list[bool]:
 @pytest.fixture
 def guarded(shell: Shell, programs: Path) -> Shell:
     """A repository that is set up for Claude Code."""
-    put_client(programs, "claude", NEW_CLAUDE)
-    shell.ask("init")
+    write_fake_client(programs, "claude", NEW_CLAUDE)
+    shell.run_json("init")
     return shell
 
 
@@ -54,71 +54,71 @@ def replace_in(path: Path, old: str, new: str) -> None:
 
 
 def test_the_canary_is_refused_and_leaves_nothing(guarded: Shell) -> None:
-    guarded.ask("claim", "README.md", "--as", "ann")
+    guarded.run_json("claim", "README.md", "--as", "ann")
     before = {path for path in guarded.folder.rglob("*") if ".git" not in path.parts}
 
-    answer = guarded.where(LANDLANE_AGENT="ann").ask("doctor")
+    answer = guarded.with_env(LANDLANE_AGENT="ann").run_json("doctor")
 
     assert enforced(answer, "claude") == [True] * 4
     assert rows_of(answer)["claude"]["found"] == "Claude Code (2.1.325), hooks in place"
     assert {path for path in guarded.folder.rglob("*") if ".git" not in path.parts} == before
     assert guarded.holders() == {"README.md": "ann"}
-    assert [one["agent"] for one in guarded.ask("status")["sessions"]] == ["ann"]
+    assert [one["agent"] for one in guarded.run_json("status")["sessions"]] == ["ann"]
     assert sorted(path.name for path in (guarded.state / "sessions").iterdir()) == ["ann"]
     assert "landlane" not in guarded.git("for-each-ref")
-    assert guarded.ask("stray", "list")["strays"] == []
+    assert guarded.run_json("misplaced", "list")["strays"] == []
 
 
-def test_who_is_in_use_but_not_set_up_is_told(shell: Shell, programs: Path) -> None:
-    put_client(programs, "claude", NEW_CLAUDE)
+def test_a_client_in_use_that_is_not_set_up_is_reported(shell: Shell, programs: Path) -> None:
+    write_fake_client(programs, "claude", NEW_CLAUDE)
 
-    row = rows_of(shell.ask("doctor"))["clients"]
+    row = rows_of(shell.run_json("doctor"))["clients"]
 
     assert (row["enforced"], row["found"]) == (False, "in use here, but not set up: Claude Code")
     assert "landlane init" in row["hint"]
 
 
 def test_without_any_client_the_doctor_says_so(shell: Shell) -> None:
-    assert rows_of(shell.ask("doctor"))["clients"]["found"] == "no coding client is set up here"
+    assert rows_of(shell.run_json("doctor"))["clients"]["found"] == "no coding client is set up here"
 
 
-def test_a_client_that_is_not_installed_is_shown_as_such(guarded: Shell, programs: Path) -> None:
+def test_a_client_that_is_not_installed_is_reported(guarded: Shell, programs: Path) -> None:
     (programs / "claude").unlink()
 
-    row = rows_of(guarded.ask("doctor"))["claude"]
+    row = rows_of(guarded.run_json("doctor"))["claude"]
 
     assert (row["enforced"], row["found"]) == (False, "Claude Code (not on the search path), hooks in place")
 
 
 @pytest.mark.parametrize("text", [None, "{}", "{", '{"hooks": {}}'])
-def test_hooks_that_are_gone_are_told(guarded: Shell, text: str | None) -> None:
+def test_missing_hooks_are_reported(guarded: Shell, text: str | None) -> None:
     path = guarded.folder / CLAUDE
     path.unlink()
     if text is not None:
         path.write_text(text, encoding="utf-8")
 
-    rows = rows_of(guarded.ask("doctor", exit=1))
+    rows = rows_of(guarded.run_json("doctor", exit=1))
 
     assert [rows[f"claude: {way}"]["enforced"] for way in WAYS[:3]] == [False] * 3
     assert rows["claude: edits"]["hint"]
     if text != "{":
-        guarded.ask("init")
-        assert enforced(guarded.ask("doctor"), "claude") == [True] * 4
+        guarded.run_json("init")
+        assert enforced(guarded.run_json("doctor"), "claude") == [True] * 4
 
 
-def test_hooks_that_are_switched_off_are_told(guarded: Shell) -> None:
+def test_disabled_hooks_are_reported(guarded: Shell) -> None:
     change_settings(guarded, lambda settings: settings.update(disableAllHooks=True))
 
-    row = rows_of(guarded.ask("doctor", exit=1))["claude: edits"]
+    row = rows_of(guarded.run_json("doctor", exit=1))["claude: edits"]
 
     assert (row["enforced"], row["found"]) == (False, "Claude Code's hooks are switched off")
     assert "disableAllHooks" in row["hint"]
 
 
-def test_an_old_release_that_fails_open_is_told(guarded: Shell, programs: Path) -> None:
-    put_client(programs, "claude", "2.1.197 (Claude Code)")
+def test_an_old_release_that_fails_open_is_reported(guarded: Shell, programs: Path) -> None:
+    write_fake_client(programs, "claude", "2.1.197 (Claude Code)")
 
-    answer = guarded.ask("doctor")
+    answer = guarded.run_json("doctor")
 
     assert enforced(answer, "claude") == [True, True, True, False]
     assert "2.1.197" in rows_of(answer)["claude: fails closed"]["found"]
@@ -126,7 +126,7 @@ def test_an_old_release_that_fails_open_is_told(guarded: Shell, programs: Path) 
 
 
 @pytest.mark.parametrize("gone", [sys.executable, "hook_entry/client_hook.py"])
-def test_an_interpreter_or_package_that_is_gone_refuses_everything_and_is_told(
+def test_a_missing_interpreter_or_package_refuses_everything_and_is_reported(
     guarded: Shell, gone: str
 ) -> None:
     path = guarded.folder / CLAUDE
@@ -136,16 +136,16 @@ def test_an_interpreter_or_package_that_is_gone_refuses_everything_and_is_told(
         gone.replace("python", "nopython") if gone.startswith("/") else "gone/hook_entry/client_hook.py",
     )
 
-    rows = rows_of(guarded.ask("doctor", exit=1))
+    rows = rows_of(guarded.run_json("doctor", exit=1))
 
     assert rows["claude"]["enforced"] is False
     assert CLAUDE in rows["claude"]["found"]
     assert rows["claude: edits"]["found"].startswith("everything is refused")
-    assert guarded.ask("init")["changed"] == [str(path)]
-    assert enforced(guarded.ask("doctor"), "claude") == [True] * 4
+    assert guarded.run_json("init")["changed"] == [str(path)]
+    assert enforced(guarded.run_json("doctor"), "claude") == [True] * 4
 
 
-def test_a_hook_that_lost_its_guard_is_told(guarded: Shell) -> None:
+def test_a_hook_without_its_guard_is_reported(guarded: Shell) -> None:
     def weaken(settings: Answer) -> None:
         for group in settings["hooks"]["PreToolUse"]:
             for hook in group["hooks"]:
@@ -153,29 +153,29 @@ def test_a_hook_that_lost_its_guard_is_told(guarded: Shell) -> None:
 
     change_settings(guarded, weaken)
 
-    answer = guarded.ask("doctor", exit=1)
+    answer = guarded.run_json("doctor", exit=1)
 
     assert enforced(answer, "claude") == [True, True, True, False]
     assert "missing interpreter" in rows_of(answer)["claude: fails closed"]["found"]
 
 
-def test_a_hook_that_answers_yes_to_everything_is_told(guarded: Shell) -> None:
+def test_a_hook_that_allows_everything_is_reported(guarded: Shell) -> None:
     replace_in(guarded.folder / CLAUDE, f"{sys.executable} -I", "/bin/true -I")
 
-    row = rows_of(guarded.ask("doctor", exit=1))["claude: edits"]
+    row = rows_of(guarded.run_json("doctor", exit=1))["claude: edits"]
 
     assert row["enforced"] is False
-    assert row["found"].startswith("an edit of a held file was not refused: exit 0")
+    assert row["found"].startswith("an edit of a claimed file was not refused: exit 0")
 
 
-def test_a_policy_that_only_watches_is_told(guarded: Shell) -> None:
+def test_a_watch_policy_is_reported(guarded: Shell) -> None:
     (guarded.folder / "landlane.toml").write_text("[hooks]\npolicy = 'watch'\n", encoding="utf-8")
 
-    row = rows_of(guarded.ask("doctor"))["claude: edits"]
+    row = rows_of(guarded.run_json("doctor"))["claude: edits"]
 
     assert (row["enforced"], row["found"]) == (
         False,
-        "an edit of a held file is only reported: the policy is watch",
+        "an edit of a claimed file is only reported: the policy is watch",
     )
 
 
@@ -183,21 +183,21 @@ def test_a_canary_that_cannot_be_sent_leaves_no_session(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from landlane.app.open import open_repository
-    from landlane.doctor.clients import look_at_clients
-    from landlane.doctor.try_client_hooks import Stranger
+    from landlane.doctor.clients import check_clients
+    from landlane.doctor.try_client_hooks import CanarySession
 
-    shell.ask("init", "--client", "claude")
+    shell.run_json("init", "--client", "claude")
     repo = open_repository(str(shell.folder))
 
-    def fail(self: Stranger, command: str) -> object:
+    def fail(self: CanarySession, command: str) -> object:
         raise OSError(2, "No such file or directory", command)
 
-    monkeypatch.setattr(Stranger, "reset", fail)
-    rows = dict(look_at_clients(repo, repo.checkout))
+    monkeypatch.setattr(CanarySession, "reset", fail)
+    rows = {check.name: check for check in check_clients(repo)}
     repo.close()
 
-    assert rows["claude: edits"].found.startswith("no canary could be sent")
-    assert shell.ask("status")["sessions"] == []
+    assert rows["claude: edits"].found.startswith("cannot be tried")
+    assert shell.run_json("status")["sessions"] == []
     assert shell.holders() == {}
 
 
@@ -227,19 +227,21 @@ def put_codex(programs: Path, root: Path, trust: str) -> None:
     path.chmod(0o755)
 
 
-def test_hooks_that_codex_does_not_trust_are_told(shell: Shell, programs: Path, sealed_home: Path) -> None:
+def test_hooks_that_codex_does_not_trust_are_reported(
+    shell: Shell, programs: Path, sealed_home: Path
+) -> None:
     put_codex(programs, shell.folder, "untrusted")
-    shell.ask("init", "--no-trust")
+    shell.run_json("init", "--no-trust")
     (sealed_home / ".codex").mkdir()
     config = sealed_home / ".codex/config.toml"
     config.write_text(f'[projects."{shell.folder}"]\ntrust_level = "trusted"\n', encoding="utf-8")
 
-    row = rows_of(shell.ask("doctor", exit=1))["codex: edits"]
+    row = rows_of(shell.run_json("doctor", exit=1))["codex: edits"]
     assert row["enforced"] is False
     assert "untrusted" in row["found"]
     assert "landlane init" in row["hint"]
     put_codex(programs, shell.folder, "trusted")
-    assert enforced(shell.ask("doctor"), "codex")[:3] == [True] * 3
+    assert enforced(shell.run_json("doctor"), "codex")[:3] == [True] * 3
 
 
 def test_asking_codex_for_trust_is_a_step_of_the_plan(
@@ -248,82 +250,80 @@ def test_asking_codex_for_trust_is_a_step_of_the_plan(
     put_codex(programs, shell.folder, "untrusted")
     config = str(sealed_home / ".codex/config.toml")
 
-    assert config in shell.ask("init", "--dry-run")["plan"]
-    assert config not in shell.ask("init", "--dry-run", "--no-trust")["plan"]
+    assert config in shell.run_json("init", "--dry-run")["plan"]
+    assert config not in shell.run_json("init", "--dry-run", "--no-trust")["plan"]
     assert "let Codex run these hooks" in shell.run("init", "--dry-run").err
 
 
 @pytest.mark.parametrize("text", [None, "export const Landlane = async () => ({})\n"])
-def test_a_plugin_that_is_missing_or_broken_is_told(shell: Shell, programs: Path, text: str | None) -> None:
-    put_client(programs, "opencode", "1.18.33")
-    changed = shell.ask("init")["changed"]
+def test_a_missing_or_broken_plugin_is_reported(shell: Shell, programs: Path, text: str | None) -> None:
+    write_fake_client(programs, "opencode", "1.18.33")
+    changed = shell.run_json("init")["changed"]
     plugin = next(shell.folder / path for path in changed if path.endswith(".js"))
-    assert enforced(shell.ask("doctor"), "opencode")[:3] == [True] * 3
+    assert enforced(shell.run_json("doctor"), "opencode")[:3] == [True] * 3
 
     plugin.unlink()
     if text is not None:
         plugin.write_text(text, encoding="utf-8")
 
-    rows = rows_of(shell.ask("doctor", exit=1))
+    rows = rows_of(shell.run_json("doctor", exit=1))
     assert rows["opencode: edits"]["enforced"] is False
 
 
 def test_every_client_passes_after_init_alone(shell: Shell) -> None:
     for name in ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "cursor"):
-        shell.ask("init", "--client", name)
+        shell.run_json("init", "--client", name)
 
-    rows = rows_of(shell.ask("doctor"))
+    rows = rows_of(shell.run_json("doctor"))
 
     for name in ("claude", "codex", "gemini", "qwen", "opencode", "cursor"):
         found = [rows[f"{name}: {way}"] for way in WAYS[:3]]
         assert [row["enforced"] for row in found] == [True] * 3, found
-    assert shell.ask("status")["sessions"] == []
+    assert shell.run_json("status")["sessions"] == []
 
 
-def test_a_client_that_does_not_say_its_version_is_not_taken_for_absent(
-    guarded: Shell, programs: Path
-) -> None:
+def test_a_client_without_a_version_answer_counts_as_installed(guarded: Shell, programs: Path) -> None:
     (programs / "claude").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
 
-    rows = rows_of(guarded.ask("doctor"))
+    rows = rows_of(guarded.run_json("doctor"))
 
     assert rows["claude"]["found"] == "Claude Code (did not answer --version), hooks in place"
     assert [rows[f"claude: {way}"]["enforced"] for way in WAYS] == [True, True, True, False]
     assert "did not answer --version" in rows["claude: fails closed"]["found"]
 
 
-def test_without_its_interpreter_a_hook_is_said_to_refuse_everything_and_nothing_more(guarded: Shell) -> None:
+def test_a_hook_without_its_interpreter_is_reported_to_refuse_everything(guarded: Shell) -> None:
     replace_in(guarded.folder / CLAUDE, sys.executable, "/gone/python")
 
     ended = guarded.run("doctor")
-    rows = rows_of(guarded.ask("doctor", exit=1))
+    rows = rows_of(guarded.run_json("doctor", exit=1))
 
-    assert "told of" not in rows["claude: shell"]["found"]
+    assert "reported" not in rows["claude: shell"]["found"]
     assert "everything is refused" in rows["claude: shell"]["found"]
     assert rows["claude: fails closed"]["found"] == (
-        "it does: /gone/python is not there, so everything is refused"
+        "it does: /gone/python does not exist, so everything is refused"
     )
-    hints = [line for line in ended.out.splitlines() if line.startswith("hint (claude")]
-    assert len(hints) == len({line.partition(": ")[2] for line in hints})
+    problems = [line for line in ended.out.splitlines() if line.startswith("✗ claude")]
+    assert len(problems) == len(set(problems)) > 0
 
 
 @pytest.mark.parametrize("name", ["opencode.json", "opencode.jsonc"])
-def test_settings_with_which_opencode_does_not_start_are_told(
+def test_settings_that_stop_opencode_from_starting_are_reported(
     shell: Shell, programs: Path, name: str
 ) -> None:
-    put_client(programs, "opencode", "1.18.33")
-    shell.ask("init")
+    write_fake_client(programs, "opencode", "1.18.33")
+    shell.run_json("init")
     (shell.folder / name).write_text('{"model": // mine\n', encoding="utf-8")
 
-    row = rows_of(shell.ask("doctor"))["opencode: fails closed"]
+    row = rows_of(shell.run_json("doctor"))["opencode: fails closed"]
 
     assert row["enforced"] is False
     assert row["found"].startswith("opencode does not start here: ")
     assert name in row["hint"]
 
 
-def test_a_shell_that_does_not_find_our_command_is_a_hint_and_no_trouble(shell: Shell) -> None:
-    row = rows_of(shell.ask("doctor"))["command"]
+def test_a_shell_without_our_command_is_a_hint_and_not_a_failure(shell: Shell) -> None:
+    row = rows_of(shell.run_json("doctor"))["command"]
 
     assert row["ok"]
     assert row["enforced"] == row["found"].startswith("a login shell finds it: /")

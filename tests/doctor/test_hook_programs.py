@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.hook_command import hook_command
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.opencode.setup import plugin_text
 from landlane.clients.registry import setup_of
-from landlane.clients.setup_files import environment_at
+from landlane.clients.setup_files import environment_at, hook_command
 from landlane.doctor.examine import examine
-from landlane.doctor.hook_programs import look_at_hook_programs
+from landlane.doctor.hook_programs import check_hook_programs
 from landlane.git.discovery import find_checkout
-from landlane.setup.init import Chosen, carry_out, plan_init
+from landlane.setup.init import InitOptions, carry_out, plan_init
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
-    from landlane.doctor.finding import Finding
+    from landlane.doctor.check import Check
 
 pytestmark = pytest.mark.integration
 
 GONE = "/nowhere/venv/bin/python -I -S /nowhere/other_tool/hook.py"
 
 
-def look(repository: Path) -> Finding:
-    return look_at_hook_programs(find_checkout(str(repository)))
+def look(repository: Path) -> Check:
+    return check_hook_programs(find_checkout(str(repository)))
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> Path:
@@ -105,7 +104,7 @@ def test_a_hook_of_a_client_whose_program_is_gone_is_named(
 
 
 @pytest.mark.parametrize(("name", "path"), FILES)
-def test_a_hook_of_a_client_whose_program_is_there_is_not(
+def test_a_hook_of_a_client_whose_program_exists_passes(
     repository: Path, sealed_home: Path, name: str, path: str
 ) -> None:
     file = sealed_home / path[2:] if path.startswith("~/") else repository / path
@@ -157,7 +156,7 @@ def test_many_hooks_of_one_tool_are_named_together(repository: Path) -> None:
         "",
     ],
 )
-def test_what_is_not_certain_raises_no_alarm(repository: Path, command: str) -> None:
+def test_uncertain_calls_pass(repository: Path, command: str) -> None:
     write(repository / ".claude/settings.json", json.dumps(shared_layout(command)))
 
     assert look(repository).is_ok
@@ -176,7 +175,7 @@ def test_what_is_not_certain_raises_no_alarm(repository: Path, command: str) -> 
         '{"statusLine": {"command": "/nowhere/x"}}',
     ],
 )
-def test_a_file_that_says_nothing_of_hooks_raises_no_alarm(repository: Path, text: str) -> None:
+def test_a_file_without_hooks_passes(repository: Path, text: str) -> None:
     write(repository / ".gemini/settings.json", text)
 
     assert look(repository).is_ok
@@ -189,14 +188,14 @@ def test_settings_with_comments_are_read(repository: Path) -> None:
     assert not look(repository).is_ok
 
 
-def test_our_own_hooks_are_left_to_the_checks_that_try_them(repository: Path) -> None:
+def test_our_own_hooks_are_not_checked_for_missing_programs(repository: Path) -> None:
     command = hook_command("claude", "PreToolUse", is_guard=True).replace("/bin/python", "/bin/no-python")
     write(repository / ".claude/settings.local.json", json.dumps(shared_layout(command)))
 
     assert look(repository).is_ok
 
 
-def test_hooks_of_the_main_checkout_are_looked_at_from_a_linked_worktree(repository: Path) -> None:
+def test_hooks_of_the_main_checkout_are_checked_from_a_linked_worktree(repository: Path) -> None:
     write(repository / ".claude/settings.local.json", json.dumps(shared_layout(GONE)))
     git(repository, "worktree", "add", "--quiet", "../linked")
 
@@ -236,16 +235,14 @@ def test_a_git_hook_whose_program_is_gone_is_named(repository: Path, script: str
         ("pre-commit.sample", "#!/nowhere/python\n", 0o755),
     ],
 )
-def test_a_git_hook_that_may_well_run_raises_no_alarm(
-    repository: Path, name: str, script: str, mode: int
-) -> None:
+def test_a_git_hook_that_can_run_passes(repository: Path, name: str, script: str, mode: int) -> None:
     write(repository / ".git/hooks" / name, script, mode)
 
     assert look(repository).is_ok
 
 
 @pytest.mark.parametrize("folder", [".hooks", "{root}/.git/other_tool/githooks"])
-def test_the_folder_that_git_is_told_to_use_is_looked_at(repository: Path, folder: str) -> None:
+def test_the_configured_hooks_folder_is_checked(repository: Path, folder: str) -> None:
     path = repository / folder.format(root=repository)
     write(path / "pre-push", "#!/bin/sh\n/nowhere/tool\n", 0o755)
     git(repository, "config", "core.hooksPath", folder.format(root=repository))
@@ -253,10 +250,10 @@ def test_the_folder_that_git_is_told_to_use_is_looked_at(repository: Path, folde
     assert "pre-push calls /nowhere/tool, which does not exist: `/nowhere/tool`" in look(repository).found
 
 
-def test_hooks_that_ours_pass_on_to_are_looked_at(repository: Path) -> None:
+def test_user_hooks_that_our_hooks_call_are_checked(repository: Path) -> None:
     write(repository / ".git/other_tool/pre-commit", f"#!/bin/sh\n{GONE}\n", 0o755)
     git(repository, "config", "core.hooksPath", ".git/other_tool")
-    carry_out(plan_init(str(repository), Chosen(clients=())))
+    carry_out(plan_init(str(repository), InitOptions(clients=())))
 
     found = look(repository)
 

@@ -37,9 +37,7 @@ def walkers(home: Checkout) -> list[tuple[str, str]]:
     return [(one.tool, one.file) for one in find_walkers(home) if one.tool != "git"]
 
 
-def test_nested_worktrees_are_found_also_those_of_other_repositories(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_nested_worktrees_of_other_repositories_are_found(repository: Path, tmp_path: Path) -> None:
     home = nest(repository, HIDDEN)
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "--quiet", str(repository), str(other)], check=True)
@@ -72,7 +70,7 @@ def test_the_doctor_names_each_file_and_the_line_to_add(repository: Path) -> Non
     )
 
 
-def test_with_everything_left_out_all_is_well(repository: Path) -> None:
+def test_all_tools_pass_when_the_folder_is_excluded(repository: Path) -> None:
     home = nest(repository, HIDDEN)
     write(
         repository,
@@ -147,7 +145,7 @@ def nested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(("file", "text", "hidden", "plain"), CASES)
-def test_a_tool_is_named_when_it_would_walk_in(
+def test_a_tool_that_would_search_nested_worktrees_is_named(
     nested: tuple[Path, Path], file: str, text: str, hidden: list[str], plain: list[str]
 ) -> None:
     for root, expected in zip(nested, (hidden, plain), strict=True):

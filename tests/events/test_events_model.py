@@ -1,50 +1,81 @@
-"""The rules of events: when they are sent, tried again, given up, and never sent twice."""
+"""The rules of sending events: due, repeated, failed, and never sent twice."""
 
 from __future__ import annotations
 
 import pytest
 
+from landlane.events import model
 from landlane.events.model import (
-    Event,
-    Fact,
+    FAILED,
+    NEW,
+    SENDING,
+    SENT,
+    UNSURE,
+    DetectedEvent,
+    EventKind,
+    RecordedEvent,
+    SendState,
     after_failure,
     changed_manifests,
-    event_of,
     is_abandoned,
     is_due,
-    next_instant,
-    with_channel,
+    new_event,
+    next_due_at,
 )
+from landlane.settings.model import EVENT_KINDS
+from landlane.values import replace
 
 pytestmark = pytest.mark.unit
 
-FACT = Fact(kind="red", about="red:L1", text="L1 is red", facts={"id": "L1"})
+FACT = DetectedEvent(kind=EventKind.RED, about="red:L1", text="L1 is red", facts={"id": "L1"})
 
 
-def made(*channels: str) -> Event:
-    return event_of(FACT, "E1", 1000, channels)
+def made(*channels: str) -> RecordedEvent:
+    return new_event(FACT, "E1", 1000, channels)
 
 
-def sending(event: Event, tries: int) -> Event:
-    return with_channel(event, "webhook", state="sending", tries=tries, until=50_000)
+def sending(event: RecordedEvent, tries: int) -> RecordedEvent:
+    return event.with_sending("webhook", SENDING, tries=tries, until=50_000)
 
 
-def test_an_event_nobody_wants_to_hear_of_is_settled() -> None:
+def test_an_event_without_channels_is_settled() -> None:
     assert made().state == "settled"
     assert not is_due(made(), "webhook", 1000)
 
 
-def test_an_event_is_settled_when_every_receiver_is() -> None:
-    event = with_channel(made("webhook", "command"), "webhook", state="sent")
-    assert (event.state, is_due(event, "command", 1000), is_due(event, "webhook", 1000)) == (
-        "due",
-        True,
-        False,
-    )
-    assert with_channel(event, "command", state="unsure").state == "settled"
+def test_an_event_is_settled_when_every_sending_is() -> None:
+    event = sending(made("webhook", "command"), 1).with_sending("webhook", SENT)
+    assert event.state == "due"
+    assert is_due(event, "command", 1000)
+    assert not is_due(event, "webhook", 1000)
+    assert event.with_sending("command", SENDING).with_sending("command", UNSURE).state == "settled"
 
 
-def test_tries_come_later_and_later_and_end() -> None:
+@pytest.mark.parametrize("before", SendState)
+@pytest.mark.parametrize("after", SendState)
+def test_a_sending_changes_only_as_the_transition_table_says(before: SendState, after: SendState) -> None:
+    channels = {"webhook": {**made("webhook").channels["webhook"], "state": before.value}}
+    event = replace(made("webhook"), channels=channels)
+    allowed = {(NEW, SENDING), (UNSURE, SENT), *((SENDING, state) for state in (NEW, SENT, FAILED, UNSURE))}
+    if (before, after) in allowed:
+        assert event.with_sending("webhook", after).channels["webhook"]["state"] == after
+    else:
+        with pytest.raises(ValueError, match=f"{before} cannot become {after}"):
+            event.with_sending("webhook", after)
+
+
+def test_failures_consult_the_transition_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = sending(made("webhook"), 1)
+    monkeypatch.setattr(model, "_TRANSITIONS", dict.fromkeys(SendState, ()))
+    with pytest.raises(ValueError, match="cannot become"):
+        after_failure(event, "webhook", "it answered 500", 1000, 8)
+
+
+def test_settings_accept_exactly_the_kinds_of_events() -> None:
+    assert set(EVENT_KINDS) == set(EventKind)
+
+
+def test_delays_between_tries_grow_and_tries_end() -> None:
     event, waits, now = made("webhook"), [], 1000
     for tries in range(1, 9):
         event = after_failure(sending(event, tries), "webhook", "it answered 500", now, 8)
@@ -54,15 +85,15 @@ def test_tries_come_later_and_later_and_end() -> None:
     assert (event.state, event.channels["webhook"]["state"]) == ("settled", "failed")
 
 
-def test_what_is_being_sent_is_not_due_and_may_be_abandoned() -> None:
+def test_a_claimed_sending_is_not_due_and_may_be_abandoned() -> None:
     event = sending(made("webhook"), 1)
     assert not is_due(event, "webhook", 10**9)
     assert not is_abandoned(event, "webhook", 49_999)
     assert is_abandoned(event, "webhook", 50_000)
-    assert next_instant([event]) == 50_000
-    assert next_instant([made()]) == 0
+    assert next_due_at([event]) == 50_000
+    assert next_due_at([made()]) == 0
 
 
-def test_manifests_are_known_by_their_names() -> None:
+def test_manifests_are_recognised_by_their_names() -> None:
     paths = ["a/package.json", "requirements-dev.txt", "src/requirements.py", "go.sum", "x/y.csproj", "lock"]
     assert changed_manifests(paths) == ["a/package.json", "requirements-dev.txt", "go.sum", "x/y.csproj"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.shell import Ended, Shell
+    from tests.support.shell import CommandResult, Shell
 
 pytestmark = pytest.mark.acceptance
 
@@ -88,36 +88,36 @@ def kinds(answer: dict[str, Any]) -> list[str]:
 
 
 def test_commits_and_dependencies_are_seen_once_and_nothing_is_fetched(shell: Shell, tmp_path: Path) -> None:
-    assert shell.ask("watch", "--once")["events"] == [], "the first look only says where it begins"
+    assert shell.run_json("notify", "--once")["events"] == [], "the first look only says where it begins"
     head = commit(shell, go__mod="module x\n", a="1")
-    found = shell.ask("watch", "--once")
+    found = shell.run_json("notify", "--once")
     assert kinds(found) == ["commits", "dependencies"]
     assert (found["events"][0]["facts"]["after"], found["events"][0]["facts"]["count"]) == (head, 1)
     assert found["events"][1]["facts"]["paths"] == ["go.mod"]
-    assert shell.ask("watch", "--once")["events"] == []
+    assert shell.run_json("notify", "--once")["events"] == []
     shell.git("reset", "--quiet", "--hard", "HEAD~1")
-    assert "main was rewound" in shell.tell("watch", "--once")
+    assert "main was rewound" in shell.run_text("notify", "--once")
     configure(shell, '[notify]\ndependencies = ["deps/**"]\n')
     commit(shell, go__mod="module y\n")
-    assert kinds(shell.ask("watch", "--once")) == ["commits"]
+    assert kinds(shell.run_json("notify", "--once")) == ["commits"]
 
     configure(shell, "")
     shell.git("clone", "--quiet", "--bare", ".", str(tmp_path / "remote.git"))
     shell.git("remote", "add", "origin", str(tmp_path / "remote.git"))
     shell.git("fetch", "--quiet")
     shell.git("branch", "--quiet", "--set-upstream-to", "origin/main", "main")
-    shell.ask("watch", "--once")
+    shell.run_json("notify", "--once")
     shell.git("clone", "--quiet", str(tmp_path / "remote.git"), str(tmp_path / "other"))
     other = shell.at(tmp_path / "other")
     there = commit(other, go__sum="h1\n")
     other.git("push", "--quiet")
     before = shell.git("for-each-ref")
-    (event,) = shell.ask("watch", "--once")["events"]
+    (event,) = shell.run_json("notify", "--once")["events"]
     assert (event["facts"]["after"], event["facts"]["count"]) == (there, None), "its commits are not here yet"
     assert shell.git("for-each-ref") == before
     shell.git("fetch", "--quiet")
-    assert kinds(shell.ask("watch", "--once")) == ["dependencies"]
-    assert [line.split()[1] for line in shell.tell("watch", "--past").splitlines()] == [
+    assert kinds(shell.run_json("notify", "--once")) == ["dependencies"]
+    assert [line.split()[1] for line in shell.run_text("notify", "--past").splitlines()] == [
         f"E{number}" for number in range(1, 8)
     ]
 
@@ -129,10 +129,10 @@ def test_commits_and_dependencies_are_seen_once_and_nothing_is_fetched(shell: Sh
 @pytest.mark.slow
 def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver: Receiver) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "cat >> ../heard"\n')
-    shell.ask("watch", "--once")
+    shell.run_json("notify", "--once")
     receiver.answers = [500, 302]
     said = shell.folder.parent / "said"
-    watch = f"exec {LANDLANE} watch --interval 0.1s --json >> {said}"
+    watch = f"exec {LANDLANE} notify --interval 0.1s --json >> {said}"
     one, other = (
         Running(["sh", "-c", watch], shell.folder, {**os.environ, **shell.environment}) for _ in range(2)
     )
@@ -143,7 +143,7 @@ def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver
         wait_until(lambda: sum(status == 200 for _, status in receiver.got) == 4, 30)
         wait_until(lambda: shell.folder.parent.joinpath("heard").read_text().count("\n") == 4)
         wait_until(lambda: said.read_text().count("\n") == 4)  # who saw it may be slower than who sends it
-        ended: list[Ended] = []
+        ended: list[CommandResult] = []
         for watcher in (one, other):
             watcher.signal(signal.SIGTERM)
             ended.append(watcher.end())
@@ -166,17 +166,17 @@ def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver
 )
 def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell, receiver: Receiver) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\nlimit = "5s"\n')
-    shell.ask("watch", "--once")
+    shell.run_json("notify", "--once")
     commit(shell, a="1")
     receiver.may_answer.clear()
-    with shell.start("watch", "--interval", "0.1s") as watcher:
+    with shell.start("notify", "--interval", "0.1s") as watcher:
         wait_until(lambda: len(receiver.got) == 1)
         watcher.signal(signal.SIGKILL)
         assert " E1 " in watcher.end().out, "what was seen is said before it is sent"
     receiver.may_answer.set()
-    again = shell.ask("watch", "--once")
+    again = shell.run_json("notify", "--once")
     assert (again["events"], again["sent"], again["unsent"]) == ([], [], [])
-    (event,) = shell.ask("watch", "--past")["events"]
+    (event,) = shell.run_json("notify", "--past")["events"]
     assert event["sent"]["webhook"]["state"] == "sending", "nobody knows whether it got there"
     assert len(receiver.got) == 1
 
@@ -185,23 +185,23 @@ def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell,
 def test_what_cannot_be_sent_is_given_up_and_said(shell: Shell, receiver: Receiver) -> None:
     more = 'kinds = ["commits"]\ntries = 1\nlimit = "3s"\n'
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "echo no use; exit 3"\n{more}')
-    shell.ask("watch", "--once")
+    shell.run_json("notify", "--once")
     commit(shell, go__mod="1")
     receiver.may_answer.clear()
-    found = shell.ask("watch", "--once")
+    found = shell.run_json("notify", "--once")
     assert kinds(found) == ["commits", "dependencies", "notify-failed", "notify-failed"]
     assert {one["facts"]["channel"]: one["facts"]["why"] for one in found["events"][2:]} == {
         "command": "could not be sent after 1 tries: it ended with 3: no use",
         "webhook": "could not be sent after 1 tries: no answer within 3 s",
     }
-    assert shell.ask("watch", "--once")["unsent"] == []
+    assert shell.run_json("notify", "--once")["unsent"] == []
     receiver.may_answer.set()
 
 
 def test_bad_calls_and_settings_are_explained(shell: Shell) -> None:
-    shell.refuse("BAD_DURATION", "watch", "--interval", "soon")
-    shell.refuse("BAD_DURATION", "watch", "--interval", "0")
+    shell.run_error("BAD_DURATION", "notify", "--interval", "soon")
+    shell.run_error("BAD_DURATION", "notify", "--interval", "0")
     for line in ('webhook = "ftp://x"', 'webhook = "http://a:b@x/"', 'kinds = ["love"]', "tries = 0"):
         configure(shell, f"[notify]\n{line}\n")
-        answer = shell.ask("watch", "--once", exit=2)
+        answer = shell.run_json("notify", "--once", exit=2)
         assert "notify." in answer["message"]

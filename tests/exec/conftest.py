@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
-from tests.exec.support import Yard
+from landlane.sandbox.model import BackendKind
+from tests.exec.support import ExecTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
-@pytest.fixture(params=[LANDLOCK, BUBBLEWRAP])
-def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
+@pytest.fixture(params=[BackendKind.LANDLOCK, BackendKind.BUBBLEWRAP])
+def testbed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ExecTestbed]:
     """A repository for each backend of this machine in turn."""
-    made = Yard(tmp_path, request.param)
+    made = ExecTestbed(tmp_path, request.param)
     yield made
     made.close()
 
 
 @pytest.fixture
-def weak_yard(tmp_path: Path) -> Iterator[Yard]:
+def weak_testbed(tmp_path: Path) -> Iterator[ExecTestbed]:
     """A repository where Landlock alone enforces the sandbox."""
-    made = Yard(tmp_path, LANDLOCK)
+    made = ExecTestbed(tmp_path, BackendKind.LANDLOCK)
     yield made
     made.close()

@@ -14,10 +14,10 @@ import pytest
 
 from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.sandbox.landlock import kernel_abi
-from landlane.sandbox.model import LANDLOCK
+from landlane.sandbox.model import BackendKind
 from landlane.testing.repositories import make_repository
-from tests.support.bubblewrap import find_bubblewrap
-from tests.support.shell import Ended, Shell
+from tests.support.shell import CommandResult, Shell
+from tests.support.tools import find_tool
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "/nowhere/bwrap"
@@ -36,20 +36,20 @@ FILES = {
 
 def program_for(backend: str) -> str:
     """What LANDLANE_BWRAP must name to have this backend, or the end of the test in a visible skip."""
-    if backend == LANDLOCK:
+    if backend == BackendKind.LANDLOCK:
         if kernel_abi() < LEAST_ABI:
             pytest.skip("no Landlock in this kernel")
         return NOWHERE
-    found = find_bubblewrap()
+    found = find_tool("bubblewrap")
     if not found:
-        pytest.skip("no bubblewrap: `scripts/bubblewrap.sh` unpacks it")
+        pytest.skip("no bubblewrap: `scripts/tools.sh` unpacks it")
     tried = subprocess.run([found, "--ro-bind", "/", "/", "--unshare-user", "true"], check=False, timeout=30)
     if tried.returncode:
         pytest.skip("no user namespaces for bubblewrap")
     return found
 
 
-class Yard:
+class ExecTestbed:
     """A repository in which commands run in sandboxes, as `lead` starts them."""
 
     def __init__(self, root: Path, backend: str) -> None:
@@ -63,11 +63,13 @@ class Yard:
     def state(self) -> Path:
         return self.repository / ".git" / "landlane"
 
-    def execute(self, role: str, *words: str, options: tuple[str, ...] = (), limit: float = 60.0) -> Ended:
+    def execute(
+        self, role: str, *words: str, options: tuple[str, ...] = (), limit: float = 60.0
+    ) -> CommandResult:
         """Run a command in its sandbox."""
         return self.shell.run("exec", "--role", role, *options, "--", *words, limit_seconds=limit)
 
-    def script(self, role: str, text: str, *options: str) -> Ended:
+    def script(self, role: str, text: str, *options: str) -> CommandResult:
         """Run lines of shell in a sandbox; the first that fails ends them."""
         return self.execute(role, "sh", "-ec", text, options=options)
 
@@ -95,13 +97,15 @@ class Yard:
     def left_over(self) -> list[str]:
         """What no run may leave: pins, live sessions other than the caller's, runs that are not over."""
         pins = self.git("for-each-ref", "--format=%(refname)", "refs/landlane/exec").split()
-        sessions = [one["agent"] for one in self.shell.ask("status")["sessions"] if one["agent"] != "lead"]
+        sessions = [
+            one["agent"] for one in self.shell.run_json("status")["sessions"] if one["agent"] != "lead"
+        ]
         return [*pins, *sessions, *(run["id"] for run in self.runs() if run["state"] != "ended")]
 
     def runs(self) -> list[dict[str, Any]]:
         """Every run as the journal tells it last."""
         found: dict[str, dict[str, Any]] = {}
-        for entry in self.shell.ask("journal")["entries"]:
+        for entry in self.shell.run_json("log")["entries"]:
             if entry["kind"].startswith("run."):
                 found[entry["data"]["run"]["id"]] = entry["data"]["run"]
         return list(found.values())

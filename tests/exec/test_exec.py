@@ -10,11 +10,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-import click
 import pytest
+import rich
 
-from landlane.sandbox.model import LANDLOCK
-from tests.exec.support import ROOT, Yard
+from landlane.sandbox.model import BackendKind
+from tests.exec.support import ROOT, ExecTestbed
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
 
@@ -25,10 +25,10 @@ PLAIN_USER = 65_534
     "exec.works-inside",
     "Claims, commits, reports and landings work inside the sandbox as they do outside.",
 )
-def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
-    task = yard.shell.ask("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
+def test_claims_commits_reports_and_landings_work_inside(testbed: ExecTestbed) -> None:
+    task = testbed.shell.run_json("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
 
-    ended = yard.script(
+    ended = testbed.script(
         "code",
         """
         echo 'b = 1' > src/b.py
@@ -42,18 +42,18 @@ def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
     )
 
     assert ended.exit == 0, ended
-    assert yard.git("show", "main:src/b.py") == "b = 1"
-    trailers = yard.git("log", "-1", "--format=%(trailers)", "main^2")
+    assert testbed.git("show", "main:src/b.py") == "b = 1"
+    trailers = testbed.git("log", "-1", "--format=%(trailers)", "main^2")
     assert "Landlane-Agent: ann" in trailers
-    assert yard.shell.ask("task", "show", task)["task"]["state"] == "done"
-    assert yard.shell.ask("workspace", "list")["workspaces"] == []
-    assert yard.left_over() == []
+    assert testbed.shell.run_json("task", "show", task)["task"]["state"] == "done"
+    assert testbed.shell.run_json("workspace", "list")["workspaces"] == []
+    assert testbed.left_over() == []
 
 
-def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(yard: Yard) -> None:
-    task = yard.shell.ask("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
+def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(testbed: ExecTestbed) -> None:
+    task = testbed.shell.run_json("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
 
-    ended = yard.script(
+    ended = testbed.script(
         "code",
         """
         echo 'b = 1' > src/b.py
@@ -66,7 +66,7 @@ def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(y
     )
 
     assert ended.exit == 0, ended
-    taken = yard.shell.ask("accept", task, "--as", "eve")
+    taken = testbed.shell.run_json("handoff", "accept", task, "--as", "eve")
     handoff = taken["handoff"]
     assert (handoff["product"], handoff["context"]) == ("half of it", "two forms")
     assert handoff["taken"]["changed"] == ["src/b.py"]
@@ -74,19 +74,19 @@ def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(y
     assert taken["task"]["owner"] == "eve"
 
 
-def test_the_state_of_others_is_out_of_reach_inside(yard: Yard) -> None:
-    secret = next((yard.state / "sessions").iterdir(), None) if yard.state.exists() else None
-    yard.shell.ask("claim", "docs/guide.md")
-    secret = secret or next((yard.state / "sessions").iterdir())
-    credentials = yard.shell.ask("join", "victim")["session"]
-    ended = yard.execute(
+def test_the_state_of_others_is_out_of_reach_inside(testbed: ExecTestbed) -> None:
+    secret = next((testbed.state / "sessions").iterdir(), None) if testbed.state.exists() else None
+    testbed.shell.run_json("claim", "docs/guide.md")
+    secret = secret or next((testbed.state / "sessions").iterdir())
+    credentials = testbed.shell.run_json("join", "victim")["session"]
+    ended = testbed.execute(
         "code",
         "sh",
         "-c",
         f"""
-        echo evil >> {yard.state}/store.db && echo wrote
+        echo evil >> {testbed.state}/store.db && echo wrote
         cat {secret} && echo read
-        ls {yard.state}/sessions/* >/dev/null && cat {yard.state}/sessions/* && echo read
+        ls {testbed.state}/sessions/* >/dev/null && cat {testbed.state}/sessions/* && echo read
         landlane claim src/x --as lead && echo acted
         LANDLANE_SESSION={credentials["id"]}:0000 landlane claim src/x && echo posed
         env -u LANDLANE_SESSION landlane claim src/x && echo posed
@@ -99,23 +99,23 @@ def test_the_state_of_others_is_out_of_reach_inside(yard: Yard) -> None:
     )
 
     assert ended.out.splitlines() == [], ended
-    assert yard.shell.holders() == {"docs/guide.md": "lead"}
-    assert yard.shell.ask("journal", "--verify")["ok"]
+    assert testbed.shell.holders() == {"docs/guide.md": "lead"}
+    assert testbed.shell.run_json("log", "--verify")["ok"]
 
 
-def test_git_works_in_the_clone_of_a_task(yard: Yard) -> None:
-    task = yard.shell.ask("task", "add", "Work")["task"]["id"]
-    (yard.repository / "theirs.txt").write_text("theirs\n")
-    yard.git("add", "theirs.txt")
-    yard.git("commit", "--quiet", "-m", "Theirs")
+def test_git_works_in_the_clone_of_a_task(testbed: ExecTestbed) -> None:
+    task = testbed.shell.run_json("task", "add", "Work")["task"]["id"]
+    (testbed.repository / "theirs.txt").write_text("theirs\n")
+    testbed.git("add", "theirs.txt")
+    testbed.git("commit", "--quiet", "-m", "Theirs")
 
-    ended = yard.script(
+    ended = testbed.script(
         "refactor",
         f"""
         git reset --quiet --hard HEAD~1
         echo one > one; git add one; git commit --quiet -m One
         echo two >> one; git stash --quiet; git stash pop --quiet; git commit --quiet -am Two
-        git fetch --quiet {yard.repository} main; git rebase --quiet FETCH_HEAD
+        git fetch --quiet {testbed.repository} main; git rebase --quiet FETCH_HEAD
         git fetch --quiet home; git gc --quiet
         git status --short; git log --format=%s
         """,
@@ -123,18 +123,18 @@ def test_git_works_in_the_clone_of_a_task(yard: Yard) -> None:
     )
 
     assert (ended.exit, ended.out.split()) == (0, ["Two", "One", "Theirs", "Begin"]), ended
-    branch = yard.git("for-each-ref", "--format=%(refname:short)", "refs/heads/landlane")
-    assert yard.git("log", "--format=%s", branch).split() == ["Two", "One", "Theirs", "Begin"]
-    assert f"not landed: {yard.git('rev-parse', '--short=12', branch)}" in ended.err
+    branch = testbed.git("for-each-ref", "--format=%(refname:short)", "refs/heads/landlane")
+    assert testbed.git("log", "--format=%s", branch).split() == ["Two", "One", "Theirs", "Begin"]
+    assert f"not landed: {testbed.git('rev-parse', '--short=12', branch)}" in ended.err
 
 
-def test_packages_are_installed_and_tests_run_inside(weak_yard: Yard) -> None:
-    yard = weak_yard
-    make_wheel(yard.repository)
+def test_packages_are_installed_and_tests_run_inside(weak_testbed: ExecTestbed) -> None:
+    testbed = weak_testbed
+    make_wheel(testbed.repository)
     install = f"""
         {sys.executable} -m venv --without-pip env
         {sys.executable} -m pip --quiet --disable-pip-version-check --python env/bin/python install \
-            --no-index {yard.repository}/greeting-1.0-py3-none-any.whl
+            --no-index {testbed.repository}/greeting-1.0-py3-none-any.whl
         env/bin/greet
         {sys.executable} -m pytest -q -p no:xdist -p no:cacheprovider tests | tail -1
     """
@@ -148,7 +148,7 @@ def test_packages_are_installed_and_tests_run_inside(weak_yard: Yard) -> None:
         node -p "require('greeting')"
     """
     # A role that only reads builds as well: in a clone that is thrown away.
-    ended = yard.script("verify", install + (npm if shutil.which("npm") else ""))
+    ended = testbed.script("verify", install + (npm if shutil.which("npm") else ""))
 
     said = ended.out.splitlines()
     assert (ended.exit, said[0]) == (0, "hello from pip"), ended
@@ -171,37 +171,37 @@ def make_wheel(folder: Path) -> None:
         file.writestr("greeting-1.0.dist-info/RECORD", "".join(f"{name},,\n" for name in parts))
 
 
-def test_of_a_role_that_reads_nothing_comes_back(yard: Yard) -> None:
-    before = yard.git("for-each-ref")
+def test_of_a_role_that_reads_nothing_comes_back(testbed: ExecTestbed) -> None:
+    before = testbed.git("for-each-ref")
 
-    ended = yard.script(
+    ended = testbed.script(
         "explore", "echo x > new; git add new; git commit -qm New; pwd; stat -c %a $TMPDIR/.."
     )
 
     place, mode = ended.out.splitlines()
     assert (ended.exit, mode) == (0, "700"), ended
     assert not os.path.exists(os.path.dirname(place))
-    assert yard.git("for-each-ref") == before
-    assert yard.left_over() == []
+    assert testbed.git("for-each-ref") == before
+    assert testbed.left_over() == []
 
 
-def test_what_was_not_committed_is_kept(yard: Yard) -> None:
-    ended = yard.answer("code", "sh", "-c", "echo precious > src/draft.py; exit 3")
+def test_what_was_not_committed_is_kept(testbed: ExecTestbed) -> None:
+    ended = testbed.answer("code", "sh", "-c", "echo precious > src/draft.py; exit 3")
 
     assert (ended["code of exit"], ended["exit"], ended["code"]) == (3, 3, "COMMAND_FAILED")
-    back = yard.repository.parent / "back"
-    yard.shell.ask("rescue", "restore", ended["rescue"], "--into", str(back))
+    back = testbed.repository.parent / "back"
+    testbed.shell.run_json("rescue", "restore", ended["rescue"], "--into", str(back))
     assert (back / "src" / "draft.py").read_text() == "precious\n"
-    assert yard.shell.ask("task", "show", ended["task"])["task"]["state"] == "dropped"
+    assert testbed.shell.run_json("task", "show", ended["task"])["task"]["state"] == "dropped"
 
 
 @pytest.mark.promise(
     "exec.no-settings-obeyed",
     "Nothing that an agent configures in its clone runs outside its sandbox.",
 )
-def test_no_setting_of_the_clone_is_obeyed_outside(yard: Yard) -> None:
-    trap = yard.repository.parent / "trapped"
-    ended = yard.script(
+def test_no_setting_of_the_clone_is_obeyed_outside(testbed: ExecTestbed) -> None:
+    trap = testbed.repository.parent / "trapped"
+    ended = testbed.script(
         "code",
         f"""
         printf '#!/bin/sh\\ntouch {trap}\\n' > trap.sh; chmod +x trap.sh
@@ -226,59 +226,59 @@ def test_no_setting_of_the_clone_is_obeyed_outside(yard: Yard) -> None:
     )
 
     assert ended.exit == 0, ended
-    task = yard.shell.ask("workspace", "list")["workspaces"][0]["task"]
-    yard.shell.run("workspace", "prune")
-    yard.shell.run("workspace", "open", task)
+    task = testbed.shell.run_json("workspace", "list")["workspaces"][0]["task"]
+    testbed.shell.run("workspace", "prune")
+    testbed.shell.run("workspace", "open", task)
     assert not trap.exists()
 
 
-def test_the_command_ends_as_it_ends_and_says_so(yard: Yard) -> None:
-    killed = yard.answer("review", "sh", "-c", "echo said; kill -TERM $$")
+def test_the_command_ends_as_it_ends_and_says_so(testbed: ExecTestbed) -> None:
+    killed = testbed.answer("review", "sh", "-c", "echo said; kill -TERM $$")
     assert (killed["code of exit"], killed["exit"], killed["ok"]) == (143, 143, False)
     assert "said" in killed["stderr"]
-    assert yard.execute("review", "sh", "-c", "exit 7").exit == 7
-    good = yard.answer("review", "true")
+    assert testbed.execute("review", "sh", "-c", "exit 7").exit == 7
+    good = testbed.answer("review", "true")
     assert (good["ok"], good["exit"], good["role"], good["sandbox"].split("+")[0]) == (
         True,
         0,
         "review",
-        yard.backend,
+        testbed.backend,
     )
     assert {one["name"] for one in good["promises"] if one["state"] == "held"} >= {"files", "signals", "tree"}
-    yard.shell.refuse("NO_PROGRAM", "exec", "--role", "review", "--", "no-such-program")
-    yard.shell.refuse("UNKNOWN_ROLE", "exec", "--role", "reviewer", "--", "true")
+    testbed.shell.run_error("NO_PROGRAM", "exec", "--role", "review", "--", "no-such-program")
+    testbed.shell.run_error("UNKNOWN_ROLE", "exec", "--role", "reviewer", "--", "true")
 
 
-def test_without_a_required_promise_nothing_is_begun(weak_yard: Yard) -> None:
-    yard = weak_yard
-    settings = yard.repository / "landlane.toml"
+def test_without_a_required_promise_nothing_is_begun(weak_testbed: ExecTestbed) -> None:
+    testbed = weak_testbed
+    settings = testbed.repository / "landlane.toml"
     told = settings.read_text()
     settings.write_text(f'{told}[sandbox]\nrequired = ["files", "chmod"]\n')
-    refused = yard.shell.refuse("SANDBOX_MISSING", "exec", "--role", "code", "--", "true", exit=6)
+    refused = testbed.shell.run_error("SANDBOX_MISSING", "exec", "--role", "code", "--", "true", exit=6)
     assert refused["missing"] == ["chmod"]
     assert "bubblewrap" in refused["hint"]
-    assert yard.shell.ask("task", "list")["tasks"] == []
-    assert yard.shell.ask("workspace", "list")["workspaces"] == []
-    assert "run.begun" not in yard.shell.kinds()
-    assert [one["agent"] for one in yard.shell.ask("status")["sessions"]] == ["lead"]
-    doctor = yard.shell.run("doctor", "--json").answer()
+    assert testbed.shell.run_json("task", "list")["tasks"] == []
+    assert testbed.shell.run_json("workspace", "list")["workspaces"] == []
+    assert "run.begun" not in testbed.shell.kinds()
+    assert [one["agent"] for one in testbed.shell.run_json("status")["sessions"]] == ["lead"]
+    doctor = testbed.shell.run("doctor", "--json").json()
     (kernel,) = (one for one in doctor["checks"] if one["name"] == "sandbox")
     assert not kernel["ok"]
 
     settings.write_text(f'{told}[sandbox]\nrequired = ["fils"]\n')
-    unknown = yard.shell.refuse("UNKNOWN_PROMISE", "exec", "--role", "code", "--", "true")
+    unknown = testbed.shell.run_error("UNKNOWN_PROMISE", "exec", "--role", "code", "--", "true")
     assert "files" in unknown["hint"]
-    doctor = yard.shell.run("doctor", "--json").answer()
+    doctor = testbed.shell.run("doctor", "--json").json()
     (found,) = (one for one in doctor["checks"] if one["name"] == "settings")
     assert "'fils' is not a promise of the sandbox" in found["found"]
 
     settings.write_text(f'{told}[sandbox]\nrequired = ["files", "signals", "tree"]\n')
-    assert yard.execute("review", "true").exit == 0
+    assert testbed.execute("review", "true").exit == 0
 
 
-def test_a_name_and_a_task_in_use_are_refused(weak_yard: Yard) -> None:
-    yard = weak_yard
-    task = yard.shell.ask("task", "add", "Long")["task"]["id"]
+def test_a_name_and_a_task_in_use_are_refused(weak_testbed: ExecTestbed) -> None:
+    testbed = weak_testbed
+    task = testbed.shell.run_json("task", "add", "Long")["task"]["id"]
     words = (
         "exec",
         "--role",
@@ -292,49 +292,49 @@ def test_a_name_and_a_task_in_use_are_refused(weak_yard: Yard) -> None:
         "-c",
         "echo up; sleep 600",
     )
-    with yard.shell.start(*words) as first:
-        assert first.line() == "up\n"
-        same_name = yard.shell.refuse(
+    with testbed.shell.start(*words) as first:
+        assert first.read_line() == "up\n"
+        same_name = testbed.shell.run_error(
             "AGENT_IN_USE", "exec", "--role", "review", "--name", "ann", "--", "true", exit=3
         )
         assert same_name["holder"] == "ann"
         assert same_name["until"]
-        same_task = yard.shell.ask("exec", "--role", "code", "--task", task, "--", "true", exit=3)
-        opened = yard.shell.ask("workspace", "open", task, exit=3)
+        same_task = testbed.shell.run_json("exec", "--role", "code", "--task", task, "--", "true", exit=3)
+        opened = testbed.shell.run_json("workspace", "open", task, exit=3)
         assert same_task["code"] == opened["code"]
         assert same_task["holder"] == "ann"
         first.signal(15)
         assert first.end().exit == 143
-    assert yard.left_over() == []
+    assert testbed.left_over() == []
 
 
-def test_an_agent_starts_others_only_if_that_is_its_business(weak_yard: Yard) -> None:
-    shell = weak_yard.shell
-    shell.ask("join", "boss", "--role", "orchestrator")
-    shell.ask("join", "coder", "--role", "code")
-    assert shell.where(LANDLANE_AGENT="boss").run("exec", "--role", "test", "--", "true").exit == 0
-    coder = shell.where(LANDLANE_AGENT="coder")
+def test_an_agent_starts_others_only_if_that_is_its_business(weak_testbed: ExecTestbed) -> None:
+    shell = weak_testbed.shell
+    shell.run_json("join", "boss", "--role", "orchestrator")
+    shell.run_json("join", "coder", "--role", "code")
+    assert shell.with_env(LANDLANE_AGENT="boss").run("exec", "--role", "test", "--", "true").exit == 0
+    coder = shell.with_env(LANDLANE_AGENT="coder")
     assert coder.run("exec", "--role", "review", "--", "true").exit == 0
-    coder.refuse("ROLE_FORBIDS", "exec", "--role", "test", "--", "true", exit=6)
+    coder.run_error("ROLE_FORBIDS", "exec", "--role", "test", "--", "true", exit=6)
 
 
-@pytest.mark.parametrize("backend", [LANDLOCK, "bubblewrap"])
+@pytest.mark.parametrize("backend", [BackendKind.LANDLOCK, "bubblewrap"])
 def test_odd_places_are_no_trouble(tmp_path: Path, backend: str) -> None:
     odd = tmp_path / "a folder with 'odd' $names"
     temporary = odd / "tmp\ndir"
     temporary.mkdir(parents=True)
-    yard = Yard(odd, backend)
-    yard.shell = yard.shell.where(TMPDIR=str(temporary))
+    testbed = ExecTestbed(odd, backend)
+    testbed.shell = testbed.shell.with_env(TMPDIR=str(temporary))
     try:
-        ended = yard.script(
+        ended = testbed.script(
             "code",
             "umask 077; echo x > src/odd.py; landlane claim src/odd.py; landlane commit -m Odd src/odd.py",
         )
         assert ended.exit == 0, ended
-        assert yard.execute("review", "git", "status").exit == 0
+        assert testbed.execute("review", "git", "status").exit == 0
         assert list(temporary.iterdir()) == []
     finally:
-        yard.close()
+        testbed.close()
 
 
 def find_python() -> str:
@@ -354,19 +354,19 @@ def find_python() -> str:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a plain user")
-@pytest.mark.parametrize("backend", [LANDLOCK, "bubblewrap"])
+@pytest.mark.parametrize("backend", [BackendKind.LANDLOCK, "bubblewrap"])
 def test_a_plain_user_works_inside_too(backend: str) -> None:
     python = find_python()
     with tempfile.TemporaryDirectory(prefix="plain-") as folder:
         root = Path(folder)
         root.chmod(0o755)
-        yard = Yard(root / "place", backend)
+        testbed = ExecTestbed(root / "place", backend)
         home = root / "home"
         home.mkdir()
         subprocess.run(["chown", "-R", f"{PLAIN_USER}:{PLAIN_USER}", folder], check=True, timeout=30)
-        packages = [str(ROOT / "src"), os.path.dirname(os.path.dirname(click.__file__))]
+        packages = [str(ROOT / "src"), os.path.dirname(os.path.dirname(rich.__file__))]
         surroundings = {
-            **yard.shell.environment,
+            **testbed.shell.environment,
             **dict.fromkeys(("HOME", "TMPDIR", "XDG_RUNTIME_DIR"), str(home)),
             "PYTHONPATH": os.pathsep.join(packages),
             "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -379,7 +379,7 @@ def test_a_plain_user_works_inside_too(backend: str) -> None:
         try:
             ended = subprocess.run(
                 [python, "-m", "landlane", "exec", "--role", "code", "--", "sh", "-ec", lines],
-                cwd=yard.repository,
+                cwd=testbed.repository,
                 env={**os.environ, **surroundings},
                 user=PLAIN_USER,
                 group=PLAIN_USER,
@@ -393,4 +393,4 @@ def test_a_plain_user_works_inside_too(backend: str) -> None:
             assert [one.name for one in home.iterdir() if one.name.startswith("landlane-")] == []
             assert "not landed" in ended.stderr
         finally:
-            yard.close()
+            testbed.close()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
-from tests.exec.support import Yard, living
+from landlane.sandbox.model import BackendKind
+from tests.exec.support import ExecTestbed, living
 from tests.support.resident import copy_package
 from tests.support.shell import LANDLANE
 from tests.support.waiting import wait_until
@@ -67,21 +67,23 @@ def start_words(mark: str, *, is_deaf: bool = False) -> tuple[str, ...]:
 
 @pytest.mark.promise("exec.nothing-is-lost", "Uncommitted changes of a stopped command are kept.")
 @pytest.mark.parametrize(
-    ("yard", "number"),
+    ("testbed", "number"),
     [
-        (LANDLOCK, signal.SIGTERM),
-        (BUBBLEWRAP, signal.SIGTERM),
-        (LANDLOCK, signal.SIGINT),
-        (LANDLOCK, signal.SIGHUP),
+        (BackendKind.LANDLOCK, signal.SIGTERM),
+        (BackendKind.BUBBLEWRAP, signal.SIGTERM),
+        (BackendKind.LANDLOCK, signal.SIGINT),
+        (BackendKind.LANDLOCK, signal.SIGHUP),
     ],
-    indirect=["yard"],
+    indirect=["testbed"],
 )
 def test_a_signal_ends_all_of_it_and_keeps_the_work(
-    yard: Yard, mark: str, number: int, impatient: dict[str, str]
+    testbed: ExecTestbed, mark: str, number: int, impatient: dict[str, str]
 ) -> None:
-    with yard.shell.where(**impatient).start(*start_words(mark, is_deaf=number == signal.SIGTERM)) as running:
-        assert running.line() == "up\n"
-        bystander = yard.shell.start("journal", "--follow")
+    with testbed.shell.with_env(**impatient).start(
+        *start_words(mark, is_deaf=number == signal.SIGTERM)
+    ) as running:
+        assert running.read_line() == "up\n"
+        bystander = testbed.shell.start("log", "--follow")
         with bystander:
             running.signal(number)
             ended = running.end()
@@ -89,17 +91,17 @@ def test_a_signal_ends_all_of_it_and_keeps_the_work(
 
     assert (ended.exit, "INTERRUPTED" in ended.err) == (128 + number, True), ended
     assert living(mark) == []
-    assert yard.left_over() == []
-    (run,) = yard.runs()
+    assert testbed.left_over() == []
+    (run,) = testbed.runs()
     assert not os.path.exists(run["scratch"])
-    assert draft_of(yard) == "precious\n"
+    assert draft_of(testbed) == "precious\n"
 
 
-def draft_of(yard: Yard) -> str:
+def draft_of(testbed: ExecTestbed) -> str:
     """What the run wrote and did not commit, brought back from where it was saved."""
-    (saved,) = yard.shell.ask("rescue", "list")["rescues"]
-    back = yard.repository.parent / "back"
-    yard.shell.ask("rescue", "restore", saved["id"], "--into", str(back))
+    (saved,) = testbed.shell.run_json("rescue", "list")["rescues"]
+    back = testbed.repository.parent / "back"
+    testbed.shell.run_json("rescue", "restore", saved["id"], "--into", str(back))
     return (back / "src" / "draft.py").read_text()
 
 
@@ -108,18 +110,23 @@ def draft_of(yard: Yard) -> str:
     "When the parent of a sandboxed command is killed, the next Landlane process ends the processes it left.",
 )
 @pytest.mark.parametrize(
-    ("yard", "who"),
-    [(LANDLOCK, "exec"), (LANDLOCK, "doctor"), (LANDLOCK, "resident"), (BUBBLEWRAP, "resident")],
-    indirect=["yard"],
+    ("testbed", "who"),
+    [
+        (BackendKind.LANDLOCK, "exec"),
+        (BackendKind.LANDLOCK, "doctor"),
+        (BackendKind.LANDLOCK, "resident"),
+        (BackendKind.BUBBLEWRAP, "resident"),
+    ],
+    indirect=["testbed"],
 )
 def test_after_its_starter_was_killed_whoever_comes_ends_it(
-    yard: Yard, mark: str, who: str, impatient: dict[str, str]
+    testbed: ExecTestbed, mark: str, who: str, impatient: dict[str, str]
 ) -> None:
-    with yard.shell.where(**impatient).start(*start_words(mark)) as running:
-        assert running.line() == "up\n"
-        wait_until(lambda: yard.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
-        (run,) = yard.runs()
-        resident = yard.resident()
+    with testbed.shell.with_env(**impatient).start(*start_words(mark)) as running:
+        assert running.read_line() == "up\n"
+        wait_until(lambda: testbed.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
+        (run,) = testbed.runs()
+        resident = testbed.resident()
         assert resident
         if who != "resident":
             os.kill(resident, signal.SIGSTOP)  # so that it is not the one who finds out
@@ -128,59 +135,58 @@ def test_after_its_starter_was_killed_whoever_comes_ends_it(
         if who != "resident":
             os.kill(resident, signal.SIGKILL)
         if who == "exec":
-            assert yard.execute("review", "true").exit == 0
+            assert testbed.execute("review", "true").exit == 0
         elif who == "doctor":
-            looked = yard.shell.run("doctor", "--json").answer()
+            looked = testbed.shell.run("doctor", "--json").json()
             assert not next(one for one in looked["checks"] if one["name"] == "sandboxed runs")["ok"]
             assert living(mark)
-            yard.shell.run("doctor", "--fix")
+            testbed.shell.run("doctor", "--fix")
         wait_until(lambda: not living(mark), 40)
         running.end()
-    wait_until(lambda: yard.left_over() == [], 40)
+    wait_until(lambda: testbed.left_over() == [], 40)
     assert not os.path.exists(run["scratch"])
     # What it wrote is in its workspace still, and saved by whoever takes that away.
-    (workspace,) = yard.shell.ask("workspace", "list")["workspaces"]
+    (workspace,) = testbed.shell.run_json("workspace", "list")["workspaces"]
     assert Path(workspace["path"], "src", "draft.py").read_text() == "precious\n"
 
 
-def test_what_lives_of_a_run_that_is_over_is_told_and_ended(weak_yard: Yard) -> None:
-    yard = weak_yard
-    assert yard.execute("review", "true").exit == 0
-    (run,) = yard.runs()
+def test_what_lives_of_a_run_that_is_over_is_told_and_ended(weak_testbed: ExecTestbed) -> None:
+    testbed = weak_testbed
+    assert testbed.execute("review", "true").exit == 0
+    (run,) = testbed.runs()
     marked = {**os.environ, "LANDLANE_TREE": run["tree"]["id"]}
     with subprocess.Popen(["sleep", "600"], env=marked, start_new_session=True) as left:
         try:
-            looked = yard.shell.run("doctor", "--json").answer()
+            looked = testbed.shell.run("doctor", "--json").json()
             row = next(one for one in looked["checks"] if one["name"] == "sandboxed runs")
             assert not row["ok"]
             assert f"1 of {run['id']}" in row["found"], row
             assert left.poll() is None
-            yard.shell.run("doctor", "--fix")
+            testbed.shell.run("doctor", "--fix")
             assert left.wait(30) == -signal.SIGTERM
         finally:
             left.kill()
 
 
-def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> None:
-    yard = weak_yard
-    yard.shell.ask("status")
+def test_another_process_with_the_same_pid_is_left_alone(weak_testbed: ExecTestbed) -> None:
+    testbed = weak_testbed
+    testbed.shell.run_json("status")
     # A record that was never ended, as if its pid were used again by somebody else since.
-    with yard.shell.start("journal", "--follow") as bystander:
-        forge_run(yard, bystander.pid)
-        told = yard.execute("review", "true")
+    with testbed.shell.start("log", "--follow") as bystander:
+        forge_run(testbed, bystander.pid)
+        told = testbed.execute("review", "true")
         assert "was left by its starter: none went on" in told.err, told
         assert bystander.is_running
 
 
-def forge_run(yard: Yard, pid: int) -> None:
+def forge_run(testbed: ExecTestbed, pid: int) -> None:
     from landlane.app.open import open_repository
-    from landlane.platform.process_identity import Process
+    from landlane.platform.process import Process
     from landlane.processes.tree import ProcessTree
     from landlane.sessions.join import join
     from landlane.sessions.sandbox_runs import begin_run, change_run
-    from landlane.values import as_dict
 
-    repo = open_repository(str(yard.repository))
+    repo = open_repository(str(testbed.repository))
     here = repo.processes.identify(pid)
     old = Process(boot_id=here.boot_id, namespace=here.namespace, pid=pid, started=here.started - 1)
     tree = ProcessTree(id="no such mark", root=old, is_wrapped=False)
@@ -189,47 +195,49 @@ def forge_run(yard: Yard, pid: int) -> None:
         join(repo, "gone").session,
         tree,
         program="sh",
-        home=str(yard.repository / ".git"),
+        home=str(testbed.repository / ".git"),
         user=os.geteuid(),
         scratch="/nowhere/landlane-gone",
     )
-    change_run(repo, run, "started", starter=as_dict(old))
+    change_run(repo, run, "started", starter=old)
     repo.close()
 
 
-def test_while_it_runs_there_is_always_a_resident(yard: Yard) -> None:
-    go_on = f"while ! test -e {yard.repository}/go-on; do sleep 0.05; done"
+def test_while_it_runs_there_is_always_a_resident(testbed: ExecTestbed) -> None:
+    go_on = f"while ! test -e {testbed.repository}/go-on; do sleep 0.05; done"
     script = f"echo up; {go_on}; landlane claim src/app.py"
-    with yard.shell.start("exec", "--role", "code", "--", "sh", "-c", script) as running:
-        assert running.line() == "up\n"
-        first = yard.resident()
+    with testbed.shell.start("exec", "--role", "code", "--", "sh", "-c", script) as running:
+        assert running.read_line() == "up\n"
+        first = testbed.resident()
         assert first
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: yard.resident() not in (0, first))
-        (yard.repository / "go-on").write_text("")
+        wait_until(lambda: testbed.resident() not in (0, first))
+        (testbed.repository / "go-on").write_text("")
         ended = running.end()
     assert ended.exit == 0, ended
-    assert ended.out.startswith("granted"), ended
+    assert ended.out.startswith("✓ claimed"), ended
 
 
-def test_a_store_that_goes_away_meanwhile_takes_nothing_with_it(weak_yard: Yard) -> None:
-    yard = weak_yard
-    script = f"echo kept > src/kept.py; echo up; while ! test -e {yard.repository}/go-on; do sleep 0.05; done"
-    task = yard.shell.ask("task", "add", "Long")["task"]["id"]
+def test_a_store_that_goes_away_meanwhile_takes_nothing_with_it(weak_testbed: ExecTestbed) -> None:
+    testbed = weak_testbed
+    script = (
+        f"echo kept > src/kept.py; echo up; while ! test -e {testbed.repository}/go-on; do sleep 0.05; done"
+    )
+    task = testbed.shell.run_json("task", "add", "Long")["task"]["id"]
     words = ("exec", "--role", "code", "--task", task, "--", "sh", "-c", f"{script}; exit 5")
-    with yard.shell.start(*words) as running:
-        assert running.line() == "up\n"
-        (workspace,) = yard.shell.ask("workspace", "list")["workspaces"]
-        away = yard.repository.parent / "away"
-        yard.state.rename(away)
-        (yard.repository / "go-on").write_text("")
+    with testbed.shell.start(*words) as running:
+        assert running.read_line() == "up\n"
+        (workspace,) = testbed.shell.run_json("workspace", "list")["workspaces"]
+        away = testbed.repository.parent / "away"
+        testbed.state.rename(away)
+        (testbed.repository / "go-on").write_text("")
         ended = running.end()
     assert ended.exit == 5, ended
     assert Path(workspace["path"], "src", "kept.py").read_text() == "kept\n"
     assert "Traceback" not in ended.err, ended
 
 
-def test_at_a_terminal_ctrl_c_is_for_the_program(yard: Yard) -> None:
+def test_at_a_terminal_ctrl_c_is_for_the_program(testbed: ExecTestbed) -> None:
     program = (
         "import os, signal, sys\n"
         "assert os.isatty(0) and os.isatty(1)\n"
@@ -242,8 +250,8 @@ def test_at_a_terminal_ctrl_c_is_for_the_program(yard: Yard) -> None:
     )
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(yard.repository)
-        os.environ.update(yard.shell.environment)
+        os.chdir(testbed.repository)
+        os.environ.update(testbed.shell.environment)
         words = ["exec", "--role", "review", "--", sys.executable, "-c", program]
         os.execv(LANDLANE, [LANDLANE, *words])
     said = ""

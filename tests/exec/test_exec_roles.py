@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.roles.built_in import BUILT_IN
-from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
-from tests.exec.support import Yard
+from landlane.roles.model import BUILT_IN
+from landlane.sandbox.model import BackendKind
+from tests.exec.support import ExecTestbed
 from tests.support.shell import fingerprint
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ MAY_NOT = {
 }
 THOROUGH = ("code", "review")
 GOOD = "echo good >> {0}; landlane claim {0}; landlane commit -m Good {0}; landlane land --wait"
-CASES = [(role, LANDLOCK) for role in BUILT_IN] + [("code", BUBBLEWRAP), ("review", BUBBLEWRAP)]
+CASES = [(role, BackendKind.LANDLOCK) for role in BUILT_IN] + [
+    ("code", BackendKind.BUBBLEWRAP),
+    ("review", BackendKind.BUBBLEWRAP),
+]
 
 
 @pytest.fixture
-def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
-    made = Yard(tmp_path, request.param)
+def testbed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ExecTestbed]:
+    made = ExecTestbed(tmp_path, request.param)
     yield made
     made.close()
 
@@ -50,32 +53,36 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     "Whatever a sandboxed agent tries, only changes that its role allows reach the target branch.",
 )
 @pytest.mark.parametrize(
-    ("role", "yard"), CASES, indirect=["yard"], ids=[f"{role}-{backend}" for role, backend in CASES]
+    ("role", "testbed"), CASES, indirect=["testbed"], ids=[f"{role}-{backend}" for role, backend in CASES]
 )
-def test_an_agent_that_tries_everything_gets_no_further_than_its_role(role: str, yard: Yard) -> None:
-    other = yard.shell.ask("workspace", "open", yard.shell.ask("task", "add", "Other")["task"]["id"])
+def test_an_agent_that_tries_everything_gets_no_further_than_its_role(
+    role: str, testbed: ExecTestbed
+) -> None:
+    other = testbed.shell.run_json(
+        "workspace", "open", testbed.shell.run_json("task", "add", "Other")["task"]["id"]
+    )
     place = other["workspace"]["path"]
-    before = {name: yard.git("rev-parse", name) for name in ("main", "HEAD")}
-    guarded = [yard.repository / ".git" / "hooks", yard.repository / "src"]
+    before = {name: testbed.git("rev-parse", name) for name in ("main", "HEAD")}
+    guarded = [testbed.repository / ".git" / "hooks", testbed.repository / "src"]
     prints = [fingerprint(folder) for folder in guarded]
-    config = (yard.repository / ".git" / "config").read_bytes()
+    config = (testbed.repository / ".git" / "config").read_bytes()
     how = "thorough" if role in THOROUGH else "as its role"
-    words = ("tools/rogue.py", how, str(yard.repository), place, *MAY_NOT.get(role, ("src/app.py",)))
+    words = ("tools/rogue.py", how, str(testbed.repository), place, *MAY_NOT.get(role, ("src/app.py",)))
 
-    ended = yard.execute(role, sys.executable, *words, limit=100)
+    ended = testbed.execute(role, sys.executable, *words, limit=100)
 
     assert (ended.exit, ended.out.split()) == (0, []), ended
-    assert {name: yard.git("rev-parse", name) for name in ("main", "HEAD")} == before
+    assert {name: testbed.git("rev-parse", name) for name in ("main", "HEAD")} == before
     assert [fingerprint(folder) for folder in guarded] == prints
-    assert (yard.repository / ".git" / "config").read_bytes() == config
-    assert yard.git("for-each-ref", "--format=%(refname)", "refs/heads/rogue") == ""
-    assert yard.git("status", "--porcelain") == ""
+    assert (testbed.repository / ".git" / "config").read_bytes() == config
+    assert testbed.git("for-each-ref", "--format=%(refname)", "refs/heads/rogue") == ""
+    assert testbed.git("status", "--porcelain") == ""
     assert Path(place, "src", "app.py").read_text() == "x = 1\n"
-    assert yard.shell.ask("journal", "--verify")["ok"]
+    assert testbed.shell.run_json("log", "--verify")["ok"]
 
     if path := MAY.get(role):
-        landed = yard.script(role, GOOD.format(path))
+        landed = testbed.script(role, GOOD.format(path))
         assert landed.exit == 0, landed
-        assert yard.git("show", f"main:{path}").endswith("good")
-        assert yard.git("diff", "--name-only", before["main"], "main").split() == [path]
-    assert yard.left_over() == []
+        assert testbed.git("show", f"main:{path}").endswith("good")
+        assert testbed.git("diff", "--name-only", before["main"], "main").split() == [path]
+    assert testbed.left_over() == []

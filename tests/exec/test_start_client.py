@@ -16,11 +16,11 @@ from landlane.git.discovery import HOME_POINTER
 from landlane.hooks.edit import check_edit
 from landlane.hooks.shell.effects import before_shell
 from landlane.processes.tree import ProcessTree
-from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, HookEvent
-from landlane.roles.built_in import BUILT_IN
+from landlane.protocol.hook_events import NOTHING, EventKind, HookEvent, ToolAction, Verdict
+from landlane.roles.model import BUILT_IN
 from landlane.sessions.join import join
-from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run
-from landlane.sessions.tool_calls import open_calls
+from landlane.sessions.sandbox_runs import RunState, begin_run, change_run
+from landlane.sessions.tool_calls import list_open_calls
 from landlane.settings.model import Settings
 from landlane.testing.repositories import git, make_repository
 from landlane.values import replace
@@ -213,19 +213,33 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
         folder = str(scratch / "checkout")
 
         def verdict(session: Session, path: str) -> str:
-            event = HookEvent(client="claude", kind=BEFORE, tool=EDIT, session="s", cwd=folder, paths=(path,))
+            event = HookEvent(
+                client="claude",
+                kind=EventKind.BEFORE,
+                tool=ToolAction.EDIT,
+                session="s",
+                cwd=folder,
+                paths=(path,),
+            )
             return check_edit(repo, session, event).verdict
 
-        assert verdict(own, "a.py") != DENY
-        assert verdict(own, str(repository / "a.py")) == DENY
-        assert verdict(other, "a.py") == DENY
-        site = replace(repo, checkout=repo.checkout)
-        shell = HookEvent(client="claude", kind=BEFORE, tool=SHELL, session="s", cwd=folder, command="make")
-        assert before_shell(site, own, shell) == NOTHING
-        assert open_calls(repo, own.id) == []  # what it does there is not looked at
-        before_shell(site, other, shell)
-        assert len(open_calls(repo, other.id)) == 1
-        change_run(repo, run, "ended", state=ENDED)
-        assert verdict(own, "a.py") == DENY
+        assert verdict(own, "a.py") != Verdict.DENY
+        assert verdict(own, str(repository / "a.py")) == Verdict.DENY
+        assert verdict(other, "a.py") == Verdict.DENY
+        prepared = replace(repo, checkout=repo.checkout)
+        shell = HookEvent(
+            client="claude",
+            kind=EventKind.BEFORE,
+            tool=ToolAction.SHELL,
+            session="s",
+            cwd=folder,
+            command="make",
+        )
+        assert before_shell(prepared, own, shell) == NOTHING
+        assert list_open_calls(repo, own.id) == []  # what it does there is not looked at
+        before_shell(prepared, other, shell)
+        assert len(list_open_calls(repo, other.id)) == 1
+        change_run(repo, run, "ended", state=RunState.ENDED)
+        assert verdict(own, "a.py") == Verdict.DENY
     finally:
         repo.close()

@@ -15,20 +15,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.fanout import join as fanout_join
-from landlane.fanout import read as fanout_read
-from landlane.fanout import split as fans
+from landlane.fanout.join import find_fan, list_fans, settle_fans
+from landlane.fanout.split import SplitTask, split_task
 from landlane.journal.read import read_entries
 from landlane.plans.parse import read_plan
-from landlane.reviews import give_verdict as reviews
-from landlane.reviews.model import make_step
+from landlane.reviews.give_verdict import give_verdict
+from landlane.reviews.model import require_review
+from landlane.reviews.open import open_review
+from landlane.reviews.records import get_review
 from landlane.sessions import join as sessions
 from landlane.store.postgres.store import PostgresTransaction
 from landlane.store.sqlite.store import SqliteTransaction
 from landlane.tasks import records as read
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import drop_task
-from landlane.tasks.finish import finish_on_word, report_done
+from landlane.tasks.finish import finish_without_evidence, report_done
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import take_task
 from landlane.testing.repositories import open_test_repository
@@ -58,12 +59,12 @@ class Victim:
     def take(self, task_id: str) -> None:
         assert take_task(self.repo, self.session, task_id, "") is not None
 
-    def split(self, task_id: str, policy: str) -> fans.FannedOut:
+    def split(self, task_id: str, policy: str) -> SplitTask:
         plan = read_plan(PLAN, "plan.md")
-        return fans.fan_out(self.repo, self.session, task_id, plan, policy)
+        return split_task(self.repo, self.session, task_id, plan, policy)
 
     def end(self, task_id: str) -> None:
-        finish_on_word(self.repo, self.session, task_id, "done")
+        finish_without_evidence(self.repo, self.session, task_id, "done")
 
 
 def arm(steps: int) -> None:
@@ -107,7 +108,7 @@ def split_act(one: Victim, task_id: str) -> None:
 
 def split_check(one: Victim, task_id: str) -> None:
     task = read.get_task(one.repo, task_id)
-    found = [fan for fan in fanout_read.list_fans(one.repo, with_all=True) if fan.task == task_id]
+    found = [fan for fan in list_fans(one.repo, with_all=True) if fan.task == task_id]
     children = [
         other for other in read.list_tasks(one.repo) if other.lineage == task_id and other.id != task_id
     ]
@@ -135,7 +136,7 @@ def join_act(one: Victim, told: str) -> None:
 
 def join_check(one: Victim, told: str) -> None:
     fan_id, task_id, last = told.split()
-    fan, branches = fanout_read.find_fan(one.repo, fan_id)
+    fan, branches = find_fan(one.repo, fan_id)
     task = read.get_task(one.repo, task_id)
     is_over = read.get_task(one.repo, last).state == "done"
     assert (fan.state == "joined") == is_over, (fan, is_over)
@@ -144,10 +145,10 @@ def join_check(one: Victim, told: str) -> None:
         drop_task(one.repo, None, last, "its owner is dead")
         one.take(fan.children[2])
         one.end(fan.children[2])
-    fan, branches = fanout_read.find_fan(one.repo, fan_id)
+    fan, branches = find_fan(one.repo, fan_id)
     assert [branch.state for branch in branches].count("done") == 2, branches
     for _ in range(2):
-        fanout_join.settle_fans(one.repo)
+        settle_fans(one.repo)
     assert kinds_of(one.repo, "fan", fan_id).count("fan.joined") == 1
     assert kinds_of(one.repo, "task", task_id).count("task.joined") == 1
     assert read.get_task(one.repo, task_id).state == "ready"
@@ -166,7 +167,7 @@ def rest_prepare(one: Victim) -> str:
 
 def rest_act(one: Victim, told: str) -> None:
     del told
-    fanout_join.settle_fans(one.repo)
+    settle_fans(one.repo)
 
 
 # ----------------------------------------------------------------------------------------------- judging
@@ -176,19 +177,22 @@ def judge_prepare(one: Victim) -> str:
     task_id = one.add("Work")
     one.take(task_id)
     report_done(one.repo, one.session, task_id)
-    review = reviews.begin_review(one.repo, one.session, task_id, "a" * 40, make_step(1, (), ""))
+    required = require_review(1, (), "")
+    review = one.repo.change(
+        lambda tx: open_review(tx, one.repo, one.session, read.lock_task(tx, task_id), "a" * 40, required)
+    )
     return f"{review.id} {task_id}"
 
 
 def judge_act(one: Victim, told: str) -> None:
     judge = Victim(one.repo, f"{one.session.agent}-judge")
     arm(int(os.environ["STEPS"]))
-    reviews.give_verdict(judge.repo, judge.session, told.split(maxsplit=1)[0], verdict="approve")
+    give_verdict(judge.repo, judge.session, told.split(maxsplit=1)[0], verdict="approve")
 
 
 def judge_check(one: Victim, told: str) -> None:
     review_id, task_id = told.split()
-    review = reviews.get_review(one.repo, review_id)
+    review = get_review(one.repo, review_id)
     task = read.get_task(one.repo, task_id)
     assert (review.state, task.state) in (
         ("open", "review"),
@@ -196,8 +200,8 @@ def judge_check(one: Victim, told: str) -> None:
         ("approved", "review"),
     )
     if review.state == "open":
-        reviews.give_verdict(one.repo, one.session, review_id, verdict="approve")
-    assert reviews.get_review(one.repo, review_id).state == "approved"
+        give_verdict(one.repo, one.session, review_id, verdict="approve")
+    assert get_review(one.repo, review_id).state == "approved"
     assert kinds_of(one.repo, "review", review_id).count("review.approved") == 1
 
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(150), pytest.mark.slow
     "fans.killed-anywhere",
     "A split, join or verdict that is killed at any step has happened completely or not at all.",
 )
-def test_whoever_dies_in_the_middle_leaves_all_of_it_or_nothing(repository: Path, store: str) -> None:
+def test_killed_process_leaves_all_of_a_change_or_nothing(repository: Path, store: str) -> None:
     stride = "5" if "://" in store else "3"
     words = [str(repository), store, stride]
     done = subprocess.run(

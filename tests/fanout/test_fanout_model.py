@@ -7,15 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.fanout.model import Branch, Fan, judge, read_policy, results_text
+from landlane.fanout.model import BranchResult, Fan, decide_join, read_policy, results_text
 
 pytestmark = pytest.mark.unit
 
 STATES = ("ready", "blocked", "active", "review", "waiting_for_person", "done", "failed", "dead", "dropped")
 
 
-def branches(*states: str) -> list[Branch]:
-    return [Branch(task=f"T{at}", name=f"n{at}", state=state) for at, state in enumerate(states, start=2)]
+def branches(*states: str) -> list[BranchResult]:
+    return [
+        BranchResult(task=f"T{at}", name=f"n{at}", state=state) for at, state in enumerate(states, start=2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,11 +37,11 @@ def branches(*states: str) -> list[Branch]:
         ("collect", ("done", "waiting_for_person"), None),
     ],
 )
-def test_each_policy_waits_for_what_it_needs(
+def test_each_policy_joins_when_its_branches_are_done(
     policy: str, states: tuple[str, ...], is_met: bool | None
 ) -> None:
     word, need = read_policy(policy, len(states))
-    found = judge(word, need, branches(*states), is_late=False)
+    found = decide_join(word, need, branches(*states), is_late=False)
     assert (found.is_met if found else None) is is_met
 
 
@@ -47,21 +49,19 @@ def test_each_policy_waits_for_what_it_needs(
     policy=st.sampled_from(["all", "any", "collect", "1", "2", "3"]),
     states=st.lists(st.sampled_from(STATES), min_size=3, max_size=8),
 )
-def test_a_deadline_always_joins_and_what_was_met_before_it_is_met_then(
-    policy: str, states: list[str]
-) -> None:
+def test_deadline_always_joins_and_a_met_policy_stays_met(policy: str, states: list[str]) -> None:
     word, need = read_policy(policy, len(states))
-    late = judge(word, need, branches(*states), is_late=True)
-    before = judge(word, need, branches(*states), is_late=False)
+    late = decide_join(word, need, branches(*states), is_late=True)
+    before = decide_join(word, need, branches(*states), is_late=False)
     assert late is not None
     assert before is None or before.is_met == late.is_met
     assert late.is_met == (sum(state == "done" for state in states) >= need)
 
 
-def test_what_waits_for_a_failed_branch_counts_as_over() -> None:
+def test_branch_that_waits_for_a_failed_one_counts_as_over() -> None:
     one, other = branches("failed", "blocked")
-    stuck = Branch(task=other.task, name=other.name, state="blocked", is_stuck=True)
-    found = judge("all", 2, [one, stuck], is_late=False)
+    stuck = BranchResult(task=other.task, name=other.name, state="blocked", is_stuck=True)
+    found = decide_join("all", 2, [one, stuck], is_late=False)
     assert found is not None
     assert found.why == "0 of 2 done, 1 failed, 1 waiting for what failed, 2 needed"
 
@@ -79,7 +79,7 @@ def test_what_is_no_policy_is_refused(text: str) -> None:
 
 
 def test_the_results_of_a_thousand_branches_fit_and_none_is_left_out() -> None:
-    some = [Branch(task=f"T{n}", name="x" * 300, state="done", result="y" * 4000) for n in range(60)]
+    some = [BranchResult(task=f"T{n}", name="x" * 300, state="done", result="y" * 4000) for n in range(60)]
     facts = dict.fromkeys(("plan", "title", "agent", "session"), "")
     numbers = dict.fromkeys(("attempt", "begun_at"), 0)
     fan = Fan(

@@ -16,7 +16,10 @@ pytestmark = pytest.mark.unit
 @pytest.mark.parametrize(
     ("text", "milliseconds"),
     [
-        ("45", 45_000),
+        ("30 min", 1_800_000),
+        ("1 min 31 s", 91_000),
+        ("2 h 5 min", 7_500_000),
+        ("5 m", 300_000),
         ("45s", 45_000),
         ("30m", 1_800_000),
         ("1h30m", 5_400_000),
@@ -45,7 +48,9 @@ def test_lengths_of_time_are_understood(text: str, milliseconds: int) -> None:
         "m5",
         "-5s",
         "5x",
-        "5 m",
+        "45",
+        "1.5",
+        "1 5m",
         "1h30",
         "1.2.3s",
         ".",

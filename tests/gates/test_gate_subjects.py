@@ -9,7 +9,7 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.errors import Malformed
-from landlane.gates.subject import about_of, ask_person, evidence_for, what_moved
+from landlane.gates.subject import ask_person, collect_evidence, describe_subject_change, resolve_subject
 from landlane.tasks.add import add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
@@ -17,7 +17,7 @@ from landlane.tasks.records import get_task
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
 from tests.support.git import git_line
-from tests.support.killing import join
+from tests.support.landing_crashes import join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,47 +52,49 @@ def commit(folder: str, **files: str) -> str:
     return git_line(folder, "rev-parse", "HEAD")
 
 
-def test_a_guest_is_asked_about_its_clone_which_a_person_can_look_at(repo: Repository) -> None:
+def test_a_question_from_a_sandbox_is_about_its_clone_and_a_person_can_inspect_it(repo: Repository) -> None:
     ann = join(repo, "ann")
     task = take(repo, ann, "src/**")
     place = open_workspace(repo.require_git(), ann, task, kind=CLONE).workspace
     head = commit(place.path, one="1\n2\n", two="x\n")
     inside = open_repository(place.path)
     try:
-        site = inside.require_git()
-        gate = ask_person(site, ann, task, "approval", "May I?", is_guest=True)
+        prepared = inside.require_git()
+        gate = ask_person(prepared, ann, task, "approval", "May I?", is_sandboxed=True)
         assert gate.about == {"head": head, "branch": place.branch}
         assert (gate.evidence["files"], gate.evidence["added"]) == (2, 3)
-        assert git_line(repo.checkout.root, "rev-parse", place.branch) == head, "it can be looked at here"
-        assert what_moved(repo.require_git(), gate) == ""
+        assert git_line(repo.checkout.root, "rev-parse", place.branch) == head, (
+            "fetched into the main repository"
+        )
+        assert describe_subject_change(repo.require_git(), gate) == ""
         commit(place.path, three="z")
-        assert place.branch in what_moved(repo.require_git(), gate), "in the clone alone"
+        assert place.branch in describe_subject_change(repo.require_git(), gate), "only the clone has moved"
         for text in ("/etc/passwd", "one", "../one"):
             with pytest.raises(Malformed):
-                about_of(site, get_task(repo, task), text, is_guest=True)
+                resolve_subject(prepared, get_task(repo, task), text, is_sandboxed=True)
     finally:
         inside.close()
 
 
-def test_a_question_may_be_about_a_commit_a_file_or_words(repo: Repository) -> None:
-    site, root = repo.require_git(), repo.checkout.root
+def test_a_question_can_be_about_a_commit_a_file_or_text(repo: Repository) -> None:
+    prepared, root = repo.require_git(), repo.checkout.root
     head = git_line(root, "rev-parse", "HEAD")
-    assert about_of(site, None, "main") == {"head": head, "branch": "main"}
-    assert about_of(site, None, head[:10]) == {"head": head}
-    assert about_of(site, None, "amount=120 USD") == {"amount": "120 USD"}
-    assert about_of(site, None, "") == {}
+    assert resolve_subject(prepared, None, "main") == {"head": head, "branch": "main"}
+    assert resolve_subject(prepared, None, head[:10]) == {"head": head}
+    assert resolve_subject(prepared, None, "amount=120 USD") == {"amount": "120 USD"}
+    assert resolve_subject(prepared, None, "") == {}
     with open(os.path.join(root, "plan.toml"), "w", encoding="utf-8") as file:
         file.write("a = 1\n")
-    found = about_of(site, None, "plan.toml")
+    found = resolve_subject(prepared, None, "plan.toml")
     assert (found["file"], len(found["hash"])) == ("plan.toml", 64)
     for text in ("no such", "love=1", "-x", "--all", "=", "amount=", "\n"):
         with pytest.raises(Malformed) as caught:
-            about_of(site, None, text)
+            resolve_subject(prepared, None, text)
         assert caught.value.code == "BAD_ABOUT"
-    assert evidence_for(site, None, "0" * 40) == {}, "nobody knows this commit"
+    assert collect_evidence(prepared, None, "0" * 40) == {}, "unknown commit"
 
 
-def test_what_touches_protected_paths_is_riskier(repo: Repository, repository: Path) -> None:
+def test_changes_of_protected_paths_are_riskier(repo: Repository, repository: Path) -> None:
     (repository / "landlane.toml").write_text('[landing]\ngate = ["prices"]\n', encoding="utf-8")
     risks: list[int] = []
     for name in ("words", "prices"):

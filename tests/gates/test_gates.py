@@ -1,4 +1,4 @@
-"""Gates in the store: asked, answered, withdrawn; whose task and claims are meanwhile; on both stores."""
+"""Gates in the store: asked, answered and withdrawn, and who has the task and its claims; on both stores."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.gates import ask as gates
-from landlane.gates import decide
-from landlane.platform.process_identity import MachineProcesses
+from landlane.gates import model
+from landlane.gates.decide import answer_gate, withdraw_gate
+from landlane.gates.model import GateState
+from landlane.gates.open import open_gate, open_gate_in, open_task_gate
+from landlane.gates.records import find_approval, get_gate, list_gates
+from landlane.platform.process import MachineProcesses
 from landlane.sessions import join as sessions
 from landlane.sessions.model import SessionKind
 from landlane.sessions.notices import take_notices
@@ -18,14 +21,14 @@ from landlane.tasks.add import add_task
 from landlane.tasks.change import drop_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task, resume_task
-from landlane.tasks.records import get_task, lessons_of
+from landlane.tasks.records import get_task, lessons_of, lock_task
 from landlane.values import replace
-from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
+from tests.support.project import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
     from landlane.gates.model import Gate
-    from landlane.platform.process_identity import Process
-    from tests.support.sites import Site
+    from landlane.platform.process import Process
+    from tests.support.project import Project
 
 pytestmark = pytest.mark.contract
 
@@ -35,8 +38,8 @@ DEAD = replace(_ME, pid=2**22 - 3)
 EARLIER = replace(_ME, boot_id="an-earlier-boot")
 
 
-def person(site: Site, name: str = "eve") -> Agent:
-    repo = site.repo()
+def person(project: Project, name: str = "eve") -> Agent:
+    repo = project.repo()
     return Agent(repo, sessions.join(repo, name, kind=SessionKind.PERSON))
 
 
@@ -48,36 +51,36 @@ def with_task(agent: Agent, path: str = "src/y.py") -> str:
 
 
 def ask(agent: Agent, task: str, why: str = "May I?", kind: str = "approval", **about: Any) -> Gate:
-    return gates.ask(agent.repo, agent.session, task, kind, why, about or {"head": HEAD})
+    return open_task_gate(agent.repo, agent.session, task, kind, why, about or {"head": HEAD})
 
 
-def say(agent: Agent, gate: Gate, *, yes: bool = True, why: str = "", head: str = "") -> Gate:
-    return decide.answer(agent.repo, agent.session, gate.id, approve=yes, why=why, head=head)
+def answer(agent: Agent, gate: Gate, *, yes: bool = True, why: str = "", head: str = "") -> Gate:
+    return answer_gate(agent.repo, agent.session, gate.id, approve=yes, why=why, head=head)
 
 
-def held_by(site: Site) -> list[tuple[str, str]]:
-    return sorted((claim.pattern, claim.agent) for claim in site.claims())
+def held_by(project: Project) -> list[tuple[str, str]]:
+    return sorted((claim.pattern, claim.agent) for claim in project.claims())
 
 
-def test_a_task_at_a_gate_keeps_its_owner_and_the_gate_keeps_the_claims(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_a_task_at_a_gate_keeps_its_owner_and_the_gate_keeps_the_claims(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     task = with_task(ann)
     granted(ann.claim("docs"))
     gate = ask(ann, task)
     found = get_task(ann.repo, task)
     assert (found.state, found.owner, found.session) == ("waiting_for_person", "ann", ann.session.id)
-    assert held_by(site) == [("docs", "gate-G1"), ("src/y.py", "gate-G1")]
+    assert held_by(project) == [("docs", "gate-G1"), ("src/y.py", "gate-G1")]
     assert refused(bob.claim("src/y.py"))[0].holder == "gate-G1"
     assert not isinstance(next_task(bob.repo, bob.session), Picked)
     assert (gate.state, gate.before, gate.about) == ("waiting", "active", {"head": HEAD})
 
 
-def test_asking_the_same_again_finds_the_same_gate(site: Site) -> None:
-    ann, eve = site.agent("ann"), person(site)
+def test_the_same_question_again_returns_the_same_gate(project: Project) -> None:
+    ann, eve = project.agent("ann"), person(project)
     task = with_task(ann)
     gate = ask(ann, task)
     assert ask(ann, task).id == gate.id
-    say(eve, gate)
+    answer(eve, gate)
     assert ask(ann, task).state == "approved"
     assert ask(ann, task, head="2" * 40).id == "G2"
 
@@ -86,29 +89,29 @@ def test_asking_the_same_again_finds_the_same_gate(site: Site) -> None:
     "gates.the-lease-stands-still",
     "A session that waits for a person keeps its task and claims, however long that takes.",
 )
-def test_the_answer_gives_task_and_claims_back_to_a_silent_owner(site: Site) -> None:
-    ann, eve = site.agent("ann"), person(site)
+def test_the_answer_returns_task_and_claims_to_a_silent_owner(project: Project) -> None:
+    ann, eve = project.agent("ann"), person(project)
     task = with_task(ann)
     granted(ann.claim("docs", ttl_ms=5 * MINUTE, note="mine"))
-    before = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in site.claims()}
+    before = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in project.claims()}
     gate = ask(ann, task)
-    for _ in range(5):  # a night: leases run out again and again, and are looked at
-        site.clock.advance(60 * MINUTE)
-        eve = person(site)
-        site.claims()
-    said = say(eve, gate, why="go ahead")
-    assert (said.state, said.answered_by, said.is_resumed) == ("approved", "eve", True)
+    for _ in range(5):  # leases expire and are checked several times
+        project.clock.advance(60 * MINUTE)
+        eve = person(project)
+        project.claims()
+    answered = answer(eve, gate, why="go ahead")
+    assert (answered.state, answered.answered_by, answered.is_resumed) == ("approved", "eve", True)
     found = get_task(ann.repo, task)
     assert (found.state, found.owner, found.session) == ("active", "ann", ann.session.id)
-    after = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in site.claims()}
+    after = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in project.claims()}
     assert after == before
-    assert {claim.agent for claim in site.claims()} == {"ann"}
+    assert {claim.agent for claim in project.claims()} == {"ann"}
     (notice,) = take_notices(ann.repo, ann.session.id)
     assert "go ahead" in notice
     resumed = resume_task(ann.repo, ann.session)
     assert resumed is not None
     assert resumed.task.id == task
-    site.clock.advance(31 * MINUTE)  # the lease runs again from here on
+    project.clock.advance(31 * MINUTE)  # the lease runs again after the answer
     assert get_task(ann.repo, task).state == "ready"
 
 
@@ -117,15 +120,17 @@ def test_the_answer_gives_task_and_claims_back_to_a_silent_owner(site: Site) -> 
     "When the session that asked is gone, the next owner of the task sees the answer first.",
 )
 @pytest.mark.parametrize("gone", [DEAD, EARLIER], ids=["dead", "of an earlier boot"])
-def test_without_its_owner_the_task_goes_back_with_the_answer_as_a_lesson(site: Site, gone: Process) -> None:
-    ann = site.agent("ann", process=gone)
+def test_without_its_owner_the_task_is_queued_with_the_answer_as_a_lesson(
+    project: Project, gone: Process
+) -> None:
+    ann = project.agent("ann", process=gone)
     task = with_task(ann)
     gate = ask(ann, task)
-    site.clock.advance(31 * MINUTE)
-    bob, eve = site.agent("bob"), person(site)
-    said = say(eve, gate, yes=False, why="use the other key")
-    assert (said.state, said.is_resumed) == ("rejected", False)
-    assert held_by(site) == []
+    project.clock.advance(31 * MINUTE)
+    bob, eve = project.agent("bob"), person(project)
+    answered = answer(eve, gate, yes=False, why="use the other key")
+    assert (answered.state, answered.is_resumed) == ("rejected", False)
+    assert held_by(project) == []
     picked = next_task(bob.repo, bob.session)
     assert isinstance(picked, Picked)
     assert (picked.task.id, picked.task.attempt) == (task, 2)
@@ -134,90 +139,96 @@ def test_without_its_owner_the_task_goes_back_with_the_answer_as_a_lesson(site: 
         ask(ann, task, head="3" * 40)
 
 
-def test_an_owner_who_leaves_does_not_take_the_task_out_of_the_gate(site: Site) -> None:
-    ann, eve = site.agent("ann"), person(site)
+def test_a_task_stays_at_the_gate_when_its_owner_leaves(project: Project) -> None:
+    ann, eve = project.agent("ann"), person(project)
     task = with_task(ann)
     gate = ask(ann, task)
     sessions.leave(ann.repo, ann.session)
     assert get_task(eve.repo, task).state == "waiting_for_person"
-    assert held_by(site) == [("src/y.py", "gate-G1")]
-    say(eve, gate)
+    assert held_by(project) == [("src/y.py", "gate-G1")]
+    answer(eve, gate)
     assert get_task(eve.repo, task).state == "ready"
     assert "approved by eve" in lessons_of(eve.repo, task)[-1].why
 
 
-def test_only_a_person_without_a_role_answers(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob", role="code")
+def test_only_a_person_without_a_role_can_answer(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob", role="code")
     gate = ask(ann, with_task(ann))
     for agent in (ann, bob):
         with pytest.raises(NotAllowed):
-            say(agent, gate)
-    assert gates.get_gate(ann.repo, gate.id).state == "waiting"
-    eve = person(site)
-    with pytest.raises(Malformed, match="why"):
-        say(eve, gate, yes=False)
+            answer(agent, gate)
+    assert get_gate(ann.repo, gate.id).state == "waiting"
+    eve = person(project)
+    with pytest.raises(Malformed, match="a reason is missing"):
+        answer(eve, gate, yes=False)
     with pytest.raises(Stale, match="not about 2222"):
-        say(eve, gate, head="2222")
-    say(eve, gate, head=HEAD[:7])
+        answer(eve, gate, head="2222")
+    answer(eve, gate, head=HEAD[:7])
     with pytest.raises(NotAllowed, match="approved by eve"):
-        say(eve, gate, yes=False, why="no")
+        answer(eve, gate, yes=False, why="no")
 
 
-def test_a_gate_is_withdrawn_by_who_asked_or_when_the_task_ends_otherwise(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_a_gate_is_withdrawn_by_its_author_or_when_the_task_ends(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     task, other = with_task(ann), with_task(bob, "src/z.py")
     gate = ask(ann, task)
     with pytest.raises(NotAllowed, match="asked by ann"):
-        decide.withdraw(bob.repo, bob.session, gate.id)
-    assert decide.withdraw(ann.repo, ann.session, gate.id).state == "withdrawn"
+        withdraw_gate(bob.repo, bob.session, gate.id)
+    assert withdraw_gate(ann.repo, ann.session, gate.id).state == "withdrawn"
     assert get_task(ann.repo, task).state == "active"
     second = ask(bob, other)
     drop_task(ann.repo, None, other, "not wanted")
-    assert gates.get_gate(ann.repo, second.id).state == "withdrawn"
-    assert held_by(site) == [("src/y.py", "ann")]
-    assert gates.list_gates(ann.repo) == []
+    assert get_gate(ann.repo, second.id).state == "withdrawn"
+    assert held_by(project) == [("src/y.py", "ann")]
+    assert list_gates(ann.repo) == []
 
 
 @pytest.mark.promise(
     "gates.answers-are-bound",
     "An approval counts for exactly the commit, file or command that was asked about.",
 )
-def test_the_riskiest_comes_first_and_an_approval_is_for_one_thing(site: Site) -> None:
-    ann, eve = site.agent("ann"), person(site)
+def test_the_riskiest_gate_is_listed_first_and_an_approval_is_for_one_subject(project: Project) -> None:
+    ann, eve = project.agent("ann"), person(project)
     kinds = ("taste", "approval", "financial", "credentials")
     for number, kind in enumerate(kinds):
         ask(ann, with_task(ann, f"src/{number}.py"), kind=kind)
-    listed = gates.list_gates(ann.repo)
+    listed = list_gates(ann.repo)
     assert [gate.kind for gate in listed] == ["financial", "credentials", "approval", "taste"]
     deploy = {"target": "prod", "commit": HEAD}
-    asked = gates.ask_freely(ann.repo, ann.session, "deploy", "ship it", deploy)
-    assert gates.ask_freely(ann.repo, ann.session, "deploy", "ship it, please", deploy).id == asked.id
+    asked = open_gate(ann.repo, ann.session, "deploy", "ship it", deploy)
+    assert open_gate(ann.repo, ann.session, "deploy", "ship it, please", deploy).id == asked.id
     look = ann.repo.store.view
-    assert look(lambda snapshot: gates.find_approval(snapshot, "deploy", deploy)) is None
-    say(eve, asked)
-    assert look(lambda snapshot: gates.find_approval(snapshot, "deploy", deploy)) is not None
+    assert look(lambda snapshot: find_approval(snapshot, "deploy", deploy)) is None
+    answer(eve, asked)
+    assert look(lambda snapshot: find_approval(snapshot, "deploy", deploy)) is not None
     moved = {**deploy, "commit": "2" * 40}
-    assert look(lambda snapshot: gates.find_approval(snapshot, "deploy", moved)) is None
+    assert look(lambda snapshot: find_approval(snapshot, "deploy", moved)) is None
 
 
-def test_a_parked_task_without_an_owner_is_tried_again_or_dead(site: Site) -> None:
-    ann, eve = site.agent("ann"), person(site)
+def test_a_paused_task_without_an_owner_is_tried_again_or_dead(project: Project) -> None:
+    ann, eve = project.agent("ann"), person(project)
     for number, (yes, then) in enumerate(((True, "ready"), (False, "dead"))):
         add_task(ann.repo, ann.session, NewTask(title=f"Task {number}"), force=True)
         task = f"T{number + 1}"
         gate = ann.repo.change(
-            lambda tx, task=task: gates.open_gate_in(
-                tx, ann.repo, None, task=task, kind="approval", why="three attempts failed", about={}
+            lambda tx, task=task: open_gate_in(
+                tx,
+                ann.repo,
+                None,
+                task=lock_task(tx, task),
+                kind="approval",
+                why="three attempts failed",
+                about={},
             )
         )
         assert get_task(ann.repo, task).state == "waiting_for_person"
-        say(eve, gate, yes=yes, why="because")
+        answer(eve, gate, yes=yes, why="because")
         assert get_task(ann.repo, task).state == then
 
 
 @pytest.mark.parametrize("kind", ["", "love"])
-def test_odd_questions_are_refused(site: Site, kind: str) -> None:
-    ann = site.agent("ann")
+def test_invalid_questions_are_refused(project: Project, kind: str) -> None:
+    ann = project.agent("ann")
     task = with_task(ann)
     with pytest.raises(Malformed):
         ask(ann, task, kind=kind)
@@ -225,29 +236,47 @@ def test_odd_questions_are_refused(site: Site, kind: str) -> None:
         with pytest.raises(Malformed):
             ask(ann, task, why=why)
     with pytest.raises(Malformed):
-        gates.get_gate(ann.repo, "G99")
+        get_gate(ann.repo, "G99")
     assert get_task(ann.repo, task).state == "active"
 
 
+def test_answers_and_withdrawals_consult_the_transition_table(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, eve = project.agent("ann"), person(project)
+    task = with_task(ann)
+    gate = ask(ann, task)
+    monkeypatch.setattr(model, "_TRANSITIONS", dict.fromkeys(GateState, ()))
+    for attempt in (
+        lambda: answer(eve, gate),
+        lambda: withdraw_gate(ann.repo, ann.session, gate.id),
+        lambda: drop_task(ann.repo, None, task, "not wanted"),
+    ):
+        with pytest.raises(NotAllowed) as caught:
+            attempt()
+        assert caught.value.code == "NOT_WAITING"
+    assert get_task(ann.repo, task).state == "waiting_for_person"
+
+
 @SQLITE_ONLY
-def test_gates_are_rebuilt_from_the_journal(site: Site) -> None:
-    ann, eve = site.agent("ann"), person(site)
+def test_gates_are_rebuilt_from_the_journal(project: Project) -> None:
+    ann, eve = project.agent("ann"), person(project)
     first, second = with_task(ann), with_task(ann, "src/z.py")
-    say(eve, ask(ann, first), why="yes")
+    answer(eve, ask(ann, first), why="yes")
     waiting = ask(ann, second, why="And this?")
-    with opened(site) as repo:
+    with opened(project) as repo:
         repo.settle()
         folder, repository_id = repo.state_folder, repo.store.repository
         tasks = [get_task(repo, task) for task in (first, second)]
-        before = (gates.list_gates(repo, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
-        held = held_by(site)
-    site.close()
+        before = (list_gates(repo, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
+        held = held_by(project)
+    project.close()
     rebuild_store(folder, repository_id, ignore_case=False)
-    with opened(site) as repo:
+    with opened(project) as repo:
         tasks = [get_task(repo, task) for task in (first, second)]
-        after = (gates.list_gates(repo, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
+        after = (list_gates(repo, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
         assert after == before
-    assert held_by(site) == held
-    eve = person(site)
-    say(eve, waiting)
+    assert held_by(project) == held
+    eve = person(project)
+    answer(eve, waiting)
     assert get_task(eve.repo, second).state == "active"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.git import ancestry, target
-from landlane.git.ancestry import is_ancestor, is_merged, merge_base
+from landlane.git import commits, target
+from landlane.git.commits import is_ancestor, is_merged, merge_base
 from landlane.git.discovery import find_checkout
 from landlane.git.target import commit_at, find_target, git_settings
 from landlane.settings.model import Settings
 from landlane.values import replace
-from landlane.workspaces.recent_changes import has_newer, instant
+from landlane.workspaces.recent_changes import has_newer, read_clocks
 from tests.support.git import git
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def home(repository: Path) -> Checkout:
-    for known in (ancestry._relations, ancestry._merged, target._settings):  # pyright: ignore[reportPrivateUsage]
+    for known in (commits._relations, commits._merged, target._settings):  # pyright: ignore[reportPrivateUsage]
         known.clear()
     return find_checkout(str(repository))
 
@@ -39,7 +39,7 @@ def commit(repository: Path, name: str, text: str) -> str:
     return git(repository, "rev-parse", "HEAD").strip()
 
 
-def test_who_is_in_whom(home: Checkout, repository: Path) -> None:
+def test_ancestors_are_recognised(home: Checkout, repository: Path) -> None:
     base = commit(repository, "a", "1")
     git(repository, "switch", "--quiet", "-c", "topic")
     topic = commit(repository, "b", "1")
@@ -93,7 +93,9 @@ class TestMerged:
 
         assert not is_merged(home, head, git(repository, "rev-parse", "main").strip())
 
-    def test_not_by_what_others_changed_elsewhere(self, home: Checkout, repository: Path) -> None:
+    def test_changes_of_other_paths_do_not_make_a_branch_merged(
+        self, home: Checkout, repository: Path
+    ) -> None:
         head = self.topic(repository)
 
         assert not is_merged(home, head, commit(repository, "theirs", "other\n"))
@@ -172,14 +174,14 @@ class TestNewer:
 
     def test_nothing_but_its_name(self, tree: Path) -> None:
         self.settle()
-        since = instant(str(tree.parent), str(tree.parent))
-        assert since.is_telling
+        since = read_clocks(str(tree.parent), str(tree.parent))
+        assert since.has_file_times
         moved = tree.rename(tree.with_name("moved"))
 
         assert not has_newer(str(moved), str(moved / ".git"), since)
 
     @pytest.mark.parametrize(("late", "seconds"), [("os.fstat", (0.05,)), ("time.time_ns", (0, 0.05))])
-    def test_whoever_does_not_run_for_a_moment_looks_again(
+    def test_process_that_was_paused_reads_again(
         self, tree: Path, monkeypatch: pytest.MonkeyPatch, late: str, seconds: tuple[float, ...]
     ) -> None:
         self.settle()
@@ -194,10 +196,10 @@ class TestNewer:
 
         with monkeypatch.context() as patched:
             patched.setattr(f"landlane.workspaces.recent_changes.{late}", call)
-            since = instant(str(tree.parent))
+            since = read_clocks(str(tree.parent))
 
         assert next(pauses, None) is None
-        assert since.is_telling
+        assert since.has_file_times
         moved = tree.rename(tree.with_name("moved"))
         assert not has_newer(str(moved), str(moved / ".git"), since)
 
@@ -216,16 +218,16 @@ class TestNewer:
     )
     def test_a_change(self, tree: Path, change: object) -> None:
         self.settle()
-        since = instant(str(tree.parent))
+        since = read_clocks(str(tree.parent))
         self.settle()
 
         change(tree)  # type: ignore[operator]
 
         assert has_newer(str(tree), str(tree / ".git"), since)
 
-    def test_a_clock_that_was_set_tells_nothing(self, tree: Path) -> None:
+    def test_clock_that_was_set_means_that_files_may_be_newer(self, tree: Path) -> None:
         self.settle()
-        since = instant(str(tree))
+        since = read_clocks(str(tree))
         ahead = replace(since, wall_ns=since.wall_ns + 3_600_000_000_000)
 
         assert has_newer(str(tree), str(tree / ".git"), ahead)
@@ -233,13 +235,15 @@ class TestNewer:
     def test_where_times_tell_nothing_all_may_be_new(self, tree: Path) -> None:
         self.settle()
 
-        nowhere = instant(str(tree.parent / "missing"))
+        nowhere = read_clocks(str(tree.parent / "missing"))
 
-        assert not nowhere.is_telling
+        assert not nowhere.has_file_times
         assert has_newer(str(tree), str(tree / ".git"), nowhere)
         assert [path.name for path in tree.parent.iterdir()] == ["tree"]  # nothing is left of the probe
 
-    def test_times_in_whole_seconds_tell_nothing(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_with_times_in_full_seconds_files_may_be_newer(
+        self, tree: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """As on a file system that keeps no more: what is written now bears the beginning of its second."""
         stat = os.fstat
 
@@ -251,9 +255,9 @@ class TestNewer:
             time.sleep(0.01)
         with monkeypatch.context() as patched:
             patched.setattr("landlane.workspaces.recent_changes.os.fstat", Coarse)
-            since = instant(str(tree))
+            since = read_clocks(str(tree))
 
-        assert not since.is_telling
+        assert not since.has_file_times
 
 
 @pytest.mark.parametrize(

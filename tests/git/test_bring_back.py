@@ -35,7 +35,7 @@ def commit(place: Path, word: str) -> str:
     return git(place, "rev-parse", "HEAD").strip()
 
 
-def test_what_somebody_committed_on_the_branch_at_home_is_kept(repository: Path, clone: Path) -> None:
+def test_commits_made_on_the_branch_at_home_are_kept(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
     fetch_clone_branch(home, str(clone), BRANCH)
     git(repository, "switch", "-q", BRANCH)
@@ -47,7 +47,7 @@ def test_what_somebody_committed_on_the_branch_at_home_is_kept(repository: Path,
     assert theirs in git(repository, "for-each-ref", "--format=%(objectname)", "refs/landlane/replaced")
 
 
-def test_what_only_the_repository_has_beyond_the_clone_stays(repository: Path, clone: Path) -> None:
+def test_commits_that_the_clone_lacks_stay(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
     fetch_clone_branch(home, str(clone), BRANCH)
     git(repository, "switch", "-q", BRANCH)
@@ -58,7 +58,7 @@ def test_what_only_the_repository_has_beyond_the_clone_stays(repository: Path, c
     assert git(repository, "rev-parse", BRANCH).strip() == handed_in
 
 
-def test_what_the_clone_amends_leaves_nothing_behind(repository: Path, clone: Path) -> None:
+def test_amended_commit_of_a_clone_leaves_no_ref(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
     fetch_clone_branch(home, str(clone), BRANCH)
     git(clone, "commit", "-q", "--amend", "-m", "said better")

@@ -105,7 +105,7 @@ def test_a_worktree_of_a_bare_repository_works(repository: Path, tmp_path: Path)
     )
 
 
-def test_no_repository_at_all_is_told(tmp_path: Path) -> None:
+def test_missing_repository_is_an_error(tmp_path: Path) -> None:
     assert code_of(tmp_path) == "NO_REPOSITORY"
     assert code_of(tmp_path / "not" / "there") == "NO_REPOSITORY"
 
@@ -145,7 +145,7 @@ def _dangle(git_dir: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [_break_head, _break_objects, _empty, _point_to_nowhere, _write_garbage, _dangle]
 )
-def test_a_broken_repository_is_told_and_never_taken_for_the_one_around_it(repository: Path, damage) -> None:
+def test_broken_repository_is_an_error_and_not_the_one_around_it(repository: Path, damage) -> None:
     inner = make_repository(repository / "inner")
     damage(inner / ".git")
 
@@ -241,7 +241,7 @@ def test_a_hook_on_a_server_has_nothing_to_claim(tmp_path: Path, monkeypatch: py
     assert code_of(tmp_path / "bare.git") == "BARE_REPOSITORY"
 
 
-def test_a_git_dir_that_is_none_is_told(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_git_dir_is_an_error(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", str(repository / "not-there"))
 
     assert code_of(repository) == "REPOSITORY_BROKEN"

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.claims import take as claims
+from landlane.clients.model import CLIENT_VARIABLES
 from landlane.doctor.examine import examine
-from landlane.doctor.try_git_hooks import try_git_hooks
+from landlane.doctor.try_git_hooks import check_git_hooks
 from landlane.errors import NotAllowed
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.shared_config import find_config_damage
 from landlane.journal.read import read_entries
 from landlane.sessions.join import join
-from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.init import InitOptions, carry_out, plan_init, plan_undo
 from landlane.setup.install_git_hooks import (
     COMMITS,
     PUSHES,
@@ -30,9 +31,9 @@ from landlane.setup.install_git_hooks import (
     remove_git_hooks,
 )
 from landlane.workspaces.commit import commit, make_commit_request
-from tests.support.landing import Yard as LandingYard
-from tests.support.resident import Served, copy_package
-from tests.support.workspaces import KINDS, Yard, add_remote
+from tests.support.landing import LandingTestbed
+from tests.support.resident import ResidentTestbed, copy_package
+from tests.support.workspaces import KINDS, WorkspaceTestbed, add_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.integration
 LANDING = "[landing]\nchecks = []\nresident = false\n"
 
 
-class Guarded(Yard):
+class Guarded(WorkspaceTestbed):
     """A repository whose git runs our hooks."""
 
     @property
@@ -79,7 +80,7 @@ class Guarded(Yard):
     def refused(self, *words: str, **more: Any) -> str:
         done = self.git(*words, **more)
         assert done.returncode, (words, done.stdout)
-        assert "landlane: " in done.stderr, done.stderr
+        assert "Landlane refused" in done.stderr, done.stderr
         return done.stderr
 
     def stage(self, path: str, text: str = "text\n", at: Path | str | None = None) -> None:
@@ -96,7 +97,7 @@ class Guarded(Yard):
 
     def guard(self) -> None:
         """Let the queue be the only one to move main."""
-        self.settings(LANDING)
+        self.write_settings(LANDING)
 
     def tip(self, branch: str = "main") -> str:
         return self.ok("rev-parse", branch).strip()
@@ -106,7 +107,7 @@ class Guarded(Yard):
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Guarded]:
+def testbed(repository: Path) -> Iterator[Guarded]:
     made = Guarded(repository)
     made.install()
     yield made
@@ -129,46 +130,46 @@ def yard(repository: Path) -> Iterator[Guarded]:
         "[core] bare = false\n[core]\n\tHooksPath=hooks\n[core]\n\thookspath = other\n",
     ],
 )
-def test_undoing_brings_back_the_config_byte_for_byte(repository: Path, config: str) -> None:
-    yard = Guarded(repository)
+def test_undo_restores_the_config_byte_for_byte(repository: Path, config: str) -> None:
+    testbed = Guarded(repository)
     path = repository / ".git" / "config"
-    home = yard.home
+    home = testbed.home
     path.write_text(config, encoding="utf-8")
 
     install_git_hooks(home)
     install_git_hooks(home)
     assert not git_hooks_to_change(home)
-    assert yard.ok("config", "core.hooksPath").strip() == hooks_folder(home.common_dir)
+    assert testbed.ok("config", "core.hooksPath").strip() == hooks_folder(home.common_dir)
     assert not find_config_damage(home)
     remove_git_hooks(home)
 
     if config.count("ooks") < 3:  # of several values git keeps one
         assert path.read_text(encoding="utf-8") == config
-    assert yard.git("config", "core.hooksPath").stdout.strip() in ("", ".husky", "other")
+    assert testbed.git("config", "core.hooksPath").stdout.strip() in ("", ".husky", "other")
     assert not os.path.exists(hooks_folder(home.common_dir))
-    yard.end()
+    testbed.end()
 
 
-def test_what_others_set_meanwhile_stays_when_ours_goes(repository: Path) -> None:
-    yard = Guarded(repository)
+def test_undo_keeps_settings_that_others_made_meanwhile(repository: Path) -> None:
+    testbed = Guarded(repository)
     path = repository / ".git" / "config"
     before = path.read_text(encoding="utf-8")
-    yard.install()
-    yard.ok("config", "alias.st", "status")
+    testbed.install()
+    testbed.ok("config", "alias.st", "status")
 
-    remove_git_hooks(yard.home)
+    remove_git_hooks(testbed.home)
 
     assert path.read_text(encoding="utf-8") == before + "[alias]\n\tst = status\n"
-    yard.end()
+    testbed.end()
 
 
-def test_a_moved_repository_gets_its_hooks_back(yard: Guarded) -> None:
-    yard.end()
-    moved = yard.repository.with_name("moved")
-    yard.repository.rename(moved)
+def test_a_moved_repository_gets_its_hooks_back(testbed: Guarded) -> None:
+    testbed.end()
+    moved = testbed.repository.with_name("moved")
+    testbed.repository.rename(moved)
     there = Guarded(moved)
 
-    there.site()
+    there.prepared_repo()
 
     assert there.ok("config", "core.hooksPath").strip() == str(moved / ".git" / "landlane" / "githooks")
     there.end()
@@ -177,87 +178,87 @@ def test_a_moved_repository_gets_its_hooks_back(yard: Guarded) -> None:
 # --------------------------------------------------------------------------------------------- commits
 
 
-def test_a_person_without_company_commits_freely(yard: Guarded) -> None:
+def test_a_person_without_company_commits_freely(testbed: Guarded) -> None:
     for number in range(3):  # the first takes the ordinary road, the others the quick one
-        yard.stage("a.py", f"{number}\n")
-        yard.ok("commit", "-q", "-m", "Work")
-    assert not yard.caught()
+        testbed.stage("a.py", f"{number}\n")
+        testbed.ok("commit", "-q", "-m", "Work")
+    assert not testbed.caught()
 
 
-def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(yard: Guarded) -> None:
-    yard.stage("b.py")
-    yard.ok("commit", "-q", "-m", "The quick road is open now")
-    yard.hold("ann", "a.py")
-    yard.stage("a.py")
+def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(testbed: Guarded) -> None:
+    testbed.stage("b.py")
+    testbed.ok("commit", "-q", "-m", "The quick road is open now")
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py")
 
-    said = yard.refused("commit", "-q", "-m", "Work", agent="bob")
-    assert "a.py is held by ann until" in said
+    said = testbed.refused("commit", "-q", "-m", "Work", agent="bob")
+    assert "a.py is claimed by ann" in said
     assert "OVERRIDE" not in said
-    assert "held by ann" in yard.refused("commit", "-q", "-m", "Work")
-    assert [one["rule"] for one in yard.caught()] == ["claim before you change"] * 2
-    assert {one["guard"] for one in yard.caught()} == {"git hook"}
+    assert "claimed by ann" in testbed.refused("commit", "-q", "-m", "Work")
+    assert [one["rule"] for one in testbed.caught()] == ["claim before you change"] * 2
+    assert {one["guard"] for one in testbed.caught()} == {"git hook"}
 
-    yard.ok("commit", "-q", "-m", "Work", agent="ann")
-
-
-def test_both_ends_of_a_rename_count(yard: Guarded) -> None:
-    yard.stage("old.py", "some text that git knows again\n")
-    yard.ok("commit", "-q", "-m", "Work")
-    yard.hold("ann", "old.py")
-    yard.ok("mv", "old.py", "new.py")
-
-    assert "old.py is held" in yard.refused("commit", "-q", "-m", "Move", agent="bob")
+    testbed.ok("commit", "-q", "-m", "Work", agent="ann")
 
 
-def test_unclaimed_paths_are_refused_where_a_claim_is_required(yard: Guarded) -> None:
-    yard.settings('[claims]\nrequired = ["src/**"]\n')
-    yard.hold("ann", "elsewhere")
-    yard.stage("src/a.py")
-    assert "src/a.py is not claimed" in yard.refused("commit", "-q", "-m", "Work", agent="bob")
-    yard.hold("bob", "src/**")
-    yard.ok("commit", "-q", "-m", "Work", agent="bob")
-    yard.stage("docs/a.md")
-    yard.ok("commit", "-q", "-m", "Work", agent="bob")
+def test_both_ends_of_a_rename_count(testbed: Guarded) -> None:
+    testbed.stage("old.py", "some text that git knows again\n")
+    testbed.ok("commit", "-q", "-m", "Work")
+    testbed.hold("ann", "old.py")
+    testbed.ok("mv", "old.py", "new.py")
+
+    assert "old.py is claimed" in testbed.refused("commit", "-q", "-m", "Move", agent="bob")
 
 
-def test_policy_strict_wants_a_claim_for_everything(yard: Guarded) -> None:
-    yard.settings('[hooks]\npolicy = "strict"\n[claims]\nfree = ["scratch/**"]\n')
-    yard.session("bob")
-    yard.stage("docs/a.md")
-    assert "docs/a.md is not claimed" in yard.refused("commit", "-q", "-m", "Work", agent="bob")
-    yard.ok("reset", "-q")
-    yard.stage("scratch/a.md")
-    yard.ok("commit", "-q", "-m", "Work", agent="bob")
+def test_unclaimed_paths_are_refused_where_a_claim_is_required(testbed: Guarded) -> None:
+    testbed.write_settings('[claims]\nrequired = ["src/**"]\n')
+    testbed.hold("ann", "elsewhere")
+    testbed.stage("src/a.py")
+    assert "src/a.py is not claimed" in testbed.refused("commit", "-q", "-m", "Work", agent="bob")
+    testbed.hold("bob", "src/**")
+    testbed.ok("commit", "-q", "-m", "Work", agent="bob")
+    testbed.stage("docs/a.md")
+    testbed.ok("commit", "-q", "-m", "Work", agent="bob")
 
 
-def test_a_role_that_does_not_commit_or_write_there_is_refused(yard: Guarded) -> None:
-    join(yard.repo(), "rex", role="review")
-    join(yard.repo(), "cody", role="code")
-    yard.stage("tests/test_a.py")
-    assert "refused" in yard.refused("commit", "-q", "-m", "Work", agent="rex")
-    assert "tests/test_a.py" in yard.refused("commit", "-q", "-m", "Work", agent="cody")
-    assert [one["rule"] for one in yard.caught()] == ["stay in your role"] * 2
-    yard.ok("reset", "-q")
-    yard.stage("src/a.py")
-    yard.ok("commit", "-q", "-m", "Work", agent="cody")
+def test_policy_strict_wants_a_claim_for_everything(testbed: Guarded) -> None:
+    testbed.write_settings('[hooks]\npolicy = "strict"\n[claims]\nfree = ["scratch/**"]\n')
+    testbed.session("bob")
+    testbed.stage("docs/a.md")
+    assert "docs/a.md is not claimed" in testbed.refused("commit", "-q", "-m", "Work", agent="bob")
+    testbed.ok("reset", "-q")
+    testbed.stage("scratch/a.md")
+    testbed.ok("commit", "-q", "-m", "Work", agent="bob")
 
 
-def test_a_merge_counts_only_by_what_it_changes_itself(yard: Guarded) -> None:
-    yard.stage("a.py", "base\n")
-    yard.ok("commit", "-q", "-m", "Base")
-    yard.ok("switch", "-q", "-c", "topic")
-    yard.stage("a.py", "mine\n")
-    yard.ok("commit", "-q", "-m", "Mine", agent="bob")
-    yard.ok("switch", "-q", "main")
-    yard.stage("a.py", "theirs\n")
-    yard.stage("b.py", "theirs\n")
-    yard.ok("commit", "-q", "-m", "Theirs", agent="ann")
-    yard.hold("ann", "b.py")
-    yard.ok("switch", "-q", "topic")
-    assert yard.git("merge", "-q", "main", agent="bob").returncode
-    yard.stage("a.py", "both\n")
+def test_a_role_that_does_not_commit_or_write_there_is_refused(testbed: Guarded) -> None:
+    join(testbed.repo(), "rex", role="review")
+    join(testbed.repo(), "cody", role="code")
+    testbed.stage("tests/test_a.py")
+    assert "refused" in testbed.refused("commit", "-q", "-m", "Work", agent="rex")
+    assert "tests/test_a.py" in testbed.refused("commit", "-q", "-m", "Work", agent="cody")
+    assert [one["rule"] for one in testbed.caught()] == ["stay in your role"] * 2
+    testbed.ok("reset", "-q")
+    testbed.stage("src/a.py")
+    testbed.ok("commit", "-q", "-m", "Work", agent="cody")
 
-    yard.ok("commit", "-q", "-m", "Merge", agent="bob")
+
+def test_merge_is_checked_only_for_its_own_changes(testbed: Guarded) -> None:
+    testbed.stage("a.py", "base\n")
+    testbed.ok("commit", "-q", "-m", "Base")
+    testbed.ok("switch", "-q", "-c", "topic")
+    testbed.stage("a.py", "mine\n")
+    testbed.ok("commit", "-q", "-m", "Mine", agent="bob")
+    testbed.ok("switch", "-q", "main")
+    testbed.stage("a.py", "theirs\n")
+    testbed.stage("b.py", "theirs\n")
+    testbed.ok("commit", "-q", "-m", "Theirs", agent="ann")
+    testbed.hold("ann", "b.py")
+    testbed.ok("switch", "-q", "topic")
+    assert testbed.git("merge", "-q", "main", agent="bob").returncode
+    testbed.stage("a.py", "both\n")
+
+    testbed.ok("commit", "-q", "-m", "Merge", agent="bob")
 
 
 @pytest.mark.promise(
@@ -266,51 +267,53 @@ def test_a_merge_counts_only_by_what_it_changes_itself(yard: Guarded) -> None:
 )
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_git_hooks_refuse_in_every_workspace(yard: Guarded, kind: str) -> None:
-    opened = yard.open(kind=kind, agent="bob").workspace
-    yard.hold("ann", "a.py")
-    yard.stage("a.py", at=opened.path)
+def test_the_git_hooks_refuse_in_every_workspace(testbed: Guarded, kind: str) -> None:
+    opened = testbed.open(kind=kind, agent="bob").workspace
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py", at=opened.path)
 
-    assert "held by ann" in yard.refused("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
-    yard.ok("reset", "-q", at=opened.path)
-    yard.stage("b.py", at=opened.path)
-    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
-    yard.stage("b.py", "again\n", at=opened.path)
-    yard.ok("commit", "-q", "--amend", "-m", "Work", at=opened.path, agent="bob")
+    assert "claimed by ann" in testbed.refused("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    testbed.ok("reset", "-q", at=opened.path)
+    testbed.stage("b.py", at=opened.path)
+    testbed.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    testbed.stage("b.py", "again\n", at=opened.path)
+    testbed.ok("commit", "-q", "--amend", "-m", "Work", at=opened.path, agent="bob")
 
 
 def test_a_clone_made_before_gets_the_hooks_and_loses_them_again(repository: Path) -> None:
-    yard = Guarded(repository)
-    yard.hook("post-commit", "exit 0")
-    opened = yard.open(kind="clone").workspace
-    before = yard.ok("config", "core.hooksPath", at=opened.path)
+    testbed = Guarded(repository)
+    testbed.hook("post-commit", "exit 0")
+    opened = testbed.open(kind="clone").workspace
+    before = testbed.ok("config", "core.hooksPath", at=opened.path)
 
-    install_git_hooks(yard.home, [opened.path])
-    assert yard.ok("config", "core.hooksPath", at=opened.path).strip() == hooks_folder(yard.home.common_dir)
-    later = yard.open(kind="clone").workspace
-    remove_git_hooks(yard.home, [opened.path, later.path])
+    install_git_hooks(testbed.home, [opened.path])
+    assert testbed.ok("config", "core.hooksPath", at=opened.path).strip() == hooks_folder(
+        testbed.home.common_dir
+    )
+    later = testbed.open(kind="clone").workspace
+    remove_git_hooks(testbed.home, [opened.path, later.path])
 
-    assert yard.ok("config", "core.hooksPath", at=opened.path) == before
-    assert yard.ok("config", "core.hooksPath", at=later.path) == before
-    yard.end()
+    assert testbed.ok("config", "core.hooksPath", at=opened.path) == before
+    assert testbed.ok("config", "core.hooksPath", at=later.path) == before
+    testbed.end()
 
 
-def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Guarded) -> None:
-    log = yard.repository / ".git" / "log"
-    yard.hook("pre-commit", f'echo "pre $LANDLANE_PASS" >> "{log}"')
-    yard.guard()
+def test_our_own_commit_passes_and_runs_the_users_hook_once(testbed: Guarded) -> None:
+    log = testbed.repository / ".git" / "log"
+    testbed.hook("pre-commit", f'echo "pre $LANDLANE_PASS" >> "{log}"')
+    testbed.guard()
     log.unlink()
-    yard.hold("ann", "a.py")
-    (yard.repository / "a.py").write_text("text\n", encoding="utf-8")
-    site = yard.site()
-    wish = make_commit_request(site, ["a.py"], str(yard.repository), message="Work")
+    testbed.hold("ann", "a.py")
+    (testbed.repository / "a.py").write_text("text\n", encoding="utf-8")
+    repo = testbed.prepared_repo()
+    wish = make_commit_request(repo, ["a.py"], str(testbed.repository), message="Work")
     with pytest.raises(NotAllowed) as refused:
-        commit(site, yard.session("ann"), wish)
+        commit(repo, testbed.session("ann"), wish)
     assert refused.value.code == "TARGET_GUARDED"
     assert not log.exists()
 
-    yard.ok("switch", "-q", "-c", "topic")
-    commit(site, yard.session("ann"), wish)
+    testbed.ok("switch", "-q", "-c", "topic")
+    commit(repo, testbed.session("ann"), wish)
 
     assert log.read_text(encoding="utf-8") == "pre \n"
 
@@ -322,16 +325,16 @@ def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Guarded) -> No
     "git-hooks.own-hooks-run",
     "Every git hook of the user still runs, with git's own arguments and input.",
 )
-def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Guarded) -> None:
-    log = yard.repository / ".git" / "log"
+def test_every_hook_of_the_user_still_runs_with_gits_own_input(testbed: Guarded) -> None:
+    log = testbed.repository / ".git" / "log"
     for name in ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout"):
-        yard.hook(name, f'echo "{name} $# $PWD" >> "{log}"')
-    yard.hook("reference-transaction", f'[ "$1" = prepared ] && sed "s/^/ref /" >> "{log}"; exit 0')
-    yard.hook("pre-push", f'sed "s/^/push $1 /" >> "{log}"')
-    yard.stage("a.py")
-    yard.ok("commit", "-q", "-m", "Work")
-    head, before = yard.tip(), yard.tip("HEAD~1")
-    root = yard.repository
+        testbed.hook(name, f'echo "{name} $# $PWD" >> "{log}"')
+    testbed.hook("reference-transaction", f'[ "$1" = prepared ] && sed "s/^/ref /" >> "{log}"; exit 0')
+    testbed.hook("pre-push", f'sed "s/^/push $1 /" >> "{log}"')
+    testbed.stage("a.py")
+    testbed.ok("commit", "-q", "-m", "Work")
+    head, before = testbed.tip(), testbed.tip("HEAD~1")
+    root = testbed.repository
 
     assert log.read_text(encoding="utf-8").splitlines() == [
         f"pre-commit 0 {root}",
@@ -342,43 +345,43 @@ def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Guarded) ->
         f"post-commit 0 {root}",
     ]
     log.unlink()
-    remote = add_remote(yard.repository)
+    remote = add_remote(testbed.repository)
     log.unlink(missing_ok=True)
-    yard.ok("push", "-q", "origin", "HEAD:refs/heads/other")
+    testbed.ok("push", "-q", "origin", "HEAD:refs/heads/other")
     assert f"push origin HEAD {head} refs/heads/other {'0' * 40}" in log.read_text(encoding="utf-8")
     assert remote.exists()
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "reference-transaction"])
-def test_a_hook_of_the_user_that_says_no_is_obeyed(yard: Guarded, name: str) -> None:
-    before = yard.tip()
-    yard.hook(name, "echo 'not like this' >&2; exit 7")
-    yard.stage("a.py")
-    done = yard.git("commit", "-q", "-m", "Work")
+def test_a_hook_of_the_user_that_says_no_is_obeyed(testbed: Guarded, name: str) -> None:
+    before = testbed.tip()
+    testbed.hook(name, "echo 'not like this' >&2; exit 7")
+    testbed.stage("a.py")
+    done = testbed.git("commit", "-q", "-m", "Work")
     assert done.returncode
     assert "not like this" in done.stderr
-    assert yard.tip() == before
+    assert testbed.tip() == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relative: bool) -> None:
-    yard = Guarded(repository)
+    testbed = Guarded(repository)
     folder = repository / ".husky"
-    yard.ok("config", "core.hooksPath", ".husky" if is_relative else str(folder))
-    yard.install()
-    yard.hook("pre-commit", f'echo ran >> "{repository / ".git" / "log"}"', folder)  # added later
-    yard.ok("add", ".husky")
-    yard.ok("commit", "-q", "-m", "Hooks")
+    testbed.ok("config", "core.hooksPath", ".husky" if is_relative else str(folder))
+    testbed.install()
+    testbed.hook("pre-commit", f'echo ran >> "{repository / ".git" / "log"}"', folder)  # added later
+    testbed.ok("add", ".husky")
+    testbed.ok("commit", "-q", "-m", "Hooks")
     worktree = repository.with_name("tree")
-    yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
-    yard.stage("b.py", at=worktree)
-    yard.ok("commit", "-q", "-m", "Work", at=worktree)
+    testbed.ok("worktree", "add", "-q", "-b", "side", str(worktree))
+    testbed.stage("b.py", at=worktree)
+    testbed.ok("commit", "-q", "-m", "Work", at=worktree)
 
     assert (repository / ".git" / "log").read_text(encoding="utf-8") == "ran\nran\n"
-    remove_git_hooks(yard.home)
-    assert yard.ok("config", "core.hooksPath").strip() == (".husky" if is_relative else str(folder))
-    yard.end()
+    remove_git_hooks(testbed.home)
+    assert testbed.ok("config", "core.hooksPath").strip() == (".husky" if is_relative else str(folder))
+    testbed.end()
 
 
 # -------------------------------------------------------------------------------------------- the override
@@ -388,35 +391,43 @@ def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relativ
     "git-hooks.person-overrides",
     "A person can override a git hook with a reason that is recorded; an agent cannot.",
 )
-def test_a_person_overrides_with_a_reason_that_is_kept(yard: Guarded) -> None:
-    yard.guard()
-    yard.hold("ann", "a.py")
-    yard.stage("a.py")
-    assert "LANDLANE_OVERRIDE" in yard.refused("commit", "-q", "-m", "Work")
+def test_a_person_overrides_with_a_reason_that_is_kept(testbed: Guarded) -> None:
+    testbed.guard()
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py")
+    assert "LANDLANE_OVERRIDE" in testbed.refused("commit", "-q", "-m", "Work")
 
-    yard.ok("commit", "-q", "-m", "Work", LANDLANE_OVERRIDE="ann is on leave")
+    testbed.ok("commit", "-q", "-m", "Work", LANDLANE_OVERRIDE="ann is on leave")
 
-    (entry,) = yard.caught("guard.overridden")
+    (entry,) = testbed.caught("guard.overridden")
     assert entry["reason"] == "ann is on leave"
     assert entry["paths"] == ["a.py"]
 
 
-def test_an_agent_cannot_override(yard: Guarded) -> None:
-    yard.hold("ann", "a.py")
-    yard.stage("a.py")
-    said = yard.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
+def test_an_agent_cannot_override(testbed: Guarded) -> None:
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py")
+    said = testbed.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
-    joined = join(yard.repo(), "eve")
+    joined = join(testbed.repo(), "eve")
     shown = f"{joined.session.id}:{joined.secret}"
-    said = yard.refused("commit", "-q", "-m", "x", LANDLANE_SESSION=shown, LANDLANE_OVERRIDE="I want to")
+    said = testbed.refused("commit", "-q", "-m", "x", LANDLANE_SESSION=shown, LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
-    assert "only a person" in yard.refused("commit", "-q", "-m", "x", CLAUDECODE="1", LANDLANE_OVERRIDE="x")
-    assert not yard.caught("guard.overridden")
+    assert not testbed.caught("guard.overridden")
 
 
-def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Guarded) -> None:
-    yard.hold("ann", "a.py")
-    yard.stage("a.py")
+@pytest.mark.parametrize("variable", CLIENT_VARIABLES)
+def test_git_inside_a_client_cannot_override(testbed: Guarded, variable: str) -> None:
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py")
+    variables = {variable: "1", "LANDLANE_OVERRIDE": "I want to"}
+    assert f"{variable} is set" in testbed.refused("commit", "-q", "-m", "x", **variables)
+    assert not testbed.caught("guard.overridden")
+
+
+def test_a_registered_ancestor_is_an_agent_whatever_it_says(testbed: Guarded) -> None:
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py")
     script = (
         "import os, subprocess, sys\n"
         "from landlane.app.open import open_repository\n"
@@ -427,16 +438,16 @@ def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Guarded) -> No
         "sys.exit(subprocess.run(['git', 'commit', '-q', '-m', 'Work']).returncode)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=yard.repository, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], cwd=testbed.repository, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1
     assert "only a person can override that: this is the session of bob" in done.stderr
 
 
-def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(yard: Guarded) -> None:
-    opened = yard.open(agent="bob").workspace
-    yard.hold("bob", "b.py")
-    yard.hold("ann", "a.py")
+def test_agent_known_by_its_process_commits_only_claimed_paths(testbed: Guarded) -> None:
+    opened = testbed.open(agent="bob").workspace
+    testbed.hold("bob", "b.py")
+    testbed.hold("ann", "a.py")
     script = (
         "import subprocess\n"
         "from landlane.app.open import open_repository\n"
@@ -451,16 +462,17 @@ def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(ya
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=opened.path, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["0", "0", "0", "1"], done.stderr
-    assert "a.py is held by ann" in done.stderr
+    assert "a.py is claimed by ann" in done.stderr
 
 
 # ----------------------------------------------------------------------------------------- the target branch
 
 
-def test_the_first_landing_settings_are_committed_by_hand(yard: Guarded) -> None:
-    yard.guard()
-    yard.stage("a.py")
-    assert "`landlane land`" in yard.refused("commit", "-q", "-m", "Work")
+def test_the_first_landing_settings_are_committed_by_hand(testbed: Guarded) -> None:
+    testbed.guard()
+    testbed.stage("a.py")
+    refusal = "Landlane refused this commit: main changes only through landing [TARGET_GUARDED]\n"
+    assert refusal in testbed.refused("commit", "-q", "-m", "Work")
 
 
 WAYS = {
@@ -495,70 +507,71 @@ WAYS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_but_the_queue_moves_the_target(yard: Guarded, way: str, is_packed: bool) -> None:
-    yard.guard()
-    yard.ok("switch", "-q", "-c", "topic")
-    yard.stage("topic.py")
-    yard.ok("commit", "-q", "-m", "Topic")
-    yard.ok("switch", "-q", "main")
+def test_nothing_but_the_queue_moves_the_target(testbed: Guarded, way: str, is_packed: bool) -> None:
+    testbed.guard()
+    testbed.ok("switch", "-q", "-c", "topic")
+    testbed.stage("topic.py")
+    testbed.ok("commit", "-q", "-m", "Topic")
+    testbed.ok("switch", "-q", "main")
     if is_packed:
-        yard.ok("pack-refs", "--all")
-    before = yard.tip()
+        testbed.ok("pack-refs", "--all")
+    before = testbed.tip()
     *first, last = WAYS[way]
     for words in first:
-        yard.ok(*words)
+        testbed.ok(*words)
 
-    done = yard.git(*last)
+    done = testbed.git(*last)
 
-    assert yard.tip() == before, (done.stdout, done.stderr)
+    assert testbed.tip() == before, (done.stdout, done.stderr)
     assert done.returncode, (done.stdout, done.stderr)
-    assert "the landing queue, which alone moves main" in done.stderr
+    assert "main changes only through landing" in done.stderr
 
 
 @pytest.mark.slow
-def test_a_linked_worktree_is_no_way_round(yard: Guarded) -> None:
-    yard.guard()
-    opened = yard.open(agent="bob").workspace
-    yard.stage("b.py", at=opened.path)
-    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
-    before = yard.tip()
-    yard.ok("config", "receive.denyCurrentBranch", "ignore")
+def test_linked_worktree_does_not_bypass_the_hooks(testbed: Guarded) -> None:
+    testbed.guard()
+    opened = testbed.open(agent="bob").workspace
+    testbed.stage("b.py", at=opened.path)
+    testbed.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    before = testbed.tip()
+    testbed.ok("config", "receive.denyCurrentBranch", "ignore")
     for words in (("update-ref", "refs/heads/main", "HEAD"), ("push", "-q", ".", "HEAD:main")):
-        assert "landing queue" in yard.refused(*words, at=opened.path, agent="bob", LANDLANE_OVERRIDE="x")
-    assert yard.tip() == before
+        said = testbed.refused(*words, at=opened.path, agent="bob", LANDLANE_OVERRIDE="x")
+        assert "changes only through landing" in said
+    assert testbed.tip() == before
 
 
-def test_a_clone_cannot_push_into_the_target(yard: Guarded) -> None:
-    yard.guard()
-    yard.ok("switch", "-q", "--detach")
-    opened = yard.open(agent="bob", kind="clone").workspace
-    yard.stage("b.py", at=opened.path)
-    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
-    before = yard.tip()
+def test_a_clone_cannot_push_into_the_target(testbed: Guarded) -> None:
+    testbed.guard()
+    testbed.ok("switch", "-q", "--detach")
+    opened = testbed.open(agent="bob", kind="clone").workspace
+    testbed.stage("b.py", at=opened.path)
+    testbed.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    before = testbed.tip()
     for more in ((), ("--no-verify",)):
-        assert "landing queue" in yard.refused(
+        assert "changes only through landing" in testbed.refused(
             "push", *more, "home", "HEAD:main", at=opened.path, agent="bob"
         )
-    assert yard.tip() == before
+    assert testbed.tip() == before
 
 
-def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Guarded) -> None:
-    yard.guard()
-    remote = add_remote(yard.repository)
-    clone = yard.repository.with_name("colleague")
-    yard.ok("clone", "-q", str(remote), str(clone), at=yard.repository.parent)
-    yard.stage("a.py", at=clone)
-    yard.ok("commit", "-q", "-m", "Landed", at=clone)
-    yard.ok("push", "-q", "origin", "main", at=clone)
+def test_local_target_may_follow_the_remote(testbed: Guarded) -> None:
+    testbed.guard()
+    remote = add_remote(testbed.repository)
+    clone = testbed.repository.with_name("colleague")
+    testbed.ok("clone", "-q", str(remote), str(clone), at=testbed.repository.parent)
+    testbed.stage("a.py", at=clone)
+    testbed.ok("commit", "-q", "-m", "Landed", at=clone)
+    testbed.ok("push", "-q", "origin", "main", at=clone)
 
-    yard.ok("pull", "-q", "--ff-only")
-    yard.stage("b.py")
-    assert "landing queue" in yard.refused("commit", "-q", "-m", "Work")
+    testbed.ok("pull", "-q", "--ff-only")
+    testbed.stage("b.py")
+    assert "changes only through landing" in testbed.refused("commit", "-q", "-m", "Work")
 
 
 @pytest.mark.slow
 def test_the_queue_itself_moves_the_target(repository: Path) -> None:
-    landing = LandingYard(repository)
+    landing = LandingTestbed(repository)
     install_git_hooks(landing.repo.checkout.home_checkout)
     landing.configure()
     landing.branch("one", {"b.txt": "b\n"})
@@ -584,56 +597,56 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
-    yard: Guarded, is_packed: bool
+    testbed: Guarded, is_packed: bool
 ) -> None:
-    opened = yard.open(agent="ann").workspace
-    yard.stage("a.py", at=opened.path)
-    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="ann")
+    opened = testbed.open(agent="ann").workspace
+    testbed.stage("a.py", at=opened.path)
+    testbed.ok("commit", "-q", "-m", "Work", at=opened.path, agent="ann")
     if is_packed:
-        yard.ok("pack-refs", "--all")
+        testbed.ok("pack-refs", "--all")
     ref = f"refs/heads/{opened.branch}"
-    before = yard.tip(ref)
+    before = testbed.tip(ref)
     for words in (
         ("update-ref", "-d", ref),
         ("update-ref", ref, "main"),
         ("push", "-q", ".", f"+main:{ref}"),
         ("push", "-q", ".", f":{ref}"),
     ):
-        assert "ann's workspace" in yard.refused(*words, agent="bob")
-    reset = yard.refused("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="bob")
+        assert "ann's workspace" in testbed.refused(*words, agent="bob")
+    reset = testbed.refused("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="bob")
     assert "ann's workspace" in reset
-    assert yard.tip(ref) == before
-    assert {one["rule"] for one in yard.caught()} == {"leave the work of others alone"}
-    yard.ok("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="ann")
+    assert testbed.tip(ref) == before
+    assert {one["rule"] for one in testbed.caught()} == {"leave the work of others alone"}
+    testbed.ok("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="ann")
 
 
 @pytest.mark.slow
-def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Guarded) -> None:
-    worktree = yard.repository.with_name("tree")
-    yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
-    assert f"checked out at {worktree}" in yard.refused("update-ref", "-d", "refs/heads/side")
-    yard.ok("update-ref", "-d", "refs/heads/side", LANDLANE_OVERRIDE="it is mine")
-    yard.ok("branch", "free")
-    yard.ok("branch", "-q", "-D", "free")
+def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(testbed: Guarded) -> None:
+    worktree = testbed.repository.with_name("tree")
+    testbed.ok("worktree", "add", "-q", "-b", "side", str(worktree))
+    assert f"checked out at {worktree}" in testbed.refused("update-ref", "-d", "refs/heads/side")
+    testbed.ok("update-ref", "-d", "refs/heads/side", LANDLANE_OVERRIDE="it is mine")
+    testbed.ok("branch", "free")
+    testbed.ok("branch", "-q", "-D", "free")
 
 
 @pytest.mark.slow
-def test_pushes_past_the_queue_and_over_others_are_refused(yard: Guarded) -> None:
-    remote = add_remote(yard.repository)
-    yard.guard()
-    yard.ok("push", "-q", "origin", "main")  # with it the remote has the settings
-    opened = yard.open(agent="ann").workspace
-    yard.ok("push", "-q", "origin", f"{opened.branch}:{opened.branch}", agent="ann")
-    yard.ok("switch", "-q", "-c", "topic")
-    yard.stage("a.py")
-    yard.ok("commit", "-q", "-m", "Work")
+def test_pushes_past_the_queue_and_over_others_are_refused(testbed: Guarded) -> None:
+    remote = add_remote(testbed.repository)
+    testbed.guard()
+    testbed.ok("push", "-q", "origin", "main")  # with it the remote has the settings
+    opened = testbed.open(agent="ann").workspace
+    testbed.ok("push", "-q", "origin", f"{opened.branch}:{opened.branch}", agent="ann")
+    testbed.ok("switch", "-q", "-c", "topic")
+    testbed.stage("a.py")
+    testbed.ok("commit", "-q", "-m", "Work")
 
-    assert "`landlane land`" in yard.refused("push", "-q", "origin", "topic:main")
-    assert "ann's workspace" in yard.refused("push", "-q", "origin", f":{opened.branch}", agent="bob")
-    orphan = yard.ok("commit-tree", "-m", "x", "HEAD^{tree}").strip()
+    assert "changes only through landing" in testbed.refused("push", "-q", "origin", "topic:main")
+    assert "ann's workspace" in testbed.refused("push", "-q", "origin", f":{opened.branch}", agent="bob")
+    orphan = testbed.ok("commit-tree", "-m", "x", "HEAD^{tree}").strip()
     forced = f"+{orphan}:refs/heads/{opened.branch}"
-    assert "ann's workspace" in yard.refused("push", "-q", "origin", forced, agent="bob")
-    yard.ok("push", "-q", "origin", "topic")
+    assert "ann's workspace" in testbed.refused("push", "-q", "origin", forced, agent="bob")
+    testbed.ok("push", "-q", "origin", "topic")
     assert remote.exists()
 
 
@@ -642,17 +655,17 @@ def test_pushes_past_the_queue_and_over_others_are_refused(yard: Guarded) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_ordinary_work_on_ones_own_branch_goes_on(yard: Guarded, kind: str) -> None:
-    yard.guard()
-    opened = yard.open(agent="bob", kind=kind).workspace
+def test_ordinary_work_on_an_own_branch_is_allowed(testbed: Guarded, kind: str) -> None:
+    testbed.guard()
+    opened = testbed.open(agent="bob", kind=kind).workspace
 
     def ok(*words: str) -> str:
-        return yard.ok(*words, at=opened.path, agent="bob")
+        return testbed.ok(*words, at=opened.path, agent="bob")
 
     for number in range(3):
-        yard.stage("b.py", f"{number}\n", at=opened.path)
+        testbed.stage("b.py", f"{number}\n", at=opened.path)
         ok("commit", "-q", "-m", f"Work {number}")
-    yard.stage("b.py", "stashed\n", at=opened.path)
+    testbed.stage("b.py", "stashed\n", at=opened.path)
     ok("stash")
     ok("stash", "pop")
     ok("checkout", "-q", "HEAD", "--", "b.py")
@@ -667,65 +680,65 @@ def test_ordinary_work_on_ones_own_branch_goes_on(yard: Guarded, kind: str) -> N
     ok("pack-refs", "--all")
     ok("gc", "--quiet")
     ok("fetch", "-q", "home" if kind == "clone" else ".", "main")
-    assert not yard.caught()
+    assert not testbed.caught()
 
 
-def test_packing_is_no_deletion(yard: Guarded) -> None:
-    yard.guard()
-    opened = yard.open(agent="ann").workspace
-    before = (yard.tip(), yard.tip(opened.branch))
-    yard.ok("pack-refs", "--all", "--prune", agent="bob")
-    yard.ok("gc", "--quiet", agent="bob")
-    yard.ok("pack-refs", "--all", agent="bob")
-    assert (yard.tip(), yard.tip(opened.branch)) == before
-    assert "refs/heads/main" in (yard.repository / ".git" / "packed-refs").read_text(encoding="utf-8")
-    assert not yard.caught()
+def test_packing_refs_is_not_a_deletion(testbed: Guarded) -> None:
+    testbed.guard()
+    opened = testbed.open(agent="ann").workspace
+    before = (testbed.tip(), testbed.tip(opened.branch))
+    testbed.ok("pack-refs", "--all", "--prune", agent="bob")
+    testbed.ok("gc", "--quiet", agent="bob")
+    testbed.ok("pack-refs", "--all", agent="bob")
+    assert (testbed.tip(), testbed.tip(opened.branch)) == before
+    assert "refs/heads/main" in (testbed.repository / ".git" / "packed-refs").read_text(encoding="utf-8")
+    assert not testbed.caught()
 
 
 @pytest.mark.slow
-def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Guarded) -> None:
-    yard.guard()
+def test_workspaces_are_opened_and_closed_by_us_without_being_judged(testbed: Guarded) -> None:
+    testbed.guard()
     for kind in KINDS:
-        opened = yard.open(agent="ann", kind=kind).workspace
-        yard.stage("a.py", at=opened.path)
-        yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="ann")
-        yard.close(opened, agent="ann")
-    assert not yard.caught()
+        opened = testbed.open(agent="ann", kind=kind).workspace
+        testbed.stage("a.py", at=opened.path)
+        testbed.ok("commit", "-q", "-m", "Work", at=opened.path, agent="ann")
+        testbed.close(opened, agent="ann")
+    assert not testbed.caught()
 
 
 # ---------------------------------------------------------------------------------------------- breakage
 
 
-def test_a_missing_interpreter_refuses_and_says_how_to_go_on(yard: Guarded) -> None:
-    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+def test_a_missing_interpreter_refuses_and_says_how_to_go_on(testbed: Guarded) -> None:
+    script = testbed.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace(sys.executable, "/nowhere/python"), encoding="utf-8")
-    yard.stage("a.py")
-    said = yard.refused("commit", "-q", "-m", "Work")
+    testbed.stage("a.py")
+    said = testbed.refused("commit", "-q", "-m", "Work")
     assert "could not be run" in said
     assert "landlane init" in said
 
 
-def test_a_killed_check_refuses(yard: Guarded) -> None:
-    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+def test_a_killed_check_refuses(testbed: Guarded) -> None:
+    script = testbed.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     assert sys.executable in text
     killed = f"sh -c 'kill -{signal.SIGKILL.value} $$' "
     script.write_text(text.replace(f"{sys.executable} -I", f"{killed} -I"), encoding="utf-8")
-    yard.stage("a.py")
-    assert "could not be run" in yard.refused("commit", "-q", "-m", "Work")
+    testbed.stage("a.py")
+    assert "could not be run" in testbed.refused("commit", "-q", "-m", "Work")
 
 
-def test_a_broken_store_refuses(yard: Guarded) -> None:
-    yard.stage("a.py")
-    yard.end()
+def test_a_broken_store_refuses(testbed: Guarded) -> None:
+    testbed.stage("a.py")
+    testbed.end()
     for name in ("store.db", "store.db-wal", "store.db-shm"):
-        path = yard.repository / ".git" / "landlane" / name
+        path = testbed.repository / ".git" / "landlane" / name
         if name == "store.db":
             path.write_bytes(b"no store at all" * 100)
         else:
             path.unlink(missing_ok=True)
-    assert "refused" in yard.refused("commit", "-q", "-m", "Work")
+    assert "refused" in testbed.refused("commit", "-q", "-m", "Work")
 
 
 @pytest.mark.slow
@@ -738,45 +751,47 @@ def test_a_broken_store_refuses(yard: Guarded) -> None:
         ("PRAGMA application_id=0x494C434B", "another program"),
     ],
 )
-def test_a_store_of_another_version_or_program_refuses(yard: Guarded, command: str, told: str) -> None:
+def test_a_store_of_another_version_or_program_refuses(testbed: Guarded, command: str, told: str) -> None:
     for number in range(2):  # from the second commit on the fast path would allow it
-        yard.stage("a.py", f"{number}\n")
-        yard.ok("commit", "-q", "-m", "Work")
-    yard.end()
-    with contextlib.closing(sqlite3.connect(yard.repository / ".git" / "landlane" / "store.db")) as database:
+        testbed.stage("a.py", f"{number}\n")
+        testbed.ok("commit", "-q", "-m", "Work")
+    testbed.end()
+    with contextlib.closing(
+        sqlite3.connect(testbed.repository / ".git" / "landlane" / "store.db")
+    ) as database:
         database.execute(command)
         database.commit()
-    yard.stage("a.py", "more\n")
+    testbed.stage("a.py", "more\n")
 
-    assert told in yard.refused("commit", "-q", "-m", "Work")
+    assert told in testbed.refused("commit", "-q", "-m", "Work")
 
 
 # ------------------------------------------------------------------------------------------ the resident
 
 
 @pytest.mark.slow
-def test_in_a_sandbox_the_resident_judges(yard: Guarded, tmp_path: Path) -> None:
-    served = Served(yard.repository, copy_package(tmp_path / "package"))
-    opened = yard.open(agent="bob", kind="clone").workspace
+def test_in_a_sandbox_the_resident_judges(testbed: Guarded, tmp_path: Path) -> None:
+    served = ResidentTestbed(testbed.repository, copy_package(tmp_path / "package"))
+    opened = testbed.open(agent="bob", kind="clone").workspace
     shown = served.join("bob")
-    yard.hold("ann", "a.py")
-    variables = {"LANDLANE_SESSION": shown, "LANDLANE_RESIDENT": served.begin()}
-    yard.stage("a.py", at=opened.path)
+    testbed.hold("ann", "a.py")
+    variables = {"LANDLANE_SESSION": shown, "LANDLANE_RESIDENT": served.start()}
+    testbed.stage("a.py", at=opened.path)
 
-    said = yard.refused("commit", "-q", "-m", "Work", at=opened.path, **variables, LANDLANE_OVERRIDE="x")
-    assert "a.py is held by ann until" in said
-    yard.ok("reset", "-q", at=opened.path)
-    yard.stage("b.py", at=opened.path)
-    yard.ok("commit", "-q", "-m", "Work", at=opened.path, **variables)
-    yard.guard()
-    yard.ok("config", "receive.denyCurrentBranch", "ignore")
-    said = yard.refused("push", "home", "+HEAD:main", at=opened.path, **variables)
-    assert "landing queue" in said
+    said = testbed.refused("commit", "-q", "-m", "Work", at=opened.path, **variables, LANDLANE_OVERRIDE="x")
+    assert "a.py is claimed by ann" in said
+    testbed.ok("reset", "-q", at=opened.path)
+    testbed.stage("b.py", at=opened.path)
+    testbed.ok("commit", "-q", "-m", "Work", at=opened.path, **variables)
+    testbed.guard()
+    testbed.ok("config", "receive.denyCurrentBranch", "ignore")
+    said = testbed.refused("push", "home", "+HEAD:main", at=opened.path, **variables)
+    assert "changes only through landing" in said
 
 
-def test_in_a_sandbox_without_a_resident_nothing_is_committed(yard: Guarded, tmp_path: Path) -> None:
-    yard.stage("a.py")
-    said = yard.refused("commit", "-q", "-m", "Work", LANDLANE_RESIDENT=str(tmp_path / "nobody"))
+def test_in_a_sandbox_without_a_resident_nothing_is_committed(testbed: Guarded, tmp_path: Path) -> None:
+    testbed.stage("a.py")
+    said = testbed.refused("commit", "-q", "-m", "Work", LANDLANE_RESIDENT=str(tmp_path / "nobody"))
     assert "the resident does not answer" in said
 
 
@@ -784,56 +799,58 @@ def test_in_a_sandbox_without_a_resident_nothing_is_committed(yard: Guarded, tmp
 
 
 @pytest.mark.slow
-def test_the_doctor_proves_that_the_git_hooks_refuse(yard: Guarded) -> None:
-    add_remote(yard.repository)
-    yard.guard()
-    yard.ok("push", "-q", "origin", "main")
-    repo, checkout = yard.repo(), yard.repo().checkout
-    entries = len(yard.caught())
+def test_the_doctor_proves_that_the_git_hooks_refuse(testbed: Guarded) -> None:
+    add_remote(testbed.repository)
+    testbed.guard()
+    testbed.ok("push", "-q", "origin", "main")
+    repo = testbed.repo()
+    entries = len(testbed.caught())
 
-    rows = dict(try_git_hooks(repo, checkout))
+    rows = {check.name: check for check in check_git_hooks(repo)}
 
     assert set(rows) == {COMMITS, PUSHES, TARGET}
     assert all(row.is_ok and row.is_enforced and "was refused" in row.found for row in rows.values()), rows
-    assert len(yard.caught()) == entries
+    assert len(testbed.caught()) == entries
 
 
-def test_the_doctors_commit_is_refused_for_the_path_alone(yard: Guarded) -> None:
-    rows = dict(try_git_hooks(yard.repo(), yard.repo().checkout))
+def test_the_doctors_commit_is_refused_for_the_path_alone(testbed: Guarded) -> None:
+    rows = {check.name: check for check in check_git_hooks(testbed.repo())}
     assert "was refused" in rows[COMMITS].found
     assert not rows[TARGET].is_enforced
 
 
-def test_the_doctor_sees_what_is_not_there(repository: Path) -> None:
-    yard = Guarded(repository)
-    rows = try_git_hooks(yard.repo(), yard.repo().checkout)
-    assert all(not row.is_enforced and "landlane init" in row.hint for _, row in rows)
-    yard.end()
+def test_doctor_finds_missing_hooks(repository: Path) -> None:
+    testbed = Guarded(repository)
+    checks = check_git_hooks(testbed.repo())
+    assert all(not check.is_enforced and "landlane init" in check.hint for check in checks)
+    testbed.end()
 
 
-def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(yard: Guarded) -> None:
-    log = yard.repository / ".git" / "log"
-    yard.hook("pre-commit", f'echo husky >> "{log}"', yard.repository / ".husky")
-    yard.ok("config", "core.hooksPath", ".husky")
-    repo, checkout = yard.repo(), yard.repo().checkout
-    assert all(not row.is_ok for _, row in try_git_hooks(repo, checkout))
+def test_doctor_restores_the_hooks_path_that_another_tool_overwrote_and_keeps_its_hooks(
+    testbed: Guarded,
+) -> None:
+    log = testbed.repository / ".git" / "log"
+    testbed.hook("pre-commit", f'echo husky >> "{log}"', testbed.repository / ".husky")
+    testbed.ok("config", "core.hooksPath", ".husky")
+    repo = testbed.repo()
+    assert all(not check.is_ok for check in check_git_hooks(repo))
 
-    rows = try_git_hooks(repo, checkout, is_fixing=True)
+    checks = check_git_hooks(repo, is_fixing=True)
 
-    assert all(row.is_ok for _, row in rows), rows
-    yard.stage("a.py")
-    yard.ok("commit", "-q", "-m", "Work")
+    assert all(check.is_ok for check in checks), checks
+    testbed.stage("a.py")
+    testbed.ok("commit", "-q", "-m", "Work")
     assert log.read_text(encoding="utf-8") == "husky\n"
-    remove_git_hooks(yard.home)
-    assert yard.ok("config", "core.hooksPath").strip() == ".husky"
+    remove_git_hooks(testbed.home)
+    assert testbed.ok("config", "core.hooksPath").strip() == ".husky"
 
 
-def test_the_doctor_sees_a_hook_that_cannot_run(yard: Guarded) -> None:
-    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+def test_the_doctor_sees_a_hook_that_cannot_run(testbed: Guarded) -> None:
+    script = testbed.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     script.chmod(0o644)
-    repo, checkout = yard.repo(), yard.repo().checkout
-    assert not dict(try_git_hooks(repo, checkout))[COMMITS].is_ok
-    assert dict(try_git_hooks(repo, checkout, is_fixing=True))[COMMITS].is_enforced
+    repo = testbed.repo()
+    assert not check_git_hooks(repo)[0].is_ok
+    assert check_git_hooks(repo, is_fixing=True)[0].is_enforced
 
 
 # ---------------------------------------------------------------------------------------------------- init
@@ -842,7 +859,7 @@ def test_the_doctor_sees_a_hook_that_cannot_run(yard: Guarded) -> None:
 def test_init_puts_the_git_hooks_in_and_undo_takes_them_out(repository: Path) -> None:
     path = repository / ".git" / "config"
     before = path.read_bytes()
-    chosen = Chosen(has_clients=False)
+    chosen = InitOptions(has_clients=False)
     plan = plan_init(str(repository), chosen)
     assert ("change", str(path)) in [line[:2] for line in plan.lines]
 

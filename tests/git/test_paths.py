@@ -10,7 +10,7 @@ import pytest
 
 from landlane.errors import PatternError
 from landlane.git.discovery import find_checkout
-from landlane.git.paths import pattern_from
+from landlane.git.repository import pattern_from
 from landlane.patterns.pattern import Pattern, overlap
 from landlane.testing.repositories import git, make_repository
 
@@ -94,7 +94,7 @@ def test_the_whole_repository_has_one_name(tree: Path) -> None:
 # ------------------------------------------------------------------------------------------------ links
 
 
-def test_a_link_to_a_file_or_folder_is_what_it_leads_to(tree: Path) -> None:
+def test_link_means_the_file_or_folder_that_it_leads_to(tree: Path) -> None:
     (tree / "users").symlink_to("src/api/users.py")
     (tree / "code").symlink_to("src")
     (tree / "again").symlink_to("code")
@@ -120,7 +120,7 @@ def test_a_link_out_of_the_repository_is_refused(tree: Path, tmp_path: Path) -> 
     assert code_of("out/*.py", tree) == "PATH_OUTSIDE"
 
 
-def test_a_link_that_leads_nowhere_or_round_in_a_ring_is_no_trouble(tree: Path) -> None:
+def test_dangling_and_circular_links_are_accepted(tree: Path) -> None:
     (tree / "dangling").symlink_to("src/later.py")
     (tree / "ring").symlink_to("ring")
 
@@ -131,7 +131,7 @@ def test_a_link_that_leads_nowhere_or_round_in_a_ring_is_no_trouble(tree: Path) 
 # ---------------------------------------------------------------------------------------------- refusals
 
 
-def test_what_leads_out_is_refused(tree: Path) -> None:
+def test_path_outside_the_repository_is_refused(tree: Path) -> None:
     for text in ("..", "../x", "src/../../x", "/etc/passwd", "/", "../*.py", "/*/x"):
         assert code_of(text, tree) == "PATH_OUTSIDE", text
 
@@ -152,7 +152,7 @@ def test_going_up_behind_a_wildcard_is_refused(tree: Path) -> None:
     assert code_of("src/*/../x", tree) == "PATTERN_GOES_UP"
 
 
-def test_what_names_nothing_is_refused(tree: Path) -> None:
+def test_empty_and_invalid_paths_are_refused(tree: Path) -> None:
     assert code_of("", tree) == "PATTERN_EMPTY"
     assert code_of("a\0b", tree) == "PATTERN_BAD_TEXT"
 
@@ -211,7 +211,7 @@ def test_a_folder_with_special_letters_on_the_way_stays_literal(tree: Path) -> N
     assert not overlap(read("*.py", odd), read("src/x/a.py", tree, is_literal=True))
 
 
-def test_a_name_is_no_path_and_a_path_that_looks_like_one_says_so(tree: Path) -> None:
+def test_names_and_paths_that_look_alike_are_distinct(tree: Path) -> None:
     assert read("deploy:prod", tree).kind == "name"
     assert read("deploy:prod", tree / "src") == read("deploy:prod", tree)
     assert read("./deploy:prod", tree).kind == "literal"

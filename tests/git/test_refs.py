@@ -48,7 +48,7 @@ def test_branches_of_a_task_are_found(repository: Path) -> None:
     assert refs_below(common, "refs/heads/landlane/T9-", "/work") == {}
 
 
-def test_what_stands_for_another_is_left_to_git(repository: Path) -> None:
+def test_symbolic_refs_are_left_to_git(repository: Path) -> None:
     git(repository, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
 
     assert read_refs(str(repository / ".git"), ["refs/heads/alias"]) is None

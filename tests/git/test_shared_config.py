@@ -16,9 +16,10 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.app.repair_config import prepare_git
-from landlane.doctor.examine import Check, examine
+from landlane.doctor.check import Check
+from landlane.doctor.examine import examine
+from landlane.git import leftovers
 from landlane.git import shared_config as settings
-from landlane.git import stale_locks
 from landlane.git.discovery import find_checkout
 from landlane.git.shared_config import (
     GIT_LIMITS,
@@ -110,7 +111,7 @@ def no_git(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     "git.flips-are-mended",
     "A repository that became bare by accident is repaired by the next command.",
 )
-def test_a_repository_made_bare_by_git_init_is_mended_by_the_next_command(
+def test_repository_made_bare_by_git_init_is_repaired_by_the_next_command(
     repository: Path, worktree: Path
 ) -> None:
     mend_by_next_command(repository, "bob")
@@ -140,7 +141,7 @@ def test_every_way_to_write_it_is_noticed(repository: Path, home: Checkout, writ
     assert is_usable(repository)
 
 
-def test_the_command_that_runs_git_and_the_doctor_mend_it(repository: Path) -> None:
+def test_git_command_and_doctor_repair_it(repository: Path) -> None:
     git(repository, "config", "core.bare", "true")
 
     check = check_of(repository, "git settings")
@@ -228,7 +229,7 @@ def test_hooks_in_the_repository_are_the_users_choice(repository: Path, home: Ch
     assert check_of(repository, "git settings").is_ok
 
 
-def test_hooks_from_outside_are_told_and_taken_back_only_when_asked(
+def test_hooks_from_outside_are_reported_and_reset_only_on_request(
     repository: Path, home: Checkout, tmp_path: Path
 ) -> None:
     remember_config(home)
@@ -251,7 +252,7 @@ def test_hooks_from_outside_are_told_and_taken_back_only_when_asked(
 # --------------------------------------------------------------------------------------------- limits
 
 
-def test_limits_are_set_once_and_what_the_user_set_is_kept(
+def test_limits_are_set_once_and_settings_of_the_user_are_kept(
     repository: Path, home: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(repository, "config", "core.packedRefsTimeout", "5")
@@ -279,15 +280,15 @@ def test_many_may_set_limits_at_once(repository: Path, home: Checkout, sealed_ho
     assert remembered["set"] == list(GIT_LIMITS)
 
 
-def test_the_doctor_tells_whether_limits_are_set_and_sets_them(repository: Path) -> None:
+def test_doctor_reports_missing_limits_and_sets_them(repository: Path) -> None:
     before = check_of(repository, "git settings")
     fixed = check_of(repository, "git settings", fix=True)
     after = check_of(repository, "git settings")
 
     assert (before.is_ok, before.is_enforced) == (True, False)
-    assert "core.filesRefLockTimeout=2000" in before.hint
+    assert "core.filesRefLockTimeout=2000" in before.found
     assert "core.filesRefLockTimeout=2000 set" in fixed.found
-    assert after.found == "as they should be, limits set"
+    assert after.found == "as they should be"
 
 
 # ------------------------------------------------------------------------------------------ worktrees
@@ -313,7 +314,7 @@ def test_an_entry_without_its_folder_is_removed_and_its_commits_kept(
     assert "linked" not in git(repository, "worktree", "list")
 
 
-def test_what_was_staged_in_a_lost_worktree_is_kept(repository: Path, worktree: Path) -> None:
+def test_staged_files_of_a_lost_worktree_are_kept(repository: Path, worktree: Path) -> None:
     (worktree / "new.py").write_text("staged\n")
     git(worktree, "add", "new.py")
     shutil.rmtree(worktree)
@@ -328,7 +329,7 @@ def test_an_entry_whose_work_is_on_a_branch_needs_no_rescue(repository: Path, wo
 
     fixed = check_of(repository, "worktrees", fix=True)
 
-    assert "nothing of it was at stake" in fixed.found
+    assert "it had no unsaved work" in fixed.found
     assert git(repository, "for-each-ref", "refs/landlane/rescue") == ""
 
 
@@ -377,7 +378,7 @@ def test_forsaken_lock_files_are_put_aside(repository: Path, worktree: Path) -> 
     fixed = check_of(repository, "lock files", fix=True)
 
     assert not before.is_ok
-    assert all(f"{name}: nobody holds it any more" in before.found for name in LOCKS)
+    assert all(f"{name}: abandoned" in before.found for name in LOCKS)
     assert fixed.is_ok
     assert not any(path.exists() for path in paths)
     kept = repository / ".git" / "landlane" / "leftovers"
@@ -386,7 +387,7 @@ def test_forsaken_lock_files_are_put_aside(repository: Path, worktree: Path) -> 
     assert check_of(repository, "lock files").found == "none"
 
 
-def test_a_lock_file_tells_who_was_active_when_it_was_made(repository: Path) -> None:
+def test_lock_file_names_the_sessions_active_when_it_was_made(repository: Path) -> None:
     mend_by_next_command(repository, "bob")
     make_lock(repository, "index.lock", age_seconds=-1)
 
@@ -431,11 +432,11 @@ def test_lock_files_stay_while_a_git_works_here(repository: Path) -> None:
     assert f"process {running.pid} (git) works on this repository" in fixed.found
 
 
-def test_a_lock_file_that_was_made_anew_is_not_taken_for_the_old_one(repository: Path) -> None:
+def test_new_lock_file_is_not_mistaken_for_the_old_one(repository: Path) -> None:
     path = make_lock(repository, "index.lock")
-    (found,) = stale_locks.find_lock_files(str(repository / ".git"))
+    (found,) = leftovers.find_lock_files(str(repository / ".git"))
     path.unlink()
     make_lock(repository, "index.lock", age_seconds=0)
 
-    assert stale_locks.set_lock_aside(str(repository / ".git"), found) == ""
+    assert leftovers.set_lock_aside(str(repository / ".git"), found) == ""
     assert path.exists()

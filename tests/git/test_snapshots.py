@@ -21,7 +21,7 @@ from landlane.git.snapshot import (
     store_files,
     take_snapshot,
 )
-from landlane.git.tree_diff import ADDED, CHANGED, DELETED, MODE
+from landlane.git.tree_diff import ChangeKind
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.testing.repositories import git, make_repository
 
@@ -63,7 +63,7 @@ def test_two_pictures_of_the_same_are_the_same(scene: Scene) -> None:
     assert scene.take() == scene.take() == last_snapshot(scene.place)
 
 
-def test_what_changed_is_told_by_kind(scene: Scene) -> None:
+def test_changes_are_returned_by_kind(scene: Scene) -> None:
     (scene.root / "untracked").write_text("u\n")
     before = scene.take()
 
@@ -76,13 +76,13 @@ def test_what_changed_is_told_by_kind(scene: Scene) -> None:
     (scene.root / "x.log").write_text("ignored\n")
 
     assert scene.since(before) == {
-        "a.txt": CHANGED,
-        "untracked": CHANGED,
-        "src/b.txt": DELETED,
-        "src/c.txt": DELETED,
-        "src/d.txt": ADDED,
-        ".gitignore": MODE,
-        "link": ADDED,
+        "a.txt": ChangeKind.CHANGED,
+        "untracked": ChangeKind.CHANGED,
+        "src/b.txt": ChangeKind.DELETED,
+        "src/c.txt": ChangeKind.DELETED,
+        "src/d.txt": ChangeKind.ADDED,
+        ".gitignore": ChangeKind.MODE,
+        "link": ChangeKind.ADDED,
     }
 
 
@@ -102,7 +102,7 @@ def test_a_write_of_the_same_length_with_its_time_put_back_is_seen(scene: Scene)
     (scene.root / "a.txt").write_text("b\n")
     os.utime(scene.root / "a.txt", ns=(was.st_atime_ns, was.st_mtime_ns))
 
-    assert scene.since(before) == {"a.txt": CHANGED}
+    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED}
 
 
 def test_a_folder_in_place_of_a_file_and_back(scene: Scene) -> None:
@@ -115,7 +115,7 @@ def test_a_folder_in_place_of_a_file_and_back(scene: Scene) -> None:
     (scene.root / "a.txt").rmdir()
     (scene.root / "a.txt").write_text("a\n")
 
-    assert scene.changes(before, middle) == {"a.txt": DELETED, "a.txt/in": ADDED}
+    assert scene.changes(before, middle) == {"a.txt": ChangeKind.DELETED, "a.txt/in": ChangeKind.ADDED}
     assert scene.take() == before
 
 
@@ -168,7 +168,7 @@ def test_nothing_of_the_users_is_run(scene: Scene, tmp_path: Path) -> None:
     before = scene.take()
     (scene.root / "a.txt").write_text("big\n")
 
-    assert scene.since(before) == {"a.txt": CHANGED}
+    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED}
     assert not trap.exists()
 
 
@@ -201,7 +201,7 @@ def test_touching_a_filtered_file_changes_nothing(scene: Scene) -> None:
     assert scene.since(before) == {}
 
 
-def test_what_git_was_told_not_to_look_at_is_looked_at(scene: Scene) -> None:
+def test_files_hidden_from_git_are_in_the_snapshot(scene: Scene) -> None:
     git(scene.root, "update-index", "--assume-unchanged", "a.txt")
     git(scene.root, "update-index", "--skip-worktree", "src/b.txt")
     before = scene.take()
@@ -209,20 +209,20 @@ def test_what_git_was_told_not_to_look_at_is_looked_at(scene: Scene) -> None:
     (scene.root / "a.txt").write_text("A\n")
     (scene.root / "src/b.txt").write_text("B\n")
 
-    assert scene.since(before) == {"a.txt": CHANGED, "src/b.txt": CHANGED}
+    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED, "src/b.txt": ChangeKind.CHANGED}
 
 
-def test_a_named_file_is_pictured_though_ignored(scene: Scene) -> None:
+def test_named_file_is_in_the_snapshot_though_ignored(scene: Scene) -> None:
     (scene.root / "x.log").write_text("1\n")
     before = scene.take("x.log", "missing.log", "src")
 
     (scene.root / "x.log").write_text("2\n")
 
-    assert scene.since(before) == {"x.log": CHANGED}
+    assert scene.since(before) == {"x.log": ChangeKind.CHANGED}
     assert scene.before(before, "x.log") == b"1\n"
 
 
-def test_what_is_tracked_though_ignored_is_pictured(scene: Scene) -> None:
+def test_tracked_file_is_in_the_snapshot_though_ignored(scene: Scene) -> None:
     scene.take()
     (scene.root / "forced.log").write_text("1\n")
     git(scene.root, "add", "--force", "forced.log")
@@ -230,7 +230,7 @@ def test_what_is_tracked_though_ignored_is_pictured(scene: Scene) -> None:
 
     (scene.root / "forced.log").write_text("2\n")
 
-    assert scene.since(before) == {"forced.log": CHANGED}
+    assert scene.since(before) == {"forced.log": ChangeKind.CHANGED}
 
 
 def test_a_large_file_is_known_by_its_stamp(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_large_file_is_known_by_its_stamp(scene: Scene, monkeypatch: pytest.Mo
 
     (scene.root / "big").write_bytes(b"y" * 11)
 
-    assert scene.since(before) == {"big": CHANGED}
+    assert scene.since(before) == {"big": ChangeKind.CHANGED}
     assert scene.before(before, "big").startswith(snapshots.NOT_KEPT)
 
 
@@ -267,7 +267,7 @@ def test_a_half_done_merge_is_pictured_as_it_lies_there(scene: Scene) -> None:
     before = scene.take()
     (scene.root / "a.txt").write_text("merged\n")
 
-    assert scene.since(before) == {"a.txt": CHANGED}
+    assert scene.since(before) == {"a.txt": ChangeKind.CHANGED}
     assert b"<<<<<<<" in scene.before(before, "a.txt")
 
 
@@ -287,7 +287,7 @@ def test_worktrees_and_unborn_branches_are_pictured(tmp_path: Path, scene: Scene
     fresh = Scene(empty)
     before = fresh.take()
     (empty / "first").write_text("x\n")
-    assert fresh.since(before) == {"first": ADDED}
+    assert fresh.since(before) == {"first": ChangeKind.ADDED}
 
 
 def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: Scene) -> None:
@@ -306,7 +306,7 @@ def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: Scene) 
     assert read_kept(scene.home, commit)[0]["a.txt"].data == b"committed in the clone\n"
 
 
-def test_a_repository_named_by_sha256_is_pictured(tmp_path: Path) -> None:
+def test_sha256_repository_has_snapshots(tmp_path: Path) -> None:
     root = tmp_path.resolve() / "long"
     root.mkdir()
     git(root, "init", "--quiet", "--object-format=sha256")
@@ -316,11 +316,11 @@ def test_a_repository_named_by_sha256_is_pictured(tmp_path: Path) -> None:
     (root / "a").write_text("b\n")
 
     assert len(before) == 64
-    assert found.since(before) == {"a": CHANGED}
+    assert found.since(before) == {"a": ChangeKind.CHANGED}
     assert found.before(before, "a") == b"a\n"
 
 
-def test_objects_that_were_collected_or_a_broken_index_are_made_anew(scene: Scene) -> None:
+def test_missing_objects_and_a_broken_index_are_rebuilt(scene: Scene) -> None:
     (scene.root / "a.txt").write_text("only staged once\n")
     git(scene.root, "add", "a.txt")
     before = scene.take()
@@ -334,7 +334,7 @@ def test_objects_that_were_collected_or_a_broken_index_are_made_anew(scene: Scen
     (folder / "index.lock").write_bytes(b"")
     first = scene.take()
     (scene.root / "a.txt").write_text("again\n")
-    assert scene.since(first) == {"a.txt": CHANGED}
+    assert scene.since(first) == {"a.txt": ChangeKind.CHANGED}
 
 
 def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +353,7 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
         scene.changes(old, now)
     monkeypatch.undo()
     (scene.root / "a.txt").write_text("newest\n")
-    assert scene.since(now) == {"a.txt": CHANGED}
+    assert scene.since(now) == {"a.txt": ChangeKind.CHANGED}
 
 
 def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
@@ -406,7 +406,7 @@ def test_some_thousand_files(tmp_path: Path) -> None:
     (found.root / "d7/f7.txt").write_text("changed\n")
     (found.root / "d8/new.txt").write_text("new\n")
 
-    assert found.since(before) == {"d7/f7.txt": CHANGED, "d8/new.txt": ADDED}
+    assert found.since(before) == {"d7/f7.txt": ChangeKind.CHANGED, "d8/new.txt": ChangeKind.ADDED}
 
 
 def test_single_files_elsewhere_are_kept_by_their_stamp(scene: Scene, tmp_path: Path) -> None:

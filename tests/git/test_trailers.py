@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.git.trailers import Trailers, find_forged_trailer, read_trailers, with_trailers
+from landlane.git.commits import Trailers, find_forged_trailer, read_trailers, with_trailers
 
 pytestmark = pytest.mark.unit
 
@@ -38,11 +38,11 @@ def test_a_paragraph_below_the_trailers_does_not_hide_them() -> None:
     assert read_trailers(f"Title\n\n{LINES}\n\nReviewed by hand.\n") == TRAILERS
 
 
-def test_what_contradicts_itself_tells_nothing() -> None:
+def test_contradicting_trailers_are_ignored() -> None:
     assert read_trailers(f"Title\n\nLandlane-Agent: bob\n{LINES}\n") == Trailers()
 
 
-def test_a_message_without_trailers_tells_nothing() -> None:
+def test_message_without_trailers_has_none() -> None:
     assert read_trailers("Title\n\nAbout Landlane-Agent: lines\n") == Trailers()
 
 

@@ -21,8 +21,8 @@ FIELDS = {
 
 
 def begin(shell: Shell) -> None:
-    shell.ask("task", "add", "Parse dates", "--path", "src/**")
-    shell.ask("next", "--as", "ann")
+    shell.run_json("task", "add", "Parse dates", "--path", "src/**")
+    shell.run_json("next", "--as", "ann")
 
 
 def test_a_handoff_from_its_sender_to_its_end(shell: Shell, repository: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_handoff_from_its_sender_to_its_end(shell: Shell, repository: Path) ->
     words = ["--product", "product.md", "--context", "-", "--constraint", "keep the API", "--constraint", "b"]
     words += ["--next", "write the test", "--blocker", "CI is red", "--assumption", "UTC", "--as", "ann"]
     text = "RFC 3339\nhas two forms\n"
-    sent = shell.run("handoff", "T1", "--to", "bob", *words, "--json", stdin=text).answer()
+    sent = shell.run("handoff", "T1", "--to", "bob", *words, "--json", stdin=text).json()
     handoff = sent["handoff"]
     assert set(sent) == {"ok", "handoff", "task"}
     assert set(handoff) == FIELDS
@@ -43,45 +43,48 @@ def test_a_handoff_from_its_sender_to_its_end(shell: Shell, repository: Path) ->
     assert shell.holders() == {"src/**": "handoff-H1"}
 
     for name in ("T1", "H1"):
-        assert shell.ask("handoff", "show", name)["handoff"] == handoff
-    told = shell.tell("handoff", "show", "T1")
+        assert shell.run_json("handoff", "show", name)["handoff"] == handoff
+    told = shell.run_text("handoff", "show", "T1")
     assert "ann hands T1 to bob" in told
     assert "  has two forms" in told
-    assert [one["id"] for one in shell.ask("handoff", "list")["handoffs"]] == ["H1"]
+    assert [one["id"] for one in shell.run_json("handoff", "list")["handoffs"]] == ["H1"]
 
-    other = shell.ask("accept", "T1", "--as", "eve", exit=3)
+    other = shell.run_json("handoff", "accept", "T1", "--as", "eve", exit=3)
     assert (other["code"], other["holder"]) == ("HANDOFF_NOT_YOURS", "bob")
     assert other["until"] == handoff["until"]
-    assert shell.ask("next", "--as", "eve", exit=5)["code"] == "NO_TASK"
-    assert shell.ask("accept", "T1", "--hash", "f" * 64, "--as", "bob", exit=4)["code"] == "HANDOFF_CHANGED"
+    assert shell.run_json("next", "--as", "eve", exit=5)["code"] == "NO_TASK"
+    assert (
+        shell.run_json("handoff", "accept", "T1", "--hash", "f" * 64, "--as", "bob", exit=4)["code"]
+        == "HANDOFF_CHANGED"
+    )
 
-    taken = shell.ask("accept", "T1", "--hash", handoff["hash"], "--as", "bob")
+    taken = shell.run_json("handoff", "accept", "T1", "--hash", handoff["hash"], "--as", "bob")
     assert set(taken) == {"ok", "task", "claims", "handoff", "context"}
     assert (taken["task"]["owner"], taken["handoff"]["accepted_by"]) == ("bob", "bob")
     assert "keep the API" in taken["context"]
     assert shell.holders() == {"src/**": "bob"}
-    assert shell.ask("handoff", "list")["handoffs"] == []
-    assert len(shell.ask("handoff", "list", "--all")["handoffs"]) == 1
-    resumed = shell.ask("next", "--resume", "--as", "bob")
+    assert shell.run_json("handoff", "list")["handoffs"] == []
+    assert len(shell.run_json("handoff", "list", "--all")["handoffs"]) == 1
+    resumed = shell.run_json("next", "--resume", "--as", "bob")
     assert (resumed["handoff"]["id"], resumed["context"]) == ("H1", taken["context"])
 
-    shell.ask("handoff", "T1", "--to", "ann", "--next", "your turn", "--as", "bob")
-    declined = shell.ask("decline", "T1", "--why", "no time", "--as", "ann")["handoff"]
+    shell.run_json("handoff", "T1", "--to", "ann", "--next", "your turn", "--as", "bob")
+    declined = shell.run_json("handoff", "decline", "T1", "--why", "no time", "--as", "ann")["handoff"]
     assert (declined["declined_by"], declined["why"]) == (["ann"], "ann declined H2: no time")
-    assert shell.ask("next", "--as", "ann", exit=5)["code"] == "NO_TASK"
-    assert shell.ask("next", "--as", "eve")["handoff"]["id"] == "H2"
+    assert shell.run_json("next", "--as", "ann", exit=5)["code"] == "NO_TASK"
+    assert shell.run_json("next", "--as", "eve")["handoff"]["id"] == "H2"
 
 
 def test_over_the_maximum_it_ends_with_a_person(shell: Shell, repository: Path) -> None:
     (repository / "landlane.toml").write_text('[handoffs]\nmax = 1\n[handoffs.fields]\nrisk = "text"\n')
     begin(shell)
-    shell.ask("handoff", "T1", "--to", "bob", "--next", "go", "--field", "risk=low", "--as", "ann")
-    shell.ask("accept", "T1", "--as", "bob")
-    over = shell.ask("handoff", "T1", "--to", "ann", "--next", "go on", "--as", "bob", exit=7)
+    shell.run_json("handoff", "T1", "--to", "bob", "--next", "go", "--field", "risk=low", "--as", "ann")
+    shell.run_json("handoff", "accept", "T1", "--as", "bob")
+    over = shell.run_json("handoff", "T1", "--to", "ann", "--next", "go on", "--as", "bob", exit=7)
     assert (over["code"], over["handoff"], over["maximum"]) == ("HANDOFF_LIMIT", "H2", 1)
-    assert shell.ask("task", "show", "T1")["task"]["state"] == "waiting_for_person"
-    assert shell.ask("handoff", "show", "T1")["handoff"]["next"] == "go on"
-    assert [one["task"] for one in shell.ask("gate", "list")["gates"]] == ["T1"]
+    assert shell.run_json("task", "show", "T1")["task"]["state"] == "waiting_for_person"
+    assert shell.run_json("handoff", "show", "T1")["handoff"]["next"] == "go on"
+    assert [one["task"] for one in shell.run_json("gate", "list")["gates"]] == ["T1"]
 
 
 MISUSES: list[tuple[list[str], int, str]] = [
@@ -99,18 +102,18 @@ MISUSES: list[tuple[list[str], int, str]] = [
     (["handoff", "show", "T1"], 2, "NO_HANDOFF"),
     (["handoff", "show", "H9"], 2, "UNKNOWN_TASK"),
     (["handoff", "show"], 2, "BAD_CALL"),
-    (["accept", "T1"], 2, "NO_HANDOFF"),
-    (["accept", "T9"], 2, "UNKNOWN_TASK"),
-    (["decline", "T1", "--why", "x"], 2, "NO_HANDOFF"),
-    (["decline", "T1"], 2, "NO_REASON"),
+    (["handoff", "accept", "T1"], 2, "NO_HANDOFF"),
+    (["handoff", "accept", "T9"], 2, "UNKNOWN_TASK"),
+    (["handoff", "decline", "T1", "--why", "x"], 2, "NO_HANDOFF"),
+    (["handoff", "decline", "T1"], 2, "NO_REASON"),
 ]
 
 
 def test_what_makes_no_sense_is_refused_and_changes_nothing(shell: Shell) -> None:
     begin(shell)
-    shell.ask("join", "bob")
+    shell.run_json("join", "bob")
     before = shell.position()
     for words, exit, code in MISUSES:
         as_ann = [] if "--as" in words else ["--as", "ann"]
-        shell.refuse(code, *words, *as_ann, exit=exit)
+        shell.run_error(code, *words, *as_ann, exit=exit)
     assert shell.position() == before

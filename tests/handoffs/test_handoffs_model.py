@@ -1,4 +1,4 @@
-"""The schema and the hash of handoffs: what must be said, of which type, how long; what is sealed."""
+"""The schema and the hash of handoffs: required fields, types and lengths."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from landlane.errors import Malformed, SettingsError
 from landlane.handoffs.model import (
     Draft,
     Handoff,
+    HandoffState,
     check_draft,
     check_receiver,
     digest_of,
     is_addressed,
     is_same_digest,
-    is_whole,
+    is_unchanged,
     may_take,
     read_field,
     summary_of,
 )
-from landlane.handoffs.text import plain, tell_handoff, tell_standing
+from landlane.handoffs.text import escape_unprintable, format_handoff, format_state
 from landlane.settings.model import HandoffField, HandoffSettings, Settings
 from landlane.settings.readers import parse_settings
 from landlane.values import as_dict, replace
@@ -56,7 +57,7 @@ def refused(draft: Draft, settings: Settings | None = None) -> Malformed:
     return error.value
 
 
-def test_empty_items_go_and_line_ends_at_the_ends_do_not_count() -> None:
+def test_empty_items_and_surrounding_line_ends_are_removed() -> None:
     draft = check_draft(
         Draft(task="T1", to="bob", context="\ntext\n", constraints=("a", " ", "b ")), Settings()
     )
@@ -87,11 +88,11 @@ def test_empty_items_go_and_line_ends_at_the_ends_do_not_count() -> None:
         ({"next": "n", "task": ""}, "BAD_TASK"),
     ],
 )
-def test_what_is_not_as_it_should_be_is_refused(said: dict[str, Any], code: str) -> None:
+def test_invalid_drafts_are_refused(said: dict[str, Any], code: str) -> None:
     assert refused(Draft(**{"task": "T1", "to": "bob", **said})).code == code
 
 
-def test_a_project_says_what_else_is_required_and_of_which_type() -> None:
+def test_a_project_can_require_fields_and_types() -> None:
     whole = {"product": "p", "next": "n", "fields": {"risk": "low", "tickets": ["a", ""], "points": 2.5}}
     draft = check_draft(Draft(task="T1", to="bob", **whole), OWN)
     assert draft.fields == {"points": 2.5, "risk": "low", "tickets": ["a"]}
@@ -110,7 +111,7 @@ def test_a_project_says_what_else_is_required_and_of_which_type() -> None:
         )
 
 
-def test_typed_fields_become_what_the_settings_say() -> None:
+def test_fields_are_parsed_by_their_type() -> None:
     said = ("risk=a=b", "tickets=a; b", "points=3", "points=2.5", "urgent=yes", "urgent=false")
     assert [read_field(one, OWN)[1] for one in said] == ["a=b", ["a", "b"], 3, 2.5, True, False]
     for wrong in ("risk", "=x", "points=many"):
@@ -140,20 +141,22 @@ def test_settings_are_checked_key_by_key() -> None:
             parse_settings({"handoffs": wrong})
 
 
-def test_the_hash_is_over_all_that_was_handed_over_and_nothing_that_came_later() -> None:
+def test_the_hash_covers_the_content_and_nothing_that_happens_later() -> None:
     handoff = made()
-    assert is_whole(handoff)
+    assert is_unchanged(handoff)
     for name in ("product", "context", "next", "sender", "to", "task"):
-        assert not is_whole(replace(handoff, **{name: "other"})), name
+        assert not is_unchanged(replace(handoff, **{name: "other"})), name
     for name, other in (("attempt", 2), ("maximum", 6), ("constraints", []), ("taken", {"head": "abd"})):
-        assert not is_whole(replace(handoff, **{name: other})), name
-    later = replace(handoff, state="accepted", accepted_by="bob", until=0, declined={"x": 1}, holder="s")
-    assert is_whole(later)
-    assert is_whole(Handoff(**as_dict(handoff)))
-    assert "does not fit" in tell_handoff(replace(handoff, next="other"))[1]
+        assert not is_unchanged(replace(handoff, **{name: other})), name
+    later = replace(
+        handoff, state=HandoffState.ACCEPTED, accepted_by="bob", until=0, declined={"x": 1}, holder="s"
+    )
+    assert is_unchanged(later)
+    assert is_unchanged(Handoff(**as_dict(handoff)))
+    assert "does not fit" in format_handoff(replace(handoff, next="other"))[1]
 
 
-def test_enough_of_the_hash_will_do() -> None:
+def test_a_long_enough_prefix_of_the_hash_is_accepted() -> None:
     handoff = made()
     assert is_same_digest(handoff, handoff.digest.upper())
     assert is_same_digest(handoff, handoff.digest[:8])
@@ -161,7 +164,7 @@ def test_enough_of_the_hash_will_do() -> None:
     assert not is_same_digest(handoff, "")
 
 
-def test_for_whom_it_is() -> None:
+def test_receivers_are_agents_kinds_of_worker_and_roles() -> None:
     handoff = made()
     assert is_addressed(handoff, "bob", "")
     assert is_addressed(handoff, "bob-T1-x9k2m", "")  # a worker of that kind, at this task
@@ -173,7 +176,7 @@ def test_for_whom_it_is() -> None:
     assert check_receiver("role:test") == "role:test"
 
 
-def test_when_its_time_is_over_it_is_anybodys_but_not_whose_who_declined() -> None:
+def test_after_its_wait_any_agent_may_take_it_but_those_that_declined() -> None:
     handoff = made()
     assert [may_take(handoff, "eve", "", now) for now in (1999, 2000)] == [False, True]
     declined = replace(handoff, until=1500, declined={"bob": 3000})
@@ -181,20 +184,20 @@ def test_when_its_time_is_over_it_is_anybodys_but_not_whose_who_declined() -> No
     assert may_take(declined, "eve", "", 1600)
 
 
-def test_it_reads_well_in_few_words_and_in_many() -> None:
+def test_it_is_formatted_in_full_and_in_one_line() -> None:
     handoff = made(next="write\nthe test", taken={"branch": "b", "head": "", "dirty": ["a"] * 30})
     assert summary_of(handoff) == "c\nnext: write\nthe test"
-    told = "\n".join(tell_handoff(handoff))
-    assert "Next step:\n  write\n  the test\n" in told
-    assert "Branch: b, with no commit yet" in told
-    assert "and 10 more" in told
-    assert "… (landlane handoff show H1)" in "\n".join(tell_handoff(made(context="x" * 3000)))
-    assert tell_standing(handoff, "noon", 1000).startswith("waits for bob until noon")
-    assert tell_standing(handoff, "noon", 2000).startswith("waits for anybody (bob did not come)")
-    assert tell_standing(replace(handoff, state="accepted", accepted_by="x"), "", 0).startswith(
+    text = "\n".join(format_handoff(handoff))
+    assert "Next step:\n  write\n  the test\n" in text
+    assert "Branch: b, with no commit yet" in text
+    assert "and 10 more" in text
+    assert "… (landlane handoff show H1)" in "\n".join(format_handoff(made(context="x" * 3000)))
+    assert format_state(handoff, 1000).startswith("waits for bob until 1970-01-01T00:00:0")
+    assert format_state(handoff, 2000).startswith("waits for anybody (bob did not come)")
+    assert format_state(replace(handoff, state=HandoffState.ACCEPTED, accepted_by="x"), 0).startswith(
         "accepted by x"
     )
 
 
-def test_nothing_that_is_said_moves_the_cursor_of_whoever_reads_it() -> None:
-    assert plain("red\x1b[31m\x07\r\u202e\nok\tü") == "red\\x1b[31m\\x07\\r\\u202e\nok\tü"
+def test_control_characters_are_escaped() -> None:
+    assert escape_unprintable("red\x1b[31m\x07\r\u202e\nok\tü") == "red\\x1b[31m\\x07\\r\\u202e\nok\tü"

@@ -8,7 +8,7 @@ import pytest
 
 from landlane.testing.fake_clock import FakeClock
 from tests.hooks.stand_in_client import StandIn
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,8 @@ def two(root: Path) -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
+def testbed(repository: Path) -> Iterator[LandingTestbed]:
     """A repository with a landing queue, whose time stands still until the test moves it."""
-    yard = Yard(repository, FakeClock())
-    yield yard
-    yard.close()
+    testbed = LandingTestbed(repository, FakeClock())
+    yield testbed
+    testbed.close()

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.clients.hook_command import hook_words
+from landlane.clients.setup_files import hook_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

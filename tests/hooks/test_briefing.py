@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.hooks.briefing.compose import brief
-from landlane.protocol.hook_events import CHILD_START, START, HookEvent
+from landlane.protocol.hook_events import EventKind, HookEvent
 from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
 from landlane.rules.versions import find_acknowledgement
 from landlane.tasks.add import add_task
@@ -17,7 +17,7 @@ from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,50 +26,55 @@ pytestmark = pytest.mark.integration
 
 
 def started(
-    yard: Yard, name: str = "ann", *, source: str = "startup", kind: str = START, agent: str = ""
+    testbed: LandingTestbed,
+    name: str = "ann",
+    *,
+    source: str = "startup",
+    kind: EventKind = EventKind.START,
+    agent: str = "",
 ) -> str:
     event = HookEvent(client="claude", kind=kind, session="c-1", source=source, agent=agent)
-    return brief(yard.site, yard.agent(name), event)
+    return brief(testbed.prepared_repo, testbed.agent(name), event)
 
 
-def write(yard: Yard, name: str, text: str) -> None:
-    path = yard.folder / name
+def write(testbed: LandingTestbed, name: str, text: str) -> None:
+    path = testbed.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
-def settings(yard: Yard, text: str) -> None:
-    yard.commit({"landlane.toml": text})
-    yard._repo = None
+def settings(testbed: LandingTestbed, text: str) -> None:
+    testbed.commit({"landlane.toml": text})
+    testbed._repo = None
 
 
-def acknowledged(yard: Yard, agent: str = "ann") -> str:
-    found = find_acknowledgement(yard.repo, yard.agent(agent).id)
+def acknowledged(testbed: LandingTestbed, agent: str = "ann") -> str:
+    found = find_acknowledgement(testbed.repo, testbed.agent(agent).id)
     return found.version if found is not None else ""
 
 
-def test_a_session_hears_who_it_is_the_rules_and_who_else_is_here(yard: Yard) -> None:
-    yard.commit({"RULES.md": RULES_TEMPLATE, "src/api.py": "", "src/app.py": ""})
-    yard.claim("bob", "src/api.py")
+def test_briefing_names_the_session_the_rules_and_the_other_sessions(testbed: LandingTestbed) -> None:
+    testbed.commit({"RULES.md": RULES_TEMPLATE, "src/api.py": "", "src/app.py": ""})
+    testbed.claim("bob", "src/api.py")
 
-    told = started(yard)
+    told = started(testbed)
 
-    session = yard.agent("ann")
+    session = testbed.agent("ann")
     assert f"You are ann, session {session.id}" in told
     assert f"RULES.md, version {version_of(RULES_TEMPLATE)}" in told
     assert "5. Claim before you change: Change only paths that you hold" in told
     assert "- bob holds src/api.py" in told
     assert "three times" in told
     assert len(told) < 4000
-    assert acknowledged(yard) == version_of(RULES_TEMPLATE)
+    assert acknowledged(testbed) == version_of(RULES_TEMPLATE)
 
 
-def test_a_session_that_has_read_them_is_only_reminded(yard: Yard) -> None:
-    yard.commit({"RULES.md": RULES_TEMPLATE})
-    first = started(yard)
-    yard.claim("ann", "README.md")
-    resumed = started(yard, source="resume")
-    compacted = started(yard, source="compact")
+def test_a_session_that_has_read_them_is_only_reminded(testbed: LandingTestbed) -> None:
+    testbed.commit({"RULES.md": RULES_TEMPLATE})
+    first = started(testbed)
+    testbed.claim("ann", "README.md")
+    resumed = started(testbed, source="resume")
+    compacted = started(testbed, source="compact")
 
     assert "unchanged since you read them" in resumed
     assert "You hold: README.md" in resumed
@@ -85,31 +90,31 @@ def test_a_session_that_has_read_them_is_only_reminded(yard: Yard) -> None:
         ("watch", "only reported"),
     ],
 )
-def test_the_policy_is_told_in_words(yard: Yard, policy: str, words: str) -> None:
-    settings(yard, f'[hooks]\npolicy = "{policy}"\n')
+def test_briefing_explains_the_policy(testbed: LandingTestbed, policy: str, words: str) -> None:
+    settings(testbed, f'[hooks]\npolicy = "{policy}"\n')
 
-    assert words in started(yard)
+    assert words in started(testbed)
 
 
-def test_long_rules_are_named_and_must_be_read_by_oneself(yard: Yard) -> None:
+def test_long_rules_are_named_and_must_be_read_by_oneself(testbed: LandingTestbed) -> None:
     text = "".join(f"## Rule {number}\n\n{'Word ' * 100}\n\n" for number in range(20))
-    yard.commit({"RULES.md": text})
+    testbed.commit({"RULES.md": text})
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "Rule 0; Rule 1;" in told
     assert f"landlane rules ack {version_of(text)}" in told
-    assert acknowledged(yard) == ""
+    assert acknowledged(testbed) == ""
 
 
-def make_link_out(yard: Yard) -> None:
-    secret = yard.folder.parent / "secret.txt"
+def make_link_out(testbed: LandingTestbed) -> None:
+    secret = testbed.folder.parent / "secret.txt"
     secret.write_text("## Obey\n\nA stranger.\n", encoding="utf-8")
-    (yard.folder / "RULES.md").symlink_to(secret)
+    (testbed.folder / "RULES.md").symlink_to(secret)
 
 
-def make_pipe(yard: Yard) -> None:
-    os.mkfifo(yard.folder / "RULES.md")
+def make_pipe(testbed: LandingTestbed) -> None:
+    os.mkfifo(testbed.folder / "RULES.md")
 
 
 @pytest.mark.promise(
@@ -119,44 +124,44 @@ def make_pipe(yard: Yard) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda yard: None, "there is no RULES.md"),
+        (lambda testbed: None, "there is no RULES.md"),
         (make_link_out, "leads out of it"),
         (make_pipe, "no plain file"),
-        (lambda yard: (yard.folder / "RULES.md").mkdir(), "cannot be read"),
-        (lambda yard: (yard.folder / "RULES.md").write_bytes(b"\x00\x01"), "no text in UTF-8"),
-        (lambda yard: (yard.folder / "RULES.md").write_bytes(b"## caf\xe9\n"), "no text in UTF-8"),
+        (lambda testbed: (testbed.folder / "RULES.md").mkdir(), "cannot be read"),
+        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"\x00\x01"), "no text in UTF-8"),
+        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"## caf\xe9\n"), "no text in UTF-8"),
         (
-            lambda yard: (yard.folder / "RULES.md").write_bytes(b"a" * (MOST_BYTES + 1)),
+            lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"a" * (MOST_BYTES + 1)),
             "bytes; rules may have",
         ),
     ],
 )
-def test_rules_that_cannot_be_read_are_one_line(yard: Yard, make: object, words: str) -> None:
+def test_rules_that_cannot_be_read_are_one_line(testbed: LandingTestbed, make: object, words: str) -> None:
     assert callable(make)
-    make(yard)
+    make(testbed)
 
-    told = started(yard)
+    told = started(testbed)
 
     assert words in told
     assert "You are ann" in told
     assert "Obey" not in told
-    assert acknowledged(yard) == ""
+    assert acknowledged(testbed) == ""
 
 
 @pytest.mark.parametrize("file", ["../outside.md", "/etc/hostname", ".git/config"])
-def test_rules_are_never_read_from_outside(yard: Yard, file: str) -> None:
-    (yard.folder.parent / "outside.md").write_text("## Obey\n", encoding="utf-8")
-    settings(yard, f'[rules]\nfile = "{file}"\n')
+def test_rules_are_never_read_from_outside(testbed: LandingTestbed, file: str) -> None:
+    (testbed.folder.parent / "outside.md").write_text("## Obey\n", encoding="utf-8")
+    settings(testbed, f'[rules]\nfile = "{file}"\n')
 
-    assert "outside of the repository" in started(yard)
+    assert "outside of the repository" in started(testbed)
 
 
-def test_a_branch_does_not_choose_its_own_rules(yard: Yard) -> None:
-    yard.commit({"RULES.md": "## Be kind\n\nAlways.\n"})
-    tree = yard.folder.parent / "tree"
-    git(yard.folder, "worktree", "add", "--quiet", "--detach", str(tree))
+def test_a_branch_does_not_choose_its_own_rules(testbed: LandingTestbed) -> None:
+    testbed.commit({"RULES.md": "## Be kind\n\nAlways.\n"})
+    tree = testbed.folder.parent / "tree"
+    git(testbed.folder, "worktree", "add", "--quiet", "--detach", str(tree))
     (tree / "RULES.md").write_text("## Be rude\n\nAlways.\n", encoding="utf-8")
-    there = Yard(tree, FakeClock())
+    there = LandingTestbed(tree, FakeClock())
 
     told = started(there)
 
@@ -165,18 +170,18 @@ def test_a_branch_does_not_choose_its_own_rules(yard: Yard) -> None:
     assert "Be rude" not in told
 
 
-def test_memory_files_are_shown_cut_to_size_and_the_missing_named(yard: Yard) -> None:
-    write(yard, "STATE.md", "Half of it is done.\n")
-    write(yard, "notes/a.md", "Lesson A.\n")
-    write(yard, "notes/b.md", "é" * 5000)
+def test_memory_files_are_shown_cut_to_size_and_the_missing_named(testbed: LandingTestbed) -> None:
+    write(testbed, "STATE.md", "Half of it is done.\n")
+    write(testbed, "notes/a.md", "Lesson A.\n")
+    write(testbed, "notes/b.md", "é" * 5000)
     settings(
-        yard,
+        testbed,
         "[memory]\nmax_bytes = 301\n"
         'files = ["STATE.md", "notes/*.md", "GONE.md", "x/*.md", "../*.md", "../out.md"]\n',
     )
-    (yard.folder.parent / "out.md").write_text("a secret", encoding="utf-8")
+    (testbed.folder.parent / "out.md").write_text("a secret", encoding="utf-8")
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "--- STATE.md\nHalf of it is done." in told
     assert "--- notes/a.md\nLesson A." in told
@@ -188,43 +193,43 @@ def test_memory_files_are_shown_cut_to_size_and_the_missing_named(yard: Yard) ->
     assert "'../out.md' lies outside" in told
 
 
-def test_a_memory_file_that_is_a_link_out_is_not_followed(yard: Yard) -> None:
-    secret = yard.folder.parent / "secret.txt"
+def test_a_memory_file_that_is_a_link_out_is_not_followed(testbed: LandingTestbed) -> None:
+    secret = testbed.folder.parent / "secret.txt"
     secret.write_text("the password", encoding="utf-8")
-    (yard.folder / "notes").mkdir()
-    (yard.folder / "notes" / "a.md").symlink_to(secret)
-    settings(yard, '[memory]\nfiles = ["notes/*.md", "notes/a.md"]\n')
+    (testbed.folder / "notes").mkdir()
+    (testbed.folder / "notes" / "a.md").symlink_to(secret)
+    settings(testbed, '[memory]\nfiles = ["notes/*.md", "notes/a.md"]\n')
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "the password" not in told
     assert "leads out of it" in told
 
 
-def test_much_memory_is_named_where_there_is_no_room(yard: Yard) -> None:
+def test_memory_files_without_room_are_only_named(testbed: LandingTestbed) -> None:
     for number in range(9):
-        write(yard, f"notes/{number}.md", f"Note {number}. " + "x" * 3000)
-    settings(yard, '[memory]\nfiles = ["notes/*.md"]\n')
+        write(testbed, f"notes/{number}.md", f"Note {number}. " + "x" * 3000)
+    settings(testbed, '[memory]\nfiles = ["notes/*.md"]\n')
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "Note 0." in told
     assert "not shown, read them yourself" in told
     assert len(told) < 10_000
 
 
-def test_a_task_comes_with_what_earlier_attempts_left(yard: Yard) -> None:
-    repo = yard.repo
+def test_briefing_includes_the_notes_of_earlier_attempts(testbed: LandingTestbed) -> None:
+    repo = testbed.repo
     new = NewTask(title="Mend the parser", body="It drops commas.\n" + "x" * 2000, paths=("src/parse.py",))
     add_task(repo, None, new)
-    next_task(repo, yard.agent("bob"))
-    fail_task(repo, yard.agent("bob"), "T1", "the grammar is ambiguous")
-    clock = yard._clock
+    next_task(repo, testbed.agent("bob"))
+    fail_task(repo, testbed.agent("bob"), "T1", "the grammar is ambiguous")
+    clock = testbed._clock
     assert isinstance(clock, FakeClock)
     clock.advance(3_600_000)
-    next_task(repo, yard.agent("ann"))
+    next_task(repo, testbed.agent("ann"))
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "Your task T1 (active, attempt 2): Mend the parser" in told
     assert "It drops commas." in told
@@ -233,74 +238,74 @@ def test_a_task_comes_with_what_earlier_attempts_left(yard: Yard) -> None:
     assert "Attempt 1 of bob left: the grammar is ambiguous" in told
 
 
-def test_many_others_are_counted(yard: Yard) -> None:
+def test_many_others_are_counted(testbed: LandingTestbed) -> None:
     for number in range(14):
-        yard.agent(f"a{number:02}")
-    yard.claim("zoe", "README.md")
+        testbed.agent(f"a{number:02}")
+    testbed.claim("zoe", "README.md")
 
-    told = started(yard)
+    told = started(testbed)
 
     assert told.index("- zoe holds README.md") < told.index("- a00 holds nothing")
     assert "and 5 more: `landlane status`" in told
 
 
-def test_a_stale_base_is_told_without_asking_a_remote(yard: Yard) -> None:
-    git(yard.folder, "checkout", "--quiet", "-b", "topic")
-    git(yard.folder, "checkout", "--quiet", "main")
-    yard.commit({"a.py": ""}, "One")
-    yard.commit({"b.py": ""}, "Two")
-    git(yard.folder, "checkout", "--quiet", "topic")
-    git(yard.folder, "remote", "add", "origin", "ssh://nowhere.invalid/x.git")
+def test_stale_base_is_reported_without_contacting_a_remote(testbed: LandingTestbed) -> None:
+    git(testbed.folder, "checkout", "--quiet", "-b", "topic")
+    git(testbed.folder, "checkout", "--quiet", "main")
+    testbed.commit({"a.py": ""}, "One")
+    testbed.commit({"b.py": ""}, "Two")
+    git(testbed.folder, "checkout", "--quiet", "topic")
+    git(testbed.folder, "remote", "add", "origin", "ssh://nowhere.invalid/x.git")
 
-    assert "2 commits behind main" in started(yard)
+    assert "2 commits behind main" in started(testbed)
 
 
 def test_a_repository_without_a_commit_starts_all_the_same(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    yard = Yard(tmp_path, FakeClock())
+    testbed = LandingTestbed(tmp_path, FakeClock())
 
-    told = started(yard)
+    told = started(testbed)
 
-    yard.close()
+    testbed.close()
     assert "You are ann" in told
     assert "(your base cannot be told: there is no branch to work on yet)" in told
 
 
-def test_uncommitted_work_of_others_is_named_with_its_holder(yard: Yard) -> None:
-    yard.claim("bob", "src/api.py")
-    write(yard, "src/api.py", "half done\n")
-    write(yard, "stray.txt", "whose?\n")
-    git(yard.folder, "add", "--intent-to-add", "src/api.py")
+def test_uncommitted_work_of_others_is_named_with_its_holder(testbed: LandingTestbed) -> None:
+    testbed.claim("bob", "src/api.py")
+    write(testbed, "src/api.py", "half done\n")
+    write(testbed, "stray.txt", "whose?\n")
+    git(testbed.folder, "add", "--intent-to-add", "src/api.py")
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "- bob: src/api.py" in told
     assert "- nobody holds: stray.txt" in told
 
 
-def test_a_subagent_hears_the_rules_under_its_own_name(yard: Yard) -> None:
-    yard.commit({"RULES.md": RULES_TEMPLATE})
+def test_subagent_gets_the_rules_under_its_own_name(testbed: LandingTestbed) -> None:
+    testbed.commit({"RULES.md": RULES_TEMPLATE})
 
-    told = started(yard, "ann.sub", kind=CHILD_START, agent="sub")
+    told = started(testbed, "ann.sub", kind=EventKind.CHILD_START, agent="sub")
 
     assert "You are ann.sub (a subagent)" in told
-    assert acknowledged(yard, "ann.sub") == version_of(RULES_TEMPLATE)
+    assert acknowledged(testbed, "ann.sub") == version_of(RULES_TEMPLATE)
 
 
-def test_a_part_that_breaks_is_one_line(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_breaks_is_one_line(testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> str:
         raise RecursionError("no end")
 
-    monkeypatch.setattr("landlane.hooks.briefing.compose.tell_base", fail)
+    monkeypatch.setattr("landlane.hooks.briefing.compose.describe_base", fail)
 
-    told = started(yard)
+    told = started(testbed)
 
     assert "(your base cannot be told: RecursionError: no end)" in told
     assert "Nobody else is here now." in told
 
 
-def test_who_may_not_find_our_command_is_told_where_it_is(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_briefing_names_the_path_of_a_command_that_is_not_on_path(
+    testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from landlane.processes import own_command
 
@@ -310,7 +315,7 @@ def test_who_may_not_find_our_command_is_told_where_it_is(
     path = own_command.own_command()
     assert path.endswith("/landlane")
 
-    assert f"If `landlane` is not found, call it as {path}." in started(yard)
+    assert f"If `landlane` is not found, call it as {path}." in started(testbed)
 
     (everywhere / "landlane").symlink_to(path)
-    assert "is not found, call" not in started(yard, "bob")
+    assert "is not found, call" not in started(testbed, "bob")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.hooks.git_command.verb_rules import SAFE, SCOPED, WHOLE_TREE, judge_git
+from landlane.hooks.git_command.verb_rules import Reach, judge_git
 
 pytestmark = pytest.mark.unit
 
@@ -153,17 +153,17 @@ config set core.bare true
 
 
 @pytest.mark.parametrize("call", SAFE_CALLS.strip("\n").splitlines())
-def test_who_looks_hits_nobody(call: str) -> None:
-    assert judge_git(call.split()).kind == SAFE
+def test_reading_verbs_are_safe(call: str) -> None:
+    assert judge_git(call.split()).reach == Reach.SAFE
 
 
 @pytest.mark.parametrize("call", WHOLE_CALLS.strip("\n").splitlines())
 def test_what_hits_everybody_says_why_and_what_to_do_instead(call: str) -> None:
-    verdict = judge_git(call.split())
+    found = judge_git(call.split())
 
-    assert verdict.kind == WHOLE_TREE
-    assert verdict.why
-    assert verdict.scoped_form
+    assert found.reach == Reach.WHOLE_TREE
+    assert found.why
+    assert found.scoped_form
 
 
 @pytest.mark.parametrize(
@@ -197,42 +197,42 @@ def test_what_hits_everybody_says_why_and_what_to_do_instead(call: str) -> None:
     ],
 )
 def test_what_names_its_paths_hits_only_these(call: str, paths: tuple[str, ...]) -> None:
-    verdict = judge_git(call.split())
+    found = judge_git(call.split())
 
-    assert (verdict.kind, verdict.paths) == (SCOPED, paths)
-
-
-def test_options_of_git_itself_are_read_first() -> None:
-    verdict = judge_git(["-C", "a", "--no-pager", "-c", "x.y=z", "-C", "b", "--work-tree=w", "switch", "t"])
-
-    assert verdict.kind == WHOLE_TREE
-    assert verdict.verb == "switch"
-    assert verdict.folders == ("a", "b")
-    assert verdict.work_tree == "w"
+    assert (found.reach, found.paths) == (Reach.SCOPED, paths)
 
 
-def test_an_alias_is_judged_by_what_it_stands_for() -> None:
+def test_global_options_of_git_are_parsed_first() -> None:
+    found = judge_git(["-C", "a", "--no-pager", "-c", "x.y=z", "-C", "b", "--work-tree=w", "switch", "t"])
+
+    assert found.reach == Reach.WHOLE_TREE
+    assert found.verb == "switch"
+    assert found.folders == ("a", "b")
+    assert found.work_tree == "w"
+
+
+def test_alias_is_checked_by_its_expansion() -> None:
     aliases = {"co": "checkout", "undo": "-C sub reset --hard", "st": "status -sb", "open": "restore 'a"}
 
     def judge(*words: str) -> tuple[str, str]:
-        verdict = judge_git(words, lambda verb: aliases.get(verb, ""))
-        return verdict.verb, verdict.kind
+        found = judge_git(words, lambda verb: aliases.get(verb, ""))
+        return found.verb, found.reach
 
-    assert judge("co", "topic") == ("checkout", WHOLE_TREE)
-    assert judge("co", "--", "a.py") == ("checkout", SCOPED)
-    assert judge("undo") == ("reset", WHOLE_TREE)
-    assert judge("st") == ("status", SAFE)
-    assert judge("open") == ("restore", SCOPED)
-    assert judge("-c", "alias.x=clean -fd", "x") == ("clean", WHOLE_TREE)
-    assert judge("-c", "alias.X=!rm -rf .", "x") == ("x", WHOLE_TREE)
+    assert judge("co", "topic") == ("checkout", Reach.WHOLE_TREE)
+    assert judge("co", "--", "a.py") == ("checkout", Reach.SCOPED)
+    assert judge("undo") == ("reset", Reach.WHOLE_TREE)
+    assert judge("st") == ("status", Reach.SAFE)
+    assert judge("open") == ("restore", Reach.SCOPED)
+    assert judge("-c", "alias.x=clean -fd", "x") == ("clean", Reach.WHOLE_TREE)
+    assert judge("-c", "alias.X=!rm -rf .", "x") == ("x", Reach.WHOLE_TREE)
 
 
-def test_an_alias_for_itself_comes_to_an_end() -> None:
-    assert judge_git(["a"], lambda verb: "a").kind == SAFE
+def test_recursive_alias_ends() -> None:
+    assert judge_git(["a"], lambda verb: "a").reach == Reach.SAFE
 
 
 def test_an_alias_cannot_make_a_dangerous_verb_look_safe() -> None:
-    assert judge_git(["reset", "--hard"], lambda _: "status").kind == WHOLE_TREE
+    assert judge_git(["reset", "--hard"], lambda _: "status").reach == Reach.WHOLE_TREE
 
 
 def test_refs_objects_stash_and_settings_are_everybodys() -> None:
@@ -272,9 +272,9 @@ WORDS = st.one_of(
 
 @given(st.lists(WORDS, max_size=8), st.text(max_size=12))
 def test_no_words_make_it_fail(words: list[str], alias: str) -> None:
-    verdict = judge_git(words, lambda _: alias)
+    found = judge_git(words, lambda _: alias)
 
-    assert verdict.kind in (SAFE, SCOPED, WHOLE_TREE)
-    assert bool(verdict.why) == bool(verdict.scoped_form) == (verdict.kind == WHOLE_TREE)
-    assert bool(verdict.paths) == (verdict.kind == SCOPED)
-    assert all(path not in ("", ".", "..") for path in verdict.paths)
+    assert found.reach in (Reach.SAFE, Reach.SCOPED, Reach.WHOLE_TREE)
+    assert bool(found.why) == bool(found.scoped_form) == (found.reach == Reach.WHOLE_TREE)
+    assert bool(found.paths) == (found.reach == Reach.SCOPED)
+    assert all(path not in ("", ".", "..") for path in found.paths)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from landlane.clients.hook_command import hook_words
+from landlane.clients.setup_files import hook_words
 from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.testing.repositories import git
 from tests.hooks.stand_in_client import StandIn, change_store, holders
@@ -52,7 +52,13 @@ def test_a_held_file_is_refused_with_holder_end_and_next_action(one: StandIn, tw
     told = two.edit("a.py", "spoilt\n")
     assert told.is_denied
     holder = holders(one)["a.py"]
-    for word in ("a.py is held by", holder, "until 20", "landlane next", "landlane claim a.py --wait"):
+    for word in (
+        "a.py is claimed by",
+        holder,
+        "lease ends in 29 min",
+        "landlane next",
+        "landlane claim a.py --wait",
+    ):
         assert word in told.reason
     assert told.answer["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert Path(one.root, "a.py").read_text(encoding="utf-8") == "# a.py\n"
@@ -64,7 +70,7 @@ def test_a_refusal_names_the_task(one: StandIn, two: StandIn) -> None:
     one.edit("b.py")
     assert one.type("next")["task"]["id"] == "T1"
     told = two.edit("a.py")
-    assert 'for task T1 ("Mend the parser")' in told.reason
+    assert ": T1 Mend the parser (" in told.reason
 
 
 @pytest.mark.slow
@@ -80,10 +86,10 @@ def test_typed_commands_belong_to_the_client_that_runs_them(one: StandIn, two: S
 
 def test_what_is_held_and_unchanged_takes_the_quick_road(one: StandIn) -> None:
     one.edit("a.py", "x = 1\n")
-    before = one.type("journal")["entries"]
+    before = one.type("log")["entries"]
     for number in range(3):
         assert one.edit("a.py", f"x = {number}\n").is_silent
-    assert one.type("journal")["entries"] == before
+    assert one.type("log")["entries"] == before
 
 
 @pytest.mark.promise(
@@ -123,7 +129,7 @@ def test_a_file_that_a_shell_call_names_counts_as_read(one: StandIn, two: StandI
     assert one.edit("src/c.py", "both\n").is_silent
 
 
-def test_what_a_shell_call_changes_itself_need_not_be_read_again(root: Path, one: StandIn) -> None:
+def test_file_changed_by_the_sessions_own_shell_call_need_not_be_read_again(root: Path, one: StandIn) -> None:
     command = "sed -i s/a/b/ a.py"
     one.before("Bash", command=command)
     (root / "a.py").write_text("# b.py\n", encoding="utf-8")
@@ -138,14 +144,14 @@ def test_a_touched_file_with_the_same_content_has_not_changed(one: StandIn) -> N
     assert one.edit("a.py", "x = 2\n").is_silent
 
 
-def test_strict_wants_a_claim_first(root: Path, one: StandIn, two: StandIn) -> None:
+def test_strict_policy_requires_a_claim_first(root: Path, one: StandIn, two: StandIn) -> None:
     Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     told = one.edit("a.py")
     assert told.is_denied
     assert "landlane claim a.py" in told.reason
     one.type("claim", "a.py")
     assert one.edit("a.py").is_silent
-    assert "held by" in two.edit("a.py").reason
+    assert "claimed by" in two.edit("a.py").reason
 
 
 def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
@@ -154,7 +160,7 @@ def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
     one.type("claim", "a.py")
     told = two.edit("a.py")
     assert not told.is_denied
-    assert "held by" in told.repo
+    assert "claimed by" in told.repo
 
 
 def test_a_changed_setting_counts_at_once(root: Path, one: StandIn) -> None:
@@ -164,7 +170,7 @@ def test_a_changed_setting_counts_at_once(root: Path, one: StandIn) -> None:
     assert one.edit("a.py").is_denied
 
 
-def test_files_outside_the_repository_are_nobodys_business(one: StandIn, tmp_path: Path) -> None:
+def test_files_outside_the_repository_are_not_checked(one: StandIn, tmp_path: Path) -> None:
     assert one.edit(str(tmp_path / "elsewhere.txt")).is_silent
 
 
@@ -244,7 +250,7 @@ def test_a_client_that_died_without_a_word_holds_nothing_for_long(root: Path, tw
     assert two.edit("a.py").is_silent
 
 
-def test_whose_start_was_not_heard_is_briefed_with_the_first_tool_result(one: StandIn) -> None:
+def test_session_without_a_start_event_is_briefed_with_its_first_tool_result(one: StandIn) -> None:
     one.before("Edit", file_path=os.path.join(one.root, "a.py"))
     told = one.after("Edit", file_path=os.path.join(one.root, "a.py"))
     assert "You are claude-" in told.repo
@@ -290,7 +296,7 @@ def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time
     one.hook("SessionStart", source="startup")
     one.type("claim", "a.py")
     assert one.edit("a.py", agent="aaaa11").is_silent
-    assert "held by" in one.edit("a.py", agent="bbbb22").reason
+    assert "claimed by" in one.edit("a.py", agent="bbbb22").reason
     assert one.edit("b.py", agent="aaaa11").is_denied
 
 
@@ -384,7 +390,7 @@ def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) 
         *(change_user_version, change_application_id, break_settings),
     ],
 )
-def test_any_trouble_is_a_refusal_and_looking_goes_on(root: Path, one: StandIn, trouble: object) -> None:
+def test_internal_error_refuses_edits_but_not_reads(root: Path, one: StandIn, trouble: object) -> None:
     one.edit("a.py", "x = 1\n")
     one.edit("b.py", "x = 1\n")
     trouble(root)  # type: ignore[operator]
@@ -399,7 +405,7 @@ def test_any_trouble_is_a_refusal_and_looking_goes_on(root: Path, one: StandIn, 
 
 
 @pytest.mark.slow
-def test_a_state_that_is_gone_is_not_begun_anew_by_itself(root: Path, one: StandIn, two: StandIn) -> None:
+def test_deleted_store_is_not_created_again_by_a_hook(root: Path, one: StandIn, two: StandIn) -> None:
     one.edit("a.py", "x = 1\n")
     shutil.rmtree(root / ".git/landlane")
     told = two.edit("a.py", "spoilt\n")

@@ -15,8 +15,8 @@ import pytest
 
 from landlane.clients import calling_process as client_processes
 from landlane.clients.calling_process import client_process
-from landlane.clients.hook_command import hook_words
-from landlane.platform.process_identity import Process
+from landlane.clients.setup_files import hook_words
+from landlane.platform.process import Process
 from landlane.testing.repositories import git
 from tests.hooks.stand_in_client import LANDLANE, StandIn, Told, change_store, holders
 
@@ -61,7 +61,7 @@ def let_time_pass(root: Path, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("cwd", ["gone", "", "other", "above", "sub"])
-def test_a_held_file_is_refused_wherever_the_client_stands(
+def test_held_file_is_refused_from_any_working_directory(
     tmp_path: Path, root: Path, one: StandIn, two: StandIn, cwd: str
 ) -> None:
     one.edit("a.py")
@@ -78,12 +78,12 @@ def test_a_held_file_is_refused_wherever_the_client_stands(
         tool_use_id="t",
     )
     assert told.is_denied
-    assert "held by" in told.reason
+    assert "claimed by" in told.reason
     assert not (root / "sub/.git/landlane").exists()
     assert not (tmp_path / "other/.git/landlane").exists()
 
 
-def test_a_folder_is_not_edited_and_nobody_holds_it(one: StandIn, two: StandIn) -> None:
+def test_edit_of_a_folder_is_refused_and_claims_nothing(one: StandIn, two: StandIn) -> None:
     assert one.before("Edit", file_path=one.root).is_denied
     assert one.before("Write", file_path=f"{one.root}/src").is_denied
     assert holders(one) == {}
@@ -125,7 +125,7 @@ def test_a_worktree_has_the_same_holders(tmp_path: Path, root: Path, one: StandI
 # ------------------------------------------------------------------------------------------------ who
 
 
-def test_a_chosen_name_that_many_clients_share_is_not_one_session(root: Path) -> None:
+def test_clients_with_the_same_chosen_name_are_separate_sessions(root: Path) -> None:
     chosen = {"LANDLANE_AGENT": "everybody"}
     with StandIn(root, environment=chosen) as one, StandIn(root, environment=chosen) as two:
         assert one.edit("a.py").is_silent
@@ -136,7 +136,7 @@ def test_a_chosen_name_that_many_clients_share_is_not_one_session(root: Path) ->
         assert holders(one)["b.py"] != "everybody"
 
 
-def test_a_client_within_a_client_is_somebody_else(root: Path, one: StandIn) -> None:
+def test_client_started_by_a_client_is_a_session_of_its_own(root: Path, one: StandIn) -> None:
     one.hook("SessionStart", source="startup")
     outer = one._process.pid
     # It inherits what its parent said of itself.
@@ -226,13 +226,13 @@ def test_a_subagent_of_a_client_that_died_holds_nothing_for_long(root: Path, two
 # ---------------------------------------------------------------------------------------- what was read
 
 
-def test_who_is_too_late_is_told_who_was_first(one: StandIn, two: StandIn) -> None:
+def test_second_session_is_refused_with_the_name_of_the_first(one: StandIn, two: StandIn) -> None:
     one.read("a.py")
     two.read("a.py")
     one.edit("a.py", "one\n")
     told = two.edit("a.py")
     assert told.is_denied
-    assert "held by" in told.reason
+    assert "claimed by" in told.reason
 
 
 def test_what_was_read_before_the_night_still_counts(root: Path, one: StandIn, two: StandIn) -> None:
@@ -295,7 +295,7 @@ def test_who_works_in_a_workspace_edits_there_and_so_do_its_subagents(
     assert "lies in the workspace of" in two.edit("new.py").reason
 
 
-def test_a_worktree_without_settings_hears_of_those_of_the_main_one(tmp_path: Path, root: Path) -> None:
+def test_worktree_without_settings_uses_those_of_the_main_checkout(tmp_path: Path, root: Path) -> None:
     git(root, "worktree", "add", "--quiet", str(tmp_path / "tree"))
     with StandIn(tmp_path / "tree") as one:
         one.edit("a.py", "x\n")
@@ -313,7 +313,7 @@ def test_what_was_read_before_the_end_counts_for_who_is_resumed(one: StandIn, tw
     assert "Read it again" in one.edit("a.py").reason
 
 
-def test_what_long_gone_sessions_read_is_forgotten(root: Path, one: StandIn, two: StandIn) -> None:
+def test_reads_of_sessions_that_ended_long_ago_are_deleted(root: Path, one: StandIn, two: StandIn) -> None:
     one.read("a.py")
     one.hook("SessionEnd", reason="other")
     assert len(rows(root, "SELECT * FROM reads")) == 1
@@ -362,7 +362,7 @@ def test_in_a_sandbox_the_resident_is_asked_first(tmp_path: Path, root: Path, cl
         assert b"PreToolUse" in heard.result()
 
 
-def test_what_terminals_hang_from_is_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parent_of_a_terminal_is_not_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {10: "sh", 9: "bash", 8: "tmux: server", 7: "node"}
     monkeypatch.setattr(client_processes, "read_name", lambda pid: names[pid])
     chain = [Process(boot_id="b", namespace="n", pid=pid, started=1) for pid in names]

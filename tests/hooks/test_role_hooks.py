@@ -81,7 +81,7 @@ def test_to_watch_is_only_to_tell(root: Path) -> None:
         assert "let this edit pass" in told.repo
 
 
-def test_what_the_shell_wrote_outside_of_the_role_is_told(coder: StandIn, root: Path) -> None:
+def test_shell_write_outside_of_the_role_is_reported(coder: StandIn, root: Path) -> None:
     command = {"command": "echo evil > tests/a.py"}
     coder.before("Bash", **command)
     (root / "tests/a.py").write_text("evil\n")

@@ -10,37 +10,37 @@ from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.testing.repositories import git
 from landlane.workspaces.open import open_workspace
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 pytestmark = pytest.mark.integration
 
 
-def left(yard: Yard, agent: str = "ann") -> str:
-    return leftovers(yard.site, yard.agent(agent))
+def left(testbed: LandingTestbed, agent: str = "ann") -> str:
+    return leftovers(testbed.prepared_repo, testbed.agent(agent))
 
 
-def is_new(yard: Yard, text: str) -> bool:
-    return should_point_out(yard.repo, yard.agent("ann"), text)
+def is_new(testbed: LandingTestbed, text: str) -> bool:
+    return should_point_out(testbed.repo, testbed.agent("ann"), text)
 
 
-def test_nothing_left_is_nothing_said(yard: Yard) -> None:
-    (yard.folder / "README.md").write_text("of somebody else\n", encoding="utf-8")
-    yard.claim("bob", "README.md")
+def test_nothing_is_reported_when_nothing_is_left(testbed: LandingTestbed) -> None:
+    (testbed.folder / "README.md").write_text("of somebody else\n", encoding="utf-8")
+    testbed.claim("bob", "README.md")
 
-    assert left(yard) == ""
-    assert not is_new(yard, "")
+    assert left(testbed) == ""
+    assert not is_new(testbed, "")
 
 
-def test_claims_work_and_tasks_are_pointed_out_with_what_to_do(yard: Yard) -> None:
-    add_task(yard.repo, None, NewTask(title="Mend it"))
-    next_task(yard.repo, yard.agent("ann"))
-    yard.claim("ann", "README.md", "src/new file.py")
-    yard.claim("bob", "other.py")
+def test_claims_work_and_tasks_are_pointed_out_with_what_to_do(testbed: LandingTestbed) -> None:
+    add_task(testbed.repo, None, NewTask(title="Mend it"))
+    next_task(testbed.repo, testbed.agent("ann"))
+    testbed.claim("ann", "README.md", "src/new file.py")
+    testbed.claim("bob", "other.py")
     for name in ("README.md", "src/new file.py", "src/more.py", "other.py"):
-        (yard.folder / name).parent.mkdir(exist_ok=True)
-        (yard.folder / name).write_text("changed\n", encoding="utf-8")
+        (testbed.folder / name).parent.mkdir(exist_ok=True)
+        (testbed.folder / name).write_text("changed\n", encoding="utf-8")
 
-    text = left(yard)
+    text = left(testbed)
 
     assert "- not committed: README.md\n- not committed: src/new file.py\n" in text
     assert "landlane commit -m 'What and why' :/README.md ':/src/new file.py'" in text
@@ -51,16 +51,16 @@ def test_claims_work_and_tasks_are_pointed_out_with_what_to_do(yard: Yard) -> No
     assert "more.py" not in text
 
 
-def test_work_in_its_own_workspace_counts(yard: Yard) -> None:
-    add_task(yard.repo, None, NewTask(title="Mend it"))
-    session = yard.agent("ann")
-    next_task(yard.repo, session)
-    workspace = open_workspace(yard.site, session, "T1", kind="worktree").workspace
-    yard.claim("ann", "README.md")
+def test_work_in_its_own_workspace_counts(testbed: LandingTestbed) -> None:
+    add_task(testbed.repo, None, NewTask(title="Mend it"))
+    session = testbed.agent("ann")
+    next_task(testbed.repo, session)
+    workspace = open_workspace(testbed.prepared_repo, session, "T1", kind="worktree").workspace
+    testbed.claim("ann", "README.md")
     with open(f"{workspace.path}/README.md", "w", encoding="utf-8") as file:
         file.write("changed there\n")
 
-    text = left(yard)
+    text = left(testbed)
 
     assert f"- not committed in {workspace.path}: README.md" in text
     assert f"cd {workspace.path} && landlane commit" in text
@@ -70,34 +70,34 @@ def test_work_in_its_own_workspace_counts(yard: Yard) -> None:
     "sessions.never-held-twice",
     "Work that a session would leave behind is reported once, so the session can always end.",
 )
-def test_the_same_is_pointed_out_once_and_less_of_it_not_again(yard: Yard) -> None:
-    yard.claim("ann", "a.py", "b.py")
-    (yard.folder / "a.py").write_text("new\n", encoding="utf-8")
-    first = left(yard)
-    assert is_new(yard, first)
-    assert not is_new(yard, first)
+def test_the_same_is_pointed_out_once_and_less_of_it_not_again(testbed: LandingTestbed) -> None:
+    testbed.claim("ann", "a.py", "b.py")
+    (testbed.folder / "a.py").write_text("new\n", encoding="utf-8")
+    first = left(testbed)
+    assert is_new(testbed, first)
+    assert not is_new(testbed, first)
 
-    git(yard.folder, "add", "a.py")
-    git(yard.folder, "commit", "--quiet", "-m", "Add a")
-    less = left(yard)
+    git(testbed.folder, "add", "a.py")
+    git(testbed.folder, "commit", "--quiet", "-m", "Add a")
+    less = left(testbed)
 
     assert less != first
-    assert not is_new(yard, less)
+    assert not is_new(testbed, less)
 
 
-def test_what_comes_later_is_pointed_out_once_more(yard: Yard) -> None:
-    yard.claim("ann", "a.py")
-    assert is_new(yard, left(yard))
-    yard.claim("ann", "b.py")
+def test_new_leftovers_are_reported_again(testbed: LandingTestbed) -> None:
+    testbed.claim("ann", "a.py")
+    assert is_new(testbed, left(testbed))
+    testbed.claim("ann", "b.py")
 
-    assert is_new(yard, left(yard))
-    assert not is_new(yard, left(yard))
+    assert is_new(testbed, left(testbed))
+    assert not is_new(testbed, left(testbed))
 
 
-def test_much_is_cut_short(yard: Yard) -> None:
-    yard.claim("ann", *(f"f{number:03}.py" for number in range(60)))
+def test_much_is_cut_short(testbed: LandingTestbed) -> None:
+    testbed.claim("ann", *(f"f{number:03}.py" for number in range(60)))
 
-    text = left(yard)
+    text = left(testbed)
 
     assert text.count("- still held") == 10
     assert "and 50 more" in text

@@ -13,22 +13,20 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.claims.held import release
-from landlane.claims.read import list_claims
-from landlane.claims.take import make_request, take
+from landlane.claims.take import list_claims, make_request, take
 from landlane.errors import LandlaneError, NotAllowed
-from landlane.files import look_at
+from landlane.files import read_file_version
 from landlane.hooks.dispatch import handle
-from landlane.hooks.shell import effects
-from landlane.hooks.shell.effects import after_shell, before_shell, settle_open
+from landlane.hooks.shell import ownership
+from landlane.hooks.shell.effects import after_shell, before_shell, check_earlier_calls
 from landlane.hooks.shell.ownership import names_file
 from landlane.journal.read import read_entries
-from landlane.protocol.hook_events import DENY, HOLD, INFORM, NOTHING, HookEvent
+from landlane.protocol.hook_events import NOTHING, EventKind, HookEvent, ToolAction, Verdict
 from landlane.repository import Repository
-from landlane.sessions.client_sessions import ClientName, begin_child, bind
-from landlane.sessions.file_versions import last_seen, remember
+from landlane.sessions.client_sessions import ClientName, begin_subagent, bind_session
 from landlane.sessions.join import join
 from landlane.sessions.notices import take_notices
-from landlane.sessions.tool_calls import begin_call
+from landlane.sessions.tool_calls import begin_call, find_read, record_reads
 from landlane.store import records
 from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict, replace
@@ -40,15 +38,14 @@ from landlane.workspaces.fix_unauthorized_writes import (
     refuse_breached,
     undo_breach,
 )
-from landlane.workspaces.model import Workspace
+from landlane.workspaces.model import Workspace, WorkspaceKind, WorkspaceState
 from landlane.workspaces.unauthorized_writes import (
     ACCEPTED,
     CLEARED,
-    HELD,
     MOVED,
     OPEN,
-    STRAY,
     UNDONE,
+    BreachKind,
     find_breach,
     list_breaches,
 )
@@ -73,7 +70,7 @@ class Place:
         self.root = root
         self.repo: Repository = open_repository(str(root))
         self.repo = self.repo
-        self.site = self.repo.require_git()
+        self.prepared_repo = self.repo.require_git()
         self.ann = join(self.repo, "ann").session
         self.beth = join(self.repo, "beth").session
         self.claim(self.beth, "src/a.py", task="")
@@ -85,9 +82,14 @@ class Place:
         assert not outcome.refused
 
     def event(self, kind: str, command: str, call: str = "c1", cwd: Path | None = None) -> HookEvent:
-        where = str(cwd or self.root)
         return HookEvent(
-            client="claude", kind=kind, session="x", cwd=where, tool="shell", command=command, call=call
+            client="claude",
+            kind=EventKind(kind),
+            session="x",
+            cwd=str(cwd or self.root),
+            tool=ToolAction.SHELL,
+            command=command,
+            call=call,
         )
 
     def shell(self, command: str, *, session: Session | None = None, cwd: Path | None = None) -> HookAnswer:
@@ -98,7 +100,7 @@ class Place:
         repo = open_repository(str(cwd or self.root))
         try:
             before = before_shell(repo.require_git(), who, self.event("before", command, call, cwd))
-            if before.verdict == DENY:
+            if before.verdict == Verdict.DENY:
                 return before
             subprocess.run(
                 command, shell=True, cwd=cwd or self.root, check=False, timeout=30, capture_output=True
@@ -129,10 +131,10 @@ class Place:
                 session=session.id,
                 machine=session.machine,
                 home=str(self.root / ".git"),
-                kind="worktree",
+                kind=WorkspaceKind.WORKTREE,
                 path=str(path),
                 branch=name,
-                state="open",
+                state=WorkspaceState.OPEN,
                 opened_at=0,
             )
             records.put(tx, "workspace", as_dict(made), "opened", session)
@@ -199,18 +201,18 @@ def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None
 
     answer = place.shell(WRITES[way])
 
-    assert answer.verdict in (INFORM, DENY)
+    assert answer.verdict in (Verdict.INFORM, Verdict.DENY)
     assert "src/a.py" in answer.text
     assert "beth" in answer.text
-    if answer.verdict == INFORM:
-        undo_breach(place.site, place.ann, place.breach())
+    if answer.verdict == Verdict.INFORM:
+        undo_breach(place.prepared_repo, place.ann, place.breach())
     assert (place.root / "src/a.py").read_bytes() == b"one, uncommitted \xff\n"
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("way", LOOKS)
-def test_whoever_only_looks_hears_nothing(place: Place, way: str) -> None:
+def test_reading_command_reports_nothing(place: Place, way: str) -> None:
     (place.root / "src/a.py").write_text("one\nuncommitted >\n")
 
     assert place.shell(LOOKS[way]) == NOTHING
@@ -224,7 +226,7 @@ def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None
     answer = place.shell("echo x > docs/n.md")
 
     assert answer.text.startswith("Your shell command changed docs/n.md, held by beth for task T7 until 20")
-    assert f"landlane stray undo {place.breach()}" in answer.text
+    assert f"landlane misplaced undo {place.breach()}" in answer.text
     kinds = [entry.facts() for entry in read_entries(place.repo) if entry.kind == "rule.violated"]
     assert [(one["rule"], one["guard"]) for one in kinds] == [("claim before you change", "shell check")]
     (notice,) = take_notices(place.repo, place.beth.id)
@@ -238,7 +240,7 @@ def test_deleting_renaming_and_permissions_are_caught_and_undone(place: Place) -
     (place.root / "new.txt").write_bytes(b"\x00untracked\r\n")
 
     place.shell("rm src/a.py; mv src/b.py src/c.py; chmod +x docs/n.md; ln -sf docs link; rm new.txt")
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
 
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
     assert (place.root / "src/b.py").read_text() == FILES["src/b.py"]
@@ -255,34 +257,34 @@ def test_a_held_file_that_git_ignores_is_watched_too(place: Place) -> None:
     place.claim(place.beth, "ignored/secret")
 
     assert "ignored/secret" in place.shell("echo x > ignored/secret").text
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
 
     assert (place.root / "ignored/secret").read_text() == "kept\n"
 
 
-def test_a_write_by_the_holder_itself_is_nobodys_breach(place: Place) -> None:
-    before_shell(place.site, place.ann, place.event("before", "make"))
+def test_write_by_the_holder_itself_is_not_a_breach(place: Place) -> None:
+    before_shell(place.prepared_repo, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
     file.write_text("by beth\n")
-    remember(place.repo, place.beth.id, {str(file): look_at(str(file))})
+    record_reads(place.repo, place.beth.id, {str(file): read_file_version(str(file))})
 
-    assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
+    assert after_shell(place.prepared_repo, place.ann, place.event("after", "make")) == NOTHING
 
 
 def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    bind(place.repo, ClientName(client="claude", session="y"), join(place.repo, "beth"))
-    before_shell(place.site, place.ann, place.event("before", "make"))
+    bind_session(place.repo, ClientName(client="claude", session="y"), join(place.repo, "beth"))
+    before_shell(place.prepared_repo, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
     file.write_text("by beth\n")
     slept: list[str] = []
 
     def pause() -> None:
         slept.append("a moment")
-        remember(place.repo, place.beth.id, {str(file): look_at(str(file))})
+        record_reads(place.repo, place.beth.id, {str(file): read_file_version(str(file))})
 
     monkeypatch.setattr("landlane.hooks.shell.ownership._pause", pause)
 
-    assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
+    assert after_shell(place.prepared_repo, place.ann, place.event("after", "make")) == NOTHING
     assert len(slept) == 1
 
 
@@ -296,15 +298,15 @@ def test_there_is_no_wait_for_a_holder_without_hooks(place: Place, monkeypatch: 
 
 
 @pytest.mark.usefixtures("quick")
-def test_with_a_command_of_the_holder_running_nobody_is_accused(place: Place) -> None:
+def test_change_is_uncertain_while_a_command_of_the_holder_runs(place: Place) -> None:
     begin_call(place.repo, place.beth.id, "b1", str(place.root), "")
 
     answer = place.shell("echo x > src/a.py")
 
-    assert answer.verdict == INFORM
+    assert answer.verdict == Verdict.INFORM
     assert "may not have been you" in answer.text
-    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
-    undo_breach(place.site, None, place.breach())
+    refuse_breached(place.prepared_repo, place.ann, ["src/a.py"], str(place.root))
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
 
 
@@ -321,8 +323,10 @@ def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place
 @pytest.mark.usefixtures("quick")
 def test_what_a_parent_holds_is_not_in_its_childs_way(place: Place) -> None:
     name = ClientName(client="claude", session="x", agent="sub")
-    child = begin_child(place.repo, name, place.beth).session
-    other = begin_child(place.repo, ClientName(client="claude", session="x", agent="two"), place.ann).session
+    child = begin_subagent(place.repo, name, place.beth).session
+    other = begin_subagent(
+        place.repo, ClientName(client="claude", session="x", agent="two"), place.ann
+    ).session
 
     assert place.shell("echo x > src/a.py", session=child) == NOTHING
     assert "held by beth" in place.shell("echo y > src/a.py", session=other).text
@@ -331,13 +335,13 @@ def test_what_a_parent_holds_is_not_in_its_childs_way(place: Place) -> None:
 # ------------------------------------------------------------------------------------------ what is free
 
 
-def test_a_free_path_is_taken_for_whoever_changed_it(place: Place) -> None:
+def test_free_path_is_claimed_for_the_session_that_changed_it(place: Place) -> None:
     assert place.shell("echo x > src/b.py; echo y > new.py") == NOTHING
 
     assert place.held_by(place.ann) == {"src/b.py", "new.py"}
-    seen = last_seen(place.repo, place.ann.id, str(place.root / "new.py"))
+    seen = find_read(place.repo, place.ann.id, str(place.root / "new.py"))
     assert seen is not None
-    assert seen[0] == look_at(str(place.root / "new.py"))[0]
+    assert seen[0] == read_file_version(str(place.root / "new.py"))[0]
 
 
 def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> None:
@@ -346,10 +350,10 @@ def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> 
     assert place.shell("echo x > mine.py; sh -c 'echo y > their''s.py'") == NOTHING
 
     assert place.held_by(place.ann) == {"mine.py"}
-    assert last_seen(place.repo, place.ann.id, str(place.root / "theirs.py")) is None
+    assert find_read(place.repo, place.ann.id, str(place.root / "theirs.py")) is None
 
 
-def test_whoever_is_alone_still_takes_what_it_changes(place: Place) -> None:
+def test_only_session_still_claims_what_it_changes(place: Place) -> None:
     release(place.repo, place.beth, None)
     from landlane.sessions.join import leave
 
@@ -384,21 +388,21 @@ def test_watch_tells_and_blocks_nothing(place: Place) -> None:
 
     answer = place.shell("echo x > src/a.py")
 
-    assert answer.verdict == INFORM
+    assert answer.verdict == Verdict.INFORM
     assert "src/a.py, held by beth" in answer.text
     assert "It was let pass and only noted" in answer.text
     assert "you cannot commit" not in answer.text
-    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+    refuse_breached(place.prepared_repo, place.ann, ["src/a.py"], str(place.root))
     repo = open_repository(str(place.root))
     said = before_shell(repo.require_git(), place.ann, place.event("before", "git stash", "s"))
     repo.close()
-    assert said.verdict == INFORM
+    assert said.verdict == Verdict.INFORM
     assert said.text.startswith("Landlane let this command pass and only noted it")
     assert "Nothing of the command was run" not in said.text
 
 
-def test_a_role_that_may_not_write_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "may_write", lambda _site, _session, _path: "reviewers only read")
+def test_write_forbidden_by_the_role_is_reported(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "may_write", lambda _repo, _session, _path: "reviewers only read")
 
     answer = place.shell("echo x > src/b.py")
 
@@ -429,13 +433,13 @@ def test_a_verb_that_hits_everybody_is_refused_with_its_scoped_form(place: Place
 
     answer = place.shell(command)
 
-    assert answer.verdict == DENY
+    assert answer.verdict == Verdict.DENY
     assert "Instead: " in answer.text
     assert "beth: src/a.py" in answer.text
     assert (place.root / "src/a.py").read_text() == "uncommitted\n"
 
 
-def test_in_another_repository_such_a_verb_is_nobodys_business(place: Place, tmp_path: Path) -> None:
+def test_git_verbs_in_another_repository_are_not_checked(place: Place, tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other")
     (other / "README.md").write_text("changed\n")
 
@@ -454,21 +458,21 @@ def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: Pla
 
     assert "outside of your own workspace" in answer.text
     breach = find_breach(place.repo, place.breach())
-    assert (breach.kind, breach.root) == (STRAY, str(place.root))
-    assert f"landlane stray move {breach.id} --to W1" in answer.text
-    move_breach(place.site, place.ann, breach.id)
+    assert (breach.kind, breach.root) == (BreachKind.STRAY, str(place.root))
+    assert f"landlane misplaced move {breach.id} --to W1" in answer.text
+    move_breach(place.prepared_repo, place.ann, breach.id)
     assert (own / "src/b.py").read_text() == "b\nx\n"
     assert (place.root / "src/b.py").read_text() == "b\n"
     assert find_breach(place.repo, breach.id).state == MOVED
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_shell_that_stands_beside_the_own_workspace_strays(place: Place) -> None:
+def test_shell_outside_of_the_own_workspace_makes_misplaced_changes(place: Place) -> None:
     place.workspace(place.ann, "ann-work")
 
     assert "outside of your own workspace" in place.shell("echo x > src/b.py").text
     with pytest.raises(NotAllowed) as refused:
-        refuse_breached(place.site, place.ann, ["src/b.py"], str(place.root))
+        refuse_breached(place.prepared_repo, place.ann, ["src/b.py"], str(place.root))
     assert refused.value.code == "MISPLACED_WRITE"
 
 
@@ -481,7 +485,7 @@ def test_a_held_file_in_another_checkout_is_watched_though_nothing_names_it(plac
     answer = place.shell(f"{PYTHON} t.py", cwd=own)
 
     assert "src/a.py, held by beth" in answer.text
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == "beth, uncommitted\n"
 
 
@@ -492,7 +496,7 @@ def test_in_anothers_workspace_nothing_is_ours_to_change(place: Place) -> None:
     answer = place.shell(f"cd {theirs} && echo x > docs/n.md")
 
     assert "in the workspace of beth" in answer.text
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (theirs / "docs/n.md").read_text() == "n\n"
 
 
@@ -515,7 +519,7 @@ def test_a_held_file_in_a_worktree_made_by_hand_is_watched(place: Place, command
     answer = place.shell(command)
 
     assert "src/a.py, held by beth" in answer.text
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (other / "src/a.py").read_text() == FILES["src/a.py"]
 
 
@@ -528,12 +532,12 @@ def test_what_was_put_back_by_hand_is_over(place: Place) -> None:
     first = place.breach()
     (place.root / "src/a.py").write_text(FILES["src/a.py"])
 
-    assert list_open_breaches(place.site) == []
+    assert list_open_breaches(place.prepared_repo) == []
     assert find_breach(place.repo, first).state == CLEARED
 
 
 @pytest.mark.usefixtures("quick")
-def test_putting_it_back_through_the_shell_is_no_new_write(place: Place) -> None:
+def test_restoring_through_the_shell_is_not_a_new_write(place: Place) -> None:
     place.shell("echo x >> src/a.py")
     first = place.breach()
 
@@ -549,17 +553,17 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
 
     with pytest.raises(NotAllowed) as refused:
         commit(
-            place.site,
+            place.prepared_repo,
             place.ann,
-            make_commit_request(place.site, ["src/a.py"], str(place.root), message="Mine"),
+            make_commit_request(place.prepared_repo, ["src/a.py"], str(place.root), message="Mine"),
         )
 
     assert refused.value.code == "MISPLACED_WRITE"
     assert refused.value.exit_code == 6
-    assert f"landlane stray undo {breach}" in refused.value.hint
+    assert f"landlane misplaced undo {breach}" in refused.value.hint
     with pytest.raises(NotAllowed):
-        refuse_breached(place.site, place.ann, ["src/a.py"])  # as for landing
-    refuse_breached(place.site, place.beth, ["src/a.py"], str(place.root))  # beth may
+        refuse_breached(place.prepared_repo, place.ann, ["src/a.py"])  # as for landing
+    refuse_breached(place.prepared_repo, place.beth, ["src/a.py"], str(place.root))  # beth may
 
 
 @pytest.mark.usefixtures("quick")
@@ -574,7 +578,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
     git(place.root, "commit", "--quiet", "-am", "Past the guard")
 
     with pytest.raises(NotAllowed) as refused:
-        submit_branch(place.site, place.ann, "topic", "")
+        submit_branch(place.prepared_repo, place.ann, "topic", "")
 
     assert refused.value.code == "MISPLACED_WRITE"
 
@@ -585,11 +589,11 @@ def test_a_holder_who_lets_go_makes_it_the_writers(place: Place) -> None:
     breach = place.breach()
     release(place.repo, place.beth, None)
     with pytest.raises(NotAllowed):
-        refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+        refuse_breached(place.prepared_repo, place.ann, ["src/a.py"], str(place.root))
 
     place.claim(place.ann, "src/a.py")
 
-    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+    refuse_breached(place.prepared_repo, place.ann, ["src/a.py"], str(place.root))
     assert find_breach(place.repo, breach).state == CLEARED
 
 
@@ -599,31 +603,31 @@ def test_the_holder_may_accept_and_the_writer_may_not(place: Place) -> None:
     breach = place.breach()
 
     with pytest.raises(NotAllowed):
-        accept_breach(place.site, place.ann, breach)
-    accept_breach(place.site, place.beth, breach)
+        accept_breach(place.prepared_repo, place.ann, breach)
+    accept_breach(place.prepared_repo, place.beth, breach)
 
     assert find_breach(place.repo, breach).state == ACCEPTED
-    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+    refuse_breached(place.prepared_repo, place.ann, ["src/a.py"], str(place.root))
 
 
 @pytest.mark.usefixtures("quick")
-def test_undoing_stops_before_what_somebody_changed_since(place: Place) -> None:
+def test_undo_stops_at_later_changes(place: Place) -> None:
     place.shell("echo x > src/a.py")
     first = place.breach()
     place.shell("echo y > src/a.py")
 
     with pytest.raises(NotAllowed) as refused:
-        undo_breach(place.site, None, first)
+        undo_breach(place.prepared_repo, None, first)
     assert (refused.value.code, refused.value.hint) == (
         "MISPLACED_CONFLICT",
-        "undo the newer write first: landlane stray undo B2",
+        "undo the newer write first: landlane misplaced undo B2",
     )
 
-    undo_breach(place.site, None, "B2")
-    undo_breach(place.site, None, "B1")
+    undo_breach(place.prepared_repo, None, "B2")
+    undo_breach(place.prepared_repo, None, "B1")
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
-    with pytest.raises(LandlaneError, match="undone already"):
-        undo_breach(place.site, None, "B1")
+    with pytest.raises(LandlaneError, match="already undone"):
+        undo_breach(place.prepared_repo, None, "B1")
 
 
 @pytest.mark.usefixtures("quick")
@@ -632,16 +636,16 @@ def test_what_was_kept_survives_a_gc(place: Place) -> None:
     place.shell("echo x > src/a.py")
 
     git(place.root, "gc", "--quiet", "--prune=now")
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
 
     assert (place.root / "src/a.py").read_text() == "uncommitted\n"
 
 
 @pytest.mark.usefixtures("quick")
-def test_undoing_through_the_shell_is_no_new_write(place: Place) -> None:
+def test_undo_through_the_shell_is_not_a_new_write(place: Place) -> None:
     place.shell("echo x > src/a.py")
 
-    answer = place.shell(f"{PYTHON} -m landlane stray undo {place.breach()}")
+    answer = place.shell(f"{PYTHON} -m landlane misplaced undo {place.breach()}")
 
     assert answer == NOTHING
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
@@ -649,11 +653,11 @@ def test_undoing_through_the_shell_is_no_new_write(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_moving_through_the_shell_is_no_new_write(place: Place) -> None:
+def test_move_through_the_shell_is_not_a_new_write(place: Place) -> None:
     own = place.workspace(place.ann, "ann-work")
     place.shell(f"echo x >> {place.root}/src/a.py", cwd=own)
 
-    answer = place.shell(f"{PYTHON} -m landlane stray move {place.breach()}", cwd=own)
+    answer = place.shell(f"{PYTHON} -m landlane misplaced move {place.breach()}", cwd=own)
 
     assert answer == NOTHING
     assert (own / "src/a.py").read_text() == FILES["src/a.py"] + "x\n"
@@ -661,7 +665,7 @@ def test_moving_through_the_shell_is_no_new_write(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_comes_with_a_commit_is_no_write(place: Place) -> None:
+def test_files_that_came_with_a_commit_are_not_writes(place: Place) -> None:
     own = place.workspace(place.ann, "ann-work")
     (place.root / "src/a.py").write_text("landed\n")
     git(place.root, "commit", "--quiet", "-am", "Land")
@@ -682,7 +686,7 @@ def test_what_comes_with_a_commit_is_no_write(place: Place) -> None:
         ("make", False),
     ],
 )
-def test_a_command_names_a_file_by_its_whole_name(command: str, is_named: bool) -> None:
+def test_command_names_a_file_by_its_full_name(command: str, is_named: bool) -> None:
     assert names_file(command, "src/a.py") is is_named
 
 
@@ -703,18 +707,18 @@ PATCHING = {
 def test_a_patch_in_a_line_of_shell_is_judged_like_an_edit(place: Place, way: str) -> None:
     answer = place.shell(PATCHING[way].format("src/a.py"))
 
-    assert answer.verdict == DENY
-    assert answer.text.startswith("src/a.py is held by beth")
+    assert answer.verdict == Verdict.DENY
+    assert answer.text.startswith("src/a.py is claimed by beth")
 
 
 def test_a_patch_of_what_is_free_takes_it(place: Place) -> None:
     event = place.event("before", PATCHING["heredoc"].format("src/b.py"))
 
-    assert before_shell(place.site, place.ann, event) == NOTHING
+    assert before_shell(place.prepared_repo, place.ann, event) == NOTHING
     assert place.held_by(place.ann) == {"src/b.py"}
 
 
-def test_a_text_that_only_has_a_patch_in_it_is_no_edit(place: Place) -> None:
+def test_text_that_only_contains_a_patch_is_not_an_edit(place: Place) -> None:
     inner = PATCHING["heredoc"].format("src/a.py")
 
     assert place.shell(f"cat > how.md <<'DOC'\n{inner}DOC\n") == NOTHING
@@ -733,8 +737,8 @@ def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bo
 
     assert "src/a.py" in answer.text
     assert "beth" in answer.text
-    if answer.verdict != DENY:
-        undo_breach(place.site, None, place.breach())
+    if answer.verdict != Verdict.DENY:
+        undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
 
 
@@ -744,38 +748,38 @@ def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bo
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["before", "after", "prompt", "stop"])
 def test_a_call_that_never_ends_is_judged_with_the_next_event(place: Place, kind: str) -> None:
-    before_shell(place.site, place.ann, place.event("before", "echo x > src/a.py", "c1"))
+    before_shell(place.prepared_repo, place.ann, place.event("before", "echo x > src/a.py", "c1"))
     (place.root / "src/a.py").write_text("x\n")
     following = replace(place.event(kind, "", "c2"), tool="edit" if kind in ("before", "after") else "other")
 
-    assert "src/a.py, held by beth" in settle_open(place.site, place.ann, following)
-    assert settle_open(place.site, place.ann, following) == ""
-    undo_breach(place.site, None, place.breach())
+    assert "src/a.py, held by beth" in check_earlier_calls(place.prepared_repo, place.ann, following)
+    assert check_earlier_calls(place.prepared_repo, place.ann, following) == ""
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
 
 
 @pytest.mark.usefixtures("quick")
-def test_of_calls_side_by_side_each_change_is_told_once(place: Place) -> None:
+def test_change_during_concurrent_calls_is_reported_once(place: Place) -> None:
     one, two = (place.event("before", "sh run.sh", call) for call in ("c1", "c2"))
-    before_shell(place.site, place.ann, one)
-    settle_open(place.site, place.ann, two)
-    before_shell(place.site, place.ann, two)
+    before_shell(place.prepared_repo, place.ann, one)
+    check_earlier_calls(place.prepared_repo, place.ann, two)
+    before_shell(place.prepared_repo, place.ann, two)
     (place.root / "src/a.py").write_text("x\n")
 
-    assert "Take it back now" in after_shell(place.site, place.ann, replace(two, kind="after")).text
-    assert after_shell(place.site, place.ann, replace(one, kind="after")) == NOTHING
+    assert "Take it back now" in after_shell(place.prepared_repo, place.ann, replace(two, kind="after")).text
+    assert after_shell(place.prepared_repo, place.ann, replace(one, kind="after")) == NOTHING
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_the_unheard_call_wrote_for_itself_is_known_to_its_session(place: Place) -> None:
+def test_own_writes_of_a_call_without_end_event_are_recorded_as_read(place: Place) -> None:
     file = place.root / "src/b.py"
     patch = place.event("before", PATCHING["heredoc"].format("src/b.py"))
-    remember(place.repo, place.ann.id, {str(file): look_at(str(file))})
-    before_shell(place.site, place.ann, patch)
+    record_reads(place.repo, place.ann.id, {str(file): read_file_version(str(file))})
+    before_shell(place.prepared_repo, place.ann, patch)
     file.write_text("patched\n")
 
-    assert settle_open(place.site, place.ann, patch) == ""
-    assert before_shell(place.site, place.ann, replace(patch, call="c2")) == NOTHING
+    assert check_earlier_calls(place.prepared_repo, place.ann, patch) == ""
+    assert before_shell(place.prepared_repo, place.ann, replace(patch, call="c2")) == NOTHING
 
 
 LATE = "(sleep 1; echo late >> src/a.py) &"
@@ -785,29 +789,31 @@ LATE = "(sleep 1; echo late >> src/a.py) &"
 @pytest.mark.parametrize("kind", ["stop", "prompt", "before"])
 def test_a_late_write_of_what_was_left_running_is_found(place: Place, kind: str) -> None:
     event = place.event("before", LATE)
-    before_shell(place.site, place.ann, event)
-    assert after_shell(place.site, place.ann, replace(event, kind="after")) == NOTHING
+    before_shell(place.prepared_repo, place.ann, event)
+    assert after_shell(place.prepared_repo, place.ann, replace(event, kind="after")) == NOTHING
     assert place.shell("true") == NOTHING
     (place.root / "src/a.py").write_text("late\n")
 
     following = replace(place.event(kind, "ls", "c9"), tool="shell" if kind == "before" else "other")
-    text = settle_open(place.site, place.ann, following)
+    text = check_earlier_calls(place.prepared_repo, place.ann, following)
 
     assert text.startswith("Your shell command changed src/a.py, held by beth")
-    assert settle_open(place.site, place.ann, following) == ""
-    undo_breach(place.site, None, place.breach())
+    assert check_earlier_calls(place.prepared_repo, place.ann, following) == ""
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_late_write_of_nobody_knows_whom_is_told_at_the_end_of_a_turn_without_blame(place: Place) -> None:
+def test_late_write_of_unknown_origin_is_reported_as_uncertain_at_the_end_of_a_turn(place: Place) -> None:
     place.shell("sh src/a.py")
     (place.root / "src/a.py").write_text("late\n")
 
-    assert settle_open(place.site, place.ann, place.event("prompt", "")) == ""
-    assert "may not have been you" in settle_open(place.site, place.ann, place.event("stop", ""))
+    assert check_earlier_calls(place.prepared_repo, place.ann, place.event("prompt", "")) == ""
+    assert "may not have been you" in check_earlier_calls(
+        place.prepared_repo, place.ann, place.event("stop", "")
+    )
     (place.root / "src/a.py").write_text("later\n")
-    assert settle_open(place.site, place.ann, place.event("stop", "")) == ""
+    assert check_earlier_calls(place.prepared_repo, place.ann, place.event("stop", "")) == ""
 
 
 @pytest.mark.usefixtures("quick")
@@ -824,7 +830,7 @@ def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
 
     held = hook("stop")
 
-    assert held.verdict == HOLD
+    assert held.verdict == Verdict.HOLD
     assert "src/a.py, held by beth" in held.text
     assert hook("stop", is_again=True) == NOTHING
     hook("before", LATE, call="c2")  # of this one no end comes
@@ -838,35 +844,38 @@ def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_call_without_an_id_is_the_newest(place: Place) -> None:
-    before_shell(place.site, place.ann, place.event("before", "x", call=""))
+    before_shell(place.prepared_repo, place.ann, place.event("before", "x", call=""))
     (place.root / "src/a.py").write_text("x\n")
 
-    assert "Take it back now" in after_shell(place.site, place.ann, place.event("after", "x", call="")).text
+    assert (
+        "Take it back now"
+        in after_shell(place.prepared_repo, place.ann, place.event("after", "x", call="")).text
+    )
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_end_without_a_beginning_accuses_nobody(place: Place) -> None:
-    assert after_shell(place.site, place.ann, place.event("after", "x", call="gone")) == NOTHING
+def test_end_event_without_a_start_makes_no_certain_breach(place: Place) -> None:
+    assert after_shell(place.prepared_repo, place.ann, place.event("after", "x", call="gone")) == NOTHING
     place.shell("true")
     (place.root / "src/a.py").write_text("x\n")
 
-    answer = after_shell(place.site, place.ann, place.event("after", "x", call="gone"))
+    answer = after_shell(place.prepared_repo, place.ann, place.event("after", "x", call="gone"))
 
     assert "may not have been you" in answer.text
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_a_command_in_the_background_does_later_is_told_once(place: Place) -> None:
+def test_later_write_of_a_background_command_is_reported_once(place: Place) -> None:
     behind = replace(place.event("before", "serve &", call="bg"), is_background=True)
-    before_shell(place.site, place.ann, behind)
-    after_shell(place.site, place.ann, replace(behind, kind="after"))
+    before_shell(place.prepared_repo, place.ann, behind)
+    after_shell(place.prepared_repo, place.ann, replace(behind, kind="after"))
     (place.root / "src/a.py").write_text("by the server\n")
 
     answer = place.shell("true")
 
     assert "may not have been you" in answer.text
     assert place.shell("true") == NOTHING
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
 
 
@@ -882,7 +891,7 @@ def test_odd_names_are_judged_like_any_other(place: Place) -> None:
     answer = place.shell('for f in odd/*; do echo x > "$f"; done')
 
     assert "held by beth" in answer.text
-    undo_breach(place.site, None, place.breach())
+    undo_breach(place.prepared_repo, None, place.breach())
     with open(name, "rb") as file:
         assert file.read() == b"beth\n"
 
@@ -903,14 +912,14 @@ def test_the_commands_tell_undo_and_accept(place: Place) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
 
-    listed = run("stray", "list")["breaches"]
+    listed = run("misplaced", "list")["breaches"]
     assert isinstance(listed, list)
-    assert [(one["id"], one["paths"], one["kind"]) for one in listed] == [("B1", ["src/a.py"], HELD)]
-    assert run("stray", "undo", "B1")["paths"] == ["src/a.py"]
+    assert [(one["id"], one["paths"], one["kind"]) for one in listed] == [("B1", ["src/a.py"], "held")]
+    assert run("misplaced", "undo", "B1")["paths"] == ["src/a.py"]
     assert (place.root / "src/a.py").read_text() == "uncommitted\n"
     assert find_breach(place.repo, "B1").state == UNDONE
 
     place.shell("echo y > src/a.py")
     assert find_breach(place.repo, "B2").state == OPEN
-    run("stray", "accept", "B2")
+    run("misplaced", "accept", "B2")
     assert find_breach(place.repo, "B2").state == ACCEPTED

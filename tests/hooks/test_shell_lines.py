@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.hooks.shell_syntax.command_line import find_git_calls, read_line
+from landlane.hooks.shell_syntax.command_line import GitCall, parse_shell
 
 pytestmark = pytest.mark.unit
 
 RESET = ("reset", "--hard")
+
+
+def find_git_calls(text: str) -> list[GitCall]:
+    return list(parse_shell(text).git_calls)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_what_only_mentions_git_raises_nothing(line: str) -> None:
     assert find_git_calls(line) == []
 
 
-def test_a_message_that_mentions_git_belongs_to_its_commit() -> None:
+def test_git_command_in_a_commit_message_is_not_a_call() -> None:
     (call,) = find_git_calls("git commit -m 'run git clean; git reset --hard' a.py")
 
     assert call.words == ("commit", "-m", "run git clean; git reset --hard", "a.py")
@@ -147,27 +151,27 @@ def test_a_message_from_a_heredoc_is_one_word() -> None:
 def test_the_folder_of_a_git_command_is_known(line: str, folders: tuple[str, ...]) -> None:
     (call,) = find_git_calls(line)
 
-    assert (call.folders, call.is_elsewhere) == (folders, False)
+    assert (call.folder.folders, call.folder.is_unknown) == (folders, False)
 
 
 @pytest.mark.parametrize(
     "line", ["cd $(mktemp -d) && git add -A", 'cd "$X" && git add -A', "cd -; git add -A"]
 )
-def test_a_folder_that_the_text_does_not_tell_is_elsewhere(line: str) -> None:
+def test_a_folder_that_the_text_does_not_name_is_unknown(line: str) -> None:
     calls = [call for call in find_git_calls(line) if call.words[:1] == ("add",)]
 
-    assert [call.is_elsewhere for call in calls] == [True]
+    assert [call.folder.is_unknown for call in calls] == [True]
 
 
-def test_all_words_are_told_also_where_output_goes() -> None:
-    words = read_line("cat a.py > ../b.py; sed -i s/x/y/ 'c d.py' && cd sub").words
+def test_all_words_are_found_also_the_files_of_redirections() -> None:
+    words = parse_shell("cat a.py > ../b.py; sed -i s/x/y/ 'c d.py' && cd sub").words
 
     assert {"a.py", "../b.py", "c d.py", "sub"} <= set(words)
 
 
 @given(st.text(alphabet="git reset'\"`$(){}<>|&;\\\n#-abEOF=", max_size=80))
 def test_no_text_makes_it_fail(text: str) -> None:
-    read_line(text)
+    parse_shell(text)
 
 
 def test_an_apostrophe_in_a_heredoc_hides_nothing_behind_it() -> None:
@@ -180,13 +184,13 @@ def test_an_apostrophe_in_a_heredoc_hides_nothing_behind_it() -> None:
 
 
 def test_deep_nesting_ends() -> None:
-    read_line('"$(' * 20_000)
-    read_line("$(" * 5000 + "git stash" + ")" * 5000)
-    read_line("bash -c " * 5000)
+    parse_shell('"$(' * 20_000)
+    parse_shell("$(" * 5000 + "git stash" + ")" * 5000)
+    parse_shell("bash -c " * 5000)
 
 
 @pytest.mark.parametrize(
-    ("text", "is_leaving"),
+    ("text", "may_leave_processes"),
     [
         ("(sleep 1; echo x > a) &", True),
         ("serve & wait", True),
@@ -195,14 +199,14 @@ def test_deep_nesting_ends() -> None:
         ("echo '&' # & not", False),
     ],
 )
-def test_what_may_run_on_behind_a_line(text: str, is_leaving: bool) -> None:
-    assert read_line(text).is_leaving is is_leaving
+def test_a_line_that_may_leave_processes_running_is_recognized(text: str, may_leave_processes: bool) -> None:
+    assert parse_shell(text).may_leave_processes is may_leave_processes
 
 
-def test_a_patch_is_found_where_it_is_applied_and_not_where_it_is_told_of() -> None:
+def test_a_patch_is_found_where_it_is_applied_and_not_where_it_is_quoted() -> None:
     body = "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch"
 
-    (found,) = read_line(f"cd d && apply_patch <<'X'\n{body}\nX\n").patches
+    (found,) = parse_shell(f"cd d && apply_patch <<'X'\n{body}\nX\n").patches
 
-    assert (found.text.strip(), found.folders) == (body, ("d",))
-    assert read_line(f"cat > n.md <<'D'\napply_patch <<'X'\n{body}\nX\nD\n").patches == ()
+    assert (found.text.strip(), found.folder.folders) == (body, ("d",))
+    assert parse_shell(f"cat > n.md <<'D'\napply_patch <<'X'\n{body}\nX\nD\n").patches == ()

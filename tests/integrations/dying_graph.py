@@ -20,7 +20,7 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from landlane import Landlane
-from landlane.gates.decide import answer
+from landlane.gates.decide import answer_gate
 from landlane.repository import Repository
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "langgraph" / "article.py"
@@ -85,7 +85,7 @@ def _run(article: Any, die_at: int) -> int:
 def _approve() -> int:
     with Landlane() as person:
         for gate in person.gates.waiting():
-            answer(person._repo, person.session, gate.id, approve=True)
+            answer_gate(person._repo, person.session, gate.id, approve=True)
     return 0
 
 

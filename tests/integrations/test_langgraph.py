@@ -20,7 +20,7 @@ from langgraph.types import Command
 
 from landlane import Landlane
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
-from landlane.gates.decide import answer
+from landlane.gates.decide import answer_gate
 from landlane.integrations.langgraph import (
     Bridge,
     Coordinated,
@@ -72,7 +72,7 @@ def run(bridge: Bridge, graph: Any, thread: str = "one", **facts: Any) -> dict[s
 
 def approve(bridge: Bridge, gate: str, *, yes: bool = True) -> None:
     with Landlane(bridge.folder) as person:
-        answer(person._repo, person.session, gate, approve=yes, why="" if yes else "no")
+        answer_gate(person._repo, person.session, gate, approve=yes, why="" if yes else "no")
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def test_a_node_holds_its_claims_while_it_runs_and_no_longer(bridge: Bridge) -> 
         assert bob.claims() == []
 
 
-def test_a_refusal_is_an_answer_and_the_graph_goes_where_it_is_told(bridge: Bridge) -> None:
+def test_after_a_refusal_the_graph_continues_at_the_named_node(bridge: Bridge) -> None:
     @bridge.node(agent="ann", claims="src/**", takes_task=False)
     def plain(state: State) -> dict[str, Any]:
         raise AssertionError("it must not run")
@@ -126,7 +126,7 @@ def test_a_refusal_is_an_answer_and_the_graph_goes_where_it_is_told(bridge: Brid
         assert {task.state for task in graph.tasks.list()} == {"ready"}
 
 
-def test_a_state_without_the_key_hears_of_a_refusal_as_an_error(bridge: Bridge) -> None:
+def test_a_refusal_is_an_error_for_a_state_without_the_key(bridge: Bridge) -> None:
     @bridge.node(agent="ann", claims="src/**", takes_task=False)
     def work(state: dict[str, Any]) -> dict[str, Any]:
         raise AssertionError("it must not run")
@@ -140,7 +140,7 @@ def test_a_state_without_the_key_hears_of_a_refusal_as_an_error(bridge: Bridge) 
     assert "Coordinated" in refused.value.hint
 
 
-def test_what_a_node_did_without_its_claims_is_not_taken(bridge: Bridge) -> None:
+def test_the_update_of_a_node_that_lost_its_claims_is_refused(bridge: Bridge) -> None:
     @bridge.node(agent="ann", claims="src/**", takes_task=False)
     def work(state: State) -> dict[str, Any]:
         with bridge.open("ann") as ann:
@@ -207,7 +207,7 @@ def test_a_handoff_between_nodes_is_an_landlane_handoff(bridge: Bridge) -> None:
         assert graph.tasks.get(ended["task"]).state == "done"
 
 
-def test_a_handoff_that_says_nothing_is_not_sent(bridge: Bridge) -> None:
+def test_an_empty_handoff_is_not_sent(bridge: Bridge) -> None:
     @bridge.node(agent="ann")
     def begin(state: State) -> HandTo:
         return HandTo(agent="bob", goto=END)
@@ -273,7 +273,7 @@ def never_agree(bridge: Bridge, feedback: Any) -> Any:
     "langgraph.loops-end",
     "Two nodes that never agree stop at the limit with all feedback; a repetition stops earlier.",
 )
-def test_a_writer_and_a_reviewer_that_never_agree_stop_with_all_that_was_said(tmp_path: Path) -> None:
+def test_a_writer_and_a_reviewer_that_never_agree_stop_with_all_feedback(tmp_path: Path) -> None:
     bridge = Bridge(make_repository(tmp_path / "shop", settings="[handoffs]\nmax = 9\n"), state=State)
     faults = ["too long", "too short", "too dull", "too loud"]
 
@@ -336,7 +336,7 @@ def test_a_policy_that_is_not_met_is_a_refusal(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize(("policy", "deadline"), [("any", 0), ("collect", 1.0)])
-def test_the_join_waits_for_nobody_without_need(bridge: Bridge, policy: str, deadline: float) -> None:
+def test_the_join_waits_only_for_the_parts_it_needs(bridge: Bridge, policy: str, deadline: float) -> None:
     is_over = Barrier(2)
 
     def work(name: str) -> str:
@@ -425,7 +425,7 @@ def test_only_a_persons_answer_lets_a_graph_pass_a_gate_also_after_a_restart(bri
         assert run(bridge, compile_graph({"publish": publish}, saver=saver))["said"] == "approved"
 
 
-def test_an_answer_reaches_the_graph_though_the_one_who_asked_is_gone(bridge: Bridge) -> None:
+def test_an_answer_reaches_the_graph_after_the_asking_session_has_ended(bridge: Bridge) -> None:
     @bridge.node(agent="ann", claims="prices/**")
     def publish(state: State) -> Finish:
         return Finish(update={"said": ask_person("May it go out?", about="amount=10 EUR").state})

@@ -31,14 +31,14 @@ raise SystemExit(run())
 
 
 def positions(shell: Shell, *words: str) -> list[int]:
-    return [entry["position"] for entry in shell.ask("journal", *words)["entries"]]
+    return [entry["position"] for entry in shell.run_json("log", *words)["entries"]]
 
 
 def test_what_happened_is_told_in_order_with_who_and_what(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann", "--task", "T1")
-    shell.ask("release", "a", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann", "--task", "T1")
+    shell.run_json("release", "a", "--as", "ann")
 
-    entries = shell.ask("journal")["entries"]
+    entries = shell.run_json("log")["entries"]
 
     assert [(entry["kind"], entry["agent"]) for entry in entries] == [
         ("repository.begun", ""),
@@ -58,29 +58,29 @@ def test_only_a_stretch_is_told_when_asked_for(shell: Shell) -> None:
             ann.claim(f"file{number}")
 
     assert positions(shell) == list(range(1, 11))
-    assert positions(shell, "--since", "7") == [8, 9, 10]
+    assert positions(shell, "--after", "7") == [8, 9, 10]
     assert positions(shell, "--last", "2") == [9, 10]
-    assert positions(shell, "--since", "7", "--last", "9") == [8, 9, 10]
-    assert positions(shell, "--last", "0") == positions(shell, "--since", "99") == []
-    assert len(shell.tell("journal", "--last", "3").splitlines()) == 3
+    assert positions(shell, "--after", "7", "--last", "9") == [8, 9, 10]
+    assert positions(shell, "--last", "0") == positions(shell, "--after", "99") == []
+    assert len(shell.run_json("log", "--last", "3")["entries"]) == 3
 
 
 def test_a_follower_hears_of_a_claim_within_moments_and_sleeps_otherwise(shell: Shell) -> None:
-    shell.ask("join", "ann")
+    shell.run_json("join", "ann")
     environment = {**os.environ, **shell.environment}
-    words = [sys.executable, "-c", NEVER_LOOKS, "journal", "--follow", "--json"]
+    words = [sys.executable, "-c", NEVER_LOOKS, "log", "--follow", "--json"]
     with (
         Running(words, shell.folder, environment) as woken,
-        shell.start("journal", "--follow", "--json") as follower,
+        shell.start("log", "--follow", "--json") as follower,
     ):
         wait_until(lambda: len(list(shell.state.glob("wake/*"))) == 2)
-        shell.ask("claim", "a", "--as", "ann")
+        shell.run_json("claim", "a", "--as", "ann")
         asked_at = time.monotonic()
-        lines = [json.loads(one.line()) for one in (woken, follower)]
+        lines = [json.loads(one.read_line()) for one in (woken, follower)]
         took = time.monotonic() - asked_at
         ticks = _settled_ticks(follower.pid)
         for _ in range(3):
-            shell.ask("claims")  # looking wakes nobody
+            shell.run_json("claims")  # looking wakes nobody
         busy = _cpu_ticks(follower.pid) - ticks
 
     for line in lines:
@@ -108,12 +108,12 @@ def _cpu_ticks(pid: int) -> int:
 
 
 def test_a_follower_begins_where_it_is_told_to(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann")
 
-    with shell.start("journal", "--follow", "--since", "1") as follower:
-        lines = [follower.line(), follower.line()]
+    with shell.start("log", "--follow", "--after", "1") as follower:
+        lines = [follower.read_line(), follower.read_line()]
 
-    assert ["session.joined" in lines[0], "claim.taken" in lines[1]] == [True, True]
+    assert [lines[0].split()[1:], lines[1].split()[1:]] == [["ann", "joined"], ["ann", "claimed", "a"]]
 
 
 # --------------------------------------------------------------------------------------------- proving it
@@ -143,19 +143,21 @@ def change_copy(shell: Shell, edit) -> None:
 
 
 def trouble(shell: Shell) -> list[str]:
-    answer = shell.refuse("JOURNAL_CHANGED", "journal", "--verify", exit=1)
+    answer = shell.run_error("JOURNAL_CHANGED", "log", "--verify", exit=1)
     assert answer["message"] == answer["trouble"][0]
-    assert [check["name"] for check in shell.ask("doctor", exit=1)["checks"] if not check["ok"]] == [
+    assert [check["name"] for check in shell.run_json("doctor", exit=1)["checks"] if not check["ok"]] == [
         "journal"
     ]
     return answer["trouble"]
 
 
 def test_an_untouched_journal_is_whole(shell: Shell) -> None:
-    answer = used(shell).ask("journal", "--verify")
+    answer = used(shell).run_json("log", "--verify")
 
     assert (answer["entries"], answer["trouble"]) == (6, [])
-    assert shell.tell("journal", "--verify").startswith("6 entries, chain whole, head ")
+    assert shell.run_text("log", "--verify").startswith(
+        "✓ 6 entries, unchanged since they were written (head "
+    )
 
 
 def test_an_edited_entry_is_found_in_the_store(shell: Shell) -> None:
@@ -180,9 +182,9 @@ def test_a_store_that_is_older_than_its_copy_counts_as_restored_and_never_gives_
     shell: Shell,
 ) -> None:
     change_store(used(shell), "DELETE FROM journal WHERE position > 4")
-    tokens = {claim["token"] for claim in shell.ask("claims")["claims"]}
+    tokens = {claim["token"] for claim in shell.run_json("claims")["claims"]}
 
-    new = shell.ask("claim", "d", "--as", "ann")["granted"][0]["token"]
+    new = shell.run_json("claim", "d", "--as", "ann")["granted"][0]["token"]
 
     assert new > max(tokens) + 2**31
     assert "store.restored" in shell.kinds()
@@ -214,14 +216,14 @@ def test_a_strange_line_in_the_copy_is_found(shell: Shell) -> None:
 def test_a_copy_that_lost_its_end_is_made_whole_again(shell: Shell) -> None:
     change_copy(used(shell), lambda lines: [*lines[:3], lines[3][:40]])
 
-    assert shell.ask("journal", "--verify")["trouble"] == []
+    assert shell.run_json("log", "--verify")["trouble"] == []
     assert len((shell.state / "journal.jsonl").read_text(encoding="utf-8").splitlines()) == 6
 
 
 def test_trouble_is_told_to_people_on_stderr(shell: Shell) -> None:
     change_store(used(shell), "UPDATE journal SET agent = 'bob' WHERE position = 3")
 
-    ended = shell.run("journal", "--verify")
+    ended = shell.run("log", "--verify")
 
     assert (ended.exit, ended.out) == (1, "")
     assert "[JOURNAL_CHANGED]" in ended.err
@@ -233,8 +235,8 @@ def test_trouble_is_told_to_people_on_stderr(shell: Shell) -> None:
 
 def test_the_journal_is_committed_to_a_ref_of_its_own_when_the_settings_say_so(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
-    shell.ask("claim", "a", "--as", "ann", "--note", "one line\u2028or two?")
-    shell.ask("claim", "b", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann", "--note", "one line\u2028or two?")
+    shell.run_json("claim", "b", "--as", "ann")
 
     ref = "refs/landlane/journal"
     kept = shell.git("show", f"{ref}:journal/000000001.jsonl")
@@ -242,12 +244,12 @@ def test_the_journal_is_committed_to_a_ref_of_its_own_when_the_settings_say_so(s
     assert kept == (shell.state / "journal.jsonl").read_text(encoding="utf-8")
     assert shell.git("log", "--format=%s", ref).splitlines()[0] == "journal: up to entry 4"
     assert shell.git("status", "--porcelain", "--untracked-files=no") == ""
-    assert shell.ask("journal", "--verify")["trouble"] == []
+    assert shell.run_json("log", "--verify")["trouble"] == []
 
 
 def test_a_rewritten_ref_is_found(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
-    shell.ask("claim", "a", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann")
     text = shell.git("show", "refs/landlane/journal:journal/000000001.jsonl").replace('"a"', '"z"')
     blob = shell.run_program("git", "hash-object", "-w", "--stdin", stdin=text).out.strip()
     inner = shell.run_program("git", "mktree", stdin=f"100644 blob {blob}\t000000001.jsonl\n").out.strip()
@@ -263,9 +265,9 @@ def test_a_rewritten_ref_is_found(shell: Shell) -> None:
 def test_inside_a_hook_the_journal_goes_to_the_right_repository(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
     (shell.folder / "src").mkdir()
-    hook = shell.where(GIT_DIR=".git", GIT_INDEX_FILE=".git/index")
+    hook = shell.with_env(GIT_DIR=".git", GIT_INDEX_FILE=".git/index")
 
-    hook.ask("claim", "src/a", "--as", "ann")
+    hook.run_json("claim", "src/a", "--as", "ann")
 
-    assert hook.ask("journal", "--verify")["trouble"] == []
+    assert hook.run_json("log", "--verify")["trouble"] == []
     assert shell.git("rev-parse", "--verify", "refs/landlane/journal")

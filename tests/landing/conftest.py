@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
+def testbed(repository: Path) -> Iterator[LandingTestbed]:
     """A fresh repository, and the queue that lands on its main branch."""
-    yard = Yard(repository)
-    yield yard
-    yard.close()
+    testbed = LandingTestbed(repository)
+    yield testbed
+    testbed.close()

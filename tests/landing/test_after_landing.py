@@ -15,8 +15,8 @@ from landlane.errors import Malformed
 from landlane.landing import after_landing as settling
 from landlane.landing import queue
 from landlane.landing import records as landings
+from landlane.landing.decide import eject_entry
 from landlane.landing.model import LANDED
-from landlane.landing.outcomes import eject_entry
 from landlane.sessions import join as sessions
 from landlane.sessions import notices
 from landlane.sessions.notices import take_notices
@@ -28,7 +28,7 @@ from landlane.tasks.records import get_task, list_tasks
 from landlane.testing.repositories import git
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.open import open_workspace
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
     from landlane.workspaces.model import Workspace
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-def open_task(yard: Yard, title: str, agent: str, *paths: str, after: tuple[str, ...] = ()) -> Workspace:
+def open_task(
+    testbed: LandingTestbed, title: str, agent: str, *paths: str, after: tuple[str, ...] = ()
+) -> Workspace:
     """A task in the hands of an agent, with a workspace for it."""
-    repo = yard.repo
+    repo = testbed.repo
     added = add_task(repo, None, NewTask(title=title, paths=paths, after=after), force=True)
     assert isinstance(added, Added)
-    picked = next_task(repo, yard.agent(agent))
+    picked = next_task(repo, testbed.agent(agent))
     assert isinstance(picked, Picked)
-    return open_workspace(yard.site, yard.agent(agent), picked.task.id).workspace
+    return open_workspace(testbed.prepared_repo, testbed.agent(agent), picked.task.id).workspace
 
 
 def work(workspace: Workspace, files: dict[str, str]) -> None:
@@ -53,102 +55,102 @@ def work(workspace: Workspace, files: dict[str, str]) -> None:
     git(Path(workspace.path), "commit", "--quiet", "-m", f"Write {', '.join(files)}")
 
 
-def test_the_task_is_done_dependants_go_on_and_the_workspace_is_closed(yard: Yard) -> None:
-    yard.configure("[]")
-    workspace = open_task(yard, "Write a", "ann", "a.txt")
-    repo = yard.repo
+def test_the_task_is_done_dependants_go_on_and_the_workspace_is_closed(testbed: LandingTestbed) -> None:
+    testbed.configure("[]")
+    workspace = open_task(testbed, "Write a", "ann", "a.txt")
+    repo = testbed.repo
     add_task(repo, None, NewTask(title="Go on with b", after=("T1",)))
     work(workspace, {"a.txt": "x"})
 
-    entry = yard.enter(workspace.branch)
+    entry = testbed.submit_with_held_claims(workspace.branch)
     assert get_task(repo, "T2").state == "blocked"
-    assert yard.run() is None
+    assert testbed.run() is None
 
     assert get_task(repo, "T1").state == "done"
     assert get_task(repo, "T2").state == "ready"
     assert not Path(workspace.path).exists()
-    assert yard.look(entry).notes == [f"{workspace.id} is closed"]
-    assert yard.look(entry).is_settled
-    assert yard.holders() == {}
+    assert testbed.reload(entry).notes == [f"{workspace.id} is closed"]
+    assert testbed.reload(entry).is_settled
+    assert testbed.holders() == {}
 
 
-def test_what_was_not_committed_in_the_workspace_is_saved(yard: Yard) -> None:
-    yard.configure("[]")
-    workspace = open_task(yard, "Write a", "ann", "a.txt")
+def test_uncommitted_changes_in_the_workspace_are_saved(testbed: LandingTestbed) -> None:
+    testbed.configure("[]")
+    workspace = open_task(testbed, "Write a", "ann", "a.txt")
     work(workspace, {"a.txt": "x"})
     (Path(workspace.path) / "draft.txt").write_text("an idea")
 
-    entry = yard.enter(workspace.branch)
-    assert yard.run() is None
+    entry = testbed.submit_with_held_claims(workspace.branch)
+    assert testbed.run() is None
 
-    (note,) = yard.look(entry).notes
+    (note,) = testbed.reload(entry).notes
     assert "the rest of it saved as" in note
     assert not Path(workspace.path).exists()
     rescue = note.rpartition(" ")[2]
-    listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/landlane")
+    listed = git(testbed.folder, "for-each-ref", "--format=%(refname)", "refs/landlane")
     assert rescue in listed
 
 
-def test_a_workspace_torn_down_before_the_queue_comes_loses_nothing(yard: Yard) -> None:
+def test_workspace_removed_before_the_queue_runs_loses_nothing(testbed: LandingTestbed) -> None:
     """T37 with a workspace: its author closes it as soon as it has submitted."""
-    yard.configure("[]")
-    workspace = open_task(yard, "Write a", "ann", "a.txt")
+    testbed.configure("[]")
+    workspace = open_task(testbed, "Write a", "ann", "a.txt")
     work(workspace, {"a.txt": "x"})
-    entry = yard.enter(workspace.branch)
-    close_workspace(yard.site, yard.agent("ann"), workspace, force=True)
-    sessions.leave(yard.repo, yard.agent("ann"))
+    entry = testbed.submit_with_held_claims(workspace.branch)
+    close_workspace(testbed.prepared_repo, testbed.agent("ann"), workspace, force=True)
+    sessions.leave(testbed.repo, testbed.agent("ann"))
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
-    assert yard.look(entry).state == "landed"
-    assert yard.at("a.txt") == "x"
+    assert testbed.reload(entry).state == "landed"
+    assert testbed.read_file("a.txt") == "x"
 
 
-def test_what_was_committed_in_a_clone_lands(yard: Yard) -> None:
-    yard.configure("[]", "[workspace]\nkind = 'clone'\n")
-    workspace = open_task(yard, "Write a", "ann", "a.txt")
+def test_commits_made_in_a_clone_land(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", "[workspace]\nkind = 'clone'\n")
+    workspace = open_task(testbed, "Write a", "ann", "a.txt")
     assert workspace.kind == "clone"
     work(workspace, {"a.txt": "x"})
 
-    entry = yard.enter(workspace.branch)
-    assert yard.run() is None
+    entry = testbed.submit_with_held_claims(workspace.branch)
+    assert testbed.run() is None
 
-    assert yard.look(entry).state == "landed"
+    assert testbed.reload(entry).state == "landed"
     assert not Path(workspace.path).exists()
 
 
-def test_others_are_told_once_that_their_paths_were_changed_under_them(yard: Yard) -> None:
-    yard.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n", {"LOG": "", "a": "", "src/b": ""})
-    yard.branch("one", {"LOG": "x\n", "a": "x"})
-    yard.claim("ann", "LOG", is_shared=True)
-    yard.claim("ann", "a")
-    yard.claim("bob", "LOG", is_shared=True)
-    yard.claim("carl", "src/b")
-    yard.enter("one")
+def test_other_sessions_are_notified_once_that_their_paths_changed(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n", {"LOG": "", "a": "", "src/b": ""})
+    testbed.branch("one", {"LOG": "x\n", "a": "x"})
+    testbed.claim("ann", "LOG", is_shared=True)
+    testbed.claim("ann", "a")
+    testbed.claim("bob", "LOG", is_shared=True)
+    testbed.claim("carl", "src/b")
+    testbed.submit_with_held_claims("one")
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
-    repo = yard.repo
-    commit = yard.look("L1").commit[:12]
+    repo = testbed.repo
+    commit = testbed.reload("L1").commit[:12]
     expected = [f"L1 of ann landed as {commit} and changed LOG: read it again"]
-    assert take_notices(repo, yard.agent("bob").id) == expected
-    assert take_notices(repo, yard.agent("bob").id) == []
-    assert take_notices(repo, yard.agent("carl").id) == []
-    assert take_notices(repo, yard.agent("ann").id) == []
+    assert take_notices(repo, testbed.agent("bob").id) == expected
+    assert take_notices(repo, testbed.agent("bob").id) == []
+    assert take_notices(repo, testbed.agent("carl").id) == []
+    assert take_notices(repo, testbed.agent("ann").id) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("after", "tasks"), [("batch", 2), ("wave", 1)])
-def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> None:
+def test_integration_task_is_opened(testbed: LandingTestbed, after: str, tasks: int) -> None:
     whole = f"integrate = {{ title = 'Try it all', role = 'verify', check = 'true', after = '{after}' }}"
-    yard.configure("[]", f"batch = 2\n{whole}\n")
+    testbed.configure("[]", f"batch = 2\n{whole}\n")
     for number in range(3):
-        yard.branch(f"b{number}", {f"f{number}": "x"}, f"Add f{number}")
-        yard.submit(f"b{number}", f"agent{number}")
+        testbed.branch(f"b{number}", {f"f{number}": "x"}, f"Add f{number}")
+        testbed.submit(f"b{number}", f"agent{number}")
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
-    found = [task for task in list_tasks(yard.repo) if "integration" in task.labels]
+    found = [task for task in list_tasks(testbed.repo) if "integration" in task.labels]
     assert len(found) == tasks
     assert {(task.role, task.check) for task in found} == {("verify", "true")}
     assert all(task.title.startswith("Try it all (") for task in found)
@@ -158,32 +160,32 @@ def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> N
 WHOLE = "integrate = { title = 'Try it all', after = 'wave' }\n"
 
 
-def wholes(yard: Yard) -> list[str]:
+def wholes(testbed: LandingTestbed) -> list[str]:
     """The bodies of the tasks for the whole."""
-    return [task.body for task in list_tasks(yard.repo) if "integration" in task.labels]
+    return [task.body for task in list_tasks(testbed.repo) if "integration" in task.labels]
 
 
-def test_a_wave_whose_last_entry_is_ejected_gets_its_task(yard: Yard) -> None:
-    yard.configure("[]", f"gate = ['secret/**']\n{WHOLE}")
+def test_a_wave_whose_last_entry_is_ejected_gets_its_task(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", f"gate = ['secret/**']\n{WHOLE}")
     for number, name in enumerate(["a", "b", "c", "secret/d"]):
-        yard.branch(f"b{number}", {name: "x"})
-        yard.submit(f"b{number}", f"agent{number}")
-    assert yard.run() is None
-    assert yard.states() == {"b0": "landed", "b1": "landed", "b2": "landed", "b3": "held"}
-    assert wholes(yard) == []
+        testbed.branch(f"b{number}", {name: "x"})
+        testbed.submit(f"b{number}", f"agent{number}")
+    assert testbed.run() is None
+    assert testbed.states() == {"b0": "landed", "b1": "landed", "b2": "landed", "b3": "held"}
+    assert wholes(testbed) == []
 
-    eject_entry(yard.site, yard.agent("agent3"), "L4", "not now")
-    assert yard.run() is None
-    assert yard.run() is None
+    eject_entry(testbed.prepared_repo, testbed.agent("agent3"), "L4", "not now")
+    assert testbed.run() is None
+    assert testbed.run() is None
 
-    (body,) = wholes(yard)
+    (body,) = wholes(testbed)
     assert [line.split()[1] for line in body.splitlines()[1:]] == ["L1", "L2", "L3"]
 
 
-def test_the_wave_of_another_target_is_another(yard: Yard) -> None:
-    yard.configure("[]", f"gate = ['secret/**']\n{WHOLE}")
-    yard.branch("held", {"secret/a": "x"})
-    entry = yard.submit("held")
+def test_the_wave_of_another_target_is_another(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", f"gate = ['secret/**']\n{WHOLE}")
+    testbed.branch("held", {"secret/a": "x"})
+    entry = testbed.submit("held")
     assert entry.state == "held"
 
     def put_elsewhere(tx: records.Transaction) -> None:
@@ -191,46 +193,50 @@ def test_the_wave_of_another_target_is_another(yard: Yard) -> None:
         assert document is not None
         records.put(tx, "landing", {**document, "target": "next"}, "changed")
 
-    yard.repo.change(put_elsewhere)
-    yard.branch("one", {"a": "x"})
-    assert yard.land("one").state == "landed"
+    testbed.repo.change(put_elsewhere)
+    testbed.branch("one", {"a": "x"})
+    assert testbed.land("one").state == "landed"
 
-    assert len(wholes(yard)) == 1
-
-
-def test_the_settings_of_the_target_say_whether_there_is_a_task_for_the_whole(yard: Yard) -> None:
-    yard.configure("[]", WHOLE)
-    yard.branch("one", {"a": "x"})
-    yard.submit("one")
-    (yard.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
-    yard._repo = None
-
-    assert yard.run() is None
-
-    assert len(wholes(yard)) == 1
+    assert len(wholes(testbed)) == 1
 
 
-def test_a_task_that_cannot_be_opened_fails_no_landing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    yard.configure("[]", WHOLE)
-    yard.branch("one", {"a": "x"})
+def test_settings_of_the_target_decide_whether_an_integration_task_is_opened(
+    testbed: LandingTestbed,
+) -> None:
+    testbed.configure("[]", WHOLE)
+    testbed.branch("one", {"a": "x"})
+    testbed.submit("one")
+    (testbed.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
+    testbed._repo = None
+
+    assert testbed.run() is None
+
+    assert len(wholes(testbed)) == 1
+
+
+def test_a_task_that_cannot_be_opened_fails_no_landing(
+    testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    testbed.configure("[]", WHOLE)
+    testbed.branch("one", {"a": "x"})
 
     def refuse(*_: object) -> None:
         raise Malformed("the body is too long", code="TOO_LONG", hint="")
 
     with monkeypatch.context() as patch:
         patch.setattr(queue, "open_integration_task", refuse)
-        assert yard.land("one").state == "landed"
-    assert any("no task for the whole was opened" in note for note in yard.notes)
-    assert yard.run() is None
+        assert testbed.land("one").state == "landed"
+    assert any("the integration task was not added" in note for note in testbed.notes)
+    assert testbed.run() is None
 
-    assert len(wholes(yard)) == 1
+    assert len(wholes(testbed)) == 1
 
 
-def test_a_whole_of_very_many_names_the_latest(yard: Yard) -> None:
-    yard.configure("[]")
-    yard.branch("one", {"a": "x"})
-    first = yard.land("one")
-    repo = yard.repo
+def test_integration_task_lists_the_latest_of_very_many_landings(testbed: LandingTestbed) -> None:
+    testbed.configure("[]")
+    testbed.branch("one", {"a": "x"})
+    first = testbed.land("one")
+    repo = testbed.repo
 
     def multiply(tx: records.Transaction) -> None:
         document = records.lock(tx, "landing", first.id)
@@ -240,22 +246,22 @@ def test_a_whole_of_very_many_names_the_latest(yard: Yard) -> None:
             records.put(tx, "landing", {**document, **more}, "landed")
 
     repo.change(multiply)
-    yard.configure("[]", WHOLE)
-    assert yard.run() is None
+    testbed.configure("[]", WHOLE)
+    assert testbed.run() is None
 
-    (body,) = wholes(yard)
+    (body,) = wholes(testbed)
     lines = body.splitlines()
     assert (len(lines), lines[-1]) == (102, "and 50 more before them")
     assert lines[-2].startswith("- L150 one: xxx")
-    assert landings.list_unintegrated(yard.repo, "main") == []
-    assert len(landings.list_landings(yard.repo, (LANDED,))) == 150
+    assert landings.list_unintegrated(testbed.repo, "main") == []
+    assert len(landings.list_landings(testbed.repo, (LANDED,))) == 150
 
 
 class CommandCall:
     """What `queue run` needs of a command line."""
 
-    def __init__(self, yard: Yard) -> None:
-        self.repo = yard.repo
+    def __init__(self, testbed: LandingTestbed) -> None:
+        self.repo = testbed.repo
         self.terminal = self
         self.is_json = True
         self.answers: list[dict[str, Any]] = []
@@ -266,17 +272,18 @@ class CommandCall:
     def caller_name(self) -> str:
         return "runner"
 
-    def answer(self, answer: dict[str, Any], _: str) -> None:
-        self.answers.append(answer)
+    def answer(self, document: dict[str, Any], _: str, code: int = 0) -> int:
+        self.answers.append(document)
+        return code
 
 
-def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    yard.configure("[]")
-    yard.branch("one", {"a": "x"})
-    assert yard.land("one").state == "landed"
-    yard.branch("two", {"b": "x"})
-    yard.submit("two")
-    session, repo = yard.agent("ann").id, yard.repo
+def test_ended_entries_are_not_read_again(testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    testbed.configure("[]")
+    testbed.branch("one", {"a": "x"})
+    assert testbed.land("one").state == "landed"
+    testbed.branch("two", {"b": "x"})
+    testbed.submit("two")
+    session, repo = testbed.agent("ann").id, testbed.repo
     repo.change(lambda tx: notices.add_notice(tx, session, "read it again"))
     assert take_notices(repo, session) == ["read it again"]
     read: list[str] = []
@@ -287,11 +294,13 @@ def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPa
         return found
 
     monkeypatch.setattr(records, "json", SimpleNamespace(loads=parse, dumps=json.dumps))
-    monkeypatch.setattr(cli_command, "heed_signals", lambda: None)
+    monkeypatch.setattr(cli_command, "stop_on_signals", lambda: None)
 
-    settling.repair_submitted_refs(yard.site, settling.find_target(yard.site.home, yard.repo.settings))
+    settling.repair_submitted_refs(
+        testbed.prepared_repo, settling.find_target(testbed.prepared_repo.home, testbed.repo.settings)
+    )
     assert take_notices(repo, session) == []
-    call = CommandCall(yard)
+    call = CommandCall(testbed)
     assert run_queue(call, drain=True, wait="") == 0  # pyright: ignore[reportArgumentType]
 
     assert set(read) == {"L2", "main"}

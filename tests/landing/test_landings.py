@@ -10,6 +10,7 @@ from landlane.claims.model import Refused
 from landlane.errors import Held, Malformed, NotAllowed, Stale
 from landlane.landing import outcomes as landing_ends
 from landlane.landing import records as landings
+from landlane.landing.decide import decide_held_entry
 from landlane.landing.enqueue import Submission, enqueue
 from landlane.landing.model import Rejection
 from landlane.sessions.notices import take_notices
@@ -21,11 +22,11 @@ from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.tasks.records import get_task
 from landlane.values import as_dict, replace
-from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
+from tests.support.project import MINUTE, SQLITE_ONLY, Background, opened
 
 if TYPE_CHECKING:
     from landlane.landing.model import Landing
-    from tests.support.sites import Agent, Site
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
@@ -67,26 +68,26 @@ def reject(agent: Agent, lease: RunnerLease | None, landing_id: str) -> Landing:
     return landing_ends.reject_entry(agent.repo, lease, landing_id, rejection)
 
 
-def test_an_entry_holds_what_its_author_held(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_entry_holds_the_claims_of_its_author(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     ann.take("src/**")
 
     entry = enter(ann, "src/a", "src/b")
     ann.leave()
 
-    assert sorted((claim.pattern, claim.agent) for claim in site.claims()) == [
+    assert sorted((claim.pattern, claim.agent) for claim in project.claims()) == [
         ("src/a", "landing-L1"),
         ("src/b", "landing-L1"),
     ]
     assert isinstance(bob.claim("src/a"), Refused)
     assert not isinstance(bob.claim("src/c"), Refused)
-    site.clock.advance(365 * 86_400_000)
-    assert isinstance(site.agent("bob").claim("src/a"), Refused), "it never lapses"
+    project.clock.advance(365 * 86_400_000)
+    assert isinstance(project.agent("bob").claim("src/a"), Refused), "it never lapses"
     assert entry.state == "queued"
 
 
-def test_landing_ends_claims_and_tells_who_shares_them(site: Site) -> None:
-    ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
+def test_landing_ends_claims_and_notifies_sessions_that_share_them(project: Project) -> None:
+    ann, bob, carl = project.agent("ann"), project.agent("bob"), project.agent("carl")
     ann.take("LOG", is_shared=True)
     bob.take("LOG", is_shared=True)
     enter(ann, "LOG", mergeable=frozenset(["LOG"]))
@@ -94,7 +95,7 @@ def test_landing_ends_claims_and_tells_who_shares_them(site: Site) -> None:
     (landed,) = land(carl, run_by(carl), "L1")
 
     assert (landed.state, landed.commit) == ("landed", COMMIT)
-    assert [(claim.pattern, claim.agent) for claim in site.claims()] == [("LOG", "bob")]
+    assert [(claim.pattern, claim.agent) for claim in project.claims()] == [("LOG", "bob")]
     assert take_notices(bob.repo, bob.session.id) == [
         f"L1 of ann landed as {COMMIT[:12]} and changed LOG: read it again"
     ]
@@ -102,12 +103,12 @@ def test_landing_ends_claims_and_tells_who_shares_them(site: Site) -> None:
     assert landings.get_queue(ann.repo, "main").tip == COMMIT
 
 
-def test_a_runner_that_was_overtaken_writes_nothing(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_a_runner_that_was_overtaken_writes_nothing(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     ann.take("a")
     enter(ann, "a")
     old = run_by(ann)
-    site.clock.advance(2 * MINUTE)
+    project.clock.advance(2 * MINUTE)
     new = run_by(bob)
 
     for step in (
@@ -124,8 +125,8 @@ def test_a_runner_that_was_overtaken_writes_nothing(site: Site) -> None:
     assert land(bob, new, "L1")[0].state == "landed"
 
 
-def test_an_entry_ends_once(site: Site) -> None:
-    ann = site.agent("ann")
+def test_an_entry_ends_once(project: Project) -> None:
+    ann = project.agent("ann")
     ann.take("a")
     enter(ann, "a")
     lease = run_by(ann)
@@ -137,8 +138,8 @@ def test_an_entry_ends_once(site: Site) -> None:
     assert landings.get_queue(ann.repo, "main").landed == 1
 
 
-def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_bounce_is_a_task_and_gives_the_claims_back(project: Project) -> None:
+    ann = project.agent("ann")
     ann.take("a")
     enter(ann, "a")
 
@@ -147,11 +148,11 @@ def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
     task = get_task(ann.repo, ended.bounce_task)
     assert (task.state, task.next_action) == ("ready", "mend it")
     assert ann.holds() == ["a"]
-    assert [claim.agent for claim in site.claims()] == ["ann"]
+    assert [claim.agent for claim in project.claims()] == ["ann"]
 
 
-def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(project: Project) -> None:
+    ann = project.agent("ann")
     add_task(ann.repo, None, NewTask(title="Write a"))
     ann.take("a")
     enter(ann, "a", task="T1")
@@ -162,8 +163,8 @@ def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(site: Sit
     assert "It was for T1." in get_task(ann.repo, "T2").body
 
 
-def test_a_role_must_be_that_of_the_task(site: Site) -> None:
-    ann, tess = site.agent("ann"), site.agent("tess", role="refactor")
+def test_a_role_must_be_that_of_the_task(project: Project) -> None:
+    ann, tess = project.agent("ann"), project.agent("tess", role="refactor")
     add_task(ann.repo, None, NewTask(title="Test a", role="refactor"))
     ann.take("a")
     tess.take("b")
@@ -173,8 +174,8 @@ def test_a_role_must_be_that_of_the_task(site: Site) -> None:
     assert enter(tess, "b", task="T1").task == "T1"
 
 
-def test_what_is_submitted_is_judged_again_in_the_store(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_submission_is_checked_again_in_the_transaction(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     with pytest.raises(NotAllowed, match="ann does not hold: a"):
         enter(ann, "a")
     bob.take("a")
@@ -190,22 +191,22 @@ def test_what_is_submitted_is_judged_again_in_the_store(site: Site) -> None:
     assert landings.list_landings(ann.repo)[0].id == "L1"
 
 
-def test_a_person_decides_once_about_one_head(site: Site) -> None:
-    ann, pat = site.agent("ann"), site.agent("pat")
+def test_a_person_decides_once_about_one_head(project: Project) -> None:
+    ann, pat = project.agent("ann"), project.agent("pat")
     ann.take("a")
     enter(ann, "a", gate="it changes a")
     repo, session = pat.repo, pat.session
 
     with pytest.raises(Stale, match="L1 is at 111111111111, not at 999"):
-        landing_ends.decide_held_entry(repo, session, "L1", is_approved=True, head="999")
-    done = landing_ends.decide_held_entry(repo, session, "L1", is_approved=True, head="111")
+        decide_held_entry(repo, session, "L1", is_approved=True, head="999")
+    done = decide_held_entry(repo, session, "L1", is_approved=True, head="111")
     assert (done.state, done.approved_by, done.approved_head) == ("queued", "pat", HEAD)
     with pytest.raises(NotAllowed, match="it does not wait for a person"):
-        landing_ends.decide_held_entry(repo, session, "L1", is_approved=False, why="no")
+        decide_held_entry(repo, session, "L1", is_approved=False, why="no")
 
 
-def test_two_who_submit_the_same_branch_at_once_are_one_entry(live_site: Site) -> None:
-    agents = [live_site.agent("ann") for _ in range(4)]
+def test_same_branch_submitted_twice_at_once_is_one_entry(live_project: Project) -> None:
+    agents = [live_project.agent("ann") for _ in range(4)]
     agents[0].take("a")
     running = [Background(lambda one=one: enter(one, "a")) for one in agents]
 
@@ -213,8 +214,8 @@ def test_two_who_submit_the_same_branch_at_once_are_one_entry(live_site: Site) -
     assert len(landings.list_landings(agents[0].repo)) == 1
 
 
-def test_there_is_no_such_entry(site: Site) -> None:
-    ann = site.agent("ann")
+def test_unknown_entry_is_an_error(project: Project) -> None:
+    ann = project.agent("ann")
     with pytest.raises(Malformed, match="there is no landing 'L9'"):
         landings.get_landing(ann.repo, "L9")
     with pytest.raises(Malformed):
@@ -222,8 +223,8 @@ def test_there_is_no_such_entry(site: Site) -> None:
 
 
 @SQLITE_ONLY
-def test_entries_and_queues_are_built_anew_from_the_journal(site: Site) -> None:
-    ann = site.agent("ann")
+def test_entries_and_queues_are_rebuilt_from_the_journal(project: Project) -> None:
+    ann = project.agent("ann")
     ann.take("a", "b", "c")
     for name in ("a", "b", "c"):
         enter(ann, name, branch=name)
@@ -232,35 +233,35 @@ def test_entries_and_queues_are_built_anew_from_the_journal(site: Site) -> None:
     reject(ann, lease, "L2")
     before = [as_dict(one) for one in landings.list_landings(ann.repo, ())]
     queue = landings.get_queue(ann.repo, "main")
-    with opened(site) as repo:
+    with opened(project) as repo:
         repo.settle(wait_seconds=5.0)
         folder, repository_id = repo.state_folder, repo.store.repository
-    site.close()
+    project.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    after = site.repo()
+    after = project.repo()
     assert [as_dict(one) for one in landings.list_landings(after, ())] == before
     assert replace(landings.get_queue(after, "main"), tests=0) == replace(queue, tests=0)
-    assert {claim.agent for claim in site.claims()} == {"ann", "landing-L3"}
+    assert {claim.agent for claim in project.claims()} == {"ann", "landing-L3"}
     assert after.store.change(lambda tx: records.next_id(tx, "landing")) == "L4"
 
 
-def test_whose_own_work_landed_with_it_need_not_hear_of_it(site: Site) -> None:
-    ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
+def test_authors_in_the_same_batch_are_not_notified(project: Project) -> None:
+    ann, bob, carl = project.agent("ann"), project.agent("bob"), project.agent("carl")
     for agent in (ann, bob):
         agent.take("LOG", is_shared=True)
         enter(agent, "LOG", branch=agent.name, mergeable=frozenset(["LOG"]))
 
     assert len(land(carl, run_by(carl), "L1", "L2")) == 2
 
-    assert site.claims() == []
+    assert project.claims() == []
     for agent in (ann, bob):
         assert take_notices(agent.repo, agent.session.id) == []
 
 
-def test_what_was_claimed_for_a_task_with_a_review_does_not_land_under_another_name(site: Site) -> None:
-    ann = site.agent("ann")
+def test_paths_claimed_for_a_reviewed_task_do_not_land_on_another_branch(project: Project) -> None:
+    ann = project.agent("ann")
     for title, path, labels in (("Pay", "pay", ("review:1",)), ("Say", "say", ())):
         add_task(ann.repo, ann.session, NewTask(title=title, paths=(path,), labels=labels))
         next_task(ann.repo, ann.session)

@@ -12,30 +12,30 @@ from landlane.tasks.add import Added, add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
 from landlane.testing.repositories import git
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 pytestmark = pytest.mark.integration
 
 
-def start(yard: Yard, **files: str) -> None:
-    yard.configure(
+def start(testbed: LandingTestbed, **files: str) -> None:
+    testbed.configure(
         "[]",
         "[landing.merge.files]\n'LOG' = 'union'\n'COUNT' = 'counter'\n",
         {"LOG": "- a\n", "COUNT": "1\n", **files},
     )
 
 
-def test_conflicts_are_named_before_anything_lands(yard: Yard) -> None:
-    start(yard, a="a\n", b="b\n")
-    yard.branch("landlane/T1-1/work", {"a": "one\n"})
-    yard.branch("landlane/T2-1/work", {"a": "two\n", "b": "two\n"})
-    yard.branch("landlane/T3-1/work", {"b": "three\n"})
-    yard.branch("private", {"a": "not ours\n"})
-    yard.branch("queued", {"c": "x"})
-    yard.submit("queued")
-    before = git(yard.folder, "for-each-ref"), git(yard.folder, "status", "--porcelain")
+def test_conflicts_are_named_before_anything_lands(testbed: LandingTestbed) -> None:
+    start(testbed, a="a\n", b="b\n")
+    testbed.branch("landlane/T1-1/work", {"a": "one\n"})
+    testbed.branch("landlane/T2-1/work", {"a": "two\n", "b": "two\n"})
+    testbed.branch("landlane/T3-1/work", {"b": "three\n"})
+    testbed.branch("private", {"a": "not ours\n"})
+    testbed.branch("queued", {"c": "x"})
+    testbed.submit("queued")
+    before = git(testbed.folder, "for-each-ref"), git(testbed.folder, "status", "--porcelain")
 
-    found = predict_conflicts(yard.site)
+    found = predict_conflicts(testbed.prepared_repo)
 
     assert found["conflicts"] == [
         {"one": "landlane/T1-1/work", "other": "landlane/T2-1/work", "paths": ["a"]},
@@ -52,17 +52,17 @@ def test_conflicts_are_named_before_anything_lands(yard: Yard) -> None:
         "agent": "ann",
         "head": "",
     }
-    assert (git(yard.folder, "for-each-ref"), git(yard.folder, "status", "--porcelain")) == before
+    assert (git(testbed.folder, "for-each-ref"), git(testbed.folder, "status", "--porcelain")) == before
 
 
-def test_what_a_class_joins_is_hot_but_no_conflict(yard: Yard) -> None:
-    start(yard)
+def test_mergeable_file_is_listed_as_hot_but_is_not_a_conflict(testbed: LandingTestbed) -> None:
+    start(testbed)
     for number in range(3):
-        yard.branch(
+        testbed.branch(
             f"landlane/T{number}-1/work", {"LOG": f"- a\n- {number}\n", "COUNT": "2\n"}, f"Do {number}"
         )
 
-    found = predict_conflicts(yard.site)
+    found = predict_conflicts(testbed.prepared_repo)
 
     assert found["conflicts"] == []
     assert found["hot"] == [
@@ -71,51 +71,51 @@ def test_what_a_class_joins_is_hot_but_no_conflict(yard: Yard) -> None:
     ]
 
 
-def test_a_conflict_with_the_target_comes_last(yard: Yard) -> None:
-    start(yard, a="a\n")
-    yard.branch("landlane/T1-1/work", {"a": "one\n"})
-    yard.branch("landlane/T2-1/work", {"b": "two\n"})
-    yard.commit({"a": "person\n"})
+def test_a_conflict_with_the_target_comes_last(testbed: LandingTestbed) -> None:
+    start(testbed, a="a\n")
+    testbed.branch("landlane/T1-1/work", {"a": "one\n"})
+    testbed.branch("landlane/T2-1/work", {"b": "two\n"})
+    testbed.commit({"a": "person\n"})
 
-    found = predict_conflicts(yard.site)
+    found = predict_conflicts(testbed.prepared_repo)
 
     assert found["conflicts"] == [{"one": "landlane/T1-1/work", "other": "main", "paths": ["a"]}]
     assert found["order"] == ["landlane/T2-1/work", "landlane/T1-1/work"]
 
 
-def test_what_has_landed_is_not_open(yard: Yard) -> None:
-    yard.configure("[]", 'style = "squash"\n')
-    yard.branch("landlane/T1-1/work", {"a": "one\n"})
-    added = add_task(yard.repo, None, NewTask(title="Write a"))
+def test_landed_branch_is_not_open(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", 'style = "squash"\n')
+    testbed.branch("landlane/T1-1/work", {"a": "one\n"})
+    added = add_task(testbed.repo, None, NewTask(title="Write a"))
     assert isinstance(added, Added)
-    next_task(yard.repo, yard.agent("ann"))
-    yard.submit("landlane/T1-1/work")
-    assert yard.run() is None
-    assert git(yard.folder, "branch", "--list", "landlane/*") != ""
+    next_task(testbed.repo, testbed.agent("ann"))
+    testbed.submit("landlane/T1-1/work")
+    assert testbed.run() is None
+    assert git(testbed.folder, "branch", "--list", "landlane/*") != ""
 
-    assert predict_conflicts(yard.site)["branches"] == []
+    assert predict_conflicts(testbed.prepared_repo)["branches"] == []
 
 
-def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Yard) -> None:
-    start(yard, a="text\n" * 30)
-    yard.branch("landlane/T1-1/work", {"d": "file"})
-    yard.branch("landlane/T2-1/work", {"d/x": "in a folder"})
-    yard.branch("landlane/T3-1/work", {"a": None, "moved": "text\n" * 30})
-    yard.branch("landlane/T4-1/work", {"a": "text\n" * 29 + "end\n"})
+def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(testbed: LandingTestbed) -> None:
+    start(testbed, a="text\n" * 30)
+    testbed.branch("landlane/T1-1/work", {"d": "file"})
+    testbed.branch("landlane/T2-1/work", {"d/x": "in a folder"})
+    testbed.branch("landlane/T3-1/work", {"a": None, "moved": "text\n" * 30})
+    testbed.branch("landlane/T4-1/work", {"a": "text\n" * 29 + "end\n"})
 
-    found = predict_conflicts(yard.site)
+    found = predict_conflicts(testbed.prepared_repo)
 
     assert [(one["one"][9:11], one["other"][9:11]) for one in found["conflicts"]] == [("T1", "T2")]
     assert len(found["order"]) == 4
 
 
-def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
-    start(yard, **{f"f{number}": "x\n" for number in range(4)})
-    yard.branch("landlane/T1-1/work", {f"f{number}": "all\n" for number in range(4)})
+def test_suggested_order_lands_the_most_branches(testbed: LandingTestbed) -> None:
+    start(testbed, **{f"f{number}": "x\n" for number in range(4)})
+    testbed.branch("landlane/T1-1/work", {f"f{number}": "all\n" for number in range(4)})
     for number in range(4):
-        yard.branch(f"landlane/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
+        testbed.branch(f"landlane/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
 
-    assert [branch[9:11] for branch in predict_conflicts(yard.site)["order"]] == [
+    assert [branch[9:11] for branch in predict_conflicts(testbed.prepared_repo)["order"]] == [
         "T2",
         "T3",
         "T4",
@@ -125,7 +125,7 @@ def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
 
 
 @pytest.mark.slow
-def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
+def test_fifty_branches_on_ten_thousand_files_take_seconds(testbed: LandingTestbed) -> None:
     lines = ["blob", "mark :1", "data 5", "text", "", "commit refs/heads/main", "mark :2"]
     lines += ["committer x <x@x> 1 +0000", "data 5", "first", "from refs/heads/main^0"]
     lines += [f"M 100644 :1 src/{number % 100}/f{number}" for number in range(10_000)]
@@ -148,10 +148,10 @@ def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
         lines += ["M 100644 inline LOG", "data 5", f"- {number:02}"]
         lines += [f"M 100644 inline hot{number % 10}", "data 2", f"{number:02}"]
     script = "\n".join(lines) + "\n"
-    subprocess.run(["git", "fast-import", "--quiet"], cwd=yard.folder, input=script.encode(), check=True)
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=testbed.folder, input=script.encode(), check=True)
     begun = time.monotonic()
 
-    found = predict_conflicts(yard.site)
+    found = predict_conflicts(testbed.prepared_repo)
 
     assert len(found["order"]) == 50
     assert len(found["conflicts"]) == 10 * (5 * 4 // 2)

@@ -6,18 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.landing import wait as waiting
-from landlane.landing.queue import drain_queue
+from landlane.landing import queue
+from landlane.landing.queue import drain_queue, serve_queue
 from landlane.landing.records import list_landings
 from landlane.resident import start as resident
 from tests.support.git import git_line
-from tests.support.killing import Yard, fork, is_stopped, kill_at, leftover_refs, run_queue, wait_for
+from tests.support.landing_crashes import CrashTestbed, kill_at, leftover_refs, run_queue
+from tests.support.processes import fork, is_stopped, wait_for_exit
 from tests.support.shell import LANDLANE, Shell
 from tests.support.waiting import wait_until
 
@@ -31,9 +33,9 @@ LEASE_MS = 900
 
 
 @pytest.fixture
-def yard(repository: Path) -> Yard:
+def testbed(repository: Path) -> CrashTestbed:
     """A repository in which the queue runs by itself; its check waits where the file `gate` is a fifo."""
-    made = Yard(repository)
+    made = CrashTestbed(repository)
     settings = repository / "landlane.toml"
     gate = repository.parent / "gate"
     told = settings.read_text().replace("resident = false", "resident = true")
@@ -45,14 +47,14 @@ def yard(repository: Path) -> Yard:
 
 
 @pytest.fixture
-def shell(yard: Yard) -> Shell:
-    return Shell(yard.repository)
+def shell(testbed: CrashTestbed) -> Shell:
+    return Shell(testbed.repository)
 
 
-def land(yard: Yard, shell: Shell, name: str, *more: str) -> str:
-    yard.branch(name, {f"{name}.txt": name})
-    shell.ask("claim", f"{name}.txt", "--as", f"author-of-{name}")
-    return shell.ask("land", name, "--as", f"author-of-{name}", *more)["landing"]["id"]
+def land(testbed: CrashTestbed, shell: Shell, name: str, *more: str) -> str:
+    testbed.branch(name, {f"{name}.txt": name})
+    shell.run_json("claim", f"{name}.txt", "--as", f"author-of-{name}")
+    return shell.run_json("land", name, "--as", f"author-of-{name}", *more)["landing"]["id"]
 
 
 def states(shell: Shell) -> dict[str, str]:
@@ -63,13 +65,13 @@ def states(shell: Shell) -> dict[str, str]:
         repo.close()
 
 
-def residents(yard: Yard) -> list[int]:
+def residents(testbed: CrashTestbed) -> list[int]:
     """The pids of residents of this repository."""
     found: list[int] = []
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            is_here = os.readlink(folder / "cwd") == str(yard.repository)
+            is_here = os.readlink(folder / "cwd") == str(testbed.repository)
         except OSError:
             continue
         if is_here and b"resident" in words:
@@ -77,77 +79,77 @@ def residents(yard: Yard) -> list[int]:
     return found
 
 
-def test_land_alone_is_enough_and_the_resident_ends_itself(yard: Yard, shell: Shell) -> None:
-    landing = land(yard, shell, "one")
+def test_land_alone_is_enough_and_the_resident_ends_itself(testbed: CrashTestbed, shell: Shell) -> None:
+    landing = land(testbed, shell, "one")
     wait_until(lambda: states(shell) == {landing: "landed"})
-    wait_until(lambda: not residents(yard))
-    yard.check_end({landing: "landed"})
+    wait_until(lambda: not residents(testbed))
+    testbed.check_end({landing: "landed"})
 
 
-def test_the_resident_outlives_its_author_and_a_hang_up(yard: Yard, shell: Shell) -> None:
-    gate = yard.repository.parent / "gate"
+def test_the_resident_outlives_its_author_and_a_hang_up(testbed: CrashTestbed, shell: Shell) -> None:
+    gate = testbed.repository.parent / "gate"
     os.mkfifo(gate)
-    yard.branch("one", {"one.txt": "one"})
+    testbed.branch("one", {"one.txt": "one"})
     script = f"{LANDLANE} claim one.txt --as ann && {LANDLANE} land one --as ann --json; kill -HUP 0"
-    done = subprocess.run(["sh", "-c", script], cwd=yard.repository, start_new_session=True, timeout=60)
+    done = subprocess.run(["sh", "-c", script], cwd=testbed.repository, start_new_session=True, timeout=60)
     assert done.returncode == -signal.SIGHUP
-    wait_until(lambda: residents(yard))
+    wait_until(lambda: residents(testbed))
     gate.write_text("go\n")
     wait_until(lambda: states(shell) == {"L1": "landed"})
 
 
-def test_several_residents_at_once_do_no_harm(yard: Yard, shell: Shell) -> None:
+def test_several_residents_at_once_do_no_harm(testbed: CrashTestbed, shell: Shell) -> None:
     names = ["one", "two", "three"]
     for name in names:
-        yard.branch(name, {f"{name}.txt": name})
-        shell.ask("claim", f"{name}.txt", "--as", name)
+        testbed.branch(name, {f"{name}.txt": name})
+        shell.run_json("claim", f"{name}.txt", "--as", name)
     running = [shell.start("land", name, "--as", name, "--json") for name in names]
     assert [one.end().exit for one in running] == [0, 0, 0]
     wait_until(lambda: set(states(shell).values()) == {"landed"}, 40)
-    wait_until(lambda: not residents(yard))
-    yard.check_end(dict.fromkeys(("L1", "L2", "L3"), "landed"))
+    wait_until(lambda: not residents(testbed))
+    testbed.check_end(dict.fromkeys(("L1", "L2", "L3"), "landed"))
 
 
-def test_killing_the_resident_loses_nothing(yard: Yard, shell: Shell) -> None:
-    gate = yard.repository.parent / "gate"
+def test_killing_the_resident_loses_nothing(testbed: CrashTestbed, shell: Shell) -> None:
+    gate = testbed.repository.parent / "gate"
     os.mkfifo(gate)
-    landing = land(yard, shell, "one")
+    landing = land(testbed, shell, "one")
     wait_until(lambda: states(shell) == {landing: "testing"})
-    for pid in residents(yard):
+    for pid in residents(testbed):
         os.kill(pid, signal.SIGKILL)
     gate.unlink()
-    second = land(yard, shell, "two")
+    second = land(testbed, shell, "two")
     wait_until(lambda: states(shell) == {landing: "landed", second: "landed"})
-    wait_until(lambda: not residents(yard))
-    yard.check_end({landing: "landed", second: "landed"})
+    wait_until(lambda: not residents(testbed))
+    testbed.check_end({landing: "landed", second: "landed"})
 
 
-def test_it_works_from_a_workspace_that_goes_away_by_it(yard: Yard, shell: Shell) -> None:
-    shell.ask("task", "add", "Write one", "--path", "one.txt")
-    shell.ask("next", "--as", "ann")
-    place = Path(shell.ask("workspace", "open", "T1", "--as", "ann")["workspace"]["path"])
-    yard.branch("", {"one.txt": "one"}, folder=str(place))
-    shell.at(place).ask("land", "--as", "ann")
+def test_land_works_in_the_workspace_that_it_closes(testbed: CrashTestbed, shell: Shell) -> None:
+    shell.run_json("task", "add", "Write one", "--path", "one.txt")
+    shell.run_json("next", "--as", "ann")
+    place = Path(shell.run_json("workspace", "open", "T1", "--as", "ann")["workspace"]["path"])
+    testbed.branch("", {"one.txt": "one"}, folder=str(place))
+    shell.at(place).run_json("land", "--as", "ann")
     wait_until(lambda: states(shell) == {"L1": "landed"})
     wait_until(lambda: not place.exists())
-    wait_until(lambda: not residents(yard))
-    assert shell.ask("workspace", "list")["workspaces"] == []
-    assert leftover_refs(yard.repository) == []
+    wait_until(lambda: not residents(testbed))
+    assert shell.run_json("workspace", "list")["workspaces"] == []
+    assert leftover_refs(testbed.repository) == []
 
 
-def test_a_resident_that_cannot_start_is_no_reason_not_to_submit(yard: Yard, shell: Shell) -> None:
-    yard.branch("one", {"one.txt": "one"})
-    shell.ask("claim", "one.txt", "--as", "ann")
+def test_branch_is_submitted_even_if_the_resident_cannot_start(testbed: CrashTestbed, shell: Shell) -> None:
+    testbed.branch("one", {"one.txt": "one"})
+    shell.run_json("claim", "one.txt", "--as", "ann")
     script = "import sys; sys.executable = '/nowhere/python'; from landlane.cli.main import run; run()"
     ended = shell.run_program(sys.executable, "-c", script, "land", "one", "--as", "ann")
     assert ended.exit == 0, ended
     assert "nothing runs the queue in the background" in ended.err
     assert states(shell) == {"L1": "queued"}
-    assert "landed" in shell.tell("queue", "run", "--drain")
+    assert "landed" in shell.run_text("queue", "run", "--drain")
 
 
-def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
-    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_long_log_is_truncated_and_the_resident_has_no_identity(
+    testbed: CrashTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "seen"
     program = tmp_path / "python"
@@ -157,7 +159,7 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     monkeypatch.setenv("LANDLANE_SESSION", "s-aaaaaaaaaa")
     monkeypatch.setenv("LANDLANE_AGENT", "ann")
     monkeypatch.setenv("LANDLANE_GIT_LOCK", "1:/x")
-    repo = yard.open()
+    repo = testbed.open()
     monkeypatch.setenv("GIT_DIR", "/x")
     log = Path(repo.state_folder) / "resident.log"
     log.write_text("x" * 1_500_000)
@@ -171,34 +173,36 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     assert log.stat().st_size < 1_000_000
 
 
-def test_what_was_submitted_while_the_runner_let_go_is_not_left_behind(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+def test_entry_submitted_while_the_runner_stops_still_lands(
+    testbed: CrashTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repo = yard.open()
-    yard.enter(repo, "one", {"one.txt": "one"})
+    repo = testbed.open()
+    testbed.submit(repo, "one", {"one.txt": "one"})
     late = iter([("two", {"two.txt": "two"})])
 
     def drain_then_submit(runner: QueueRunner) -> LandlaneError | None:
         stop = drain_queue(runner)
         for name, files in late:
-            yard.enter(repo, name, files)  # its resident finds the queue being run, and ends
+            testbed.submit(repo, name, files)  # its resident finds the queue being run, and ends
         return stop
 
-    monkeypatch.setattr(waiting, "drain_queue", drain_then_submit)
-    assert waiting.serve_queue(repo.require_git(), "resident", is_drained=True) is None
+    monkeypatch.setattr(queue, "drain_queue", drain_then_submit)
+    assert serve_queue(repo.require_git(), "resident", is_drained=True) is None
     repo.close()
-    yard.check_end({"L1": "landed", "L2": "landed"})
+    testbed.check_end({"L1": "landed", "L2": "landed"})
 
 
-def test_who_waited_for_its_own_entry_leaves_the_rest_to_the_resident(yard: Yard, shell: Shell) -> None:
-    gate = yard.repository.parent / "gate"
+def test_waiting_command_leaves_the_remaining_entries_to_the_resident(
+    testbed: CrashTestbed, shell: Shell
+) -> None:
+    gate = testbed.repository.parent / "gate"
     os.mkfifo(gate)
-    yard.branch("one", {"one.txt": "one"})
-    shell.ask("claim", "one.txt", "--as", "ann")
+    testbed.branch("one", {"one.txt": "one"})
+    shell.run_json("claim", "one.txt", "--as", "ann")
     with shell.start("land", "one", "--as", "ann", "--wait", "--json") as first:
         wait_until(lambda: states(shell) == {"L1": "testing"})
-        second = land(yard, shell, "two")  # whose resident finds the queue being run
-        wait_until(lambda: not residents(yard))
+        second = land(testbed, shell, "two")  # whose resident finds the queue being run
+        wait_until(lambda: not residents(testbed))
         assert states(shell) == {"L1": "testing", second: "queued"}
         with gate.open("w") as pipe:
             pipe.write("go\n")
@@ -207,33 +211,49 @@ def test_who_waited_for_its_own_entry_leaves_the_rest_to_the_resident(yard: Yard
     wait_until(lambda: states(shell) == {"L1": "landed", second: "landed"})
 
 
-def test_waiting_for_a_stuck_runner_ends(yard: Yard, shell: Shell) -> None:
-    repo = yard.open()
-    yard.enter(repo, "one", {"one.txt": "one"})
+def test_waiting_for_a_stuck_runner_ends(testbed: CrashTestbed, shell: Shell) -> None:
+    repo = testbed.open()
+    testbed.submit(repo, "one", {"one.txt": "one"})
     repo.close()
-    pid = fork(lambda: run_queue(yard.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=600_000))
+    pid = fork(lambda: run_queue(testbed.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=600_000))
     wait_until(lambda: is_stopped(pid))
     try:
         assert states(shell) == {"L1": "testing"}
-        shell.refuse("QUEUE_BUSY", "queue", "run", "--drain", "--wait", "500ms", exit=5)
-        ended = shell.run("queue", "run", "--drain")
-        assert ended.exit == 0
-        assert "runner runs the queue already" in ended.err
+        shell.run_error("QUEUE_BUSY", "queue", "run", "--drain", "--wait", "500ms", exit=5)
     finally:
         os.kill(pid, signal.SIGKILL)
-        wait_for(pid)
+        wait_for_exit(pid)
 
 
-def test_land_and_wait_takes_over_from_a_runner_that_is_silent(yard: Yard, shell: Shell) -> None:
-    repo = yard.open()
-    yard.enter(repo, "one", {"one.txt": "one"})
+def test_draining_waits_for_the_process_that_runs_the_queue(testbed: CrashTestbed, shell: Shell) -> None:
+    repo = testbed.open()
+    testbed.submit(repo, "one", {"one.txt": "one"})
     repo.close()
-    pid = fork(lambda: run_queue(yard.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=LEASE_MS))
+    pid = fork(lambda: run_queue(testbed.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=600_000))
+    wait_until(lambda: is_stopped(pid))
+    with shell.start("queue", "run", "--drain") as drain:
+        time.sleep(1)
+        assert states(shell) == {"L1": "testing"}
+        os.kill(pid, signal.SIGCONT)
+        ended = drain.end()
+    wait_for_exit(pid)
+    assert ended.exit == 0, ended
+    assert "runner runs the queue; waiting for it" in ended.err
+    assert ended.out.startswith("✓ L1 landed on main as ")
+
+
+def test_land_and_wait_takes_over_from_a_runner_that_is_silent(testbed: CrashTestbed, shell: Shell) -> None:
+    repo = testbed.open()
+    testbed.submit(repo, "one", {"one.txt": "one"})
+    repo.close()
+    pid = fork(
+        lambda: run_queue(testbed.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=LEASE_MS)
+    )
     wait_until(lambda: is_stopped(pid))
     try:
-        land(yard, shell, "two", "--wait")
+        land(testbed, shell, "two", "--wait")
         assert set(states(shell).values()) == {"landed"}
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert wait_for(pid) == 1
-    yard.check_end({"L1": "landed", "L2": "landed"})
+    assert wait_for_exit(pid) == 1
+    testbed.check_end({"L1": "landed", "L2": "landed"})

@@ -21,7 +21,7 @@ from landlane.tasks.pick import next_task
 from landlane.tasks.records import get_task
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
-from tests.support.landing import Yard
+from tests.support.landing import LandingTestbed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,333 +29,333 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-def refused(yard: Yard, branch: str, agent: str = "ann") -> LandlaneError:
+def refused(testbed: LandingTestbed, branch: str, agent: str = "ann") -> LandlaneError:
     with pytest.raises(LandlaneError) as told:
-        yard.enter(branch, agent)
-    assert git(yard.folder, "for-each-ref", "refs/landlane/landing") == "", "no pin is left over"
+        testbed.submit_with_held_claims(branch, agent)
+    assert git(testbed.folder, "for-each-ref", "refs/landlane/landing") == "", "no pin is left over"
     return told.value
 
 
-def test_without_a_word_about_checks_nothing_is_submitted(yard: Yard) -> None:
-    yard.branch("one", {"a.txt": "x"})
+def test_nothing_is_submitted_while_checks_are_not_declared(testbed: LandingTestbed) -> None:
+    testbed.branch("one", {"a.txt": "x"})
 
-    error = refused(yard, "one")
+    error = refused(testbed, "one")
 
     assert (error.code, error.exit_code) == ("NO_CHECKS", 2)
-    assert "checks = [] for none" in error.hint
+    assert error.hint.startswith("landlane config set landing.checks ")
 
 
-def test_checks_that_are_not_committed_on_the_target_do_not_count(yard: Yard) -> None:
-    yard.commit({"landlane.toml": "[claims]\nttl = '1h'\n"})
-    (yard.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
-    yard.branch("one", {"a.txt": "x"})
+def test_checks_that_are_not_committed_on_the_target_do_not_count(testbed: LandingTestbed) -> None:
+    testbed.commit({"landlane.toml": "[claims]\nttl = '1h'\n"})
+    (testbed.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
+    testbed.branch("one", {"a.txt": "x"})
 
-    error = refused(yard, "one")
+    error = refused(testbed, "one")
 
     assert error.code == "NO_CHECKS"
-    assert "commit it on main" in error.hint
+    assert "landlane.toml on main" in error.message
 
 
-def test_what_nobody_holds_is_refused(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {f"f{number}": "x" for number in range(7)})
+def test_unclaimed_path_is_refused(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {f"f{number}": "x" for number in range(7)})
 
-    error = refused(yard, "one")
+    error = refused(testbed, "one")
 
     assert (error.code, error.exit_code) == ("OUTSIDE_CLAIMS", 6)
     assert error.message == "the branch changes what ann does not hold: f0, f1, f2, f3, f4 and 2 more"
     assert error.facts["paths"] == [f"f{number}" for number in range(7)]
 
 
-def test_what_somebody_else_holds_is_refused_and_names_them(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {"a.txt": "x", "b.txt": "x"})
-    yard.claim("ann", "a.txt")
-    yard.claim("bob", "b.txt")
+def test_path_claimed_by_another_session_is_refused_with_its_holder(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {"a.txt": "x", "b.txt": "x"})
+    testbed.claim("ann", "a.txt")
+    testbed.claim("bob", "b.txt")
 
-    error = refused(yard, "one")
+    error = refused(testbed, "one")
 
     assert (error.code, error.exit_code, error.facts["holder"]) == ("CLAIM_HELD", 3, "bob")
     assert error.message == "the branch changes b.txt, which bob holds"
 
 
-def test_both_ends_of_a_rename_must_be_held(yard: Yard) -> None:
-    yard.configure(files={"old.txt": "text\n" * 20})
-    yard.branch("one", {"old.txt": None, "new.txt": "text\n" * 20})
-    yard.claim("ann", "new.txt")
+def test_both_ends_of_a_rename_must_be_held(testbed: LandingTestbed) -> None:
+    testbed.configure(files={"old.txt": "text\n" * 20})
+    testbed.branch("one", {"old.txt": None, "new.txt": "text\n" * 20})
+    testbed.claim("ann", "new.txt")
 
-    assert refused(yard, "one").facts["paths"] == ["old.txt"]
+    assert refused(testbed, "one").facts["paths"] == ["old.txt"]
 
 
-def test_a_share_is_enough_for_a_hot_class_only(yard: Yard) -> None:
-    yard.configure(more="[landing.merge.files]\n'LOG' = 'union'\n", files={"LOG": "", "a.txt": ""})
-    yard.branch("hot", {"LOG": "x\n"})
-    yard.branch("cold", {"a.txt": "x\n"})
-    yard.claim("ann", "LOG", "a.txt", is_shared=True)
+def test_a_share_is_enough_for_a_hot_class_only(testbed: LandingTestbed) -> None:
+    testbed.configure(more="[landing.merge.files]\n'LOG' = 'union'\n", files={"LOG": "", "a.txt": ""})
+    testbed.branch("hot", {"LOG": "x\n"})
+    testbed.branch("cold", {"a.txt": "x\n"})
+    testbed.claim("ann", "LOG", "a.txt", is_shared=True)
 
-    assert yard.enter("hot").state == "queued"
+    assert testbed.submit_with_held_claims("hot").state == "queued"
     with pytest.raises(NotAllowed, match="ann holds only a share of"):
-        yard.enter("cold")
+        testbed.submit_with_held_claims("cold")
 
 
-def test_what_needs_no_claim_on_the_target_needs_none(yard: Yard) -> None:
-    yard.configure(more="[claims]\nfree = ['docs/**']\n")
-    yard.branch("one", {"docs/a.md": "x"})
-    yard.branch("two", {"docs/a.md": "x", "docs/b.md": "x"})
+def test_free_paths_of_the_target_need_no_claim(testbed: LandingTestbed) -> None:
+    testbed.configure(more="[claims]\nfree = ['docs/**']\n")
+    testbed.branch("one", {"docs/a.md": "x"})
+    testbed.branch("two", {"docs/a.md": "x", "docs/b.md": "x"})
 
-    assert yard.enter("one").state == "queued"
-    assert yard.enter("two", "bob").state == "queued"
-    assert yard.holders() == {}
-    assert yard.run() is None
-    assert yard.states() == {"one": "landed", "two": "landed"}
+    assert testbed.submit_with_held_claims("one").state == "queued"
+    assert testbed.submit_with_held_claims("two", "bob").state == "queued"
+    assert testbed.holders() == {}
+    assert testbed.run() is None
+    assert testbed.states() == {"one": "landed", "two": "landed"}
 
 
 @pytest.mark.parametrize("text", ["[claims]\nfree = ['**']\n", "[landing]\nchecks = []\ngate = []\n"])
-def test_settings_in_the_checkout_of_an_author_open_no_door(yard: Yard, text: str) -> None:
-    yard.configure(more="gate = ['secret/**']\n")
-    yard.branch("one", {"secret/a": "x", "b": "x"})
-    yard.claim("ann", "secret/a", "b")
-    (yard.folder / "landlane.toml").write_text(text)
-    yard._repo = None
+def test_settings_in_the_checkout_of_an_author_open_no_door(testbed: LandingTestbed, text: str) -> None:
+    testbed.configure(more="gate = ['secret/**']\n")
+    testbed.branch("one", {"secret/a": "x", "b": "x"})
+    testbed.claim("ann", "secret/a", "b")
+    (testbed.folder / "landlane.toml").write_text(text)
+    testbed._repo = None
 
-    assert yard.enter("one").state == "held"
+    assert testbed.submit_with_held_claims("one").state == "held"
 
 
 NONSENSE = {
     "no/such": ("UNKNOWN_BRANCH", 1),
     "--help": ("UNKNOWN_BRANCH", 1),
     "a..b": ("UNKNOWN_BRANCH", 1),
-    "main": ("TARGET_ITSELF", 6),
-    "refs/heads/main": ("TARGET_ITSELF", 6),
-    "behind": ("EMPTY_BRANCH", 6),
-    "nothing": ("EMPTY_BRANCH", 6),
+    "main": ("TARGET_ITSELF", 2),
+    "refs/heads/main": ("TARGET_ITSELF", 2),
+    "behind": ("EMPTY_BRANCH", 1),
+    "nothing": ("EMPTY_BRANCH", 1),
     "alien": ("NO_COMMON_ANCESTOR", 1),
 }
 
 
-def test_what_makes_no_sense_is_refused(yard: Yard) -> None:
-    git(yard.folder, "branch", "behind")
-    yard.configure()
-    yard.branch("nothing", {})
-    alien = git(yard.folder, "commit-tree", "-m", "alien", "HEAD^{tree}").strip()
-    git(yard.folder, "branch", "alien", alien)
+def test_invalid_submissions_are_refused(testbed: LandingTestbed) -> None:
+    git(testbed.folder, "branch", "behind")
+    testbed.configure()
+    testbed.branch("nothing", {})
+    alien = git(testbed.folder, "commit-tree", "-m", "alien", "HEAD^{tree}").strip()
+    git(testbed.folder, "branch", "alien", alien)
 
     for branch, expected in NONSENSE.items():
-        error = refused(yard, branch)
+        error = refused(testbed, branch)
         assert (error.code, error.exit_code) == expected, branch
         assert error.hint
 
 
-def test_submitting_twice_is_one_entry(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {"a.txt": "x"})
+def test_submitting_twice_is_one_entry(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {"a.txt": "x"})
 
-    assert yard.submit("one").id == yard.submit("one").id == "L1"
+    assert testbed.submit("one").id == testbed.submit("one").id == "L1"
 
-    yard.branch("one", {"a.txt": "y"})
+    testbed.branch("one", {"a.txt": "y"})
     with pytest.raises(Held, match="L1 of ann has one in the queue already"):
-        yard.submit("one")
+        testbed.submit("one")
 
 
-def test_the_branch_may_go_before_the_queue_comes(yard: Yard) -> None:
+def test_branch_may_be_deleted_before_the_queue_runs(testbed: LandingTestbed) -> None:
     """T37: the worker is done and everything is torn down; the queue still has the commit."""
-    yard.configure()
-    head = yard.branch("one", {"a.txt": "x"})
-    entry = yard.submit("one")
-    git(yard.folder, "branch", "--quiet", "-D", "one")
-    git(yard.folder, "worktree", "remove", "--force", "../branches")
-    git(yard.folder, "reflog", "expire", "--expire=now", "--all")
-    git(yard.folder, "gc", "--quiet", "--prune=now")
+    testbed.configure()
+    head = testbed.branch("one", {"a.txt": "x"})
+    entry = testbed.submit("one")
+    git(testbed.folder, "branch", "--quiet", "-D", "one")
+    git(testbed.folder, "worktree", "remove", "--force", "../branches")
+    git(testbed.folder, "reflog", "expire", "--expire=now", "--all")
+    git(testbed.folder, "gc", "--quiet", "--prune=now")
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
-    assert yard.look(entry).state == "landed"
-    assert git(yard.folder, "rev-parse", "main^2").strip() == head
-
-
-def test_a_branch_that_went_and_bounced_is_there_again(yard: Yard) -> None:
-    yard.configure('["test ! -e bad"]')
-    head = yard.branch("one", {"bad": "x"})
-    yard.submit("one")
-    git(yard.folder, "branch", "--quiet", "-D", "one")
-
-    assert yard.run() is None
-
-    assert yard.states() == {"one": "bounced"}
-    assert git(yard.folder, "rev-parse", "one").strip() == head
+    assert testbed.reload(entry).state == "landed"
+    assert git(testbed.folder, "rev-parse", "main^2").strip() == head
 
 
-def test_what_was_submitted_lands_not_what_the_branch_became(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {"a.txt": "submitted"})
-    yard.submit("one")
-    yard.branch("one", {"a.txt": "later"})
+def test_a_branch_that_went_and_bounced_is_there_again(testbed: LandingTestbed) -> None:
+    testbed.configure('["test ! -e bad"]')
+    head = testbed.branch("one", {"bad": "x"})
+    testbed.submit("one")
+    git(testbed.folder, "branch", "--quiet", "-D", "one")
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
-    assert yard.at("a.txt") == "submitted"
+    assert testbed.states() == {"one": "bounced"}
+    assert git(testbed.folder, "rev-parse", "one").strip() == head
+
+
+def test_submitted_commit_lands_even_if_the_branch_has_moved(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {"a.txt": "submitted"})
+    testbed.submit("one")
+    testbed.branch("one", {"a.txt": "later"})
+
+    assert testbed.run() is None
+
+    assert testbed.read_file("a.txt") == "submitted"
 
 
 @pytest.mark.promise(
     "landing.holds-its-claims",
     "A queue entry holds its claims until it has ended, whatever happens to its author.",
 )
-def test_the_entry_holds_the_claims_when_the_author_leaves(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {"a.txt": "x"})
-    entry = yard.submit("one")
-    leave(yard.repo, yard.agent("ann"))
-    assert yard.holders() == {"a.txt": "landing-L1"}
+def test_the_entry_holds_the_claims_when_the_author_leaves(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {"a.txt": "x"})
+    entry = testbed.submit("one")
+    leave(testbed.repo, testbed.agent("ann"))
+    assert testbed.holders() == {"a.txt": "landing-L1"}
 
-    rival = yard.claim("bob", "a.txt")
+    rival = testbed.claim("bob", "a.txt")
 
     assert isinstance(rival, Refused)
     assert rival.refused[0].holder == "landing-L1"
     assert "L1: one of ann" in rival.refused[0].note
-    assert "landlane queue show L1" in rival.refused[0].hint
-    assert yard.run() is None
-    assert yard.look(entry).state == "landed"
-    assert not isinstance(yard.claim("bob", "a.txt"), Refused)
+    assert rival.refused[0].hint == "wait for it: landlane claim a.txt --wait"
+    assert testbed.run() is None
+    assert testbed.reload(entry).state == "landed"
+    assert not isinstance(testbed.claim("bob", "a.txt"), Refused)
 
 
 def test_the_entry_holds_the_claims_when_the_lease_of_the_author_runs_out(repository: Path) -> None:
     clock = FakeClock()
-    yard = Yard(repository, clock)
-    yard.configure()
-    yard.branch("one", {"a.txt": "x"})
-    entry = yard.submit("one")
+    testbed = LandingTestbed(repository, clock)
+    testbed.configure()
+    testbed.branch("one", {"a.txt": "x"})
+    entry = testbed.submit("one")
     clock.advance(7 * 86_400_000)
 
-    assert isinstance(yard.claim("bob", "a.txt"), Refused)
-    assert yard.run() is None
+    assert isinstance(testbed.claim("bob", "a.txt"), Refused)
+    assert testbed.run() is None
 
-    assert yard.look(entry).state == "landed"
+    assert testbed.reload(entry).state == "landed"
     assert git(repository, "rev-list", "--count", "--merges", "main").strip() == "1", "exactly once"
-    yard.close()
+    testbed.close()
 
 
-def test_a_living_author_gets_the_claims_back_with_a_bounce(yard: Yard) -> None:
-    yard.configure('["test ! -e bad"]')
-    yard.branch("one", {"bad": "x"})
-    yard.submit("one")
-    assert yard.run() is None
+def test_a_living_author_gets_the_claims_back_with_a_bounce(testbed: LandingTestbed) -> None:
+    testbed.configure('["test ! -e bad"]')
+    testbed.branch("one", {"bad": "x"})
+    testbed.submit("one")
+    assert testbed.run() is None
 
-    assert yard.holders() == {"bad": "ann"}
-    assert isinstance(yard.claim("bob", "bad"), Refused)
-
-
-def test_a_bounce_frees_the_claims_of_an_author_who_left(yard: Yard) -> None:
-    yard.configure('["test ! -e bad"]')
-    yard.branch("one", {"bad": "x"})
-    yard.submit("one")
-    leave(yard.repo, yard.agent("ann"))
-    assert yard.run() is None
-
-    assert yard.states() == {"one": "bounced"}
-    assert yard.holders() == {}
+    assert testbed.holders() == {"bad": "ann"}
+    assert isinstance(testbed.claim("bob", "bad"), Refused)
 
 
-def test_claims_end_with_the_commit_that_landed(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {"src/a": "x"})
-    yard.branch("two", {"src/b": "x"})
-    yard.claim("ann", "lib")
-    repo = yard.repo
+def test_rejection_releases_the_claims_of_an_author_who_left(testbed: LandingTestbed) -> None:
+    testbed.configure('["test ! -e bad"]')
+    testbed.branch("one", {"bad": "x"})
+    testbed.submit("one")
+    leave(testbed.repo, testbed.agent("ann"))
+    assert testbed.run() is None
+
+    assert testbed.states() == {"one": "bounced"}
+    assert testbed.holders() == {}
+
+
+def test_claims_end_with_the_commit_that_landed(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {"src/a": "x"})
+    testbed.branch("two", {"src/b": "x"})
+    testbed.claim("ann", "lib")
+    repo = testbed.repo
     wide = claims.make_request(repo, (repo.git.pattern_of("src/**", "glob"),))
-    claims.take(repo, yard.agent("ann"), wide)
-    first, second = yard.enter("one"), yard.enter("two")
+    claims.take(repo, testbed.agent("ann"), wide)
+    first, second = testbed.submit_with_held_claims("one"), testbed.submit_with_held_claims("two")
     ended = [entry for entry in read_entries(repo) if entry.kind == "claim.released"]
     assert not ended, "the author goes on with what it holds"
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
-    assert yard.holders() == {"lib": "ann"}, "what has nothing to do with it stays"
+    assert testbed.holders() == {"lib": "ann"}, "what has nothing to do with it stays"
     commits = {entry.facts().get("commit") for entry in read_entries(repo) if entry.kind == "claim.released"}
-    assert commits == {yard.look(first).commit, yard.look(second).commit}
+    assert commits == {testbed.reload(first).commit, testbed.reload(second).commit}
 
 
-def test_a_task_must_be_proved_on_exactly_this_head(yard: Yard) -> None:
-    yard.configure()
-    repo = yard.repo
+def test_a_task_must_be_proved_on_exactly_this_head(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    repo = testbed.repo
     added = add_task(repo, None, NewTask(title="Write a", paths=("a.txt",), check="test -e a.txt"))
     assert isinstance(added, Added)
-    taken = next_task(repo, yard.agent("ann"))
+    taken = next_task(repo, testbed.agent("ann"))
     branch = added.task.id
     name = f"landlane/{branch}-1/work"
 
-    yard.branch(name, {"b.txt": "x"})
+    testbed.branch(name, {"b.txt": "x"})
     with pytest.raises(NotAllowed) as told:
-        yard.enter(name)
+        testbed.submit_with_held_claims(name)
     assert told.value.code == "EVIDENCE_MISSING"
-    assert "changed outside its claims: b.txt" in told.value.message
+    assert "b.txt changed, but it is not claimed" in told.value.message
 
-    yard.branch(name, {"a.txt": "x"})
-    entry = yard.enter(name)
+    testbed.branch(name, {"a.txt": "x"})
+    entry = testbed.submit_with_held_claims(name)
     assert (entry.task, entry.attempt) == (branch, 1)
-    assert yard.holders() == {"a.txt": "landing-L1"}, "the claims of the task went over to the entry"
-    assert yard.run() is None
+    assert testbed.holders() == {"a.txt": "landing-L1"}, "the claims of the task went over to the entry"
+    assert testbed.run() is None
     assert get_task(repo, branch).state == "done"
     assert taken is not None
 
 
-def test_a_bounced_task_is_its_authors_again_with_claims_and_reason(yard: Yard) -> None:
-    yard.configure('["seq 5000; test ! -e a.txt"]')
-    repo = yard.repo
+def test_a_bounced_task_is_its_authors_again_with_claims_and_reason(testbed: LandingTestbed) -> None:
+    testbed.configure('["seq 5000; test ! -e a.txt"]')
+    repo = testbed.repo
     add_task(repo, None, NewTask(title="Write a", paths=("a.txt",)))
-    next_task(repo, yard.agent("ann"))
-    yard.branch("landlane/T1-1/work", {"a.txt": "x"})
-    yard.enter("landlane/T1-1/work")
+    next_task(repo, testbed.agent("ann"))
+    testbed.branch("landlane/T1-1/work", {"a.txt": "x"})
+    testbed.submit_with_held_claims("landlane/T1-1/work")
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
     task = get_task(repo, "T1")
     assert (task.state, task.owner, task.failures) == ("reported", "ann", 1)
-    assert task.why.startswith("L1 bounced: `seq 5000; test ! -e a.txt` ended with 1")
+    assert task.why.startswith("L1 bounced: seq 5000; test ! -e a.txt fails (exit 1)")
     assert task.why.endswith("5000\n"), "the end of what was said"
-    assert yard.holders() == {"a.txt": "ann"}
-    assert yard.look("L1").bounce_task == "T1"
+    assert testbed.holders() == {"a.txt": "ann"}
+    assert testbed.reload("L1").bounce_task == "T1"
 
 
-def test_a_bounced_task_of_somebody_who_left_is_anybodys(yard: Yard) -> None:
-    yard.configure('["test ! -e a.txt"]')
-    repo = yard.repo
+def test_rejected_task_of_an_author_who_left_is_available_to_others(testbed: LandingTestbed) -> None:
+    testbed.configure('["test ! -e a.txt"]')
+    repo = testbed.repo
     add_task(repo, None, NewTask(title="Write a", paths=("a.txt",)))
-    next_task(repo, yard.agent("ann"))
-    yard.branch("landlane/T1-1/work", {"a.txt": "x"})
-    yard.enter("landlane/T1-1/work")
-    leave(repo, yard.agent("ann"))
+    next_task(repo, testbed.agent("ann"))
+    testbed.branch("landlane/T1-1/work", {"a.txt": "x"})
+    testbed.submit_with_held_claims("landlane/T1-1/work")
+    leave(repo, testbed.agent("ann"))
 
-    assert yard.run() is None
+    assert testbed.run() is None
 
     assert get_task(repo, "T1").state == "ready"
-    assert yard.holders() == {}
+    assert testbed.holders() == {}
 
 
-def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
-    yard.configure()
-    yard.branch("one", {"a.txt": "x"})
-    there = yard.folder.parent / "branches"
+def test_uncommitted_changes_are_not_submitted_and_reported(testbed: LandingTestbed) -> None:
+    testbed.configure()
+    testbed.branch("one", {"a.txt": "x"})
+    there = testbed.folder.parent / "branches"
     git(there, "checkout", "--quiet", "one")
     (there / "draft").write_text("x")
-    yard.claim("ann", "a.txt")
+    testbed.claim("ann", "a.txt")
     with closing(open_repository(str(there))) as repo:
-        site = prepare_git(repo, yard.notes.append)
-        submit_branch(site, yard.agent("ann"), "", "")
+        prepared = prepare_git(repo, testbed.notes.append)
+        submit_branch(prepared, testbed.agent("ann"), "", "")
 
-    assert yard.notes == ["only what is committed is submitted; not draft"]
+    assert testbed.notes == ["! uncommitted changes do not land: draft"]
 
 
-def test_a_branch_of_hundreds_of_files_is_held_by_the_claim_of_its_author(yard: Yard) -> None:
-    yard.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n[claims]\nfree = ['docs/**']\n")
-    yard.branch("one", {f"src/{number % 40}/f{number}": "x" for number in range(500)})
-    repo = yard.repo
+def test_a_branch_of_hundreds_of_files_is_held_by_the_claim_of_its_author(testbed: LandingTestbed) -> None:
+    testbed.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n[claims]\nfree = ['docs/**']\n")
+    testbed.branch("one", {f"src/{number % 40}/f{number}": "x" for number in range(500)})
+    repo = testbed.repo
     wide = claims.make_request(repo, (repo.git.pattern_of("src/**", "glob"),))
-    claims.take(repo, yard.agent("ann"), wide)
+    claims.take(repo, testbed.agent("ann"), wide)
 
-    yard.enter("one")
-    leave(repo, yard.agent("ann"))
+    testbed.submit_with_held_claims("one")
+    leave(repo, testbed.agent("ann"))
 
-    assert yard.holders() == {"src/**": "landing-L1"}
-    assert yard.run() is None
-    assert yard.states() == {"one": "landed"}
-    assert yard.holders() == {}
+    assert testbed.holders() == {"src/**": "landing-L1"}
+    assert testbed.run() is None
+    assert testbed.states() == {"one": "landed"}
+    assert testbed.holders() == {}

@@ -27,7 +27,7 @@ def test_without_conflicts_the_order_stays() -> None:
     assert best_order([], []) == []
 
 
-def test_one_that_conflicts_with_many_comes_behind_them() -> None:
+def test_branch_that_conflicts_with_many_is_ordered_behind_them() -> None:
     assert best_order(["hub", "a", "b"], [("hub", "a"), ("b", "hub")]) == ["a", "b", "hub"]
 
 
@@ -35,7 +35,7 @@ def test_of_two_that_conflict_the_first_stays_first() -> None:
     assert best_order(["a", "b"], [("b", "a")]) == ["a", "b"]
 
 
-def test_what_conflicts_with_the_target_comes_last() -> None:
+def test_branch_that_conflicts_with_the_target_is_ordered_last() -> None:
     assert best_order(["a", "b", "c"], [("a", "b")], last=["a"]) == ["b", "c", "a"]
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from landlane.clock import read_boot_id
 from landlane.landing.records import list_landings
-from landlane.platform import process_identity as processes
+from landlane.platform import process as processes
 from landlane.workspaces.records import list_workspaces
 from tests.support.git import git_line
-from tests.support.killing import Yard, fork, kill_at, leftover_refs, run_queue, wait_for
+from tests.support.landing_crashes import CrashTestbed, kill_at, leftover_refs, run_queue
+from tests.support.processes import fork, wait_for_exit
 from tests.support.shell import Shell
 from tests.support.waiting import wait_until
 
@@ -40,7 +41,7 @@ clock.read_boot_id = lambda: f"{boot_id}-{machine}"
 """
 
 
-class Machine(Yard):
+class Machine(CrashTestbed):
     """A clone that counts as a machine of its own while it is the one at work."""
 
     name = ""
@@ -57,7 +58,7 @@ def machines(
     repository: Path, tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Machine, Machine]:
     monkeypatch.setenv("LANDLANE_STORE", postgres_server.create_database())
-    seed = Yard(repository, remote=tmp_path / "remote.git", more=f'\n[repository]\nid = "{ID}"\n')
+    seed = CrashTestbed(repository, remote=tmp_path / "remote.git", more=f'\n[repository]\nid = "{ID}"\n')
     made: list[Machine] = []
     for name in ("north", "south"):
         git_line(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(tmp_path / name / "shop"))
@@ -83,7 +84,7 @@ def stand(monkeypatch: pytest.MonkeyPatch) -> Any:
 def enter(machine: Machine, name: str) -> Landing:
     repo = machine.open()
     try:
-        return machine.enter_task(repo, name, {f"{name}.txt": name})
+        return machine.submit_task(repo, name, {f"{name}.txt": name})
     finally:
         repo.close()
 
@@ -109,7 +110,7 @@ def check_history(machine: Machine, remote: Path) -> None:
     assert git_line(remote, "rev-parse", "main^{tree}") in machine.tested
 
 
-def test_one_machine_lands_what_was_submitted_on_the_other(
+def test_one_machine_lands_a_branch_submitted_on_another(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
 ) -> None:
     north, south = machines
@@ -117,15 +118,15 @@ def test_one_machine_lands_what_was_submitted_on_the_other(
     theirs = enter(stand(south), "theirs")
     assert git_line(tmp_path / "remote.git", "for-each-ref", "refs/landlane/landing").count("\n") == 1
     assert run_queue(south.repository) == ""
-    assert [south.look(one).state for one in (ours, theirs)] == ["landed", "landed"]
+    assert [south.reload(one).state for one in (ours, theirs)] == ["landed", "landed"]
     check_history(south, tmp_path / "remote.git")
     # What lies on the other machine is seen to there, when it is at work again.
-    assert [south.look(one).is_settled for one in (ours, theirs)] == [False, True]
+    assert [south.reload(one).is_settled for one in (ours, theirs)] == [False, True]
     assert workspaces(south) == [ours.branch]
     assert Path(str(north.repository) + ".workspaces").joinpath(".").exists()
     stand(north)
     assert run_queue(north.repository) == ""
-    assert north.look(ours).is_settled
+    assert north.reload(ours).is_settled
     assert workspaces(north) == []
     for machine in (north, south):
         assert leftover_refs(machine.repository) == []
@@ -137,7 +138,7 @@ def test_one_machine_lands_what_was_submitted_on_the_other(
     assert leftover_refs(tmp_path / "remote.git") == []
 
 
-def test_a_workspace_command_is_enough_to_close_what_landed_elsewhere(
+def test_workspace_command_closes_workspaces_whose_branch_landed_elsewhere(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
 ) -> None:
     north, south = machines
@@ -145,25 +146,25 @@ def test_a_workspace_command_is_enough_to_close_what_landed_elsewhere(
     stand(south)
     assert run_queue(south.repository) == ""
     shell = at(north, tmp_path)
-    assert shell.ask("workspace", "list")["workspaces"] == []
+    assert shell.run_json("workspace", "list")["workspaces"] == []
     assert git_line(north.repository, "branch", "--list", ours.branch) == ""
     assert git_line(north.repository, "rev-parse", "HEAD") == git_line(
         tmp_path / "remote.git", "rev-parse", "main"
     )
 
 
-def test_what_bounces_on_one_machine_is_kept_on_the_other(
+def test_branch_rejected_on_one_machine_is_kept_on_the_other(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
 ) -> None:
     north, south = machines
     stand(north)
     repo = north.open()
-    red = north.enter(repo, "red", {"red.txt": "red"})
+    red = north.submit(repo, "red", {"red.txt": "red"})
     repo.close()
     git_line(north.repository, "branch", "-D", "red")
     stand(south)
     assert run_queue(south.repository) == ""
-    assert south.look(red).state == "bounced"
+    assert south.reload(red).state == "bounced"
     assert git_line(south.repository, "branch", "--list", "red") == ""
     assert leftover_refs(tmp_path / "remote.git") != []  # until its author's clone has it again
     stand(north)
@@ -173,17 +174,17 @@ def test_what_bounces_on_one_machine_is_kept_on_the_other(
 
 
 @pytest.mark.parametrize("step", ["written", "moved"])
-def test_one_machine_goes_on_where_the_other_died(
+def test_one_machine_continues_after_the_other_died(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path, step: str
 ) -> None:
     north, south = machines
     entries = [enter(stand(north), "ours"), enter(stand(south), "theirs")]
     stand(north)
     pid = fork(lambda: run_queue(north.repository, kill_at(step, 1), lease_ms=LEASE_MS))
-    assert wait_for(pid) == -signal.SIGKILL
+    assert wait_for_exit(pid) == -signal.SIGKILL
     stand(south)
     wait_until(lambda: run_queue(south.repository) != "busy")
-    assert [south.look(one).state for one in entries] == ["landed", "landed"]
+    assert [south.reload(one).state for one in entries] == ["landed", "landed"]
     check_history(south, tmp_path / "remote.git")
     stand(north)
     assert run_queue(north.repository) == ""
@@ -194,7 +195,7 @@ def test_one_machine_goes_on_where_the_other_died(
     )
 
 
-def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
+def test_target_agrees_with_the_queue_after_runners_are_killed_on_both_machines(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
@@ -212,11 +213,11 @@ def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
             end_at = time.monotonic() + chance.uniform(0, 0.6)
             wait_until(lambda at=end_at: time.monotonic() > at)
             os.kill(pid, signal.SIGKILL)
-            kills += wait_for(pid) == -signal.SIGKILL
+            kills += wait_for_exit(pid) == -signal.SIGKILL
         stand(machines[number % 2])
         folder = machines[number % 2].repository
         wait_until(lambda at=folder: run_queue(at) != "busy")
-        assert {machines[0].look(one).state for one in entries} == {"landed"}, f"seed {seed}"
+        assert {machines[0].reload(one).state for one in entries} == {"landed"}, f"seed {seed}"
         check_history(machines[0], tmp_path / "remote.git")
     for machine in machines:
         assert run_queue(stand(machine).repository) == ""
@@ -244,7 +245,7 @@ def test_both_machines_take_tasks_claim_and_land_at_once(
 ) -> None:
     shells = {machine.name: at(machine, tmp_path) for machine in machines}
     for number in range(4):
-        shells["north"].ask("task", "add", f"Write part {number}", "--path", f"part{number}.txt")
+        shells["north"].run_json("task", "add", f"Write part {number}", "--path", f"part{number}.txt")
     failures: list[BaseException] = []
     done: dict[str, list[str]] = {"north": [], "south": []}
 
@@ -264,9 +265,12 @@ def test_both_machines_take_tasks_claim_and_land_at_once(
     assert sorted(done["north"] + done["south"]) == ["T1", "T2", "T3", "T4"]
     assert all(done.values()), done
     check_history(machines[0], tmp_path / "remote.git")
+    # What landed through the other machine's runner is cleaned up when its own machine looks next.
     for machine in machines:
-        assert shells[machine.name].ask("workspace", "list")["workspaces"] == []
-    tasks = shells["south"].ask("task", "list")["tasks"]
+        shells[machine.name].run_json("workspace", "list")
+    for machine in machines:
+        assert shells[machine.name].run_json("workspace", "list")["workspaces"] == []
+    tasks = shells["south"].run_json("task", "list", "--all")["tasks"]
     assert {task["state"] for task in tasks} == {"done"}
     assert leftover_refs(tmp_path / "remote.git") == []
 
@@ -276,25 +280,22 @@ def _do_next(shell: Shell, name: str) -> str | None:
     ended = shell.run("next", "--as", name, "--json")
     if ended.exit:
         return None
-    task = ended.answer()["task"]["id"]
-    place = shell.ask("workspace", "open", task, "--as", name)["workspace"]["path"]
+    task = ended.json()["task"]["id"]
+    place = shell.run_json("workspace", "open", task, "--as", name)["workspace"]["path"]
     inside = shell.at(place)
     number = int(task[1:]) - 1
     Path(place, f"part{number}.txt").write_text(name, encoding="utf-8")
     inside.git("add", ".")
     inside.git("commit", "--quiet", "-m", f"Part {number}")
-    landed = shell.ask("land", f"landlane/{task}-1/work", "--as", name, "--wait")["landing"]
+    landed = shell.run_json("land", f"landlane/{task}-1/work", "--as", name, "--wait")["landing"]
     assert landed["state"] == "landed", landed
     return task
 
 
-def test_a_machine_is_told_apart_by_its_name_and_its_run(
+def test_machine_is_identified_by_its_name_and_boot(
     machines: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
-    script = (
-        "from landlane.platform.process_identity import MachineProcesses as M;"
-        " print(M().machine, M().boot_id)"
-    )
+    script = "from landlane.platform.process import MachineProcesses as M; print(M().machine, M().boot_id)"
     said = [at(one, tmp_path).run_program(sys.executable, "-c", script).out.split() for one in machines]
     assert said[0][0].startswith("north-")
     assert said[1][0].startswith("south-")

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.clients import hook_command as commands
+from landlane.clients import setup_files as commands
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError
 from landlane.managed_files.client_files import equip
 from landlane.managed_files.json_entries import values_of
 from landlane.managed_files.manifest import load_record
-from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.init import InitOptions, carry_out, plan_init, plan_undo
 from landlane.testing.repositories import git
-from tests.support.client_programs import make_bare_path
+from tests.support.client_programs import make_minimal_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,11 +88,11 @@ def home(sealed_home: Path) -> Path:
 @pytest.fixture(autouse=True)
 def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever clients this machine has, the tests choose theirs."""
-    monkeypatch.setenv("PATH", str(make_bare_path(tmp_path / "bin")))
+    monkeypatch.setenv("PATH", str(make_minimal_path(tmp_path / "bin")))
 
 
 def install(root: Path, *clients: str, **chosen: Any) -> list[str]:
-    return list(carry_out(plan_init(str(root), Chosen(clients=clients, **chosen))).changed)
+    return list(carry_out(plan_init(str(root), InitOptions(clients=clients, **chosen))).changed)
 
 
 def undo(root: Path) -> list[str]:
@@ -121,7 +121,7 @@ def write(root: Path, name: str, text: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("client", "name", "text"), ELABORATE)
-def test_init_then_undo_is_as_if_nothing_had_been(
+def test_undo_restores_the_state_before_init(
     repository: Path, home: Path, client: str, name: str, text: str
 ) -> None:
     path = write(repository, name, text)
@@ -153,7 +153,7 @@ def is_within(text: str, found: str) -> bool:
     return all(letter in letters for letter in letters_of(text.removeprefix("\ufeff")))
 
 
-def test_all_clients_come_and_go_together(repository: Path, home: Path) -> None:
+def test_all_clients_can_be_set_up_and_removed_together(repository: Path, home: Path) -> None:
     before = picture(repository, home)
 
     changed = install(repository, *HOOK_CLIENTS)
@@ -192,9 +192,7 @@ def test_an_upgrade_replaces_our_entries_in_place(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("client", "name", "text"), ELABORATE)
-def test_what_was_changed_since_keeps_its_changes_when_init_is_undone(
-    repository: Path, client: str, name: str, text: str
-) -> None:
+def test_undo_keeps_changes_made_after_init(repository: Path, client: str, name: str, text: str) -> None:
     path = write(repository, name, text)
     install(repository, client)
     found = path.read_text(encoding="utf-8")
@@ -270,7 +268,7 @@ def test_a_settings_file_behind_a_link_is_written_where_it_lies(repository: Path
 
 
 @pytest.mark.parametrize("target", ["nowhere.json", "deep/er/nowhere.json"])
-def test_a_link_that_led_nowhere_leads_nowhere_again(repository: Path, home: Path, target: str) -> None:
+def test_a_dangling_link_is_restored_as_it_was(repository: Path, home: Path, target: str) -> None:
     link = repository / CLAUDE
     link.parent.mkdir()
     link.symlink_to(target)
@@ -292,7 +290,7 @@ def test_in_a_linked_worktree_the_shared_files_are_its_branchs_and_the_hooks_are
     git(repository, "worktree", "add", "--quiet", str(linked))
     before = picture(repository, linked, home)
 
-    plan = plan_init(str(linked), Chosen(clients=("claude", "codex")))
+    plan = plan_init(str(linked), InitOptions(clients=("claude", "codex")))
     carry_out(plan)
 
     whys = {path: why for _, path, why in plan.lines}
@@ -318,12 +316,12 @@ def test_in_a_linked_worktree_the_shared_files_are_its_branchs_and_the_hooks_are
         ("qwen", QWEN, '{"a": {},}', "a comma behind the last entry"),
     ],
 )
-def test_what_the_client_itself_cannot_read_is_left_alone(
+def test_a_file_that_its_client_cannot_read_is_left_alone(
     repository: Path, client: str, name: str, text: str, why: str
 ) -> None:
     path = write(repository, name, text)
 
-    plan = plan_init(str(repository), Chosen(clients=(client,)))
+    plan = plan_init(str(repository), InitOptions(clients=(client,)))
     carry_out(plan)
 
     assert [left.path for left in plan.changes.skipped] == [str(path)]
@@ -332,10 +330,10 @@ def test_what_the_client_itself_cannot_read_is_left_alone(
 
 
 @pytest.mark.parametrize("text", ['{"hooks": ', '{"hooks": []}', "\ufffe\x00", '{"a": 1, "a": 2}'])
-def test_what_cannot_be_read_is_left_alone_and_the_rest_goes_on(repository: Path, text: str) -> None:
+def test_an_unreadable_file_is_left_alone_and_the_others_are_written(repository: Path, text: str) -> None:
     path = write(repository, CLAUDE, text)
 
-    plan = plan_init(str(repository), Chosen(clients=("claude", "gemini")))
+    plan = plan_init(str(repository), InitOptions(clients=("claude", "gemini")))
     changed = carry_out(plan).changed
 
     assert [left.path for left in plan.changes.skipped] == [str(path)]
@@ -346,7 +344,7 @@ def test_what_cannot_be_read_is_left_alone_and_the_rest_goes_on(repository: Path
 def test_a_folder_in_the_place_of_settings_is_left_alone(repository: Path) -> None:
     (repository / CLAUDE).mkdir(parents=True)
 
-    plan = plan_init(str(repository), Chosen(clients=("claude",)))
+    plan = plan_init(str(repository), InitOptions(clients=("claude",)))
 
     assert [(left.path, left.why) for left in plan.changes.skipped] == [
         (str(repository / CLAUDE), "Is a directory")
@@ -359,7 +357,7 @@ def test_a_file_of_our_name_that_is_not_ours_stays(repository: Path, client: str
     wanted = setup_of(client).wanted_files(lambda _word, _is_guard: "x")[0]
     path = write(repository, wanted.path, "// mine\n")
 
-    plan = plan_init(str(repository), Chosen(clients=(client,)))
+    plan = plan_init(str(repository), InitOptions(clients=(client,)))
     carry_out(plan)
 
     assert [left.path for left in plan.changes.skipped] == [str(path)]
@@ -404,7 +402,7 @@ def test_a_failure_half_way_puts_everything_back(
 STEPS = 12
 CRASHING = """
 import os, sys
-from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.init import InitOptions, carry_out, plan_init, plan_undo
 left = int(sys.argv[2])
 def step(name):
     global left
@@ -412,7 +410,7 @@ def step(name):
     if left == 0:
         os._exit(9)
 root = sys.argv[1]
-chosen = Chosen(clients=("claude", "gemini"))
+chosen = InitOptions(clients=("claude", "gemini"))
 carry_out(plan_undo(root) if sys.argv[3] == "undo" else plan_init(root, chosen), step)
 """
 
@@ -460,7 +458,7 @@ def test_a_crash_in_an_upgrade_still_leads_back_to_the_first_original(
 
     child = os.fork()
     if child == 0:  # pragma: no cover - in the child
-        carry_out(plan_init(str(repository), Chosen(clients=("claude", "gemini"))), stop)
+        carry_out(plan_init(str(repository), InitOptions(clients=("claude", "gemini"))), stop)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
@@ -480,7 +478,7 @@ def test_a_file_that_a_crash_left_half_written_goes_with_the_rest(repository: Pa
 
 
 @pytest.mark.slow
-def test_two_at_once_end_as_one(repository: Path) -> None:
+def test_concurrent_inits_have_one_result(repository: Path) -> None:
     starting = [
         subprocess.Popen([sys.executable, "-c", CRASHING, str(repository), "99", "init"]) for _ in range(4)
     ]
@@ -505,7 +503,7 @@ def test_a_tracked_settings_file_is_changed_with_a_warning(repository: Path) -> 
     git(repository, "add", "--", GEMINI)
     git(repository, "commit", "--quiet", "-m", "Settings")
 
-    plan = plan_init(str(repository), Chosen(clients=("gemini",)))
+    plan = plan_init(str(repository), InitOptions(clients=("gemini",)))
     carry_out(plan)
 
     why = next(step.why for step in plan.changes.steps if step.path.endswith(GEMINI))
@@ -513,7 +511,7 @@ def test_a_tracked_settings_file_is_changed_with_a_warning(repository: Path) -> 
     assert f" M {GEMINI}" in git(repository, "status", "--porcelain")
 
 
-def test_what_is_ignored_already_is_not_excluded_again(repository: Path) -> None:
+def test_ignored_files_are_not_excluded_again(repository: Path) -> None:
     write(repository, ".gitignore", ".claude/\n.mcp.json\n")
 
     install(repository, "claude")
@@ -532,11 +530,11 @@ def equipped(repository: Path) -> Iterator[tuple[Path, Any]]:
 def test_another_checkout_gets_the_same_hooks_and_stays_clean(
     equipped: tuple[Path, Any], tmp_path: Path
 ) -> None:
-    repository, site = equipped
+    repository, repo = equipped
     git(repository, "worktree", "add", "--quiet", str(tmp_path / "linked"))
 
-    equip(site, str(tmp_path / "linked"))
-    equip(site, str(tmp_path / "linked"))
+    equip(repo, str(tmp_path / "linked"))
+    equip(repo, str(tmp_path / "linked"))
 
     assert (tmp_path / "linked" / CLAUDE).read_bytes() == (repository / CLAUDE).read_bytes()
     assert git(tmp_path / "linked", "status", "--porcelain") == ""
@@ -545,14 +543,14 @@ def test_another_checkout_gets_the_same_hooks_and_stays_clean(
 
 
 def test_a_tracked_file_stays_as_it_is_in_a_workspace(equipped: tuple[Path, Any], tmp_path: Path) -> None:
-    repository, site = equipped
+    repository, repo = equipped
     git(repository, "add", "--force", "--", CLAUDE)
     git(repository, "commit", "--quiet", "-m", "Hooks of this machine")
     (repository / CLAUDE).write_text("{}", encoding="utf-8")
     git(repository, "commit", "--quiet", "-am", "None")
     git(repository, "worktree", "add", "--quiet", str(tmp_path / "linked"))
 
-    equip(site, str(tmp_path / "linked"))
+    equip(repo, str(tmp_path / "linked"))
 
     assert (tmp_path / "linked" / CLAUDE).read_text(encoding="utf-8") == "{}"
     assert git(tmp_path / "linked", "status", "--porcelain") == ""

@@ -61,7 +61,7 @@ def keeps_all(text: str, found: str) -> bool:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_is_wanted_gets_in_once(text: str) -> None:
+def test_entries_are_inserted_once(text: str) -> None:
     found = insert_entries(text, WANTED, is_ours)
 
     assert insert_entries(found, WANTED, is_ours) == found
@@ -72,7 +72,7 @@ def test_what_is_wanted_gets_in_once(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_was_brought_in_can_be_taken_out(text: str) -> None:
+def test_inserted_entries_can_be_removed(text: str) -> None:
     found = remove_entries(insert_entries(text, WANTED, is_ours), WANTED, values_of(text), is_ours)
 
     assert values_of(found) == values_of(text)
@@ -103,7 +103,7 @@ def test_an_entry_of_ours_leaves_the_group_of_somebody_else() -> None:
     ]
 
 
-def test_what_is_set_stays_set() -> None:
+def test_existing_values_are_kept() -> None:
     found = values_of(insert_entries('{"version": 2, "tools": {"enable": false}}', WANTED, is_ours))
 
     assert (found["version"], found["tools"]["enable"]) == (2, False)
@@ -135,7 +135,7 @@ def test_an_empty_file_becomes_one_of_ours() -> None:
         ('{\n"a": tru\n}', "line 2"),
     ],
 )
-def test_what_cannot_be_read_is_told(text: str, why: str) -> None:
+def test_an_unreadable_document_is_reported(text: str, why: str) -> None:
     with pytest.raises(NotJson, match=why):
         insert_entries(text, WANTED, is_ours)
 
@@ -203,7 +203,7 @@ def test_any_layout_survives(data: st.DataObject, table: dict[str, Any], entries
         ("[1, 2]", {}),
     ],
 )
-def test_what_plain_json_does_not_know_is_found(text: str, extras: dict[str, int]) -> None:
+def test_extensions_of_plain_json_are_found(text: str, extras: dict[str, int]) -> None:
     assert find_extras(text) == extras
 
 

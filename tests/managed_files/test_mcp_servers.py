@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.hook_command import server_words
-from landlane.managed_files.formats import TOML, NotMergeable, drop_old_server, insert_content, remove_content
-from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.clients.setup_files import TOML, server_words
+from landlane.managed_files.formats import NotMergeable, drop_old_server, insert_content, remove_content
+from landlane.setup.init import InitOptions, carry_out, plan_init, plan_undo
 from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_init_enters_the_server_and_undo_brings_every_byte_back(repository: Path
     before = '# mine\nmodel = "x"\n' if path.suffix == ".toml" else '{ "mine":   true }\r\n'
     path.write_text(before, encoding="utf-8", newline="")
 
-    carry_out(plan_init(str(repository), Chosen(clients=(client,), has_trust=False)))
+    carry_out(plan_init(str(repository), InitOptions(clients=(client,), has_trust=False)))
 
     found = read(path)
     assert found.get("mine", found.get("model"))
@@ -65,7 +65,7 @@ def test_init_enters_the_server_and_undo_brings_every_byte_back(repository: Path
 
 
 def test_two_clients_that_read_one_list_share_one_entry(repository: Path) -> None:
-    chosen = Chosen(clients=("claude", "copilot"))
+    chosen = InitOptions(clients=("claude", "copilot"))
     changed = carry_out(plan_init(str(repository), chosen)).changed
     assert [path for path in changed if path.endswith(".mcp.json")] == [str(repository / ".mcp.json")]
     assert plan_init(str(repository), chosen).is_nothing
@@ -73,10 +73,10 @@ def test_two_clients_that_read_one_list_share_one_entry(repository: Path) -> Non
     assert not (repository / ".mcp.json").exists()
 
 
-def test_without_the_sdk_no_server_is_entered(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_sdk_no_server_is_configured(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("managed_files.client_files", "setup.init"):
         monkeypatch.setattr(f"landlane.{name}.sdk_release", lambda: "")
-    plan = plan_init(str(repository), Chosen(clients=("claude",)))
+    plan = plan_init(str(repository), InitOptions(clients=("claude",)))
     assert not any(path.endswith(".mcp.json") for _, path, _ in plan.lines)
     assert any("landlane[mcp]" in left.why for left in plan.changes.skipped)
 

@@ -21,7 +21,7 @@ TEXTS = ["", "# Mine\n", "# Mine", "# Mine\r\n\r\ntext\r\n", "# Mine\n\n", "\ufe
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_block_comes_goes_and_is_replaced(text: str) -> None:
+def test_a_block_is_added_replaced_and_removed(text: str) -> None:
     found = put_block(text, "one\ntwo\n")
 
     assert found.startswith(text)
@@ -33,7 +33,7 @@ def test_a_block_comes_goes_and_is_replaced(text: str) -> None:
     assert "\n" not in found.replace("\r\n", "") if "\r" in text else True
 
 
-def test_what_follows_a_block_stays() -> None:
+def test_text_after_a_block_stays() -> None:
     text = put_block("# Mine\n", "ours") + "\n## Later\n"
 
     assert put_block(text, "newer").endswith("\n## Later\n")
@@ -42,7 +42,7 @@ def test_what_follows_a_block_stays() -> None:
     assert block_of("# Mine\n") is None
 
 
-def test_two_kinds_of_marks_do_not_meet() -> None:
+def test_blocks_with_different_marks_do_not_interfere() -> None:
     text = put_block("*.o\n", "/.claude/x", HASHES)
 
     assert text == "*.o\n\n# landlane: begin\n/.claude/x\n# landlane: end\n"
@@ -50,7 +50,7 @@ def test_two_kinds_of_marks_do_not_meet() -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_line_comes_and_goes(text: str) -> None:
+def test_a_line_is_added_and_removed(text: str) -> None:
     found = put_line(text, "@AGENTS.md")
 
     assert found.startswith(text)
@@ -66,7 +66,7 @@ def test_an_import_counts_only_outside_of_code() -> None:
     assert drop_line("a\n\n@AGENTS.md\n\nb\n", "@AGENTS.md") == "a\n\nb\n"
 
 
-def test_tables_go_and_comments_stay() -> None:
+def test_tables_are_removed_and_comments_stay() -> None:
     text = '# top\na = 1\n\n[keep]\nb = 2\n\n[state."x:0"]\nc = 3\n# of the next\n[[list]]\nd = 4\n'
     text += "\n[state.y]\ne = 5\n"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane import __version__
-from landlane.clients.hook_command import sdk_release
-from landlane.mcp.answer_while_loading import Front
+from landlane.clients.setup_files import sdk_release
+from landlane.mcp.answer_while_loading import EarlyAnswers
 from landlane.mcp.tool_schemas import INSTRUCTIONS
 from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, Speaker
 
@@ -36,7 +36,7 @@ def said_first(version: str) -> tuple[str, dict[str, Any]]:
     "The answers of the MCP server before the SDK is loaded are exactly those of the SDK.",
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_the_front_answers_is_what_the_sdk_answers(repository: Path, version: str) -> None:
+def test_early_answers_equal_those_of_the_sdk(repository: Path, version: str) -> None:
     # With a mark the SDK answers alone.
     mark = repository / ".git" / "landlane" / f"mcp-front-off-{__version__}-{sdk_release()}"
     mark.parent.mkdir()
@@ -45,7 +45,7 @@ def test_what_the_front_answers_is_what_the_sdk_answers(repository: Path, versio
     answers = [sdk.open(), *(sdk.ask(method)["result"] for method in LISTS)]
     sdk.close()
 
-    front = Front()
+    front = EarlyAnswers()
     asked = [
         said_first(version),
         *((method, {"_meta": ENVELOPE} if version == MODERN else {}) for method in LISTS),
@@ -65,7 +65,7 @@ def test_each_request_is_answered_once_and_the_sdk_agrees(repository: Path, vers
     assert marks(repository) == []
 
 
-def test_an_answer_that_differs_from_the_sdks_stands_the_front_down(
+def test_an_answer_that_differs_from_the_sdks_ends_early_answers(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
@@ -103,16 +103,16 @@ def test_an_answer_that_differs_from_the_sdks_stands_the_front_down(
         {"jsonrpc": "1.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},
     ],
 )
-def test_whatever_is_odd_is_left_to_the_sdk(message: Any) -> None:
-    assert Front().answer(message) is None
+def test_unusual_requests_are_left_to_the_sdk(message: Any) -> None:
+    assert EarlyAnswers().answer(message) is None
 
 
-def test_the_other_era_is_not_answered_once_one_has_begun() -> None:
+def test_one_connection_uses_one_protocol_version() -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}
     modern = {"jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": {"_meta": ENVELOPE}}
-    front = Front()
+    front = EarlyAnswers()
     assert front.answer({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
     assert front.answer(modern) is None
-    front = Front()
+    front = EarlyAnswers()
     assert front.answer(modern)
     assert front.answer({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) is None

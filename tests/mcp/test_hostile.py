@@ -95,7 +95,7 @@ def test_a_bad_call_is_a_clear_tool_error(mallory: Speaker, name: str, arguments
     assert len(json.dumps(found)) < 4_000
 
 
-def test_halves_of_characters_are_refused_and_not_waited_for(mallory: Speaker) -> None:
+def test_lone_surrogates_are_refused_at_once(mallory: Speaker) -> None:
     answer = mallory.ask("tools/call", {"name": "claim", "arguments": {"paths": ["\ud800"]}})
     assert "Unicode" in answer["error"]["message"]
     whole = {"name": "claim", "arguments": {"paths": ["../\U0001f600"]}}
@@ -147,7 +147,7 @@ def test_bad_calls_have_changed_nothing(mallory: Speaker, folder: Path) -> None:
         "\ud800",
     ],
 )
-def test_whatever_comes_over_the_wire_the_server_lives_on(mallory: Speaker, line: str) -> None:
+def test_the_server_survives_any_message(mallory: Speaker, line: str) -> None:
     mallory.say(line)
     assert mallory.call("status")["you"]["agent"] == "mallory"
 

@@ -89,7 +89,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def refused_entries(served: Served) -> list[str]:
-    entries = landlane(served.folder, "journal")["entries"]
+    entries = landlane(served.folder, "log")["entries"]
     return [one["data"]["what"] for one in entries if one["data"].get("guard") == "mcp"]
 
 
@@ -112,7 +112,7 @@ def test_each_token_acts_for_its_own_session(served: Served) -> None:
     ("shown", "code"),
     [("", "NO_TOKEN"), ("nonsense", "BAD_TOKEN"), ("s-unknown:secret", "NOT_YOUR_SESSION"), ("wrong", "")],
 )
-def test_a_wrong_or_missing_token_is_refused_and_written_down(served: Served, shown: str, code: str) -> None:
+def test_a_wrong_or_missing_token_is_refused_and_recorded(served: Served, shown: str, code: str) -> None:
     if shown == "wrong":
         shown, code = f"{served.token('ann').partition(':')[0]}:guessed", "NOT_YOUR_SESSION"
     status, headers, text = served.post(HELLO, shown)
@@ -157,7 +157,7 @@ def test_only_loopback_is_listened_on(served: Served) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 50_000, "x" * 3_000_000, "null", '{"jsonrpc": "2.0"}'])
-def test_whatever_is_posted_the_server_lives_on(served: Served, body: str) -> None:
+def test_the_server_survives_any_post(served: Served, body: str) -> None:
     token = served.token("ann")
     try:
         status, _, _ = served.post(body, token)
@@ -168,7 +168,7 @@ def test_whatever_is_posted_the_server_lives_on(served: Served, body: str) -> No
 
 
 @pytest.mark.slow
-def test_an_address_that_is_taken_is_told(served: Served) -> None:
+def test_an_address_in_use_is_reported(served: Served) -> None:
     words = [sys.executable, "-m", "landlane", "mcp", "--http", "--port", str(served.port), "--json"]
     done = subprocess.run(words, cwd=served.folder, capture_output=True, text=True)
     assert json.loads(done.stdout)["code"] == "ADDRESS_IN_USE"

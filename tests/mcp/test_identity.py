@@ -14,7 +14,7 @@ import pytest
 import landlane
 from landlane.app.open import open_repository
 from landlane.sessions.join import join
-from landlane.sessions.tool_calls import announce_call, announced_calls
+from landlane.sessions.tool_calls import announce_call, list_announced_calls
 from tests.mcp.speaking import Speaker
 from tests.mcp.test_tools import landlane as run
 
@@ -49,7 +49,7 @@ def claim_as(speaker: Speaker, path: str, **meta: Any) -> str:
     return found["granted"][0]["holder"] if found["ok"] else found["code"]
 
 
-def test_arguments_and_environment_say_who_acts(repository: Path) -> None:
+def test_arguments_and_environment_identify_the_caller(repository: Path) -> None:
     joined = run(repository, "join", "cid")["session"]
     shown = f"{joined['id']}:{joined['secret']}"
     with Speaker(repository, "--as", "ann") as speaker:
@@ -62,14 +62,14 @@ def test_arguments_and_environment_say_who_acts(repository: Path) -> None:
         assert claim_as(speaker, "d") == "cid"
 
 
-def test_another_sessions_secret_is_not_to_be_guessed(repository: Path) -> None:
+def test_another_sessions_secret_cannot_be_guessed(repository: Path) -> None:
     joined = run(repository, "join", "cid")["session"]
     with Speaker(repository, "--session", f"{joined['id']}:guessed") as speaker:
         assert claim_as(speaker, "a") == "NOT_YOUR_SESSION"
     assert run(repository, "claims")["claims"] == []
 
 
-def test_a_client_that_nobody_knows_gets_a_session_that_ends_with_it(repository: Path) -> None:
+def test_an_unknown_client_gets_a_session_that_ends_with_its_process(repository: Path) -> None:
     with Speaker(repository) as speaker:
         holder = claim_as(speaker, "a")
         assert holder == f"speaker-{speaker.process.pid}"
@@ -77,7 +77,7 @@ def test_a_client_that_nobody_knows_gets_a_session_that_ends_with_it(repository:
     assert run(repository, "claims")["claims"] == []
 
 
-def test_the_client_that_started_the_server_is_who_acts(repository: Path) -> None:
+def test_the_client_that_started_the_server_acts(repository: Path) -> None:
     tell_hook(repository, "SessionStart", "main-1", source="startup")
     with Speaker(repository) as speaker:
         assert claim_as(speaker, "a") == "claude-main1"
@@ -105,7 +105,7 @@ def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path,
         assert claim_as(speaker, "b", **{key: "call_3"}) == "claude-main1.sub7"
 
 
-def test_without_an_id_the_one_call_on_its_way_tells_and_two_do_not(repository: Path) -> None:
+def test_without_an_id_a_single_announced_call_identifies_the_caller(repository: Path) -> None:
     tell_hook(repository, "SessionStart", "main-1", source="startup")
     with Speaker(repository) as speaker:
         announce(repository, "main-1", "x1", agent="sub-7")
@@ -115,10 +115,10 @@ def test_without_an_id_the_one_call_on_its_way_tells_and_two_do_not(repository: 
         assert claim_as(speaker, "b") == "claude-main1"
 
 
-def test_tools_of_other_servers_are_not_written_down(repository: Path) -> None:
+def test_tools_of_other_servers_are_not_recorded(repository: Path) -> None:
     tell_hook(
         repository, "PreToolUse", "main-1", tool_name="mcp__browser__open", tool_input={}, tool_use_id="1"
     )
     repo = open_repository(str(repository))
-    assert announced_calls(repo) == []
+    assert list_announced_calls(repo) == []
     repo.close()

@@ -114,7 +114,7 @@ CALLS: dict[str, tuple[list[str], str]] = {
     "status": ([], ""),
     "claim": (['paths=["calc.py"]'], ""),
     "next": ([], ""),
-    "done": (["task=T1"], ""),
+    "done": (["task=T1"], "EVIDENCE_MISSING"),
     "state": (["do=set", "key=plan", "value=1"], ""),
     "journal": (["last=5"], ""),
     "land": (["branch=nowhere"], "UNKNOWN_BRANCH"),

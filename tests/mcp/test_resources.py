@@ -52,7 +52,7 @@ def test_a_repository_without_rules_says_so(repository: Path) -> None:
         assert "landlane init" in read(ann, "rules")
 
 
-def test_who_subscribes_is_told_of_changes_by_others(repository: Path) -> None:
+def test_a_subscriber_is_notified_of_changes_by_others(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
         assert ann.ask("resources/subscribe", {"uri": "landlane://claims"})["result"] == {}
         bob.call("claim", paths=["calc.py"])
@@ -65,7 +65,7 @@ def test_who_subscribes_is_told_of_changes_by_others(repository: Path) -> None:
         assert len(hear_updates(ann, {"landlane://journal"})) == 1
 
 
-def test_in_the_modern_era_one_listens(repository: Path) -> None:
+def test_the_newer_protocol_uses_listen(repository: Path) -> None:
     with Speaker(repository, "--as", "ann", version=MODERN) as ann, Speaker(repository, "--as", "bob") as bob:
         wished = {"notifications": {"resourceSubscriptions": ["landlane://tasks", "landlane://claims"]}}
         ann.send("subscriptions/listen", wished)
@@ -76,7 +76,7 @@ def test_in_the_modern_era_one_listens(repository: Path) -> None:
         assert {note["method"] for note in notes} == {"notifications/resources/updated"}
 
 
-def test_what_changes_before_the_watch_runs_is_told_too(repository: Path) -> None:
+def test_changes_before_the_watch_runs_are_reported(repository: Path) -> None:
     may_begin = threading.Event()
 
     class LateWatch(Watch):

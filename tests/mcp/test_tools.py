@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.gates.decide import answer
+from landlane.gates.decide import answer_gate
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
 from landlane.sessions.model import SessionKind
@@ -64,7 +64,7 @@ def test_a_task_goes_from_next_to_landed(repository: Path, version: str) -> None
 
 
 @ERAS
-def test_a_second_client_is_refused_and_told_who_holds_it(repository: Path, version: str) -> None:
+def test_a_second_client_is_refused_with_the_holder(repository: Path, version: str) -> None:
     with (
         Speaker(repository, "--as", "ann", version=version) as ann,
         Speaker(repository, "--as", "bob") as bob,
@@ -83,7 +83,7 @@ def test_a_second_client_is_refused_and_told_who_holds_it(repository: Path, vers
         assert bob.call("release")["released"] == ["calc.py"]
 
 
-def test_handing_a_task_back_tells_the_next_one_what_was_found(repository: Path) -> None:
+def test_a_returned_task_carries_its_feedback_to_the_next_agent(repository: Path) -> None:
     landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
         task = ann.call("next")["task"]["id"]
@@ -126,7 +126,7 @@ def test_a_handoff_for_one_agent_is_found_by_its_next(repository: Path) -> None:
         assert bob.call("next")["context"] == taken["context"]  # resumed
 
 
-def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
+def test_a_question_for_a_person_pauses_the_task(repository: Path) -> None:
     landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with Speaker(repository, "--as", "ann") as ann:
         task = ann.call("next")["task"]["id"]
@@ -137,7 +137,7 @@ def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
         assert ann.call("ask", task=task, question="red or blue?", kind="taste")["gate"]["id"] == "G1"
         repo = open_repository(str(repository))
         person = join(repo, "pat", kind=SessionKind.PERSON).session
-        answer(repo, person, "G1", approve=True, why="blue")
+        answer_gate(repo, person, "G1", approve=True, why="blue")
         repo.close()
         told = ann.call("ask", task=task, question="red or blue?", kind="taste")
         assert (told["gate"]["state"], told["gate"]["answer"]) == ("approved", "blue")
@@ -173,7 +173,7 @@ def test_the_journal_shows_the_newest_or_what_is_behind_a_position(repository: P
     "mcp.few-tools",
     "There are at most ten tools, under 2,500 tokens in total, and read-only tools are marked as such.",
 )
-def test_the_tools_are_few_and_say_what_they_only_read(repository: Path) -> None:
+def test_the_tools_are_few_and_reading_tools_are_marked(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann:
         tools = ann.ask("tools/list")["result"]["tools"]
     names = [tool["name"] for tool in tools]
@@ -186,11 +186,11 @@ def test_the_tools_are_few_and_say_what_they_only_read(repository: Path) -> None
     assert (len(json.dumps(tools)) + len(INSTRUCTIONS)) / 3.5 < 2_500
 
 
-def test_what_only_reads_changes_nothing(repository: Path) -> None:
+def test_reading_commands_change_nothing(repository: Path) -> None:
     with Speaker(repository) as speaker:
         for name in ("status", "journal"):
             assert speaker.call(name)["ok"]
-        entries = landlane(repository, "journal")["entries"]
+        entries = landlane(repository, "log")["entries"]
     assert [entry["kind"] for entry in entries] == ["repository.begun"]
 
 

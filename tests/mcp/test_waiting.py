@@ -20,7 +20,7 @@ ERAS = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 
 
 @ERAS
-def test_who_waits_hears_for_whom_and_gets_it_when_it_is_free(repository: Path, version: str) -> None:
+def test_a_waiting_call_reports_the_holder_and_gets_the_claim_later(repository: Path, version: str) -> None:
     with (
         Speaker(repository, "--as", "ann") as ann,
         Speaker(repository, "--as", "bob", version=version) as bob,
@@ -41,7 +41,7 @@ def test_who_waits_hears_for_whom_and_gets_it_when_it_is_free(repository: Path, 
     "mcp.waits-end-in-time",
     "A wait through the MCP server ends before clients time out, and says how to continue.",
 )
-def test_a_wait_ends_by_itself_and_says_how_to_go_on(repository: Path) -> None:
+def test_a_wait_times_out_with_a_hint(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
         ann.call("claim", paths=["calc.py"])
         refused = bob.call("claim", paths=["calc.py"], wait=1)
@@ -58,7 +58,7 @@ def test_no_wait_is_longer_than_clients_wait() -> None:
     "mcp.given-up-waits-take-nothing",
     "A client that cancels a wait never ends up holding the claim.",
 )
-def test_who_cancels_a_wait_does_not_get_the_claim_behind_its_back(repository: Path) -> None:
+def test_a_cancelled_wait_takes_no_claim(repository: Path) -> None:
     with (
         Speaker(repository, "--as", "ann") as ann,
         Speaker(repository, "--as", "bob") as bob,
@@ -100,7 +100,7 @@ def test_work_that_outlasts_a_call_is_found_again_by_the_next() -> None:
     assert begun == [1, 1]
 
 
-def test_who_hears_late_of_an_end_does_not_take_away_what_was_begun_since() -> None:
+def test_a_late_caller_does_not_remove_a_newer_job() -> None:
     jobs = Jobs()
     may_end, may_go_on, is_held_up = threading.Event(), threading.Event(), threading.Event()
 

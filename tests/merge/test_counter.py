@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.model import Conflict, Merged
+from landlane.merge.model import Conflict, Merged, MergeKind
 
 pytestmark = pytest.mark.unit
 
@@ -18,10 +18,10 @@ FILE = '# Raised by every change to the schema.\n\nversion = "{}"\n\nname = "dem
 
 
 def merge(base: bytes | None, ours: bytes, theirs: bytes, **options: Any) -> bytes:
-    result = merge_file("counter", base, ours, theirs, "VERSION", options)
+    result = merge_file(MergeKind.COUNTER, base, ours, theirs, "VERSION", options)
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not check_file("counter", result.content, "VERSION", options)
+    assert not check_file(MergeKind.COUNTER, result.content, "VERSION", options)
     return result.content
 
 
@@ -47,7 +47,7 @@ def test_the_rest_of_the_file_merges_beside_it() -> None:
 
 def test_a_rest_that_both_change_differently_is_a_conflict() -> None:
     texts = [FILE.format(7).replace("demo", name).encode() for name in ("demo", "a", "b")]
-    result = merge_file("counter", texts[0], texts[1], texts[2], "VERSION", {"pattern": PATTERN})
+    result = merge_file(MergeKind.COUNTER, texts[0], texts[1], texts[2], "VERSION", {"pattern": PATTERN})
     assert isinstance(result, Conflict)
     assert result.reason == "both sides changed the text around the number differently"
     assert "'name = \"a\"'" in result.details[0]
@@ -63,16 +63,16 @@ def test_both_may_add_the_file() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"x\n", b"1\n2\n", b"1.5\n", b"9" * 200, "٣\n".encode()])
-def test_what_is_no_number_is_named(text: bytes) -> None:
-    result = merge_file("counter", b"1\n", b"2\n", text, "VERSION", {})
+def test_conflict_names_a_side_without_a_number(text: bytes) -> None:
+    result = merge_file(MergeKind.COUNTER, b"1\n", b"2\n", text, "VERSION")
     assert isinstance(result, Conflict)
     assert result.reason.startswith("the candidate has")
-    assert check_file("counter", text, "VERSION", {})
+    assert check_file(MergeKind.COUNTER, text, "VERSION")
 
 
-@pytest.mark.parametrize("pattern", ["(", "a", "(a)(b)", 5])
-def test_a_useless_pattern_is_named(pattern: object) -> None:
-    result = merge_file("counter", b"1\n", b"2\n", b"3\n", "VERSION", {"pattern": pattern})
+@pytest.mark.parametrize("pattern", ["(", "a", "(a)(b)"])
+def test_conflict_names_an_invalid_pattern(pattern: str) -> None:
+    result = merge_file(MergeKind.COUNTER, b"1\n", b"2\n", b"3\n", "VERSION", {"pattern": pattern})
     assert isinstance(result, Conflict)
     assert result.reason.startswith("the option pattern")
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.model import Conflict, Merged
+from landlane.merge.model import Conflict, Merged, MergeKind
 
 pytestmark = pytest.mark.unit
 
@@ -34,16 +34,16 @@ PACKAGE = """\
 
 def merge(base: str | None, ours: str, theirs: str, path: str = "package.json") -> str:
     result = merge_file(
-        "keyed-map", None if base is None else base.encode(), ours.encode(), theirs.encode(), path, {}
+        MergeKind.KEYED_MAP, None if base is None else base.encode(), ours.encode(), theirs.encode(), path, {}
     )
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not check_file("keyed-map", result.content, path, {})
+    assert not check_file(MergeKind.KEYED_MAP, result.content, path)
     return result.content.decode()
 
 
 def conflict(base: str, ours: str, theirs: str, path: str = "package.json") -> Conflict:
-    result = merge_file("keyed-map", base.encode(), ours.encode(), theirs.encode(), path, {})
+    result = merge_file(MergeKind.KEYED_MAP, base.encode(), ours.encode(), theirs.encode(), path)
     assert isinstance(result, Conflict), result
     return result
 
@@ -67,14 +67,14 @@ def test_a_table_that_was_empty_is_filled_by_both() -> None:
     )
 
 
-def test_what_stands_on_one_line_stays_there() -> None:
+def test_values_on_one_line_stay_on_one_line() -> None:
     ours, theirs = PACKAGE.replace('["dist"', '["bin", "dist"'), PACKAGE.replace('"src"]', '"src", "types"]')
     assert merge(PACKAGE, ours, theirs) == PACKAGE.replace(
         '["dist", "src"]', '["bin", "dist", "src", "types"]'
     )
 
 
-def test_new_keys_of_the_candidate_stand_after_their_predecessor() -> None:
+def test_new_keys_of_the_candidate_follow_their_predecessor() -> None:
     base = '{\n\t"z": 1,\n\t"a": 2\n}'
     assert merge(
         base, '{\n\t"z": 1,\n\t"m": 3,\n\t"a": 2\n}', '{\n\t"z": 1,\n\t"n": [\n\t\t4\n\t],\n\t"a": 2\n}'
@@ -152,9 +152,9 @@ def test_a_key_that_one_removes_is_gone() -> None:
         ('{"a": 1 // no\n}', "the candidate is not valid JSON, line 1: expected , or }"),
     ],
 )
-def test_what_is_no_json_is_named_with_its_line(text: str, reason: str) -> None:
+def test_conflict_names_the_line_that_is_not_json(text: str, reason: str) -> None:
     assert conflict("{}", '{"b": 1}', text).reason == reason
-    assert check_file("keyed-map", text.encode(), "a.json", {}) == reason.replace("candidate", "file")
+    assert check_file(MergeKind.KEYED_MAP, text.encode(), "a.json") == reason.replace("candidate", "file")
 
 
 def test_numbers_stay_as_they_are_written() -> None:
@@ -201,9 +201,11 @@ def test_disjoint_additions_commute(
 
 @settings(max_examples=100)
 @given(TREES, TREES, TREES, LAYOUTS, LAYOUTS)
-def test_what_is_merged_can_be_read(base: Any, ours: Any, theirs: Any, layout: Any, other: Any) -> None:
+def test_merged_file_can_be_read(base: Any, ours: Any, theirs: Any, layout: Any, other: Any) -> None:
     before, now = json.dumps(base, **layout).encode(), json.dumps(ours, **layout).encode()
-    result = merge_file("keyed-map", before, now, json.dumps(theirs, **other).encode(), "a.json", {})
+    result = merge_file(MergeKind.KEYED_MAP, before, now, json.dumps(theirs, **other).encode(), "a.json")
     assert isinstance(result, Merged | Conflict)
-    assert isinstance(result, Conflict) or not check_file("keyed-map", result.content or b"", "a.json", {})
+    assert isinstance(result, Conflict) or not check_file(
+        MergeKind.KEYED_MAP, result.content or b"", "a.json", {}
+    )
     assert not isinstance(result, Conflict) or result.details

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.model import KINDS, Conflict, Merged, MergeRule, Regenerate, rule_for
+from landlane.merge.model import Conflict, Merged, MergeKind, Regenerate
 
 pytestmark = pytest.mark.unit
 
-MERGED_KINDS = [kind for kind in KINDS if kind != "generated"]
+MERGED_KINDS = [kind for kind in MergeKind if kind != MergeKind.GENERATED]
 PATHS = st.sampled_from(["a.json", "a.toml", "a.txt"])
 PIECES = [
     *(b"# A\n", b"## B\n", b"## B", b"- x\n", b"- y\n", b"  z\n", b"\n", b"\r\n", b"a\n", b"b,\n", b"C\n"),
@@ -46,12 +46,12 @@ BYTES = st.binary(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=8).m
 @pytest.mark.parametrize("kind", MERGED_KINDS)
 @given(BYTES | st.none(), BYTES | st.none(), PATHS)
 def test_a_side_without_change_leaves_the_other_byte_for_byte(
-    kind: str, base: bytes | None, side: bytes | None, path: str
+    kind: MergeKind, base: bytes | None, side: bytes | None, path: str
 ) -> None:
-    assert merge_file(kind, base, base, side, path, {}) == Merged(content=side)
-    assert merge_file(kind, base, side, base, path, {}) == Merged(content=side)
+    assert merge_file(kind, base, base, side, path) == Merged(content=side)
+    assert merge_file(kind, base, side, base, path) == Merged(content=side)
     if kind != "counter":
-        assert merge_file(kind, base, side, side, path, {}) == Merged(content=side)
+        assert merge_file(kind, base, side, side, path) == Merged(content=side)
 
 
 @pytest.mark.slow
@@ -59,9 +59,9 @@ def test_a_side_without_change_leaves_the_other_byte_for_byte(
 @settings(max_examples=120)
 @given(BYTES | st.none(), BYTES, BYTES, PATHS)
 def test_any_bytes_give_a_sound_result_or_a_conflict(
-    kind: str, base: bytes | None, ours: bytes, theirs: bytes, path: str
+    kind: MergeKind, base: bytes | None, ours: bytes, theirs: bytes, path: str
 ) -> None:
-    result = merge_file(kind, base, ours, theirs, path, {})
+    result = merge_file(kind, base, ours, theirs, path)
     if isinstance(result, Conflict):
         assert result.reason
     else:
@@ -69,45 +69,38 @@ def test_any_bytes_give_a_sound_result_or_a_conflict(
         assert isinstance(result.content, bytes)
         sides = [side for side in (base, ours, theirs) if side is not None]
         if len({base, ours, theirs}) == 3:
-            assert "" in {check_file(kind, result.content, path, {"base": side}) for side in sides}
+            assert "" in {check_file(kind, result.content, path, {}, side) for side in sides}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MergeKind)
 @given(BYTES, PATHS)
-def test_any_bytes_can_be_checked(kind: str, content: bytes, path: str) -> None:
-    assert isinstance(check_file(kind, content, path, {}), str)
+def test_any_bytes_can_be_checked(kind: MergeKind, content: bytes, path: str) -> None:
+    assert isinstance(check_file(kind, content, path), str)
 
 
 @pytest.mark.parametrize("kind", MERGED_KINDS)
-def test_a_file_that_one_removes_and_the_other_changes_is_a_conflict(kind: str) -> None:
-    assert merge_file(kind, b"1\n", None, b"2\n", "a.json", {}) == Conflict(
+def test_a_file_that_one_removes_and_the_other_changes_is_a_conflict(kind: MergeKind) -> None:
+    assert merge_file(kind, b"1\n", None, b"2\n", "a.json") == Conflict(
         reason="the target removed a.json, and the candidate changed it"
     )
-    assert merge_file(kind, b"1\n", b"2\n", None, "a.json", {}) == Conflict(
+    assert merge_file(kind, b"1\n", b"2\n", None, "a.json") == Conflict(
         reason="the candidate removed a.json, and the target changed it"
     )
 
 
-def test_a_generated_file_is_to_be_written_anew() -> None:
-    assert merge_file("generated", b"1", b"2", b"3", "x.lock", {}) == Regenerate(
+def test_generated_file_must_be_generated_again() -> None:
+    assert merge_file(MergeKind.GENERATED, b"1", b"2", b"3", "x.lock") == Regenerate(
         path="x.lock", provisional=b"2"
     )
-    assert merge_file("generated", b"1", b"1", b"3", "x.lock", {}) == Regenerate(
+    assert merge_file(MergeKind.GENERATED, b"1", b"1", b"3", "x.lock") == Regenerate(
         path="x.lock", provisional=b"3"
     )
-    assert merge_file("generated", b"1", b"2", b"1", "x.lock", {}) == Regenerate(
+    assert merge_file(MergeKind.GENERATED, b"1", b"2", b"1", "x.lock") == Regenerate(
         path="x.lock", provisional=b"2"
     )
-    assert merge_file("generated", b"1", b"1", None, "x.lock", {}) == Regenerate(
+    assert merge_file(MergeKind.GENERATED, b"1", b"1", None, "x.lock") == Regenerate(
         path="x.lock", provisional=None
     )
-
-
-def test_an_unknown_kind_is_named() -> None:
-    result = merge_file("magic", b"1", b"2", b"3", "x", {})
-    assert isinstance(result, Conflict)
-    assert result.reason.startswith("'magic' is no merge kind; there are union, sorted-set")
-    assert check_file("magic", b"1", "x", {})
 
 
 LINES = st.lists(st.sampled_from(["# A", "## B", "## C", "- x", "- y", "  z", "", "p", "q."]), max_size=10)
@@ -126,7 +119,7 @@ def test_a_union_holds_every_line_that_was_added(
             lines.insert(at, form.format(f"{name}{number}"))
         sides.append(lines)
     contents = ["\n".join(lines).encode() + b"\n" for lines in (base, *sides)]
-    result = merge_file("union", contents[0], contents[1], contents[2], "LOG.md", {})
+    result = merge_file(MergeKind.UNION, contents[0], contents[1], contents[2], "LOG.md")
     if isinstance(result, Conflict):
         # A heading put in the midst of a section moves what is below it, and both sides may have done so.
         assert all("## " in str(added) for added in (ours, theirs))
@@ -135,19 +128,3 @@ def test_a_union_holds_every_line_that_was_added(
     merged = (result.content or b"").decode().split("\n")
     for line in {*sides[0], *sides[1]} - {*base, ""}:
         assert merged.count(line) == 1
-
-
-def test_the_last_rule_that_matches_a_path_counts() -> None:
-    rules = [
-        MergeRule(pattern="*", kind="union"),
-        MergeRule(pattern="*.json", kind="keyed-map", options={"a": 1}),
-        MergeRule(pattern="x", kind="counter"),
-    ]
-
-    def matches(pattern: str, path: str) -> bool:
-        return pattern == "*" or path.endswith(pattern.lstrip("*"))
-
-    assert rule_for("a.json", rules, matches) == rules[1]
-    assert rule_for("a.md", rules, matches) == rules[0]
-    assert rule_for("a.md", rules[1:], matches) is None
-    assert rules[0].options == {}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.model import Conflict, Merged
+from landlane.merge.model import Conflict, Merged, MergeKind
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +25,7 @@ OWNERS = """\
 
 def merge(base: str | None, ours: str, theirs: str, **options: Any) -> str:
     result = merge_file(
-        "sorted-set",
+        MergeKind.SORTED_SET,
         None if base is None else base.encode(),
         ours.encode(),
         theirs.encode(),
@@ -38,7 +38,9 @@ def merge(base: str | None, ours: str, theirs: str, **options: Any) -> str:
 
 
 def conflict(base: str, ours: str, theirs: str, **options: Any) -> Conflict:
-    result = merge_file("sorted-set", base.encode(), ours.encode(), theirs.encode(), "OWNERS", options)
+    result = merge_file(
+        MergeKind.SORTED_SET, base.encode(), ours.encode(), theirs.encode(), "OWNERS", options
+    )
     assert isinstance(result, Conflict), result
     return result
 
@@ -94,13 +96,13 @@ def test_a_file_sorted_with_regard_to_case_stays_so() -> None:
 
 def test_an_unsorted_file_keeps_its_order_and_says_so() -> None:
     base = b"zebra\napple\nmango\n"
-    result = merge_file("sorted-set", base, b"zebra\nant\napple\nmango\n", base + b"kiwi\n", "x", {})
+    result = merge_file(MergeKind.SORTED_SET, base, b"zebra\nant\napple\nmango\n", base + b"kiwi\n", "x")
     assert isinstance(result, Merged)
     assert result.content == b"zebra\nant\napple\nmango\nkiwi\n"
     assert "not sorted" in result.notes[0]
 
 
-def test_what_both_add_stands_once() -> None:
+def test_element_that_both_add_occurs_once() -> None:
     assert merge("a\n", "a\nb\nc\n", "a\nb\nd\n") == "a\nb\nc\nd\n"
     assert merge(None, "a\nb\n", "b\nc\n") == "a\nb\nc\n"
 
@@ -123,7 +125,7 @@ def test_text_outside_the_markers_merges_as_lines_do() -> None:
     assert found.reason == "both sides changed the text before the set differently"
 
 
-def test_missing_markers_are_named() -> None:
+def test_conflict_names_missing_markers() -> None:
     found = conflict("a\n", "a\nb\n", "a\nc\n", begin="# begin", end="# end")
     assert found.reason == "the common base has the line '# begin', where the set begins, 0 times"
 
@@ -137,13 +139,10 @@ def test_line_ends_are_those_of_the_target() -> None:
     assert merge("a\r\nc\r\n", "a\r\nb\r\nc\r\n", "a\nc\nd\n") == "a\r\nb\r\nc\r\nd\r\n"
 
 
-def test_the_check_names_what_is_unsorted_or_stands_twice() -> None:
-    assert check_file("sorted-set", b"b\na\n", "x", {}) == "it is not sorted: 'a' stands after 'b'"
-    assert check_file("sorted-set", b"a\na\n", "x", {}) == "it has more than once: a"
-    assert not check_file("sorted-set", b"# z\n\na\nB\n", "x", {})
-    assert check_file("sorted-set", b"a\nB\n", "x", {"order": "sensitive"})
-    assert not check_file("sorted-set", b"b\na\n", "x", {"order": "none"})
-    assert "has to be one of" in check_file("sorted-set", b"b\na\n", "x", {"order": "up"})
+def test_check_names_unsorted_and_repeated_elements() -> None:
+    assert check_file(MergeKind.SORTED_SET, b"b\na\n", "x") == "it is not sorted: 'a' stands after 'b'"
+    assert check_file(MergeKind.SORTED_SET, b"a\na\n", "x") == "it has more than once: a"
+    assert not check_file(MergeKind.SORTED_SET, b"# z\n\na\nB\n", "x")
 
 
 NAMES = st.sets(st.text("abcABC", min_size=1, max_size=3), max_size=8)
@@ -164,7 +163,7 @@ def test_any_order_of_branches_gives_the_same_set(base: set[str], added: list[se
 
 @settings(max_examples=60)
 @given(NAMES, NAMES, NAMES)
-def test_the_result_is_what_sets_say(base: set[str], ours: set[str], theirs: set[str]) -> None:
+def test_result_is_the_merge_of_the_sets(base: set[str], ours: set[str], theirs: set[str]) -> None:
     texts = ["".join(f"{name}\n" for name in sorted(names)) for names in (base, ours, theirs)]
     kept = (base & ours & theirs) | (ours - base) | (theirs - base)
-    assert merge(texts[0], texts[1], texts[2], order="sensitive").split() == sorted(kept)
+    assert merge(texts[0], texts[1], texts[2]).split() == sorted(kept)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.model import Conflict, Merged
+from landlane.merge.model import Conflict, Merged, MergeKind
 
 pytestmark = pytest.mark.unit
 
@@ -45,7 +45,7 @@ deep = true
 
 def merge(base: str | None, ours: str, theirs: str) -> str:
     result = merge_file(
-        "keyed-map",
+        MergeKind.KEYED_MAP,
         None if base is None else base.encode(),
         ours.encode(),
         theirs.encode(),
@@ -54,12 +54,14 @@ def merge(base: str | None, ours: str, theirs: str) -> str:
     )
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not check_file("keyed-map", result.content, "pyproject.toml", {})
+    assert not check_file(MergeKind.KEYED_MAP, result.content, "pyproject.toml")
     return result.content.decode()
 
 
 def conflict(base: str, ours: str, theirs: str) -> Conflict:
-    result = merge_file("keyed-map", base.encode(), ours.encode(), theirs.encode(), "pyproject.toml", {})
+    result = merge_file(
+        MergeKind.KEYED_MAP, base.encode(), ours.encode(), theirs.encode(), "pyproject.toml", {}
+    )
     assert isinstance(result, Conflict), result
     return result
 
@@ -136,7 +138,7 @@ def test_inline_tables_are_joined() -> None:
     assert merge(base, ours, theirs) == base.replace(" }", ', features = ["a"], optional = true }')
 
 
-def test_what_one_side_removes_is_gone_and_its_comment_too() -> None:
+def test_key_that_one_side_removes_is_gone_with_its_comment() -> None:
     ours = put('# Strict, and meant so.\n[tool.pyright]\nmode = "strict"\n\n', "[tool.x]\na = 1\n\n")
     theirs = put("line-length = 110\n", "")
     assert merge(PROJECT, ours, theirs) == put("line-length = 110\n", "", ours)
@@ -175,10 +177,10 @@ def test_two_ways_to_write_a_table_are_refused_rather_than_guessed() -> None:
     assert "not without losing how the target writes them" in found.reason
 
 
-def test_what_is_no_toml_is_named_with_its_line() -> None:
+def test_conflict_names_the_line_that_is_not_toml() -> None:
     found = conflict("", "b = 1\n", "a = 1\na = 2\n")
     assert found.reason == "the candidate is not valid TOML: Cannot overwrite a value (at line 2, column 6)"
-    assert "line 1" in check_file("keyed-map", b"a = \n", "x.toml", {})
+    assert "line 1" in check_file(MergeKind.KEYED_MAP, b"a = \n", "x.toml")
 
 
 def test_strings_of_all_kinds_are_passed_over() -> None:
@@ -194,7 +196,9 @@ def test_line_ends_are_those_of_the_target() -> None:
 
 def test_comments_without_a_place_are_noted() -> None:
     base = b"[a]\nx = 1\n"
-    result = merge_file("keyed-map", base, base + b"y = 1\n", base + b"z = 1\n# last word\n", "x.toml", {})
+    result = merge_file(
+        MergeKind.KEYED_MAP, base, base + b"y = 1\n", base + b"z = 1\n# last word\n", "x.toml", {}
+    )
     assert isinstance(result, Merged)
     assert result.notes == ("not carried over from the candidate: # last word",)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.merge.merge_file import check_file, merge_file
-from landlane.merge.model import Conflict, Merged
+from landlane.merge.model import Conflict, Merged, MergeKind
 
 pytestmark = pytest.mark.unit
 
@@ -38,16 +38,21 @@ All notable changes are listed here.
 
 def merge(base: str | None, ours: str, theirs: str) -> str:
     result = merge_file(
-        "union", None if base is None else base.encode(), ours.encode(), theirs.encode(), "CHANGELOG.md", {}
+        MergeKind.UNION,
+        None if base is None else base.encode(),
+        ours.encode(),
+        theirs.encode(),
+        "CHANGELOG.md",
+        {},
     )
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not check_file("union", result.content, "CHANGELOG.md", {})
+    assert not check_file(MergeKind.UNION, result.content, "CHANGELOG.md")
     return result.content.decode()
 
 
 def conflict(base: str, ours: str, theirs: str) -> Conflict:
-    result = merge_file("union", base.encode(), ours.encode(), theirs.encode(), "CHANGELOG.md", {})
+    result = merge_file(MergeKind.UNION, base.encode(), ours.encode(), theirs.encode(), "CHANGELOG.md")
     assert isinstance(result, Conflict), result
     return result
 
@@ -70,7 +75,7 @@ def test_additions_below_different_headings_land_below_their_own() -> None:
     assert merged == add(add(BASE, item, "- Ours"), fixed, "", "- Theirs")
 
 
-def test_a_heading_that_both_add_stands_once_with_the_items_of_both() -> None:
+def test_heading_that_both_add_occurs_once_with_the_items_of_both() -> None:
     base = "# Changelog\n\n## 1.0.0\n\n- First\n"
     ours = add(base, "# Changelog\n\n", "## Unreleased", "", "### Added", "", "- Ours", "")
     theirs = add(
@@ -107,7 +112,7 @@ def test_a_heading_that_both_add_stands_once_with_the_items_of_both() -> None:
         """)
 
 
-def test_an_item_that_both_add_stands_once() -> None:
+def test_item_that_both_add_occurs_once() -> None:
     item = "- Claims can be shared\n"
     ours = add(BASE, item, "- Same", "- Ours")
     theirs = BASE.replace(item, "- Theirs\n" + item + "- Same\n")
@@ -152,7 +157,7 @@ def test_a_removed_heading_stays_for_what_the_other_side_adds_to_it() -> None:
     base = "# Log\n\n## Next\n\n- a\n\n## 1.0\n\n- z\n"
     ours = base.replace("## Next", "## 1.1")
     result = merge_file(
-        "union", base.encode(), ours.encode(), add(base, "- a\n", "- b").encode(), "LOG.md", {}
+        MergeKind.UNION, base.encode(), ours.encode(), add(base, "- a\n", "- b").encode(), "LOG.md", {}
     )
     assert isinstance(result, Merged)
     assert result.content == b"# Log\n\n## Next\n\n- b\n\n## 1.1\n\n- a\n\n## 1.0\n\n- z\n"
@@ -216,7 +221,7 @@ def test_hashes_in_code_are_no_headings() -> None:
     assert merge(base, base + "- y\n", theirs) == theirs + "- y\n"
 
 
-def test_plain_lines_that_both_add_stand_once() -> None:
+def test_plain_lines_that_both_add_occur_once() -> None:
     assert merge("a\n", "a\nb\nc\n", "a\nc\nd\n") == "a\nb\nc\nd\n"
 
 
@@ -226,14 +231,14 @@ def test_both_may_add_the_file() -> None:
 
 def test_conflict_markers_that_somebody_left_are_refused() -> None:
     assert "conflict marker on line 1" in conflict("a\n", "<<<<<<< HEAD\na\n", "a\nb\n").reason
-    assert "conflict marker" in check_file("union", b"a\n>>>>>>> x\n", "LOG.md", {})
+    assert "conflict marker" in check_file(MergeKind.UNION, b"a\n>>>>>>> x\n", "LOG.md")
 
 
 def test_a_repeated_heading_is_refused_unless_the_base_has_it() -> None:
     text = b"# A\n\n## B\n\n## B\n"
-    assert "'# A > ## B' stands 2 times" in check_file("union", text, "LOG.md", {})
-    assert not check_file("union", text, "LOG.md", {"base": text})
-    assert not check_file("union", b"# A\n## B\n# C\n## B\n", "LOG.md", {})
+    assert "'# A > ## B' stands 2 times" in check_file(MergeKind.UNION, text, "LOG.md")
+    assert not check_file(MergeKind.UNION, text, "LOG.md", {}, text)
+    assert not check_file(MergeKind.UNION, b"# A\n## B\n# C\n## B\n", "LOG.md")
 
 
 SECTIONS = (

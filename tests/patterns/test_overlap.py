@@ -16,7 +16,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from landlane.errors import PatternError
-from landlane.patterns.glob import compile_rest, write_glob
+from landlane.patterns.glob import compile_rest, normal_form, write_glob
 from landlane.patterns.pattern import (
     Alternative,
     Pattern,
@@ -24,14 +24,14 @@ from landlane.patterns.pattern import (
     ancestors,
     below,
     common_path,
-    comparable,
-    covers,
     covers_alternative,
     overlap,
     parse,
 )
+from tests.support.patterns import covers
 
 pytestmark = pytest.mark.simulation
+
 
 # ---------------------------------------------------------------------------- the independent matcher
 
@@ -308,15 +308,15 @@ letters = st.text(
 def test_the_comparison_form_is_reached_at_once_and_whatever_the_spelling(
     text: str, ignore_case: bool
 ) -> None:
-    form = comparable(text, ignore_case=ignore_case)
-    assert comparable(form, ignore_case=ignore_case) == form
+    form = normal_form(text, ignore_case=ignore_case)
+    assert normal_form(form, ignore_case=ignore_case) == form
     for spelling in ("NFC", "NFD"):
-        assert comparable(unicodedata.normalize(spelling, text), ignore_case=ignore_case) == form
+        assert normal_form(unicodedata.normalize(spelling, text), ignore_case=ignore_case) == form
 
 
 @given(letters)
 def test_a_literal_covers_its_other_spelling(text: str) -> None:
     assume(text not in {".", ".."})
     pattern = parse(text, literal=True)
-    assert pattern.alternatives == (Alternative(key=comparable(text), rest=None),)
+    assert pattern.alternatives == (Alternative(key=normal_form(text), rest=None),)
     assert covers(pattern, unicodedata.normalize("NFD", text) + "/below")

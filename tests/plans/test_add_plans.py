@@ -1,4 +1,4 @@
-"""Entering plans on both stores: all tasks at once, each once, in the sequence that the check shows."""
+"""Add plans on both stores: all tasks at once, each once, in the order of the check."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed
-from landlane.plans import add_tasks as plans
+from landlane.plans.add_tasks import add_plan
 from landlane.plans.parse import read_plan
 from landlane.settings.model import NumberSettings, Settings
 from landlane.tasks.change import drop_task
-from tests.support.work_queue import add, end, take
+from tests.support.tasks import add, finish_task, take
 
 if TYPE_CHECKING:
-    from landlane.plans.add_tasks import Entered
-    from tests.support.sites import Agent, Site
+    from landlane.plans.add_tasks import AddedPlan
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
@@ -30,17 +30,17 @@ PLAN = """# Dates
 SETTINGS = Settings(numbers={"migration": NumberSettings(path="migrations/{n}_*.sql")})
 
 
-def enter(agent: Agent, text: str = PLAN, *, force: bool = False) -> Entered:
-    return plans.enter_plan(agent.repo, agent.session, read_plan(text, "plan.md"), force=force)
+def enter(agent: Agent, text: str = PLAN, *, force: bool = False) -> AddedPlan:
+    return add_plan(agent.repo, agent.session, read_plan(text, "plan.md"), force=force)
 
 
-def befores(entered: Entered) -> dict[str, set[str]]:
+def befores(entered: AddedPlan) -> dict[str, set[str]]:
     titles = {task.id: task.title for task in entered.tasks}
     return {task.title: {titles[one] for one in task.after} for task in entered.tasks}
 
 
-def test_all_tasks_come_with_what_the_check_puts_in_sequence(site: Site) -> None:
-    ann = site.agent("ann", settings=SETTINGS)
+def test_added_tasks_have_stated_and_implied_dependencies(project: Project) -> None:
+    ann = project.agent("ann", settings=SETTINGS)
 
     entered = enter(ann)
 
@@ -54,26 +54,26 @@ def test_all_tasks_come_with_what_the_check_puts_in_sequence(site: Site) -> None
     assert [task.state for task in entered.tasks] == ["ready", "blocked", "blocked", "blocked", "blocked"]
     assert entered.added == entered.tasks
     assert entered.tasks[1].labels == ("agent:codex",)
-    assert site.kinds().count("task.added") == 5
+    assert project.kinds().count("task.added") == 5
 
 
 @pytest.mark.promise("plans.entered-once", "Adding the same plan again adds nothing.")
-def test_the_same_plan_again_adds_nothing(site: Site) -> None:
-    ann, bob = site.agent("ann", settings=SETTINGS), site.agent("bob", settings=SETTINGS)
+def test_same_plan_again_adds_nothing(project: Project) -> None:
+    ann, bob = project.agent("ann", settings=SETTINGS), project.agent("bob", settings=SETTINGS)
     first = enter(ann)
-    before = len(site.entries())
+    before = len(project.entries())
 
     again = enter(bob)
 
     assert again.added == ()
     assert [task.id for task in again.tasks] == [task.id for task in first.tasks]
-    assert len(site.entries()) == before
+    assert len(project.entries()) == before
 
 
-def test_a_plan_that_grew_adds_what_is_new_also_when_the_rest_is_done(site: Site) -> None:
-    ann = site.agent("ann", settings=SETTINGS)
+def test_longer_plan_adds_only_the_new_tasks(project: Project) -> None:
+    ann = project.agent("ann", settings=SETTINGS)
     enter(ann)
-    end(ann, take(ann).task.id)
+    finish_task(ann, take(ann).task.id)
 
     grown = enter(ann, PLAN + "- [ ] Announce it (path: news) (after: api) (after: Show dates)\n")
 
@@ -82,32 +82,32 @@ def test_a_plan_that_grew_adds_what_is_new_also_when_the_rest_is_done(site: Site
     assert new.after == ("T1", "T3")
 
 
-def test_the_queue_keeps_to_the_plan(site: Site) -> None:
-    ann, bob = site.agent("ann", settings=SETTINGS), site.agent("bob", settings=SETTINGS)
+def test_queue_offers_tasks_in_the_order_of_the_plan(project: Project) -> None:
+    ann, bob = project.agent("ann", settings=SETTINGS), project.agent("bob", settings=SETTINGS)
     enter(ann)
     done: list[str] = []
-    end(ann, take(ann).task.id)
+    finish_task(ann, take(ann).task.id)
     mine, theirs = take(ann).task, take(bob).task
     assert {mine.title, theirs.title} == {"Parse dates", "Column of zones"}
-    end(ann, mine.id)
-    end(bob, theirs.id)
+    finish_task(ann, mine.id)
+    finish_task(bob, theirs.id)
     done += [take(ann).task.title, take(bob).task.title]
     assert set(done) == {"Show dates", "Column of places"}
 
 
-def test_a_plan_with_problems_adds_nothing_and_names_them_all(site: Site) -> None:
-    ann = site.agent("ann")
+def test_plan_with_problems_is_refused_with_all_of_them(project: Project) -> None:
+    ann = project.agent("ann")
 
     with pytest.raises(Malformed) as caught:
         enter(ann, "- [ ] A (after: B)\n- [ ] B (after: A)\n- [ ] C (role: coder)\n- [ ] D (after: T99)\n")
 
     assert caught.value.code == "PLAN_UNFIT"
     assert len(caught.value.facts["problems"]) == 3
-    assert "task.added" not in site.kinds()
+    assert "task.added" not in project.kinds()
 
 
-def test_work_that_is_there_already_is_not_added_but_waited_for(site: Site) -> None:
-    ann = site.agent("ann")
+def test_similar_task_in_the_queue_is_waited_for_instead(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "Parse ISO dates")
     text = (
         "- [ ] Parse the ISO dates (kind: chore)\n- [ ] Ship it (kind: chore) (after: Parse the ISO dates)\n"
@@ -122,23 +122,23 @@ def test_work_that_is_there_already_is_not_added_but_waited_for(site: Site) -> N
     assert len(enter(ann, text, force=True).added) == 1
 
 
-def test_tasks_of_one_plan_may_look_alike(site: Site) -> None:
-    ann = site.agent("ann")
+def test_similar_tasks_of_one_plan_are_all_added(project: Project) -> None:
+    ann = project.agent("ann")
 
     entered = enter(ann, "- [ ] Fix the login, see #12 (path: a)\n- [ ] Fix the logout, see #12 (path: b)\n")
 
     assert (len(entered.added), entered.skipped) == (2, ())
 
 
-def test_paths_count_from_the_root(site: Site) -> None:
-    ann = site.agent("ann")
+def test_paths_are_relative_to_the_root(project: Project) -> None:
+    ann = project.agent("ann")
     (task,) = enter(ann, "- [ ] A (path: ./src/a.py) (path: src/a.py) (path: deploy:prod)\n").tasks
 
     assert task.stored_paths == '[["src/a.py", "literal"], ["deploy:prod", "name"]]'
 
 
-def test_a_task_that_was_dropped_holds_up_only_those_who_named_it(site: Site) -> None:
-    ann = site.agent("ann")
+def test_dropped_task_blocks_only_tasks_that_name_it(project: Project) -> None:
+    ann = project.agent("ann")
     enter(ann, "# P\n- [ ] A (path: a)\n")
     drop_task(ann.repo, ann.session, "T1", "not needed")
 

@@ -1,4 +1,4 @@
-"""What is said of a plan before it runs: rings, waves, sequences, duplicates, unknown names, cost."""
+"""Checks of a plan: cycles, waves, implied dependencies, duplicates, unknown names, cost."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.patterns.pattern import overlap, parse
-from landlane.plans.check import Around, PlanCheck, check_plan
-from landlane.plans.graph import find_rings, longest_way, waves_of
+from landlane.plans.check import PlanCheck, check_plan
+from landlane.plans.graph import critical_path, find_cycles, waves_of
 from landlane.plans.model import PlanTask, make_plan
 from landlane.plans.parse import read_plan
+from landlane.plans.problems import PlanContext
 from landlane.settings.model import LandingSettings, MergeFile, MergeSettings, NumberSettings, Settings
 
 pytestmark = pytest.mark.unit
@@ -24,7 +25,7 @@ SETTINGS = Settings(
 
 
 def check(text: str, settings: Settings = SETTINGS) -> PlanCheck:
-    return check_plan(read_plan(text, "plan.md"), Around(settings=settings))
+    return check_plan(read_plan(text, "plan.md"), PlanContext(settings=settings))
 
 
 def codes(checked: PlanCheck) -> list[str]:
@@ -51,13 +52,13 @@ def test_order_waves_and_critical_path() -> None:
     assert checked.follows == ()
 
 
-def test_without_estimates_the_longest_chain_counts() -> None:
+def test_without_estimates_the_chain_with_most_tasks_is_critical() -> None:
     checked = check("- [ ] A (path: a)\n- [ ] B (path: b) (after: A)\n- [ ] C (path: c)\n")
 
     assert (checked.critical, checked.critical_ms) == (("A", "B"), None)
 
 
-def test_tasks_that_meet_on_a_path_are_put_in_sequence_once() -> None:
+def test_tasks_with_a_common_path_run_one_after_the_other() -> None:
     checked = check(
         """
 - [ ] Alpha (path: src/**)
@@ -69,8 +70,8 @@ def test_tasks_that_meet_on_a_path_are_put_in_sequence_once() -> None:
 """
     )
 
-    told = {(one.task, one.before): (one.kind, one.what) for one in checked.follows}
-    assert told == {
+    implied = {(one.task, one.before): (one.kind, one.what) for one in checked.follows}
+    assert implied == {
         ("Beta", "Alpha"): ("path", "both change src/b.py"),
         ("Gamma", "Beta"): ("path", "both change src/b.py"),
         ("Delta", "Beta"): ("hot", "both change CHANGELOG.md, which is hot (union)"),
@@ -80,7 +81,7 @@ def test_tasks_that_meet_on_a_path_are_put_in_sequence_once() -> None:
     assert checked.after["Omega"] == ("Alpha", "Gamma")
 
 
-def test_whoever_takes_a_number_of_one_kind_goes_one_after_the_other() -> None:
+def test_tasks_that_take_a_number_of_one_kind_run_one_after_the_other() -> None:
     checked = check("- [ ] One (path: migrations/0007_one.sql)\n- [ ] Two (path: migrations/0008_two.sql)\n")
 
     (edge,) = checked.follows
@@ -88,7 +89,7 @@ def test_whoever_takes_a_number_of_one_kind_goes_one_after_the_other() -> None:
     assert "migration" in edge.what
 
 
-def test_contracts_land_before_everything_but_what_they_wait_for() -> None:
+def test_contracts_land_first_except_for_their_own_dependencies() -> None:
     checked = check(
         """
 - [ ] Work (path: w)
@@ -103,21 +104,21 @@ def test_contracts_land_before_everything_but_what_they_wait_for() -> None:
     assert {(one.task, one.before) for one in checked.follows} == {("Work", "Api"), ("Work", "Form")}
 
 
-def test_every_ring_is_named() -> None:
+def test_every_cycle_is_reported() -> None:
     checked = check(
         "- [ ] A (after: B)\n- [ ] B (after: A)\n- [ ] C (after: C)\n- [ ] D (after: A)\n- [ ] E\n"
     )
 
-    rings = [one for one in checked.problems if one.code == "TASK_CYCLE"]
-    assert [one.reason for one in rings] == [
+    cycles = [one for one in checked.problems if one.code == "TASK_CYCLE"]
+    assert [one.reason for one in cycles] == [
         "these tasks wait for each other: A → B → A",
         "these tasks wait for each other: C → C",
     ]
-    assert [one.line for one in rings] == [1, 3]
+    assert [one.line for one in cycles] == [1, 3]
     assert checked.waves == ()
 
 
-def test_unknown_names_are_named_with_what_may_have_been_meant() -> None:
+def test_unknown_names_are_reported_with_a_suggestion() -> None:
     checked = check(
         "- [ ] Parse (path: a) (role: coder)\n"
         "- [ ] Show (path: b) (agent: claud)\n"
@@ -139,14 +140,11 @@ def test_unknown_names_are_named_with_what_may_have_been_meant() -> None:
     assert "did you mean Parse?" in hints["UNKNOWN_TASK"]
 
 
-def test_tasks_of_the_queue_may_be_waited_for_where_nobody_looked() -> None:
-    assert check("- [ ] A (path: a) (after: T12)\n").is_fine
-    around = Around(settings=SETTINGS, tasks=())
-    checked = check_plan(read_plan("- [ ] A (path: a) (after: T12)\n", "p.md"), around)
-    assert codes(checked) == ["UNKNOWN_TASK"]
+def test_task_that_is_not_in_the_queue_cannot_be_waited_for() -> None:
+    assert codes(check("- [ ] A (path: a) (after: T12)\n")) == ["UNKNOWN_TASK"]
 
 
-def test_duplicates_missing_paths_and_wrong_roles_are_warned_of() -> None:
+def test_duplicates_missing_paths_and_wrong_roles_are_warnings() -> None:
     checked = check(
         "- [ ] Parse ISO dates (path: src/dates.py)\n"
         "- [ ] Parsing dates (path: src/**)\n"
@@ -162,7 +160,7 @@ def test_duplicates_missing_paths_and_wrong_roles_are_warned_of() -> None:
     assert alike.tasks == ("Parsing dates", "Parse ISO dates")
 
 
-def test_cost_is_attempts_times_budget_and_unknown_is_unknown() -> None:
+def test_most_cost_is_attempts_times_budget_and_unknown_without_a_budget() -> None:
     plan = "- [ ] A (path: a) (budget: 2) (attempts: 2)\n- [ ] B (path: b) (budget: 0.5)\n"
     assert check(plan).most_micros == 5_500_000
 
@@ -172,11 +170,11 @@ def test_cost_is_attempts_times_budget_and_unknown_is_unknown() -> None:
     toml = (
         'budget = 3\n[[task]]\ntitle = "A"\npaths = ["a"]\nbudget = 2\n[[task]]\ntitle = "B"\npaths = ["b"]\n'
     )
-    limited = check_plan(read_plan(toml, "p.toml"), Around(settings=SETTINGS))
+    limited = check_plan(read_plan(toml, "p.toml"), PlanContext(settings=SETTINGS))
     assert (limited.most_micros, limited.unpriced) == (3_000_000, ("B",))
 
 
-def test_ticked_tasks_are_done_and_hold_nobody_up() -> None:
+def test_ticked_tasks_block_no_others() -> None:
     checked = check("- [x] A (path: a) (after: B)\n- [ ] B (path: a) (after: A)\n")
 
     assert checked.is_fine
@@ -184,11 +182,11 @@ def test_ticked_tasks_are_done_and_hold_nobody_up() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_tasks_are_judged_in_a_moment() -> None:
+def test_a_thousand_tasks_are_checked_quickly() -> None:
     chain = [PlanTask(name=f"t{n}", title=f"Word{n}", paths=(f"src/{n % 7}/**",)) for n in range(500)]
     apart = [PlanTask(name=f"u{n}", title=f"Other{n}", paths=(f"**/x{n}.py",)) for n in range(500)]
 
-    checked = check_plan(make_plan("", [*chain, *apart]), Around(settings=SETTINGS))
+    checked = check_plan(make_plan("", [*chain, *apart]), PlanContext(settings=SETTINGS))
 
     assert len(checked.order) == 1000
     assert len(checked.waves) > 70
@@ -226,8 +224,8 @@ def plans(draw: st.DrawFn) -> list[PlanTask]:
     "Two tasks of a plan that could change the same path never run at the same time.",
 )
 @given(plans())
-def test_what_meets_never_runs_at_the_same_time(tasks: list[PlanTask]) -> None:
-    checked = check_plan(make_plan("", tasks), Around(settings=SETTINGS))
+def test_conflicting_tasks_never_run_at_the_same_time(tasks: list[PlanTask]) -> None:
+    checked = check_plan(make_plan("", tasks), PlanContext(settings=SETTINGS))
     if not checked.is_fine:
         assert codes(checked)[0] == "TASK_CYCLE"
         return
@@ -258,17 +256,17 @@ GRAPHS = st.integers(1, 7).flatmap(
 
 
 @given(GRAPHS)
-def test_a_ring_is_found_if_and_only_if_there_is_one(after: dict[str, tuple[str, ...]]) -> None:
-    rings = find_rings(after)
-    for ring in rings:
-        assert ring[0] == ring[-1]
-        assert all(later in after[earlier] for earlier, later in pairwise(ring))
+def test_cycle_is_found_if_and_only_if_there_is_one(after: dict[str, tuple[str, ...]]) -> None:
+    cycles = find_cycles(after)
+    for cycle in cycles:
+        assert cycle[0] == cycle[-1]
+        assert all(later in after[earlier] for earlier, later in pairwise(cycle))
     left = dict(after)
     while free := [task for task, befores in left.items() if not any(one in left for one in befores)]:
         for task in free:
             del left[task]
-    assert bool(rings) == bool(left)
-    if not rings:
+    assert bool(cycles) == bool(left)
+    if not cycles:
         assert sum(map(len, waves_of(after))) == len(after)
-        way, length = longest_way(after, dict.fromkeys(after, 1))
+        way, length = critical_path(after, dict.fromkeys(after, 1))
         assert len(way) == length == len(waves_of(after))

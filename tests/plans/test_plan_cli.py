@@ -81,7 +81,7 @@ def test_a_plan_is_shown_as_a_picture(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text(SETTINGS)
     (shell.folder / "plan.toml").write_text(PLAN)
 
-    assert shell.tell("plan", "check", "plan.toml") == SHOWN
+    assert shell.run_text("plan", "check", "plan.toml") == SHOWN
 
 
 @pytest.mark.promise(
@@ -95,8 +95,8 @@ def test_programs_get_the_same_as_json_and_nothing_is_changed(shell: Shell) -> N
     (shell.folder / "sub").mkdir()
     before = shell.position()
 
-    plan = shell.ask("plan", "check", "plan.toml")["plan"]
-    below = shell.at("sub").ask("plan", "check", "../plan.toml")["plan"]
+    plan = shell.run_json("plan", "check", "plan.toml")["plan"]
+    below = shell.at("sub").run_json("plan", "check", "../plan.toml")["plan"]
 
     assert plan == below
     assert plan["waves"] == [["api"], ["parse", "zone"], ["show", "place"]]
@@ -121,8 +121,8 @@ def test_a_checklist_with_problems_ends_with_1_and_all_of_them(shell: Shell) -> 
     )
     (shell.folder / "PLAN.md").write_text(text)
 
-    answer = shell.refuse("PLAN_UNFIT", "plan", "check", "PLAN.md", exit=1)
-    shown = shell.tell("plan", "check", "PLAN.md", exit=1)
+    answer = shell.run_error("PLAN_UNFIT", "plan", "check", "PLAN.md", exit=1)
+    shown = shell.run_text("plan", "check", "PLAN.md", exit=1)
 
     assert sorted(one["code"] for one in answer["plan"]["problems"]) == [
         "TASK_CYCLE",
@@ -136,27 +136,27 @@ def test_a_checklist_with_problems_ends_with_1_and_all_of_them(shell: Shell) -> 
 
 
 def test_work_that_is_in_the_queue_is_warned_of(shell: Shell) -> None:
-    shell.ask("task", "add", "Parse ISO dates", "--as", "ann")
+    shell.run_json("task", "add", "Parse ISO dates", "--as", "ann")
 
     ended = shell.run("plan", "check", "-", "--json", stdin="- [ ] Parse the ISO dates (path: a)\n")
 
-    (warning,) = ended.answer()["plan"]["warnings"]
+    (warning,) = ended.json()["plan"]["warnings"]
     assert (warning["code"], warning["tasks"]) == ("TASK_SIMILAR", ["Parse the ISO dates", "T1"])
     assert ended.exit == 0
 
 
 def test_what_is_no_plan_is_refused_with_its_line(shell: Shell) -> None:
     (shell.folder / "plan.toml").write_text('[[task]]\ntitle = "A"\npahts = ["a"]\n')
-    assert shell.refuse("BAD_PLAN", "plan", "check", "plan.toml")["line"] == 3
+    assert shell.run_error("BAD_PLAN", "plan", "check", "plan.toml")["line"] == 3
     (shell.folder / "plan.toml").write_bytes(b"\xff\xfe")
-    shell.refuse("UNREADABLE_FILE", "plan", "check", "plan.toml")
-    shell.refuse("UNREADABLE_FILE", "plan", "check", "none.toml")
-    shell.refuse("UNREADABLE_FILE", "plan", "check", ".")
+    shell.run_error("UNREADABLE_FILE", "plan", "check", "plan.toml")
+    shell.run_error("UNREADABLE_FILE", "plan", "check", "none.toml")
+    shell.run_error("UNREADABLE_FILE", "plan", "check", ".")
     (shell.folder / "PLAN.md").write_text("# Nothing yet\n")
-    shell.refuse("BAD_PLAN", "plan", "check", "PLAN.md")
+    shell.run_error("BAD_PLAN", "plan", "check", "PLAN.md")
 
 
 def test_nobodys_plan_steers_the_terminal(shell: Shell) -> None:
     (shell.folder / "PLAN.md").write_text("- [ ] A (path: a) (check: x)\n- [ ] B (path: \x1b]0;red)\n")
 
-    assert "\x1b" not in shell.tell("plan", "check", "PLAN.md")
+    assert "\x1b" not in shell.run_text("plan", "check", "PLAN.md")

@@ -1,4 +1,4 @@
-"""Plans as files: what people write is understood, and what cannot be is refused with its line."""
+"""Plan files: TOML and Markdown are read, and errors have a line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.plans.model import FACTS, MOST_TASKS, Plan, PlanTask, money_text, new_task
+from landlane.plans.fields import FIELDS
+from landlane.plans.model import MOST_TASKS, Plan, PlanTask, money_text, new_task
 from landlane.plans.parse import read_plan
 
 pytestmark = pytest.mark.unit
@@ -80,7 +81,7 @@ def by_name(plan: Plan) -> dict[str, PlanTask]:
     return {task.name: task for task in plan.tasks}
 
 
-def test_a_plan_in_toml_is_read_with_its_defaults() -> None:
+def test_toml_plan_is_read_with_its_defaults() -> None:
     plan = read_plan(TOML, "plan.toml")
 
     assert (plan.title, plan.budget_micros) == ("Dates everywhere", 20_000_000)
@@ -93,24 +94,24 @@ def test_a_plan_in_toml_is_read_with_its_defaults() -> None:
     assert (api.line, parse.line) == (10, 17)
 
 
-def test_both_forms_say_the_same() -> None:
+def test_toml_and_markdown_give_the_same_plan() -> None:
     toml, markdown = read_plan(TOML, "plan.toml"), read_plan(MARKDOWN, "PLAN.md")
 
     assert markdown.title == toml.title
     for one, other in zip(toml.tasks, markdown.tasks, strict=True):
-        for field, _, _ in FACTS.values():
+        for field, _ in FIELDS.values():
             if field != "body":
                 assert getattr(other, field) == getattr(one, field), field
     assert markdown.tasks[1].body == "Two forms:\n- a bullet that is no fact"
     assert [task.line for task in markdown.tasks] == [5, 8]
 
 
-def test_a_plan_without_a_telling_name_is_told_by_its_tables() -> None:
+def test_format_is_detected_from_the_text_if_the_file_name_does_not_say_it() -> None:
     assert read_plan(TOML, "-").tasks[0].name == "api"
     assert read_plan(MARKDOWN, "-").tasks[0].name == "api"
 
 
-def test_titles_are_names_whatever_their_case_and_commas() -> None:
+def test_titles_can_be_used_as_names_in_any_case_and_with_commas() -> None:
     plan = read_plan(
         "- [x] Parse, then show\n- [ ] T9 Ship\n- [ ] Tell (after: parse,  THEN show) (after: T9)\n", "p.md"
     )
@@ -120,7 +121,7 @@ def test_titles_are_names_whatever_their_case_and_commas() -> None:
     assert plan.tasks[2].after == ("Parse, then show", "T9")
 
 
-def test_what_is_no_plan_is_refused_with_its_line() -> None:
+def test_invalid_plan_is_refused_with_the_line() -> None:
     assert refused("[[task]]\ntitle = \n").facts["line"] == 2
     assert refused('[[task]]\ntitle = "A"\npahts = ["a"]\n').facts["line"] == 3
     assert "did you mean paths?" in refused('[[task]]\ntitle = "A"\npahts = ["a"]\n').hint
@@ -143,6 +144,12 @@ def test_what_is_no_plan_is_refused_with_its_line() -> None:
     assert refused("- [ ] A\n\0", "p.md").facts["line"] == 2
 
 
+def test_tables_inside_multi_line_strings_do_not_shift_the_lines() -> None:
+    bodies = "body = " + '"""' + r'[[task]] \"""' + "\n[[task]]\n" + '"""'
+    text = f'# it\'s """\n[[task]]\ntitle = "A # \'\'\'"\n{bodies}\n\n[[task]]\ntitle = "B"\n'
+    assert [task.line for task in read_plan(text, "p.toml").tasks] == [2, 8]
+
+
 def test_sizes_are_bounded() -> None:
     many = "".join(f"- [ ] Task {number}\n" for number in range(MOST_TASKS + 1))
     assert refused(many, "p.md").facts["line"] == MOST_TASKS + 1
@@ -152,7 +159,7 @@ def test_sizes_are_bounded() -> None:
     assert refused("a = " + "[" * 100_000).code == "BAD_PLAN"
 
 
-def test_a_plan_keeps_its_identity_when_it_grows_or_is_ticked() -> None:
+def test_plan_keeps_its_identity_when_tasks_are_added_or_ticked() -> None:
     short = read_plan("# Dates\n- [ ] Parse\n", "p.md")
     longer = read_plan("# Dates\n- [x] Parse\n- [ ] Show\n", "p.md")
     other = read_plan("# Times\n- [ ] Parse\n", "p.md")
@@ -164,7 +171,7 @@ def test_a_plan_keeps_its_identity_when_it_grows_or_is_ticked() -> None:
     assert bare.digest != read_plan("- [ ] Parse it\n", "p.md").digest
 
 
-def test_what_the_queue_has_no_field_for_stands_in_labels() -> None:
+def test_fields_that_the_queue_does_not_have_become_labels() -> None:
     task = by_name(read_plan(TOML, "plan.toml"))["Parse dates"]
 
     new = new_task(task, "k", after=("T1",))
@@ -175,7 +182,7 @@ def test_what_the_queue_has_no_field_for_stands_in_labels() -> None:
 
 
 @given(st.text(max_size=400), st.sampled_from(["p.md", "p.toml", ""]))
-def test_whatever_is_written_is_a_plan_or_refused(text: str, name: str) -> None:
+def test_any_text_is_a_plan_or_refused(text: str, name: str) -> None:
     with suppress(Malformed):
         assert read_plan(text, name).tasks
 
@@ -206,6 +213,6 @@ LINES = st.lists(
 
 
 @given(LINES, st.sampled_from(["p.md", "p.toml", ""]))
-def test_pieces_in_any_order_are_a_plan_or_refused(lines: list[str], name: str) -> None:
+def test_lines_in_any_order_are_a_plan_or_refused(lines: list[str], name: str) -> None:
     with suppress(Malformed):
         assert read_plan("\n".join(lines), name).tasks

@@ -10,19 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.protocol.worker.conversation import NEW, OVER, WORKING, Conversation, WorkerLimits, limits_of
 from landlane.protocol.worker.fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
 from landlane.protocol.worker.messages import (
     CLASSES,
+    Conversation,
     Flaw,
     Heartbeat,
     Progress,
     Usage,
     WorkAssignment,
     WorkComplete,
+    WorkerLimits,
     WorkFailed,
     as_object,
     failed,
+    limits_of,
     read_line,
     read_object,
     write_line,
@@ -219,13 +221,15 @@ DONE = WorkComplete(assignment="T7-1", summary="s", usage=Usage(cost_usd=2.0))
 def test_a_conversation_goes_its_way() -> None:
     told = Progress(assignment="T7-1", text="x", usage=Usage(input_tokens=3))
 
-    assert Conversation().state == NEW
-    assert talk(ASKED, ALIVE, told).state == WORKING
+    assert not Conversation().is_working
+    assert talk(ASKED, ALIVE, told).is_working
     assert talk(ASKED, ALIVE, told).usage == Usage(input_tokens=3)
     over = talk(ASKED, told, DONE)
-    assert (over.state, over.end, over.messages) == (OVER, DONE, 2)
+    assert (over.is_working, over.end, over.messages) == (False, DONE, 2)
     assert over.usage == Usage(cost_usd=2.0)
-    assert talk(ASKED, WorkFailed(assignment="T7-1", code="failed", reason="no")).state == OVER
+    ended = talk(ASKED, WorkFailed(assignment="T7-1", code="failed", reason="no"))
+    assert ended.end is not None
+    assert not ended.is_working
 
 
 def test_what_comes_at_the_wrong_time_is_named() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from landlane.git.untrusted_checkout import CLONE, WORKTREE
 from landlane.rescue.write_rescue import take_rescue
 from tests.support.git import git
-from tests.support.rescue import Scene, picture
+from tests.support.rescue import RescueTestbed, read_checkout_state
 
 if TYPE_CHECKING:
     from landlane.git.untrusted_checkout import UntrustedCheckout
@@ -143,7 +143,7 @@ def conflict(place: UntrustedCheckout, how: str) -> None:
 def test_any_checkout_comes_back_as_it_was(kind: str, steps: list[tuple[Any, ...]]) -> None:
     folder = Path(tempfile.mkdtemp(dir=MEMORY))
     try:
-        scene = Scene(folder / "scene")
+        scene = RescueTestbed(folder / "scene")
         git(scene.repository, "checkout", "--quiet", "-b", "other")
         (scene.repository / "a.txt").write_text("one\ntheirs\nthree\n")
         scene.commit(scene.repository, "other")
@@ -153,18 +153,18 @@ def test_any_checkout_comes_back_as_it_was(kind: str, steps: list[tuple[Any, ...
             git(place.root, "branch", "other", "origin/other")
         for step in steps:
             apply_step(place, step)
-        before = picture(place)
+        before = read_checkout_state(place)
         stash = git(place.root, "stash", "list") if kind == CLONE else ""
         taken = take_rescue(place, "r1", {})
         event("at stake" if taken else "nothing at stake")
         if taken is None:
             # Then a fresh checkout must have all of it, but for empty folders and permissions.
             take_rescue(place, "r1", {}, force=True)
-        assert picture(place) == before
+        assert read_checkout_state(place) == before
         scene.close(place)
         scene.gc()
         fresh, _ = scene.restore(kind)
-        after = picture(fresh)
+        after = read_checkout_state(fresh)
         assert after.tree == before.tree
         assert after.index == before.index
         assert after == before

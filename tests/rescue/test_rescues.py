@@ -24,8 +24,8 @@ from landlane.rescue.restore import restore_rescue
 from landlane.rescue.scan_checkout import find_unsaved_work
 from landlane.rescue.write_rescue import take_rescue
 from tests.support.git import git
-from tests.support.rescue import Scene, picture, tree_of
-from tests.support.sites import Background
+from tests.support.project import Background
+from tests.support.rescue import RescueTestbed, read_checkout_state, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +47,10 @@ ODD_NAMES = [
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
+def scene() -> Iterator[RescueTestbed]:
     # A rescue is written through to the disk; where there is one in memory, that costs nothing.
     with tempfile.TemporaryDirectory(dir=MEMORY, ignore_cleanup_errors=True) as folder:
-        yield Scene(Path(folder, "scene"))
+        yield RescueTestbed(Path(folder, "scene"))
 
 
 def write(
@@ -64,7 +64,7 @@ def write(
         os.chmod(path, mode)
 
 
-def conflict(scene: Scene, place: UntrustedCheckout, how: str) -> None:
+def conflict(scene: RescueTestbed, place: UntrustedCheckout, how: str) -> None:
     """Stop in the middle of a merge, rebase, cherry-pick or revert."""
     git(place.root, "checkout", "--quiet", "-b", "theirs")
     write(place, "a.txt", b"one\ntheirs\nthree\n")
@@ -79,7 +79,7 @@ def conflict(scene: Scene, place: UntrustedCheckout, how: str) -> None:
 
 @pytest.mark.slow
 @KINDS
-def test_every_kind_of_change_comes_back_after_gc(scene: Scene, kind: str) -> None:
+def test_every_kind_of_change_comes_back_after_gc(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     for name in ODD_NAMES:
         write(place, b"odd/" + name, name)
@@ -99,12 +99,12 @@ def test_every_kind_of_change_comes_back_after_gc(scene: Scene, kind: str) -> No
     write(place, "new/z.ignored")
     git(place.root, "mv", ".gitignore", "ignore.old")
     write(place, ".gitignore", b"*.ignored\nignored/\n")
-    scene.comes_back(place, "--aggressive")
+    scene.check_round_trip(place, "--aggressive")
 
 
 @pytest.mark.slow
 @KINDS
-def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -> None:
+def test_untracked_file_and_detached_commit_come_back(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     git(place.root, "checkout", "--quiet", "--detach")
     write(place, "done.txt")
@@ -113,8 +113,8 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
     stakes = find_unsaved_work(place)
     assert stakes
     assert (stakes.untracked, stakes.unpushed_commits) == (1, 1)
-    fresh, restored = scene.comes_back(place, "--aggressive")
-    assert git(fresh.root, "rev-parse", "HEAD").strip() == restored.head == commit
+    fresh, _ = scene.check_round_trip(place, "--aggressive")
+    assert git(fresh.root, "rev-parse", "HEAD").strip() == commit
 
 
 @pytest.mark.slow
@@ -122,20 +122,20 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
 @pytest.mark.parametrize(
     "how", ["merge theirs", "rebase theirs", "rebase --apply theirs", "cherry-pick theirs", "revert theirs"]
 )
-def test_an_operation_in_progress_comes_back(scene: Scene, kind: str, how: str) -> None:
+def test_an_operation_in_progress_comes_back(scene: RescueTestbed, kind: str, how: str) -> None:
     place = scene.open(kind)
     conflict(scene, place, how)
     stakes = find_unsaved_work(place)
     assert stakes.operation == how.split(maxsplit=1)[0]
-    scene.comes_back(place)
+    scene.check_round_trip(place)
 
 
 @pytest.mark.slow
 @KINDS
-def test_a_half_finished_rebase_can_be_continued(scene: Scene, kind: str) -> None:
+def test_a_half_finished_rebase_can_be_continued(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     conflict(scene, place, "rebase theirs")
-    fresh, restored = scene.comes_back(place)
+    fresh, restored = scene.check_round_trip(place)
     assert restored.branch == ""
     write(fresh, "a.txt", b"one\nboth\nthree\n")
     git(fresh.root, "add", "a.txt")
@@ -144,7 +144,7 @@ def test_a_half_finished_rebase_can_be_continued(scene: Scene, kind: str) -> Non
     assert git(fresh.root, "log", "--format=%s").split() == ["second", "ours", "theirs", "Begin"]
 
 
-def test_a_rebase_whose_branch_was_deleted_gets_it_again(scene: Scene) -> None:
+def test_a_rebase_whose_branch_was_deleted_gets_it_again(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     conflict(scene, place, "rebase theirs")
     was = git(place.root, "rev-parse", "ours").strip()
@@ -163,7 +163,7 @@ def test_a_rebase_whose_branch_was_deleted_gets_it_again(scene: Scene) -> None:
 
 @pytest.mark.slow
 @KINDS
-def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
+def test_bisecting_comes_back(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     first = git(place.root, "rev-parse", "HEAD").strip()
     for number in range(6):
@@ -171,7 +171,7 @@ def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
         scene.commit(place.root, f"n{number}")
     git(place.root, "bisect", "start", "HEAD", first)
     assert find_unsaved_work(place).operation == "bisect"
-    fresh, _ = scene.comes_back(place)
+    fresh, _ = scene.check_round_trip(place)
     assert "is the first bad commit" in git(fresh.root, "bisect", "run", "true") + git(
         fresh.root, "bisect", "log"
     )
@@ -179,7 +179,7 @@ def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
 
 @pytest.mark.slow
 @KINDS
-def test_bytes_that_line_end_rules_hide_come_back(scene: Scene, kind: str) -> None:
+def test_bytes_that_line_end_rules_hide_come_back(scene: RescueTestbed, kind: str) -> None:
     (scene.repository / ".gitattributes").write_text("*.txt text\n*.bat text eol=crlf\n")
     (scene.repository / "go.bat").write_bytes(b"one\r\ntwo\r\n")
     scene.commit(scene.repository, "rules")
@@ -189,12 +189,12 @@ def test_bytes_that_line_end_rules_hide_come_back(scene: Scene, kind: str) -> No
     write(place, "new.txt", b"crlf\r\n")
     git(place.root, "add", "a.txt", "new.txt")
     git(place.root, "update-index", "--refresh")
-    fresh, _ = scene.comes_back(place)
+    fresh, _ = scene.check_round_trip(place)
     assert Path(fresh.root, "a.txt").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
 
 
 @KINDS
-def test_bytes_that_a_filter_hides_come_back(scene: Scene, kind: str) -> None:
+def test_bytes_that_a_filter_hides_come_back(scene: RescueTestbed, kind: str) -> None:
     (scene.repository / ".gitattributes").write_text("*.low filter=lower\n")
     (scene.repository / "f.low").write_text("small\n")
     scene.commit(scene.repository, "filter")
@@ -205,14 +205,14 @@ def test_bytes_that_a_filter_hides_come_back(scene: Scene, kind: str) -> None:
     git(place.root, "add", "f.low")
     assert git(place.root, "status", "--porcelain") == ""
     write(place, "new")
-    before = tree_of(place.root)
+    before = read_tree(place.root)
     scene.rescue(place)
     scene.close(place)
     fresh, _ = scene.restore(kind)
-    assert tree_of(fresh.root) == before
+    assert read_tree(fresh.root) == before
 
 
-def test_a_hidden_change_of_line_ends_alone_is_at_stake(scene: Scene) -> None:
+def test_a_hidden_change_of_line_ends_counts_as_unsaved(scene: RescueTestbed) -> None:
     (scene.repository / ".gitattributes").write_text("*.txt text\n")
     scene.commit(scene.repository, "rules")
     place = scene.open(WORKTREE)
@@ -220,12 +220,12 @@ def test_a_hidden_change_of_line_ends_alone_is_at_stake(scene: Scene) -> None:
     git(place.root, "add", "a.txt")
     assert git(place.root, "status", "--porcelain") == ""
     assert find_unsaved_work(place).modified == 1
-    scene.comes_back(place)
+    scene.check_round_trip(place)
 
 
 @pytest.mark.slow
 @KINDS
-def test_files_git_was_told_not_to_look_at_come_back(scene: Scene, kind: str) -> None:
+def test_files_git_was_told_not_to_look_at_come_back(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     git(place.root, "update-index", "--assume-unchanged", "a.txt")
     git(place.root, "update-index", "--skip-worktree", "sub/b.txt", "run.sh")
@@ -233,12 +233,12 @@ def test_files_git_was_told_not_to_look_at_come_back(scene: Scene, kind: str) ->
     write(place, "sub/b.txt", b"left out, but here\n")
     os.unlink(f"{place.root}/run.sh")
     assert find_unsaved_work(place).modified == 2
-    scene.comes_back(place)
+    scene.check_round_trip(place)
 
 
 @pytest.mark.slow
 @KINDS
-def test_a_nested_repository_comes_back_whole(scene: Scene, kind: str) -> None:
+def test_a_nested_repository_is_restored_completely(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     inner = Path(place.root, "deep/nested")
     inner.mkdir(parents=True)
@@ -246,12 +246,12 @@ def test_a_nested_repository_comes_back_whole(scene: Scene, kind: str) -> None:
     (inner / "f").write_text("f\n")
     scene.commit(inner, "inner")
     (inner / "g").write_text("g\n")
-    fresh, _ = scene.comes_back(place)
+    fresh, _ = scene.check_round_trip(place)
     assert git(Path(fresh.root, "deep/nested"), "log", "--format=%s").strip() == "inner"
     assert git(Path(fresh.root, "deep/nested"), "status", "--porcelain").strip() == "?? g"
 
 
-def with_submodule(scene: Scene) -> None:
+def with_submodule(scene: RescueTestbed) -> None:
     library = scene.folder / "library"
     library.mkdir()
     git(library, "init", "--quiet")
@@ -264,7 +264,7 @@ def with_submodule(scene: Scene) -> None:
 
 @pytest.mark.slow
 @KINDS
-def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, kind: str) -> None:
+def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: RescueTestbed, kind: str) -> None:
     with_submodule(scene)
     place = scene.open(kind)
     git(place.root, "submodule", "--quiet", "update", "--init")
@@ -282,7 +282,7 @@ def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, ki
         git(inner, "status", "--porcelain=v2", "-z"),
         git(inner, "ls-files", "--stage", "-v", "-z"),
     )
-    fresh, restored = scene.comes_back(place)
+    fresh, restored = scene.check_round_trip(place)
     again = Path(fresh.root, "libs/one")
     assert git(again, "rev-parse", "HEAD").strip() == own
     assert git(again, "status", "--porcelain=v2", "-z") == status
@@ -291,7 +291,7 @@ def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, ki
     assert restored.notes == ()
 
 
-def test_a_clone_brings_its_branches_tags_and_stash(scene: Scene) -> None:
+def test_branches_tags_and_stash_of_a_clone_are_restored(scene: RescueTestbed) -> None:
     place = scene.open(CLONE)
     write(place, "b1")
     git(place.root, "checkout", "--quiet", "-b", "side")
@@ -304,7 +304,7 @@ def test_a_clone_brings_its_branches_tags_and_stash(scene: Scene) -> None:
     stakes = find_unsaved_work(place)
     assert stakes.stash_entries == 2
     assert stakes.unpushed_commits >= 3
-    fresh, _ = scene.comes_back(place)
+    fresh, _ = scene.check_round_trip(place)
     assert git(fresh.root, "rev-parse", "side").strip() == side
     assert git(fresh.root, "cat-file", "-t", "v1").strip() == "tag"
     assert len(git(fresh.root, "stash", "list").splitlines()) == 2
@@ -315,18 +315,18 @@ def test_a_clone_brings_its_branches_tags_and_stash(scene: Scene) -> None:
     git(fresh.root, "fsck", "--connectivity-only")  # it stands on its own feet
 
 
-def test_a_rescue_of_a_clone_can_be_restored_into_a_worktree(scene: Scene) -> None:
+def test_a_rescue_of_a_clone_can_be_restored_into_a_worktree(scene: RescueTestbed) -> None:
     place = scene.open(CLONE)
     git(place.root, "checkout", "--quiet", "-b", "side")
     write(place, "own")
     scene.commit(place.root, "own")
     write(place, "a.txt", b"dirty\n")
-    before = picture(place)
+    before = read_checkout_state(place)
     scene.rescue(place)
     scene.close(place)
     scene.gc()
     fresh, restored = scene.restore(WORKTREE)
-    after = picture(fresh)
+    after = read_checkout_state(fresh)
     assert (after.tree, after.index, after.status, after.branch) == (
         before.tree,
         before.index,
@@ -336,37 +336,37 @@ def test_a_rescue_of_a_clone_can_be_restored_into_a_worktree(scene: Scene) -> No
     assert restored.branch == "refs/heads/side"
 
 
-def test_an_unborn_branch_comes_back(scene: Scene) -> None:
+def test_an_unborn_branch_comes_back(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     git(place.root, "checkout", "--quiet", "--orphan", "new")
     git(place.root, "rm", "--quiet", "-r", "--cached", ".")
     os.unlink(f"{place.root}/a.txt")
     write(place, "first")
     git(place.root, "add", "first")
-    scene.comes_back(place)
+    scene.check_round_trip(place)
 
 
-def test_a_split_index_and_a_sparse_checkout_come_back(scene: Scene) -> None:
+def test_a_split_index_and_a_sparse_checkout_come_back(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     git(place.root, "sparse-checkout", "set", "--cone", "nothing")
     assert not Path(place.root, "sub").exists()
     git(place.root, "update-index", "--split-index")
     write(place, "a.txt", b"changed\n")
     git(place.root, "add", "a.txt")
-    fresh, _ = scene.comes_back(place)
+    fresh, _ = scene.check_round_trip(place)
     assert not Path(fresh.root, "sub").exists()
 
 
-def test_the_main_checkout_can_be_rescued(scene: Scene) -> None:
+def test_the_main_checkout_can_be_rescued(scene: RescueTestbed) -> None:
     place = UntrustedCheckout(root=str(scene.repository), git_dir=scene.home, kind=MAIN, home=scene.home)
     assert not find_unsaved_work(place)
     scene.open(WORKTREE)
     write(place, "a.txt", b"changed\n")
-    before = picture(place)
+    before = read_checkout_state(place)
     scene.rescue(place)
-    assert picture(place) == before
+    assert read_checkout_state(place) == before
     fresh, restored = scene.restore(WORKTREE)
-    assert tree_of(fresh.root) == before.tree
+    assert read_tree(fresh.root) == before.tree
     assert restored.branch == ""
     assert any("checked out elsewhere" in note for note in restored.notes)
 
@@ -376,7 +376,7 @@ def test_the_main_checkout_can_be_rescued(scene: Scene) -> None:
     "Inspecting a clone runs no program that its git settings name.",
 )
 @pytest.mark.slow
-def test_hostile_settings_of_a_clone_are_never_run(scene: Scene, tmp_path: Path) -> None:
+def test_hostile_settings_of_a_clone_are_never_run(scene: RescueTestbed, tmp_path: Path) -> None:
     with_submodule(scene)
     (scene.repository / ".gitattributes").write_text("*.txt filter=evil diff=evil merge=evil\n")
     scene.commit(scene.repository, "attributes")
@@ -408,7 +408,7 @@ def test_hostile_settings_of_a_clone_are_never_run(scene: Scene, tmp_path: Path)
     assert Path(fresh.root, "a.txt").read_bytes() == b"changed\n"
 
 
-def test_nothing_at_stake_gives_no_rescue_unless_forced(scene: Scene) -> None:
+def test_without_unsaved_work_no_rescue_is_taken_unless_forced(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     os.makedirs(f"{place.root}/empty")
     write(place, "x.ignored")
@@ -417,18 +417,20 @@ def test_nothing_at_stake_gives_no_rescue_unless_forced(scene: Scene) -> None:
     assert scene.rescue(place, force=True).files == 0
 
 
-def test_a_commit_on_a_branch_that_stays_is_not_at_stake(scene: Scene) -> None:
+def test_a_commit_on_a_branch_that_stays_is_not_at_stake(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     git(place.root, "checkout", "--quiet", "-b", "task")
     write(place, "done")
     scene.commit(place.root, "done")
     assert not find_unsaved_work(place)
-    stakes = find_unsaved_work(place, lost_refs=["refs/heads/task"])
+    git(place.root, "checkout", "--quiet", "--detach")
+    git(place.root, "branch", "--quiet", "-D", "task")
+    stakes = find_unsaved_work(place)
     assert stakes.unpushed_commits == 1
     assert stakes
 
 
-def test_the_same_id_again_gives_the_same_rescue(scene: Scene) -> None:
+def test_the_same_id_again_gives_the_same_rescue(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     write(place, "one")
     first = scene.rescue(place)
@@ -441,7 +443,7 @@ def test_the_same_id_again_gives_the_same_rescue(scene: Scene) -> None:
 
 @pytest.mark.slow
 @KINDS
-def test_two_that_take_the_same_rescue_at_once_get_the_same(scene: Scene, kind: str) -> None:
+def test_two_that_take_the_same_rescue_at_once_get_the_same(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     write(place, "one", b"1" * 1_000_000)
     rivals = [Background(lambda: scene.rescue(place)) for _ in range(3)]
@@ -450,7 +452,7 @@ def test_two_that_take_the_same_rescue_at_once_get_the_same(scene: Scene, kind: 
 
 @pytest.mark.slow
 @KINDS
-def test_a_gc_that_runs_all_the_time_takes_nothing_away(scene: Scene, kind: str) -> None:
+def test_a_gc_that_runs_all_the_time_deletes_nothing(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     is_over = threading.Event()
 
@@ -469,7 +471,7 @@ def test_a_gc_that_runs_all_the_time_takes_nothing_away(scene: Scene, kind: str)
     assert len(list_rescues(scene.home)) == 6
 
 
-def test_a_checkout_that_is_gone_is_said_to_be(scene: Scene) -> None:
+def test_a_missing_checkout_is_reported(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     scene.close(place)
     with pytest.raises(RepositoryError) as refused:
@@ -477,7 +479,7 @@ def test_a_checkout_that_is_gone_is_said_to_be(scene: Scene) -> None:
     assert refused.value.code == "CHECKOUT_GONE"
 
 
-def test_rescues_are_listed_packed_and_dropped(scene: Scene) -> None:
+def test_rescues_are_listed_packed_and_dropped(scene: RescueTestbed) -> None:
     place = scene.open(CLONE)
     for number in range(3):
         write(place, "n", b"%d" % number)
@@ -495,7 +497,7 @@ def test_rescues_are_listed_packed_and_dropped(scene: Scene) -> None:
         drop_rescue(scene.home, "r1")
 
 
-def test_a_checkout_with_work_is_not_overwritten(scene: Scene) -> None:
+def test_a_checkout_with_work_is_not_overwritten(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     write(place, "a.txt", b"mine\n")
     scene.rescue(place)
@@ -505,7 +507,7 @@ def test_a_checkout_with_work_is_not_overwritten(scene: Scene) -> None:
     assert Path(place.root, "a.txt").read_bytes() == b"mine\n"
 
 
-def test_a_branch_that_moved_on_is_left_alone(scene: Scene) -> None:
+def test_a_branch_that_moved_on_is_left_alone(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     git(place.root, "checkout", "--quiet", "-b", "task")
     write(place, "new")
@@ -519,7 +521,7 @@ def test_a_branch_that_moved_on_is_left_alone(scene: Scene) -> None:
     assert git(scene.repository, "rev-parse", "task").strip() == moved
 
 
-def test_links_never_lead_a_restored_file_out_of_the_tree(scene: Scene, tmp_path: Path) -> None:
+def test_links_never_lead_a_restored_file_out_of_the_tree(scene: RescueTestbed, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (scene.repository / "door").symlink_to(outside)
@@ -527,11 +529,11 @@ def test_links_never_lead_a_restored_file_out_of_the_tree(scene: Scene, tmp_path
     place = scene.open(WORKTREE)
     os.unlink(f"{place.root}/door")
     write(place, "door/inside", b"stays in\n")
-    scene.comes_back(place)
+    scene.check_round_trip(place)
     assert list(outside.iterdir()) == []
 
 
-def test_a_folder_swapped_for_a_link_is_not_read_through(scene: Scene, tmp_path: Path) -> None:
+def test_a_folder_swapped_for_a_link_is_not_read_through(scene: RescueTestbed, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "b.txt").write_text("private\n")
@@ -539,13 +541,13 @@ def test_a_folder_swapped_for_a_link_is_not_read_through(scene: Scene, tmp_path:
     os.unlink(f"{place.root}/sub/b.txt")
     os.rmdir(f"{place.root}/sub")
     os.symlink(outside, f"{place.root}/sub")
-    scene.comes_back(place)
+    scene.check_round_trip(place)
     assert "private" not in git(
         scene.repository, "grep", "-a", "private", "refs/landlane/rescue/r1", is_checked=False
     )
 
 
-def test_what_is_no_file_is_left_out_and_said(scene: Scene) -> None:
+def test_special_files_are_left_out_and_noted(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     os.mkfifo(f"{place.root}/pipe")
     os.unlink(f"{place.root}/a.txt")
@@ -563,7 +565,7 @@ def test_what_is_no_file_is_left_out_and_said(scene: Scene) -> None:
 
 
 def test_an_unreadable_file_stops_the_rescue_and_is_named(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: RescueTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = scene.open(WORKTREE)
     write(place, "closed.txt")
@@ -581,7 +583,7 @@ def test_an_unreadable_file_stops_the_rescue_and_is_named(
     assert find_rescue(scene.home, "r1") is None
 
 
-def test_unusual_permissions_come_back(scene: Scene) -> None:
+def test_unusual_permissions_come_back(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
     os.chmod(f"{place.root}/a.txt", 0o400)
     os.chmod(f"{place.root}/sub", 0o700)
@@ -589,18 +591,20 @@ def test_unusual_permissions_come_back(scene: Scene) -> None:
     assert not find_unsaved_work(place)
     write(place, "new/secret", b"s", 0o640)
     os.chmod(f"{place.root}/new", 0o500)
-    fresh, _ = scene.comes_back(place)
+    fresh, _ = scene.check_round_trip(place)
     assert os.stat(f"{fresh.root}/new").st_mode & 0o777 == 0o500
     assert os.stat(f"{fresh.root}/sub").st_mode & 0o777 == 0o700
 
 
 @pytest.mark.slow
-def test_big_files_are_streamed_and_no_name_is_needed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_big_files_are_streamed_and_no_name_is_needed(
+    scene: RescueTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"):
         monkeypatch.delenv(name)
     place = scene.open(CLONE)
     write(place, "big", os.urandom(1 << 20) * 24)
-    scene.comes_back(place)
+    scene.check_round_trip(place)
     assert git(scene.repository, "log", "-1", "--format=%an <%ae>", "refs/landlane/rescue/r1").strip() == (
         "Landlane <landlane@localhost>"
     )
@@ -619,12 +623,12 @@ print("end", flush=True)
 
 @pytest.mark.slow
 @KINDS
-def test_being_killed_leaves_no_rescue_or_a_whole_one(scene: Scene, kind: str) -> None:
+def test_being_killed_leaves_no_rescue_or_a_complete_one(scene: RescueTestbed, kind: str) -> None:
     place = scene.open(kind)
     for number in range(300):
         write(place, f"many/{number}", os.urandom(2000))
     write(place, "big", os.urandom(1 << 20) * 12)
-    before = picture(place)
+    before = read_checkout_state(place)
     delays = random.Random(13)
     longest = 0.0
     for number in range(6):
@@ -646,10 +650,10 @@ def test_being_killed_leaves_no_rescue_or_a_whole_one(scene: Scene, kind: str) -
             git(scene.repository, "rev-list", "--objects", "--quiet", found.ref)
             assert found.files == 301
         assert scene.rescue(place, name).files == 301
-        assert picture(place) == before
+        assert read_checkout_state(place) == before
     git(scene.repository, "fsck", "--connectivity-only")
     fresh, _ = scene.restore(kind, "k5")
-    assert tree_of(fresh.root) == before.tree
+    assert read_tree(fresh.root) == before.tree
 
 
 # ------------------------------------------------------------------------------- taking turns with gc
@@ -664,7 +668,7 @@ def leave_lock(home: Path, *, is_old: bool = True) -> Path:
 
 
 def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: RescueTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("landlane.rescue.block_gc._WAIT_SECONDS", 5)
     home = Path(scene.home)
@@ -683,8 +687,8 @@ def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
     git(home, "gc", "--quiet")
 
 
-def test_a_lock_that_somebody_has_or_just_made_is_left_alone(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+def test_a_lock_in_use_or_just_made_is_left_alone(
+    scene: RescueTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("landlane.rescue.block_gc._WAIT_SECONDS", 0.2)
     home = Path(scene.home)

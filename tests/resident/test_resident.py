@@ -20,8 +20,8 @@ import pytest
 
 from landlane.app.open import open_repository
 from landlane.cli import resident as command
-from landlane.cli.sandboxed.serve import refusal_of
-from landlane.cli.specs.table import COMMANDS
+from landlane.cli.serve_sandboxed import refusal_of
+from landlane.cli.specs.table import all_commands
 from landlane.resident import messages as wire
 from landlane.resident.messages import (
     AnswerLost,
@@ -32,8 +32,14 @@ from landlane.resident.messages import (
     send_request,
 )
 from landlane.resident.start import ensure_resident
-from tests.support.killing import Yard
-from tests.support.resident import Served, copy_package, give_up_privileges, in_child, is_alive
+from tests.support.landing_crashes import CrashTestbed
+from tests.support.resident import (
+    ResidentTestbed,
+    copy_package,
+    is_alive,
+    run_in_child,
+    set_no_new_privileges,
+)
 from tests.support.shell import masked
 from tests.support.waiting import wait_until
 
@@ -51,16 +57,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(repository: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def served(repository: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ResidentTestbed]:
     """A repository on SQLite."""
     monkeypatch.setenv("PYTHONPATH", str(package))
-    made = Served(repository, package)
+    made = ResidentTestbed(repository, package)
     yield made
     made.kill()
 
 
 @pytest.fixture
-def stored(store: str, served: Served) -> Served:
+def stored(store: str, served: ResidentTestbed) -> ResidentTestbed:
     """A repository on each kind of store."""
     assert store
     return served
@@ -68,14 +74,14 @@ def stored(store: str, served: Served) -> Served:
 
 def told(text: str) -> str:
     """A text without what depends on the moment."""
-    return re.sub(r"--wait \w+", "--wait D", masked(text))
+    return re.sub(r"\b\d+ s ago", "N s ago", re.sub(r"--wait \w+", "--wait D", masked(text)))
 
 
 @pytest.mark.slow
-def test_commands_answer_as_outside(stored: Served) -> None:
+def test_commands_answer_as_outside(stored: ResidentTestbed) -> None:
     ann, bob = stored.join("ann"), stored.join("bob")
-    stored.outside.where(LANDLANE_SESSION=ann).ask("claim", "src/held.py", "--note", "mine")
-    outside, inside = stored.outside.where(LANDLANE_SESSION=bob), stored.inside(bob)
+    stored.outside.with_env(LANDLANE_SESSION=ann).run_json("claim", "src/held.py", "--note", "mine")
+    outside, inside = stored.outside.with_env(LANDLANE_SESSION=bob), stored.inside_sandbox(bob)
     for words in (
         ("claim", "src/held.py"),
         ("claim", "src/held.py", "--json"),
@@ -95,30 +101,33 @@ def test_commands_answer_as_outside(stored: Served) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_done_inside_is_done(stored: Served) -> None:
-    inside = stored.inside(stored.join("bob"))
+def test_what_is_done_inside_is_done(stored: ResidentTestbed) -> None:
+    inside = stored.inside_sandbox(stored.join("bob"))
     (stored.repository / "plan.md").write_text("all of it\n")
-    assert inside.ask("claim", "new.py", "--note=--x=1 and 'quotes'")["granted"]
+    assert inside.run_json("claim", "new.py", "--note=--x=1 and 'quotes'")["granted"]
     assert (
-        inside.ask("task", "add", "From within", "--body", "plan.md", "--path", "a.py")["task"]["id"] == "T1"
+        inside.run_json("task", "add", "From within", "--body", "plan.md", "--path", "a.py")["task"]["id"]
+        == "T1"
     )
     assert inside.run("task", "add", "By pipe", "--body", "-", stdin="through a pipe").exit == 0
-    assert stored.outside.ask("task", "show", "T1")["task"]["body"] == "all of it"
-    assert stored.outside.ask("task", "show", "T2")["task"]["body"] == "through a pipe"
-    claims = stored.outside.ask("claims")["claims"]
+    assert stored.outside.run_json("task", "show", "T1")["task"]["body"] == "all of it"
+    assert stored.outside.run_json("task", "show", "T2")["task"]["body"] == "through a pipe"
+    claims = stored.outside.run_json("claims")["claims"]
     assert [(one["pattern"], one["holder"], one["note"]) for one in claims] == [
         ("new.py", "bob", "--x=1 and 'quotes'")
     ]
-    assert inside.ask("next")["task"]["id"] == "T1"
-    assert inside.ask("leave")["ok"]
-    assert stored.outside.ask("claims")["claims"] == []
+    assert inside.run_json("next")["task"]["id"] == "T1"
+    assert inside.run_json("leave")["ok"]
+    assert stored.outside.run_json("claims")["claims"] == []
 
 
-def test_paths_count_from_where_the_caller_stands(served: Served) -> None:
+def test_paths_count_from_where_the_caller_stands(served: ResidentTestbed) -> None:
     (served.repository / "deep" / "er").mkdir(parents=True)
-    inside = served.inside(served.join("bob"))
-    assert inside.at("deep/er").ask("claim", "x.py")["granted"][0]["pattern"] == "deep/er/x.py"
-    assert inside.where().ask("claim", "y.py", "--repo", "deep")["granted"][0]["pattern"] == "deep/y.py"
+    inside = served.inside_sandbox(served.join("bob"))
+    assert inside.at("deep/er").run_json("claim", "x.py")["granted"][0]["pattern"] == "deep/er/x.py"
+    assert (
+        inside.with_env().run_json("claim", "y.py", "--repo", "deep")["granted"][0]["pattern"] == "deep/y.py"
+    )
 
 
 NOT_FOR_GUESTS = [
@@ -145,19 +154,19 @@ NOT_FOR_GUESTS = [
     "Inside the sandbox, decisions of a person, repairs and programs that would run outside are refused.",
 )
 @pytest.mark.slow
-def test_what_a_guest_may_not_do_is_refused(served: Served) -> None:
-    inside = served.inside(served.join("bob"))
-    served.begin()
+def test_what_a_guest_may_not_do_is_refused(served: ResidentTestbed) -> None:
+    inside = served.inside_sandbox(served.join("bob"))
+    served.start()
     for words in NOT_FOR_GUESTS:
-        answer = inside.refuse("NOT_IN_SANDBOX", *words, exit=6)
+        answer = inside.run_error("NOT_IN_SANDBOX", *words, exit=6)
         assert answer["hint"]
     assert not (served.repository / "ran").exists()
-    assert [entry["kind"] for entry in served.outside.ask("journal")["entries"]][-1] == "session.joined"
+    assert [entry["kind"] for entry in served.outside.run_json("log")["entries"]][-1] == "session.joined"
 
 
 def test_every_command_was_thought_about() -> None:
     """Whoever adds one decides whether it is for guests; until then it is refused."""
-    allowed = {one.path for one in COMMANDS if refusal_of(one, {}) is None}
+    allowed = {one.path for one in all_commands() if refusal_of(one, {}) is None}
     assert {"claim", "land", "done", "task add", "state set", "queue list"} <= allowed
     assert not {"gate approve", "commit", "git", "exec", "run", "store info", "resident"} & allowed
 
@@ -167,39 +176,41 @@ def test_every_command_was_thought_about() -> None:
     "A caller inside the sandbox acts as the session whose secret it presents, and as no other.",
 )
 @pytest.mark.slow
-def test_a_guest_is_nobody_else(stored: Served, tmp_path: Path) -> None:
+def test_a_guest_is_nobody_else(stored: ResidentTestbed, tmp_path: Path) -> None:
     ann, bob = stored.join("ann"), stored.join("bob")
-    inside = stored.inside(bob)
-    inside.refuse("NOT_YOUR_SESSION", "claim", "x.py", "--as", "ann", exit=6)
-    inside.refuse("NOT_YOUR_SESSION", "claims", "--as", "ann", exit=6)
+    inside = stored.inside_sandbox(bob)
+    inside.run_error("NOT_YOUR_SESSION", "claim", "x.py", "--as", "ann", exit=6)
+    inside.run_error("NOT_YOUR_SESSION", "claims", "--as", "ann", exit=6)
     stolen = f"{ann.partition(':')[0]}:{bob.partition(':')[2]}"
-    stored.inside(stolen).refuse("NOT_YOUR_SESSION", "claims", exit=6)
-    stored.inside("").refuse("NOT_YOUR_SESSION", "claims", exit=6)
-    inside.where(LANDLANE_AGENT="ann").ask("claim", "x.py")
-    assert stored.outside.ask("claims")["claims"][0]["holder"] == "bob"
+    stored.inside_sandbox(stolen).run_error("NOT_YOUR_SESSION", "claims", exit=6)
+    stored.inside_sandbox("").run_error("NOT_YOUR_SESSION", "claims", exit=6)
+    inside.with_env(LANDLANE_AGENT="ann").run_json("claim", "x.py")
+    assert stored.outside.run_json("claims")["claims"][0]["holder"] == "bob"
 
     other = tmp_path / "other"
     subprocess.run(["git", "init", "--quiet", str(other)], check=True)
-    inside.at(other).refuse("OTHER_REPOSITORY", "claim", "x.py", exit=6)
+    inside.at(other).run_error("OTHER_REPOSITORY", "claim", "x.py", exit=6)
     assert not (other / ".git" / "landlane").exists()
 
 
-def test_a_guest_is_judged_by_the_settings_of_the_main_checkout(served: Served, tmp_path: Path) -> None:
+def test_a_guest_is_judged_by_the_settings_of_the_main_checkout(
+    served: ResidentTestbed, tmp_path: Path
+) -> None:
     work = tmp_path / "work"
     served.outside.git("worktree", "add", "--quiet", "-b", "work", str(work))
     (work / "landlane.toml").write_text('[claims]\nttl = "7s"\n')
-    outside = served.outside.at(work).ask("claim", "x.py", "--as", "ann")["granted"][0]
-    inside = served.inside(served.join("bob")).at(work).ask("claim", "y.py")["granted"][0]
+    outside = served.outside.at(work).run_json("claim", "x.py", "--as", "ann")["granted"][0]
+    inside = served.inside_sandbox(served.join("bob")).at(work).run_json("claim", "y.py")["granted"][0]
     assert inside["until"] > outside["until"]
 
 
-def test_files_are_read_by_the_caller_alone(served: Served, tmp_path: Path) -> None:
+def test_files_are_read_by_the_caller_alone(served: ResidentTestbed, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("only outside")
     shown = {b"LANDLANE_SESSION": served.join("bob").encode()}
     words = [b"task", b"add", b"Spy", f"--body={secret}".encode(), b"--json"]
     request = pack_request(b"call", os.fsencode(served.repository), words, shown, b"")
-    answer = send_request(served.begin(), request, 30.0)
+    answer = send_request(served.start(), request, 30.0)
     assert answer is not None
     assert answer[0] == 6
     assert json.loads(answer[1])["code"] == "NOT_IN_SANDBOX"
@@ -210,15 +221,15 @@ def test_files_are_read_by_the_caller_alone(served: Served, tmp_path: Path) -> N
     "The resident can be killed at any moment: claims stay granted, and the next caller starts a new one.",
 )
 @pytest.mark.slow
-def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
+def test_killed_under_traffic_it_loses_nothing(stored: ResidentTestbed) -> None:
     credentials = stored.join("bob")
-    stored.begin()
+    stored.start()
     codes: dict[str, int] = {}
 
     def claim(worker: int) -> None:
         for number in range(4):
             path = f"w{worker}-{number}.py"
-            codes[path] = stored.inside(credentials).run("claim", path).exit
+            codes[path] = stored.inside_sandbox(credentials).run("claim", path).exit
 
     workers = [threading.Thread(target=claim, args=(number,)) for number in range(3)]
     for worker in workers:
@@ -233,15 +244,15 @@ def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
     for worker in workers:
         worker.join()
     assert killed
-    held = {one["pattern"] for one in stored.outside.ask("claims")["claims"]}
+    held = {one["pattern"] for one in stored.outside.run_json("claims")["claims"]}
     assert {path for path, code in codes.items() if code == 0} <= held
     assert list(codes.values()).count(0) >= 10, codes
-    assert stored.inside(credentials).ask("release", "--all")["ok"]
+    assert stored.inside_sandbox(credentials).run_json("release", "--all")["ok"]
 
 
 @pytest.mark.promise("resident.one-serves", "Of several residents that start at once, exactly one serves.")
 @pytest.mark.slow
-def test_of_several_that_start_at_once_one_serves(served: Served) -> None:
+def test_of_several_that_start_at_once_one_serves(served: ResidentTestbed) -> None:
     running = [served.outside.popen("resident", "--idle", "1m", "--json") for _ in range(4)]
     wait_until(lambda: sum(one.poll() is not None for one in running) == 3, 40)
     [winner] = [one for one in running if one.poll() is None]
@@ -254,7 +265,7 @@ def test_of_several_that_start_at_once_one_serves(served: Served) -> None:
     assert not Path(find_socket(str(served.state))).exists()
 
 
-def test_callers_that_come_at_once_start_one(served: Served) -> None:
+def test_callers_that_come_at_once_start_one(served: ResidentTestbed) -> None:
     found: list[str | None] = []
     callers = [
         threading.Thread(target=lambda: found.append(ensure_resident(str(served.state), 30.0)))
@@ -271,8 +282,8 @@ def test_callers_that_come_at_once_start_one(served: Served) -> None:
 
 
 @pytest.mark.slow
-def test_it_ends_when_nobody_needs_it_and_not_before(served: Served) -> None:
-    path = served.begin("--idle", "1500ms")
+def test_it_ends_when_nobody_needs_it_and_not_before(served: ResidentTestbed) -> None:
+    path = served.start("--idle", "1500ms")
     held = hold_resident(path)
     pid = served.pid
     assert held is not None
@@ -283,11 +294,11 @@ def test_it_ends_when_nobody_needs_it_and_not_before(served: Served) -> None:
     held.close()
     wait_until(lambda: not is_alive(pid))
     assert not Path(path).exists()
-    assert served.begin() == path
+    assert served.start() == path
 
 
-def test_it_ends_when_its_folder_goes_away(served: Served) -> None:
-    served.begin()
+def test_it_ends_when_its_folder_goes_away(served: ResidentTestbed) -> None:
+    served.start()
     pid = served.pid
     shutil.rmtree(served.state)
     wait_until(lambda: not is_alive(pid))
@@ -299,13 +310,13 @@ def test_it_ends_when_the_package_is_upgraded(
 ) -> None:
     package = copy_package(tmp_path / "own", {"resident/server.py:_CODE_CHECK_SECONDS": 0.2})
     monkeypatch.setenv("PYTHONPATH", str(package))
-    served = Served(repository, package)
-    served.begin()
+    served = ResidentTestbed(repository, package)
+    served.start()
     before = served.pid
     with (package / "landlane" / "errors.py").open("a") as file:
         file.write("# another release\n")
     wait_until(lambda: not is_alive(before))
-    served.begin()
+    served.start()
     assert served.pid not in (0, before)
     served.kill()
 
@@ -316,13 +327,13 @@ def test_a_path_that_is_too_long_for_a_socket_has_a_short_one(
     monkeypatch.setenv("PYTHONPATH", str(package))
     deep = tmp_path / ("a" * 80) / ("b" * 80)
     deep.parent.mkdir()
-    served = Served(repository.rename(deep), package)
-    path = served.begin()
+    served = ResidentTestbed(repository.rename(deep), package)
+    path = served.start()
     try:
         assert len(path) < wire.LONGEST_PATH
         assert find_socket(str(served.state)) == path
         assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
-        assert served.inside(served.join("bob")).ask("claim", "x.py")["granted"]
+        assert served.inside_sandbox(served.join("bob")).run_json("claim", "x.py")["granted"]
         os.chmod(os.path.dirname(path), 0o755)  # others could have put something there
         assert find_socket(str(served.state)) == ""
         os.chmod(os.path.dirname(path), 0o700)
@@ -330,8 +341,8 @@ def test_a_path_that_is_too_long_for_a_socket_has_a_short_one(
         served.kill()
 
 
-def test_noise_harms_nobody(served: Served) -> None:
-    path = served.begin()
+def test_noise_harms_nobody(served: ResidentTestbed) -> None:
+    path = served.start()
     pid = served.pid
     lots = random.Random(7)
     body = pack_request(b"hook", b"/", [b"claude", b"x"], {b"A": b"b"}, b"{}")
@@ -374,7 +385,7 @@ def test_noise_harms_nobody(served: Served) -> None:
         for connection in flood:
             connection.close()
     assert served.pid == pid
-    assert served.inside(served.join("bob")).ask("claim", "x.py")["granted"]
+    assert served.inside_sandbox(served.join("bob")).run_json("claim", "x.py")["granted"]
 
 
 def _spoiled(request: bytes, lots: random.Random) -> bytes:
@@ -384,10 +395,10 @@ def _spoiled(request: bytes, lots: random.Random) -> bytes:
     return bytes(changed)
 
 
-def test_other_users_are_not_served(served: Served) -> None:
+def test_other_users_are_not_served(served: ResidentTestbed) -> None:
     if os.geteuid() != 0:
         pytest.skip("only the superuser can become another user")
-    path = served.begin()
+    path = served.start()
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     os.chmod(path, 0o666)
 
@@ -397,24 +408,24 @@ def test_other_users_are_not_served(served: Served) -> None:
         os.setuid(65534)
         return send_request(os.path.basename(path), PING, 10.0)
 
-    assert in_child(ask_as_nobody) == "None"
+    assert run_in_child(ask_as_nobody) == "None"
     assert served.pid
 
 
-def test_hooks_are_answered_for_whoever_asks(stored: Served) -> None:
-    path = stored.begin()
+def test_hooks_are_answered_for_whoever_asks(stored: ResidentTestbed) -> None:
+    path = stored.start()
     (stored.repository / "new.py").write_text("")
     assert send_request(path, stored.hook("Read", "new.py", "first"), 30.0) == (0, b"", b"")
     assert send_request(path, stored.hook("Edit", "new.py", "first"), 30.0) == (0, b"", b"")
-    [claim] = stored.outside.ask("claims")["claims"]
+    [claim] = stored.outside.run_json("claims")["claims"]
     assert claim["pattern"] == "new.py"
     answer = send_request(path, stored.hook("Edit", "new.py", "second"), 30.0)
     assert answer is not None
     assert claim["holder"].encode() in answer[1] + answer[2]
 
 
-def test_a_sandboxed_hook_needs_its_own_secret(stored: Served) -> None:
-    path = stored.begin()
+def test_a_sandboxed_hook_needs_its_own_secret(stored: ResidentTestbed) -> None:
+    path = stored.start()
     (stored.repository / "new.py").write_text("")
     send_request(path, stored.hook("Read", "new.py", "first"), 30.0)
     send_request(path, stored.hook("Edit", "new.py", "first"), 30.0)
@@ -422,34 +433,34 @@ def test_a_sandboxed_hook_needs_its_own_secret(stored: Served) -> None:
 
     def sandboxed(session: str, shown: str) -> str:
         def work() -> object:
-            give_up_privileges()
-            return send_request(path, stored.hook("Edit", "new.py", session, shown=shown), 30.0)
+            set_no_new_privileges()
+            return send_request(path, stored.hook("Edit", "new.py", session, credentials=shown), 30.0)
 
-        return in_child(work)
+        return run_in_child(work)
 
     assert sandboxed("first", "").startswith("BadMessage")
     assert "cannot be read by this user" in sandboxed("first", bob)
     assert "claude-first" in sandboxed("bobs-own", bob)
-    [claim] = stored.outside.ask("claims")["claims"]
+    [claim] = stored.outside.run_json("claims")["claims"]
     assert claim["holder"] == "claude-first"
 
 
 @pytest.mark.slow
-def test_a_caller_that_goes_away_leaves_the_line(served: Served) -> None:
-    served.outside.ask("claim", "x.py", "--as", "ann")
-    inside = served.inside(served.join("bob"))
-    served.begin()
+def test_a_caller_that_goes_away_leaves_the_line(served: ResidentTestbed) -> None:
+    served.outside.run_json("claim", "x.py", "--as", "ann")
+    inside = served.inside_sandbox(served.join("bob"))
+    served.start()
     waiting = inside.popen("claim", "x.py", "--wait", "2m")
-    served.outside.await_waiter()
+    served.outside.wait_for_waiter()
     waiting.kill()
     waiting.communicate()
-    wait_until(lambda: served.outside.ask("status")["waiters"] == [])
+    wait_until(lambda: served.outside.run_json("status")["waiters"] == [])
 
 
-def test_what_is_said_comes_as_it_is_said(served: Served) -> None:
-    inside = served.inside(served.join("bob"))
-    served.begin()
-    following = inside.popen("journal", "--follow", "--since", "0", "--json")
+def test_what_is_said_comes_as_it_is_said(served: ResidentTestbed) -> None:
+    inside = served.inside_sandbox(served.join("bob"))
+    served.start()
+    following = inside.popen("log", "--follow", "--after", "0", "--json")
     assert following.stdout is not None
     assert json.loads(following.stdout.readline())
     following.kill()
@@ -482,18 +493,18 @@ def test_a_silent_listener_is_waited_for_no_longer_than_asked(tmp_path: Path) ->
 
 
 def test_entries_that_nobody_runs_are_run_once(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    yard = Yard(repository)
+    testbed = CrashTestbed(repository)
     settings = repository / "landlane.toml"
     settings.write_text(settings.read_text().replace("resident = false", "resident = true"))
     repo = open_repository(str(repository))
-    yard.enter(repo, "one", {"one.txt": "one"})
+    testbed.submit(repo, "one", {"one.txt": "one"})
     started: list[object] = []
     monkeypatch.setattr(command, "start_queue_runner", started.append)
     monkeypatch.setattr(command, "_QUEUE_SECONDS", -1.0)
     houses = command.LentRepositories(repo.state_folder)
     assert [houses.keep_up(), houses.keep_up()] == ["", ""]
     assert len(started) == 1
-    yard.enter(repo, "two", {"two.txt": "two"})
+    testbed.submit(repo, "two", {"two.txt": "two"})
     assert houses.keep_up() == ""
     assert len(started) == 2
     repo.close()

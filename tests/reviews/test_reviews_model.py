@@ -1,4 +1,4 @@
-"""Verdicts by contract, findings of several brought together, and what verdicts come to."""
+"""Checked verdicts, merged findings, and the state that verdicts lead to."""
 
 from __future__ import annotations
 
@@ -12,27 +12,43 @@ from hypothesis import strategies as st
 from landlane.errors import Malformed
 from landlane.plans.model import new_task
 from landlane.plans.parse import read_plan
-from landlane.reviews.model import check_step, feedback_text, is_meant, judge, reconcile, step_of
-from landlane.reviews.verdict_model import Finding, Opinion, make_opinion, read_opinion
+from landlane.reviews.model import (
+    Opinion,
+    ReviewFinding,
+    ReviewVerdict,
+    Severity,
+    is_asked,
+    review_in_labels,
+    review_labels,
+)
+from landlane.reviews.read_verdict import read_opinion, verdict_fields
+from landlane.reviews.reconcile import feedback_text, find_contradictions, judge, merge_findings
 
 pytestmark = pytest.mark.unit
 
 
-def finding(text: str, path: str = "src/a.py", line: int = 1, severity: str = "minor") -> Finding:
-    return Finding(text=text, path=path, line=line, severity=severity)
+def finding(text: str, path: str = "src/a.py", line: int = 1, severity: str = "minor") -> ReviewFinding:
+    return ReviewFinding(text=text, path=path, line=line, severity=Severity(severity))
 
 
-def opinion(source: str, verdict: str, *findings: Finding) -> Opinion:
-    return Opinion(source=source, verdict=verdict, findings=findings, summary=f"{source} looked")
+def opinion(source: str, verdict: str, *findings: ReviewFinding) -> Opinion:
+    return Opinion(
+        source=source, verdict=ReviewVerdict(verdict), findings=findings, summary=f"{source} looked"
+    )
 
 
-def test_findings_come_in_order_and_the_same_one_of_two_is_one() -> None:
+def read(document: object) -> Opinion:
+    fields = verdict_fields(document)
+    return read_opinion("bob", fields.get("verdict"), fields.get("findings"), fields.get("summary"))
+
+
+def test_findings_keep_their_order_and_equal_ones_are_merged() -> None:
     bob = opinion("bob", "reject", finding("The cache never expires."), finding("No test", "tests/a.py", 0))
     cid = opinion(
         "cid", "reject", finding("the cache NEVER expires", line=3, severity="major"), finding("Typo")
     )
 
-    found = reconcile([bob, cid]).findings
+    found = merge_findings([bob, cid])
 
     assert [(one.finding.text, one.finding.severity, one.sources) for one in found] == [
         ("The cache never expires.", "major", ("bob", "cid")),
@@ -52,38 +68,34 @@ def test_findings_come_in_order_and_the_same_one_of_two_is_one() -> None:
         ("minor", "blocker", False),
     ],
 )
-def test_what_one_praises_and_another_faults_contradicts(
-    one: str, other: str, *, is_contradiction: bool
-) -> None:
+def test_praise_and_fault_of_one_place_contradict(one: str, other: str, *, is_contradiction: bool) -> None:
     bob = opinion("bob", "reject", finding("locks are right", severity=one))
     cid = opinion("cid", "reject", finding("locks deadlock", severity=other))
-    found = reconcile([bob, cid]).contradictions
+    found = find_contradictions([bob, cid])
     assert bool(found) is is_contradiction
     elsewhere = opinion("cid", "reject", finding("locks deadlock", line=2, severity=other))
-    assert not reconcile([bob, elsewhere]).contradictions
+    assert not find_contradictions([bob, elsewhere])
 
 
-def test_nobody_contradicts_oneself() -> None:
+def test_findings_of_one_reviewer_never_contradict() -> None:
     both = opinion("bob", "reject", finding("a", severity="praise"), finding("b", severity="blocker"))
-    assert not reconcile([both]).contradictions
+    assert not find_contradictions([both])
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "missing", "is_over", "state"),
+    ("verdicts", "missing", "state"),
     [
-        (["approve", "approve"], 0, True, "approved"),
-        (["reject", "reject"], 0, True, "rejected"),
-        (["approve", "reject"], 0, True, "deciding"),
-        (["approve"], 1, False, None),
-        (["approve"], 1, True, "deciding"),
-        (["reject"], 1, True, "rejected"),
-        ([], 2, True, "deciding"),
+        (["approve", "approve"], 0, "approved"),
+        (["reject", "reject"], 0, "rejected"),
+        (["approve", "reject"], 0, "deciding"),
+        (["approve"], 1, "deciding"),
+        (["reject"], 1, "rejected"),
+        ([], 2, "deciding"),
     ],
 )
-def test_what_verdicts_come_to(verdicts: list[str], missing: int, is_over: bool, state: str | None) -> None:
-    said = [opinion(f"r{at}", verdict) for at, verdict in enumerate(verdicts)]
-    found = judge(said, missing=missing, is_over=is_over)
-    assert (found.state if found else None) == state
+def test_verdicts_lead_to_a_state(verdicts: list[str], missing: int, state: str) -> None:
+    opinions = [opinion(f"r{at}", verdict) for at, verdict in enumerate(verdicts)]
+    assert judge(opinions, missing=missing).state == state
 
 
 @pytest.mark.parametrize(
@@ -111,9 +123,9 @@ def test_what_verdicts_come_to(verdicts: list[str], missing: int, is_over: bool,
         {"verdict": "approve", "summary": "nul \0"},
     ],
 )
-def test_a_verdict_that_does_not_keep_to_the_contract_is_refused(given: Any) -> None:
+def test_verdict_that_does_not_match_the_contract_is_refused(given: Any) -> None:
     with pytest.raises(Malformed):
-        read_opinion(given)
+        read(given)
 
 
 JSON = st.recursive(
@@ -127,13 +139,13 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-def test_whatever_a_reviewer_says_is_a_verdict_or_refused_in_words(given: Any) -> None:
+def test_any_json_is_a_verdict_or_refused_as_malformed(given: Any) -> None:
     with suppress(Malformed):
-        read_opinion(given)
+        read(given)
 
 
-def test_the_author_reads_the_worst_first_and_as_much_as_fits() -> None:
-    said = make_opinion(
+def test_feedback_shows_the_worst_finding_first_and_is_cut_to_size() -> None:
+    said = read_opinion(
         "bob",
         "reject",
         [{"text": f"finding {n}", "severity": "blocker" if n == 7 else "minor"} for n in range(99)],
@@ -145,23 +157,23 @@ def test_the_author_reads_the_worst_first_and_as_much_as_fits() -> None:
     assert "landlane review show T1" in text
 
 
-def test_a_step_goes_into_labels_and_comes_back() -> None:
-    step = step_of(("v1", *check_step(3, ["bob", "cid"], "dan"), "agent:claude"))
-    assert step is not None
-    assert (step.reviewers, step.decider) == (("bob", "cid", ""), "dan")
-    assert step_of(("v1", "review:x")) is None
-    assert check_step(0, [], "") == ()
+def test_required_review_is_stored_in_labels() -> None:
+    required = review_in_labels(("v1", *review_labels(3, ["bob", "cid"], "dan"), "agent:claude"))
+    assert required is not None
+    assert (required.reviewers, required.decider) == (("bob", "cid", ""), "dan")
+    assert review_in_labels(("v1", "review:x")) is None
+    assert review_labels(0, [], "") == ()
 
 
 @pytest.mark.parametrize(
     ("count", "names", "decider"), [(0, [], "dan"), (99, [], ""), (1, ["a/b"], ""), (1, [""], "")]
 )
-def test_a_step_that_cannot_be_is_refused(count: int, names: list[str], decider: str) -> None:
+def test_impossible_review_is_refused(count: int, names: list[str], decider: str) -> None:
     with pytest.raises(Malformed):
-        check_step(count, names, decider)
+        review_labels(count, names, decider)
 
 
-def test_a_plan_names_the_review_of_its_tasks() -> None:
+def test_plan_can_require_a_review() -> None:
     plan = read_plan("- [ ] Pay (review: 2) (reviewers: bob) (decider: person)\n", "plan.md")
     assert new_task(plan.tasks[0], "").labels == ("review:2", "reviewer:bob", "decider:person")
     with pytest.raises(Malformed) as caught:
@@ -169,7 +181,7 @@ def test_a_plan_names_the_review_of_its_tasks() -> None:
     assert caught.value.code == "BAD_PLAN"
 
 
-def test_a_name_means_an_agent_and_those_who_bear_it() -> None:
-    assert is_meant("", "anybody")
-    assert is_meant("claude", "claude-T3-x7")
-    assert not is_meant("claude", "claudette")
+def test_name_means_an_agent_and_those_with_its_prefix() -> None:
+    assert is_asked("", "anybody")
+    assert is_asked("claude", "claude-T3-x7")
+    assert not is_asked("claude", "claudette")

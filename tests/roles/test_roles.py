@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.landing import outcomes as landing_ends
-from landlane.roles.built_in import BUILT_IN
+from landlane.landing.decide import decide_held_entry
 from landlane.roles.enforce import check_paths, check_verb, may_write, role_of
+from landlane.roles.model import BUILT_IN
 from landlane.rules.violations import STAY_IN_ROLE
 from landlane.sessions import join as sessions
 from landlane.sessions.model import SessionKind
@@ -20,20 +20,20 @@ from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task, take_task
 from landlane.values import replace
-from tests.support.work_queue import add, take, take_nothing
+from tests.support.tasks import add, expect_no_task, take
 
 if TYPE_CHECKING:
-    from landlane.platform.process_identity import Process
-    from tests.support.sites import Site
+    from landlane.platform.process import Process
+    from tests.support.project import Project
 
 pytestmark = pytest.mark.contract
 
 NOT_CLAIMING = [name for name, role in BUILT_IN.items() if "claim" not in role.verbs]
 
 
-def caught(site: Site) -> list[tuple[str, str, str]]:
+def caught(project: Project) -> list[tuple[str, str, str]]:
     """What was written down as caught: who, at which guard, and under which rule."""
-    found = [entry for entry in site.entries() if entry.kind == "rule.violated"]
+    found = [entry for entry in project.entries() if entry.kind == "rule.violated"]
     return [(entry.agent, entry.facts()["guard"], entry.facts()["rule"]) for entry in found]
 
 
@@ -41,8 +41,8 @@ def caught(site: Site) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("role", NOT_CLAIMING)
-def test_a_role_without_claims_is_refused_each(site: Site, role: str) -> None:
-    ann = site.agent("ann", role=role)
+def test_a_role_without_claims_is_refused_each(project: Project, role: str) -> None:
+    ann = project.agent("ann", role=role)
 
     for pattern in ("src/a.py", "**", "deploy:prod"):
         with pytest.raises(NotAllowed) as told:
@@ -50,11 +50,15 @@ def test_a_role_without_claims_is_refused_each(site: Site, role: str) -> None:
         assert (told.value.code, told.value.facts["role"]) == ("ROLE_FORBIDS", role)
         assert (told.value.facts["verb"], told.value.exit_code) == ("claim", 6)
     assert ann.holds() == []
-    assert caught(site) == [("ann", "claim", STAY_IN_ROLE)] * 3
+    assert caught(project) == [("ann", "claim", STAY_IN_ROLE)] * 3
 
 
-def test_a_role_claims_what_it_may_write_and_nothing_else(site: Site) -> None:
-    ann, tess, rob = site.agent("ann", role="code"), site.agent("tess", role="test"), site.agent("rob")
+def test_a_role_claims_what_it_may_write_and_nothing_else(project: Project) -> None:
+    ann, tess, rob = (
+        project.agent("ann", role="code"),
+        project.agent("tess", role="test"),
+        project.agent("rob"),
+    )
 
     ann.take("src/a.py", "src/**")
     tess.take("tests/a.py")
@@ -67,35 +71,35 @@ def test_a_role_claims_what_it_may_write_and_nothing_else(site: Site) -> None:
     rob.take("tests/b.py", ".gitattributes")
 
 
-def test_nobody_stands_in_line_for_what_its_role_may_not_write(site: Site) -> None:
-    site.agent("bob").take("tests/a.py")
+def test_nobody_stands_in_line_for_what_its_role_may_not_write(project: Project) -> None:
+    project.agent("bob").take("tests/a.py")
     with pytest.raises(NotAllowed, match="may not change tests"):
-        site.agent("ann", role="code").claim("tests/a.py", wait_ms=60_000)
-    assert site.line() == []
+        project.agent("ann", role="code").claim("tests/a.py", wait_ms=60_000)
+    assert project.waiting_agents() == []
 
 
-def test_an_orchestrator_claims_names_alone(site: Site) -> None:
-    otto = site.agent("otto", role="orchestrator")
+def test_an_orchestrator_claims_names_alone(project: Project) -> None:
+    otto = project.agent("otto", role="orchestrator")
 
     assert otto.take("deploy:prod").pattern == "deploy:prod"
     with pytest.raises(NotAllowed, match="changes no file"):
         otto.claim("src/a.py")
 
 
-def test_a_role_that_is_defined_no_longer_may_nothing(site: Site) -> None:
+def test_a_role_that_is_defined_no_longer_may_nothing(project: Project) -> None:
     there = Settings(roles={"gardener": RoleSettings(like="code")})
-    gil = site.agent("gil", settings=there, role="gardener")
+    gil = project.agent("gil", settings=there, role="gardener")
     gil.take("src/a.py")
 
-    gone = site.repo(settings=Settings())
+    gone = project.repo(settings=Settings())
     assert role_of(gone, gil.session) is not None
     assert may_write(gone, gil.session, "src/a.py") == "the role gardener changes no file"
     with pytest.raises(NotAllowed):
         check_verb(gone, gil.session, "commit", guard="commit")
 
 
-def test_paths_and_verbs_are_judged_for_every_guard(site: Site) -> None:
-    ann, bob = site.agent("ann", role="code"), site.agent("bob")
+def test_paths_and_verbs_are_judged_for_every_guard(project: Project) -> None:
+    ann, bob = project.agent("ann", role="code"), project.agent("bob")
 
     assert may_write(ann.repo, ann.session, "src/a.py") == ""
     assert may_write(bob.repo, bob.session, "tests/a.py") == ""
@@ -105,31 +109,31 @@ def test_paths_and_verbs_are_judged_for_every_guard(site: Site) -> None:
     with pytest.raises(NotAllowed) as told:
         check_paths(ann.repo, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], guard="commit")
     assert told.value.facts["paths"] == ["tests/a.py", "tests/b.py"]
-    assert [guard for _, guard, _ in caught(site)] == ["deploy", "commit"]
+    assert [guard for _, guard, _ in caught(project)] == ["deploy", "commit"]
 
 
 # ---------------------------------------------------------------------------------------------- tasks
 
 
-def test_next_offers_what_the_role_may_write(site: Site) -> None:
+def test_next_offers_what_the_role_may_write(project: Project) -> None:
     ann, tess, rita = (
-        site.agent("ann", role="code"),
-        site.agent("tess", role="test"),
-        site.agent("rita", role="review"),
+        project.agent("ann", role="code"),
+        project.agent("tess", role="test"),
+        project.agent("rita", role="review"),
     )
     add(ann, "mend the tests", paths=("tests/a.py",), priority=9)
     add(ann, "mend the source", paths=("src/a.py",))
     add(ann, "talk about it")
 
     assert take(rita).task.title == "talk about it"
-    take_nothing(rita)
+    expect_no_task(rita)
     assert take(ann).task.title == "mend the source"
-    assert take_nothing(ann).held_up == ()
+    assert expect_no_task(ann).held_up == ()
     assert take(tess).task.title == "mend the tests"
 
 
-def test_nobody_takes_the_task_of_another_role(site: Site) -> None:
-    ann, tess = site.agent("ann", role="code"), site.agent("tess", role="test")
+def test_nobody_takes_the_task_of_another_role(project: Project) -> None:
+    ann, tess = project.agent("ann", role="code"), project.agent("tess", role="test")
     task = add(ann, "test it", role="test")
 
     with pytest.raises(NotAllowed) as told:
@@ -137,12 +141,12 @@ def test_nobody_takes_the_task_of_another_role(site: Site) -> None:
     assert told.value.code == "ROLE_FORBIDS"
     with pytest.raises(NotAllowed, match="a task for the role test is not for the role code"):
         take_task(ann.repo, ann.session, task.id, "")
-    take_nothing(ann)
+    expect_no_task(ann)
     assert take(tess).task.id == task.id
 
 
-def test_a_task_for_a_role_that_is_not_there_is_refused(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_task_for_a_role_that_is_not_there_is_refused(project: Project) -> None:
+    ann = project.agent("ann")
 
     with pytest.raises(Malformed) as told:
         add_task(ann.repo, ann.session, NewTask(title="Test it", role="tset"))
@@ -154,16 +158,16 @@ def test_a_task_for_a_role_that_is_not_there_is_refused(site: Site) -> None:
 # --------------------------------------------------------------------------------------------- joining
 
 
-def test_an_unknown_role_cannot_be_joined_in(site: Site) -> None:
+def test_an_unknown_role_cannot_be_joined_in(project: Project) -> None:
     with pytest.raises(Malformed) as told:
-        site.agent("ann", role="coder")
+        project.agent("ann", role="coder")
 
     assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "code")
-    assert "session.joined" not in site.kinds()
+    assert "session.joined" not in project.kinds()
 
 
-def test_an_agent_cannot_give_itself_another_role(site: Site) -> None:
-    ann = site.agent("ann", role="explore")
+def test_an_agent_cannot_give_itself_another_role(project: Project) -> None:
+    ann = project.agent("ann", role="explore")
 
     with pytest.raises(NotAllowed) as told:
         sessions.join(ann.repo, "ann", role="code")
@@ -172,20 +176,20 @@ def test_an_agent_cannot_give_itself_another_role(site: Site) -> None:
     assert sessions.join(ann.repo, "ann", role="code", may_choose_role=True).session.role == "code"
 
 
-def test_an_agent_without_a_role_may_bind_itself_but_not_get_loose_again(site: Site) -> None:
-    ann = site.agent("ann")
+def test_an_agent_without_a_role_may_bind_itself_but_not_get_loose_again(project: Project) -> None:
+    ann = project.agent("ann")
 
     assert sessions.join(ann.repo, "ann", role="review").session.role == "review"
     with pytest.raises(NotAllowed):
         sessions.join(ann.repo, "ann", role="code")
 
 
-def _here(site: Site) -> Process:
-    return site.repo().processes.identify(os.getppid())
+def _here(project: Project) -> Process:
+    return project.repo().processes.identify(os.getppid())
 
 
-def test_whoever_is_below_an_agent_has_its_role_under_any_name(site: Site) -> None:
-    ann = site.agent("ann", role="explore", process=_here(site))
+def test_whoever_is_below_an_agent_has_its_role_under_any_name(project: Project) -> None:
+    ann = project.agent("ann", role="explore", process=_here(project))
 
     assert sessions.join(ann.repo, "bob").session.role == "explore"
     with pytest.raises(NotAllowed) as told:
@@ -194,8 +198,8 @@ def test_whoever_is_below_an_agent_has_its_role_under_any_name(site: Site) -> No
     assert sessions.join(ann.repo, "carl", role="explore").session.role == "explore"
 
 
-def test_leaving_and_joining_again_keeps_the_role(site: Site) -> None:
-    ann = site.agent("ann", role="explore", process=_here(site))
+def test_leaving_and_joining_again_keeps_the_role(project: Project) -> None:
+    ann = project.agent("ann", role="explore", process=_here(project))
     ann.leave()
 
     with pytest.raises(NotAllowed):
@@ -204,9 +208,9 @@ def test_leaving_and_joining_again_keeps_the_role(site: Site) -> None:
     assert (again.is_new, again.session.role) == (True, "explore")
 
 
-def test_below_an_agent_nobody_gets_into_the_session_of_another(site: Site) -> None:
-    bob = site.agent("bob")
-    ann = site.agent("ann", role="explore", process=_here(site))
+def test_below_an_agent_nobody_gets_into_the_session_of_another(project: Project) -> None:
+    bob = project.agent("bob")
+    ann = project.agent("ann", role="explore", process=_here(project))
 
     with pytest.raises(NotAllowed) as told:
         sessions.join(ann.repo, "bob", process=ann.repo.processes.current())
@@ -214,8 +218,8 @@ def test_below_an_agent_nobody_gets_into_the_session_of_another(site: Site) -> N
     assert bob.session.role == ""
 
 
-def test_a_session_that_is_shown_binds_as_well(site: Site) -> None:
-    ann = site.agent("ann", role="review")
+def test_a_session_that_is_shown_binds_as_well(project: Project) -> None:
+    ann = project.agent("ann", role="review")
     shown = f"{ann.session.id}:{ann.joined.secret}"
 
     with pytest.raises(NotAllowed):
@@ -224,10 +228,10 @@ def test_a_session_that_is_shown_binds_as_well(site: Site) -> None:
     assert sessions.join(ann.repo, "bob", shown=shown).session.role == "review"
 
 
-def test_no_role_decides_for_a_person(site: Site) -> None:
-    ann = site.agent("ann", role="orchestrator")
+def test_no_role_decides_for_a_person(project: Project) -> None:
+    ann = project.agent("ann", role="orchestrator")
     posing = replace(ann.session, kind=SessionKind.PERSON)
 
     with pytest.raises(NotAllowed) as told:
-        landing_ends.decide_held_entry(ann.repo, posing, "L1", is_approved=True)
+        decide_held_entry(ann.repo, posing, "L1", is_approved=True)
     assert told.value.code == "ROLE_FORBIDS"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.settings.model import BUILT_IN_ROLES
-from tests.landing.test_landing_cli import at_terminal
-from tests.support.shell import LANDLANE
+from tests.support.shell import LANDLANE, run_at_terminal
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
@@ -50,8 +49,8 @@ def settle(shell: Shell, settings: str = SETTINGS) -> None:
 def test_role_list_shows_what_is_built_in_and_what_is_defined(shell: Shell) -> None:
     settle(shell)
 
-    roles = {role["name"]: role for role in shell.ask("role", "list")["roles"]}
-    text = shell.tell("role", "list")
+    roles = {role["name"]: role for role in shell.run_json("role", "list")["roles"]}
+    text = shell.run_text("role", "list")
 
     assert tuple(roles) == (*BUILT_IN_ROLES, "frontend")
     assert roles["frontend"]["writes"] == ["web/**"]
@@ -63,8 +62,8 @@ def test_role_list_shows_what_is_built_in_and_what_is_defined(shell: Shell) -> N
 
 @pytest.mark.parametrize("client", ["claude", "codex", "gemini", "qwen", "copilot", "opencode"])
 def test_role_show_says_what_holds_for_a_client_and_what_does_not(shell: Shell, client: str) -> None:
-    answer = shell.ask("role", "show", "review", "--for", client)
-    text = shell.tell("role", "show", "review", "--for", client)
+    answer = shell.run_json("role", "show", "review", "--for", client)
+    text = shell.run_text("role", "show", "review", "--for", client)
 
     lines = {line["capability"]: line for line in answer["restrictions"]}
     assert [*lines] == [
@@ -84,34 +83,34 @@ def test_role_show_says_what_holds_for_a_client_and_what_does_not(shell: Shell, 
 
 
 def test_role_show_refuses_what_is_not_there(shell: Shell) -> None:
-    assert shell.refuse("UNKNOWN_ROLE", "role", "show", "coder")["nearest"] == "code"
-    shell.refuse("UNKNOWN_CLIENT", "role", "show", "code", "--for", "emacs")
+    assert shell.run_error("UNKNOWN_ROLE", "role", "show", "coder")["nearest"] == "code"
+    shell.run_error("UNKNOWN_CLIENT", "role", "show", "code", "--for", "emacs")
 
 
 # ---------------------------------------------------------------------------------------------- giving
 
 
 def test_only_a_person_gives_a_live_session_another_role(shell: Shell) -> None:
-    assert shell.refuse("UNKNOWN_ROLE", "join", "ann", "--role", "tester")["nearest"] == "test"
-    shell.ask("join", "ann", "--role", "explore")
+    assert shell.run_error("UNKNOWN_ROLE", "join", "ann", "--role", "tester")["nearest"] == "test"
+    shell.run_json("join", "ann", "--role", "explore")
 
-    refused = shell.refuse("ROLE_FORBIDS", "join", "ann", "--role", "code", exit=6)
+    refused = shell.run_error("ROLE_FORBIDS", "join", "ann", "--role", "code", exit=6)
     assert (refused["role"], refused["wanted"]) == ("explore", "code")
-    assert shell.ask("join", "ann")["session"]["role"] == "explore"
+    assert shell.run_json("join", "ann")["session"]["role"] == "explore"
 
-    code, said = at_terminal(shell, "join", "ann", "--role", "code")
+    code, said = run_at_terminal(shell, "join", "ann", "--role", "code")
     assert code == 0, said
-    assert shell.ask("join", "ann")["session"]["role"] == "code"
-    code, said = at_terminal(shell, "join", "ann", "--role", "test", CLAUDECODE="1")
+    assert shell.run_json("join", "ann")["session"]["role"] == "code"
+    code, said = run_at_terminal(shell, "join", "ann", "--role", "test", CLAUDECODE="1")
     assert (code, "ROLE_FORBIDS" in said) == (6, True)
 
 
 def test_whoever_an_agent_starts_has_its_role(shell: Shell) -> None:
-    shown = shell.ask("join", "ann", "--role", "explore")["session"]
-    below = shell.where(LANDLANE_SESSION=f"{shown['id']}:{shown['secret']}")
+    shown = shell.run_json("join", "ann", "--role", "explore")["session"]
+    below = shell.with_env(LANDLANE_SESSION=f"{shown['id']}:{shown['secret']}")
 
-    below.refuse("ROLE_FORBIDS", "join", "bob", "--role", "code", exit=6)
-    assert below.ask("join", "bob")["session"]["role"] == "explore"
+    below.run_error("ROLE_FORBIDS", "join", "bob", "--role", "code", exit=6)
+    assert below.run_json("join", "bob")["session"]["role"] == "explore"
 
 
 @pytest.mark.slow
@@ -132,13 +131,13 @@ run("claim", "src/a.py")
 
     assert ended.err.count("[ROLE_FORBIDS]") == 3, ended
     assert ended.err.count("[SESSION_OVER]") == 1, ended
-    assert {one["agent"]: one["role"] for one in shell.ask("status")["sessions"]} == {"ann": "review"}
+    assert {one["agent"]: one["role"] for one in shell.run_json("status")["sessions"]} == {"ann": "review"}
 
 
 def test_gates_are_for_persons_whatever_the_role(shell: Shell) -> None:
-    shell.ask("join", "ann", "--role", "orchestrator")
-    shell.refuse("NOT_A_PERSON", "gate", "approve", "L1", "--as", "ann", exit=6)
-    code, said = at_terminal(shell, "gate", "approve", "L1", LANDLANE_AGENT="ann")
+    shell.run_json("join", "ann", "--role", "orchestrator")
+    shell.run_error("NOT_A_PERSON", "gate", "approve", "L1", "--as", "ann", exit=6)
+    code, said = run_at_terminal(shell, "gate", "approve", "L1", LANDLANE_AGENT="ann")
     assert (code, "NOT_A_PERSON" in said) == (6, True)
 
 
@@ -149,32 +148,34 @@ def test_claim_commit_land_and_deploy_stay_within_the_role(shell: Shell) -> None
     settle(shell)
     shell.git("switch", "--quiet", "-c", "work")
     for name, role in (("ann", "code"), ("tess", "test"), ("rita", "review"), ("rob", "release")):
-        shell.ask("join", name, "--role", role)
+        shell.run_json("join", name, "--role", role)
     (shell.folder / "src/a.py").write_text("2\n")
     (shell.folder / "tests/a.py").write_text("2\n")
 
-    assert shell.refuse("ROLE_FORBIDS", "claim", "tests/a.py", "--as", "ann", exit=6)["path"] == "tests/a.py"
-    shell.refuse("ROLE_FORBIDS", "claim", "checks/b.py", "--as", "ann", exit=6)
-    shell.refuse("ROLE_FORBIDS", "claim", "src/a.py", "--as", "tess", exit=6)
-    assert shell.refuse("ROLE_FORBIDS", "claim", "src/a.py", "--as", "rita", exit=6)["verb"] == "claim"
-    shell.ask("claim", "**", "--as", "ann")
-    told = shell.refuse(
+    assert (
+        shell.run_error("ROLE_FORBIDS", "claim", "tests/a.py", "--as", "ann", exit=6)["path"] == "tests/a.py"
+    )
+    shell.run_error("ROLE_FORBIDS", "claim", "checks/b.py", "--as", "ann", exit=6)
+    shell.run_error("ROLE_FORBIDS", "claim", "src/a.py", "--as", "tess", exit=6)
+    assert shell.run_error("ROLE_FORBIDS", "claim", "src/a.py", "--as", "rita", exit=6)["verb"] == "claim"
+    shell.run_json("claim", "**", "--as", "ann")
+    told = shell.run_error(
         "ROLE_FORBIDS", "commit", "-m", "All", "src/a.py", "tests/a.py", "--as", "ann", exit=6
     )
     assert told["paths"] == ["tests/a.py"]
     assert "role show code" in told["hint"]
-    shell.refuse("ROLE_FORBIDS", "commit", "-m", "No", "src/a.py", "--as", "rita", exit=6)
-    shell.ask("commit", "-m", "Mine", "src/a.py", "--as", "ann")
-    shell.refuse("ROLE_FORBIDS", "land", "--as", "rita", exit=6)
-    shell.refuse("ROLE_FORBIDS", "deploy", "prod", "--as", "ann", "--", "true", exit=6)
+    shell.run_error("ROLE_FORBIDS", "commit", "-m", "No", "src/a.py", "--as", "rita", exit=6)
+    shell.run_json("commit", "-m", "Mine", "src/a.py", "--as", "ann")
+    shell.run_error("ROLE_FORBIDS", "land", "--as", "rita", exit=6)
+    shell.run_error("ROLE_FORBIDS", "deploy", "prod", "--as", "ann", "--", "true", exit=6)
 
     shell.git("commit", "--quiet", "--all", "--no-verify", "-m", "Past landlane")
-    told = shell.refuse("ROLE_FORBIDS", "land", "--as", "ann", exit=6)
+    told = shell.run_error("ROLE_FORBIDS", "land", "--as", "ann", exit=6)
     assert told["paths"] == ["tests/a.py"]
     shell.git("reset", "--quiet", "--hard", "HEAD^")
-    landed = shell.ask("land", "--wait", "--as", "ann")["landing"]
+    landed = shell.run_json("land", "--wait", "--as", "ann")["landing"]
     assert (landed["state"], landed["role"], landed["unidentified"]) == ("landed", "code", [])
-    caught = {one["rule"]: one["guards"] for one in shell.ask("rules", "report")["rules"]}
+    caught = {one["rule"]: one["guards"] for one in shell.run_json("rules", "report")["rules"]}
     guards = {one["guard"] for one in caught["stay in your role"]}
     assert guards == {"claim", "commit", "landing", "deploy"}
 
@@ -185,37 +186,37 @@ def test_a_commit_of_nobody_is_shown(shell: Shell) -> None:
     (shell.folder / "src/a.py").write_text("2\n")
     shell.git("commit", "--quiet", "--all", "-m", "By hand")
     head = shell.git("rev-parse", "HEAD").strip()
-    shell.ask("claim", "src/a.py", "--as", "ann")
+    shell.run_json("claim", "src/a.py", "--as", "ann")
 
-    text = shell.tell("land", "--wait", "--as", "ann")
+    text = shell.run_text("land", "--wait", "--as", "ann")
 
-    assert f"unidentified: {head[:12]}" in text
-    assert shell.ask("queue", "show", "L1")["landing"]["unidentified"] == [head]
-    assert head in shell.tell("queue", "show", "L1")
+    assert f"1 commit without a known agent: {head[:8]}" in text
+    assert shell.run_json("queue", "show", "L1")["landing"]["unidentified"] == [head]
+    assert f"unknown   agent of {head[:8]}" in shell.run_text("queue", "show", "L1", "-v")
 
 
 def test_tasks_are_for_roles_that_are_there(shell: Shell) -> None:
-    shell.refuse("UNKNOWN_ROLE", "task", "add", "Ship it", "--role", "ops")
-    shell.ask("task", "add", "Ship it", "--role", "release")
-    shell.ask("join", "ann", "--role", "code")
-    shell.refuse("ROLE_FORBIDS", "next", "--role", "release", "--as", "ann", exit=6)
+    shell.run_error("UNKNOWN_ROLE", "task", "add", "Ship it", "--role", "ops")
+    shell.run_json("task", "add", "Ship it", "--role", "release")
+    shell.run_json("join", "ann", "--role", "code")
+    shell.run_error("ROLE_FORBIDS", "next", "--role", "release", "--as", "ann", exit=6)
 
 
 def test_settings_that_make_no_sense_are_refused(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text('[roles.x]\nverbs = ["approve"]\n')
-    assert "right to approve" in shell.refuse("SETTINGS_WRONG_TYPE", "role", "list")["message"]
+    assert "right to approve" in shell.run_error("SETTINGS_WRONG_TYPE", "role", "list")["message"]
     (shell.folder / "landlane.toml").write_text('[roles.x]\nlike = "coder"\n')
-    assert shell.refuse("SETTINGS_UNKNOWN_KEY", "role", "list")["nearest"] == "code"
+    assert shell.run_error("SETTINGS_UNKNOWN_KEY", "role", "list")["nearest"] == "code"
 
 
 def test_who_comes_back_by_name_has_the_role_it_had(shell: Shell) -> None:
     settle(shell)
-    shell.ask("join", "rita", "--role", "review")
-    rita = shell.where(LANDLANE_AGENT="rita")
-    rita.ask("leave")
+    shell.run_json("join", "rita", "--role", "review")
+    rita = shell.with_env(LANDLANE_AGENT="rita")
+    rita.run_json("leave")
 
-    assert rita.ask("join", "rita")["session"]["role"] == "review"
-    rita.ask("leave")
-    rita.refuse("ROLE_FORBIDS", "join", "rita", "--role", "code", exit=6)
-    rita.refuse("ROLE_FORBIDS", "claim", "src/a.py", exit=6)
-    shell.refuse("ROLE_FORBIDS", "claim", "src/a.py", "--as", "rita", exit=6)
+    assert rita.run_json("join", "rita")["session"]["role"] == "review"
+    rita.run_json("leave")
+    rita.run_error("ROLE_FORBIDS", "join", "rita", "--role", "code", exit=6)
+    rita.run_error("ROLE_FORBIDS", "claim", "src/a.py", exit=6)
+    shell.run_error("ROLE_FORBIDS", "claim", "src/a.py", "--as", "rita", exit=6)

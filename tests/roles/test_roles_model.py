@@ -6,8 +6,16 @@ import pytest
 
 from landlane.errors import Malformed, SettingsError
 from landlane.patterns.pattern import parse
-from landlane.roles.built_in import BUILT_IN, bound_by, find_role
-from landlane.roles.model import TESTS, VERBS, WORKER_ROLE, Scope, why_not_verb
+from landlane.roles.model import (
+    BUILT_IN,
+    TESTS,
+    VERBS,
+    WORKER_ROLE,
+    Scope,
+    find_role,
+    role_or_read_only,
+    why_not_verb,
+)
 from landlane.settings.model import Settings
 from landlane.settings.readers import parse_settings
 
@@ -90,8 +98,8 @@ def test_what_cannot_be_judged_is_refused(path: str) -> None:
 
 
 def test_no_role_is_bound_by_nothing_and_one_that_is_gone_only_reads() -> None:
-    assert bound_by(Settings(), "") is None
-    gone = bound_by(Settings(), "gardener")
+    assert role_or_read_only(Settings(), "") is None
+    gone = role_or_read_only(Settings(), "gardener")
     assert gone is not None
     assert Scope(gone, Settings()).why_not("a")
     assert all(why_not_verb(gone, verb) for verb in VERBS)

@@ -25,17 +25,17 @@ def write(shell: Shell, text: str = RULES_TEMPLATE) -> str:
 
 
 def sessions(shell: Shell) -> dict[str, tuple[str | None, bool]]:
-    return {one["agent"]: (one["version"], one["is_current"]) for one in shell.ask("rules")["sessions"]}
+    return {one["agent"]: (one["version"], one["is_current"]) for one in shell.run_json("rules")["sessions"]}
 
 
 def test_rules_shows_them_their_version_and_who_has_not_read_the_newest(shell: Shell) -> None:
     version = write(shell)
-    shell.ask("join", "ann")
-    shell.ask("join", "bob")
-    shell.ask("rules", "ack", "--as", "ann")
+    shell.run_json("join", "ann")
+    shell.run_json("join", "bob")
+    shell.run_json("rules", "ack", "--as", "ann")
 
-    answer = shell.ask("rules")
-    text = shell.tell("rules")
+    answer = shell.run_json("rules")
+    text = shell.run_text("rules")
 
     assert answer["version"] == version
     assert [rule["name"] for rule in answer["rules"]][:2] == ["Verify before done", "Honest reporting"]
@@ -44,29 +44,29 @@ def test_rules_shows_them_their_version_and_who_has_not_read_the_newest(shell: S
     assert sessions(shell) == {"bob": (None, False), "ann": (version, True)}
     assert f"RULES.md, version {version}" in text
     assert "5. Claim before you change" in text
-    assert "unread in 1 of 2 sessions\nagent  read\nbob    none" in text
+    assert "unread in 1 of 2 sessions\nAGENT  READ\nbob    none" in text
 
 
 def test_a_change_makes_everybody_a_stranger_to_it(shell: Shell) -> None:
     old = write(shell)
-    shell.ask("rules", "ack", old, "--as", "ann")
+    shell.run_json("rules", "ack", old, "--as", "ann")
     new = write(shell, OWN)
 
     assert sessions(shell) == {"ann": (old, False)}
-    stale = shell.refuse("RULES_CHANGED", "rules", "ack", old, "--as", "ann", exit=4)
+    stale = shell.run_error("RULES_CHANGED", "rules", "ack", old, "--as", "ann", exit=4)
     assert stale["version"] == new
-    assert shell.ask("rules", "ack", new[:6], "--as", "ann")["version"] == new
+    assert shell.run_json("rules", "ack", new[:6], "--as", "ann")["version"] == new
     assert sessions(shell) == {"ann": (new, True)}
-    assert "had read" in shell.tell("rules", "ack", "--as", "ann")
+    assert "had already read" in shell.run_text("rules", "ack", "--as", "ann")
 
 
 def test_the_journal_knows_who_worked_under_which(shell: Shell) -> None:
     old = write(shell)
-    shell.ask("rules", "ack", "--as", "ann")
+    shell.run_json("rules", "ack", "--as", "ann")
     new = write(shell, OWN)
-    shell.ask("rules", "ack", "--as", "bob")
+    shell.run_json("rules", "ack", "--as", "bob")
 
-    entries = [entry for entry in shell.ask("journal")["entries"] if entry["kind"].startswith("rules.")]
+    entries = [entry for entry in shell.run_json("log")["entries"] if entry["kind"].startswith("rules.")]
 
     assert [(entry["kind"], entry["agent"], entry["data"]["version"]) for entry in entries] == [
         ("rules.seen", "ann", old),
@@ -79,11 +79,11 @@ def test_the_journal_knows_who_worked_under_which(shell: Shell) -> None:
 
 def test_what_was_read_survives_a_rebuild_and_a_move(shell: Shell, tmp_path: Path) -> None:
     version = write(shell)
-    shell.ask("rules", "ack", "--as", "ann")
+    shell.run_json("rules", "ack", "--as", "ann")
 
-    shell.ask("store", "rebuild")
+    shell.run_json("store", "rebuild")
     rebuilt = sessions(shell)
-    shell.ask("store", "move", str(tmp_path / "elsewhere.db"))
+    shell.run_json("store", "move", str(tmp_path / "elsewhere.db"))
 
     assert rebuilt == sessions(shell) == {"ann": (version, True)}
 
@@ -91,27 +91,27 @@ def test_what_was_read_survives_a_rebuild_and_a_move(shell: Shell, tmp_path: Pat
 def test_a_version_that_is_none_is_said_to_be_none(shell: Shell) -> None:
     write(shell)
 
-    shell.refuse("BAD_VERSION", "rules", "ack", "newest", "--as", "ann")
+    shell.run_error("BAD_VERSION", "rules", "ack", "newest", "--as", "ann")
     assert "ann" not in sessions(shell)
 
 
 def test_unusable_rules_are_refused_in_words(shell: Shell) -> None:
     file = shell.folder / "RULES.md"
-    assert "landlane init" in shell.refuse("NO_RULES", "rules", exit=1)["hint"]
+    assert "landlane init" in shell.run_error("NO_RULES", "rules", exit=1)["hint"]
     for content, code in (
         (b"\x7fELF\x00", "NOT_TEXT"),
         (b"## caf\xe9", "NOT_TEXT"),
         (b"a" * (MOST_BYTES + 1), "RULES_TOO_LONG"),
     ):
         file.write_bytes(content)
-        shell.refuse(code, "rules", exit=1)
-        shell.refuse(code, "rules", "ack", "--as", "ann", exit=1)
+        shell.run_error(code, "rules", exit=1)
+        shell.run_error(code, "rules", "ack", "--as", "ann", exit=1)
     file.unlink()
     file.symlink_to("/etc/hostname")
-    shell.refuse("FILE_OUTSIDE", "rules", exit=1)
+    shell.run_error("FILE_OUTSIDE", "rules", exit=1)
     file.unlink()
     os.mkfifo(file)
-    shell.refuse("FILE_UNREADABLE", "rules", exit=1)
+    shell.run_error("FILE_UNREADABLE", "rules", exit=1)
 
 
 def test_another_file_may_hold_them(shell: Shell) -> None:
@@ -119,7 +119,7 @@ def test_another_file_may_hold_them(shell: Shell) -> None:
     (shell.folder / "docs").mkdir()
     (shell.folder / "docs" / "law.md").write_text("1. Be kind. Always.\n", encoding="utf-8")
 
-    answer = shell.ask("rules")
+    answer = shell.run_json("rules")
 
     assert (answer["file"], answer["rules"]) == (
         "docs/law.md",
@@ -132,35 +132,52 @@ def test_it_works_outside_of_git_and_from_a_folder_below(tmp_path: Path, shell: 
     (tmp_path / "plain" / "sub").mkdir()
     (tmp_path / "plain" / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
 
-    assert shell.at(tmp_path / "plain" / "sub").ask("rules")["version"] == version_of(RULES_TEMPLATE)
+    assert shell.at(tmp_path / "plain" / "sub").run_json("rules")["version"] == version_of(RULES_TEMPLATE)
 
 
 def test_control_characters_in_rules_do_not_steer_the_terminal(shell: Shell) -> None:
     write(shell, "## Be \x1b[2Jkind\n\nAl\x1b]0;x\x07ways.\n")
 
-    assert "\x1b" not in shell.tell("rules")
+    assert "\x1b" not in shell.run_text("rules")
 
 
 def test_the_report_counts_violations(shell: Shell) -> None:
     write(shell)
-    assert shell.ask("rules", "report") == {"ok": True, "total": 0, "rules": []}
-    shell.ask("claim", "README.md", "--as", "bob")
+    assert shell.run_json("rules", "report") == {"ok": True, "total": 0, "rules": []}
+    shell.run_json("claim", "README.md", "--as", "bob")
     (shell.folder / "README.md").write_text("of bob\n", encoding="utf-8")
     for _ in range(2):
-        shell.refuse("CLAIM_HELD", "commit", "-m", "Mine", "README.md", "--as", "ann", exit=3)
-    shell.ask("task", "add", "Nothing was done", "--as", "bob")
-    shell.ask("next", "--as", "bob")
+        shell.run_error("CLAIM_HELD", "commit", "-m", "Mine", "README.md", "--as", "ann", exit=3)
+    shell.run_json("task", "add", "Nothing was done", "--as", "bob")
+    shell.run_json("next", "--as", "bob")
     for _ in range(2):  # said twice without a commit, and caught once: nothing changed in between
-        assert "MISSING commit" in shell.tell("done", "T1", "--as", "bob")
+        assert "✗ commit" in shell.run("done", "T1", "--as", "bob").err
 
-    answer = shell.ask("rules", "report", "--since", "1h")
-    text = shell.tell("rules", "report")
+    answer = shell.run_json("rules", "report", "--since", "1h")
+    text = shell.run_text("rules", "report")
 
     first = answer["rules"][0]
     assert (first["rule"], first["count"]) == ("claim before you change", 2)
     assert first["agents"] == [{"agent": "ann", "count": 2}]
     assert first["guards"] == [{"guard": "commit", "count": 2}]
-    assert "README.md is held by bob" in first["last"]
+    assert "README.md is claimed by bob" in first["last"]
     assert [(one["rule"], one["count"]) for one in answer["rules"][1:]] == [("verify before done", 1)]
-    assert "times  rule" in text
-    assert shell.refuse("BAD_DURATION", "rules", "report", "--since", "ever")["hint"]
+    assert "TIMES  RULE" in text
+    assert shell.run_error("BAD_PERIOD", "rules", "report", "--since", "ever")["hint"]
+
+
+def test_an_acknowledgement_says_how_many_sessions_have_read_the_rules(shell: Shell) -> None:
+    (shell.folder / "RULES.md").write_text("# Rules\n\n## Verify before done\n\nRun the check.\n")
+    shell.run_json("join", "bob")
+
+    text = shell.run_text("rules", "ack", "--as", "ann")
+
+    assert text.startswith("✓ ann has read RULES.md version ")
+    assert text.endswith(" (1 of 2 sessions has)\n")
+
+
+def test_an_invalid_name_is_answered_with_a_valid_one(shell: Shell) -> None:
+    answer = shell.run_error("BAD_NAME", "join", "ann b")
+
+    assert answer["message"] == '"ann b" is not a valid name; use letters, digits and . _ @ -'
+    assert answer["hint"] == "landlane join ann-b"

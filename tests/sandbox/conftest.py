@@ -1,4 +1,4 @@
-"""Backends to try the sandbox with: those this machine has, found where `scripts/bubblewrap.sh` put them."""
+"""The sandbox backends of this machine, and a sandbox around the folder of a test."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
-from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Sandbox
+from landlane.sandbox.model import Backend, BackendKind, Sandbox
 from landlane.sandbox.start import choose_backend
 from tests.sandbox.escapes import pick_backend
-from tests.support.bubblewrap import find_bubblewrap
+from tests.support.tools import find_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _bubblewrap(sealed_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    del sealed_home  # first: it takes our variables away
-    if found := find_bubblewrap():
+    del sealed_home  # it must run first, because it clears our variables
+    if found := find_tool("bubblewrap"):
         monkeypatch.setenv(BWRAP_VARIABLE, found)
 
 
-@pytest.fixture(params=[BUBBLEWRAP_LANDLOCK, LANDLOCK])
+@pytest.fixture(params=[BackendKind.BUBBLEWRAP_LANDLOCK, BackendKind.LANDLOCK])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    """Each backend of this machine in turn."""
+    """Return each backend of this machine in turn."""
     found = pick_backend(request.param)
     if found is None:
         pytest.skip(f"no {request.param}: {' '.join(choose_backend().reasons)}")
@@ -35,7 +35,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture
 def make_sandbox(tmp_path: Path) -> Callable[..., Sandbox]:
-    """A sandbox around a workspace and a scratch in the test's folder, all of which stays readable."""
+    """Return a function that makes a sandbox with a workspace and a scratch folder, all of it readable."""
     workspace, scratch = tmp_path / "workspace", tmp_path / "scratch"
     scratch.mkdir()
 

@@ -1,6 +1,6 @@
-"""Attempts to leave a sandbox, each judged by what it left behind, never by what it said or its exit code.
+"""Attempts to escape from a sandbox, each judged by its effect and not by its output or exit code.
 
-Run as a program by whoever is to try: `escapes.py PLACE BACKEND SANDBOX` prints what became of each attempt.
+`escapes.py FOLDER BACKEND SANDBOX` makes all attempts as the current user and prints which of them succeeded.
 """
 
 from __future__ import annotations
@@ -18,26 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from landlane.sandbox.guarantees import ABI_LEAST, list_guarantees
-from landlane.sandbox.model import (
-    ABSTRACT_SOCKETS,
-    CHMOD,
-    DESCRIPTORS,
-    ENVIRONMENT,
-    FILES,
-    HELD,
-    LANDLOCK,
-    LIMITS,
-    NONE,
-    READING,
-    SIGNALS,
-    SOCKETS,
-    TCP,
-    TRACE,
-    UDP,
-    Backend,
-    Sandbox,
-)
-from landlane.sandbox.start import choose_backend, start_sandboxed
+from landlane.sandbox.model import Backend, BackendKind, GuaranteeState, Promise, Sandbox
+from landlane.sandbox.start import SandboxedChild, choose_backend
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -45,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LIMIT_SECONDS = 20.0
-LEAK = 99  # what a careless parent left open
+LEAK = 99  # a descriptor that a careless parent left open
 CONTROL = "control"  # no sandbox at all
 OLD_LANDLOCK = "landlock of an old kernel"
 EXCHANGE = "import ctypes; ctypes.CDLL(None).renameat2(-100, b'e', -100, b'$OUT/file', 2)"
@@ -80,7 +62,7 @@ KERNEL = "open('/proc/sys/kernel/domainname', 'r+b'); print('attached')"  # open
 
 @value
 class Attempt:
-    """One way out. `sign` tells what would have changed."""
+    """One way to escape. `sign` names what changes if it succeeds."""
 
     name: str
     promise: str
@@ -98,27 +80,32 @@ def python(program: str) -> str:
 
 
 ATTEMPTS = [
-    attempt(FILES, "file", "echo evil > $OUT/file", "redirection"),
-    attempt(FILES, "file", "sed -i s/good/evil/ $OUT/file", "sed -i"),
-    attempt(FILES, "file", python("open('$OUT/file', 'w').write('evil')"), "open to write"),
-    attempt(FILES, "file", "cp f $OUT/file; printf ev | dd of=$OUT/file conv=notrunc", "cp and dd"),
-    attempt(FILES, "file", "truncate -s 0 $OUT/file", "truncate by descriptor"),
-    attempt(FILES, "file", python("import os; os.truncate('$OUT/file', 1)"), "truncate by path"),
-    attempt(FILES, "file", "echo evil > e; mv -f e $OUT/file", "rename over"),
-    attempt(FILES, "file", "mv $OUT/file taken", "rename away"),
-    attempt(FILES, "file", "echo evil > e; " + python(EXCHANGE), "rename exchange"),
-    attempt(FILES, "file", "rm -f $OUT/file", "unlink"),
-    attempt(FILES, "file", "ln $OUT/file l && echo evil > l", "hard link in"),
-    attempt(FILES, "new", python(LINK_OUT), "unnamed file linked out"),
-    attempt(FILES, "file", "ln -s $OUT/file s && echo evil > s", "symlink to a file"),
-    attempt(FILES, "new", "ln -s $OUT d && echo evil > d/new", "symlink to a folder"),
-    attempt(FILES, "new", "echo evil > ../outside/new", "dot-dot"),
-    attempt(FILES, "file", "echo evil > /proc/self/root$OUT/file", "/proc/self/root"),
-    attempt(FILES, "file", "exec 5<$OUT/file; echo evil > /proc/self/fd/5", "/proc/self/fd"),
-    attempt(FILES, "new", "mkdir $OUT/new || mkfifo $OUT/new || ln -s x $OUT/new", "mkdir, mkfifo, symlink"),
-    attempt(FILES, "file", python(BY_HANDLE), "file handle", needs_root=True),
+    attempt(Promise.FILES, "file", "echo evil > $OUT/file", "redirection"),
+    attempt(Promise.FILES, "file", "sed -i s/good/evil/ $OUT/file", "sed -i"),
+    attempt(Promise.FILES, "file", python("open('$OUT/file', 'w').write('evil')"), "open to write"),
+    attempt(Promise.FILES, "file", "cp f $OUT/file; printf ev | dd of=$OUT/file conv=notrunc", "cp and dd"),
+    attempt(Promise.FILES, "file", "truncate -s 0 $OUT/file", "truncate by descriptor"),
+    attempt(Promise.FILES, "file", python("import os; os.truncate('$OUT/file', 1)"), "truncate by path"),
+    attempt(Promise.FILES, "file", "echo evil > e; mv -f e $OUT/file", "rename over"),
+    attempt(Promise.FILES, "file", "mv $OUT/file taken", "rename away"),
+    attempt(Promise.FILES, "file", "echo evil > e; " + python(EXCHANGE), "rename exchange"),
+    attempt(Promise.FILES, "file", "rm -f $OUT/file", "unlink"),
+    attempt(Promise.FILES, "file", "ln $OUT/file l && echo evil > l", "hard link in"),
+    attempt(Promise.FILES, "new", python(LINK_OUT), "unnamed file linked out"),
+    attempt(Promise.FILES, "file", "ln -s $OUT/file s && echo evil > s", "symlink to a file"),
+    attempt(Promise.FILES, "new", "ln -s $OUT d && echo evil > d/new", "symlink to a folder"),
+    attempt(Promise.FILES, "new", "echo evil > ../outside/new", "dot-dot"),
+    attempt(Promise.FILES, "file", "echo evil > /proc/self/root$OUT/file", "/proc/self/root"),
+    attempt(Promise.FILES, "file", "exec 5<$OUT/file; echo evil > /proc/self/fd/5", "/proc/self/fd"),
     attempt(
-        FILES,
+        Promise.FILES,
+        "new",
+        "mkdir $OUT/new || mkfifo $OUT/new || ln -s x $OUT/new",
+        "mkdir, mkfifo, symlink",
+    ),
+    attempt(Promise.FILES, "file", python(BY_HANDLE), "file handle", needs_root=True),
+    attempt(
+        Promise.FILES,
         "new",
         "mount -o remount,rw,bind / ; mount -o remount,rw,bind $BASE; mount -o remount,rw,bind $OUT;"
         " umount -l $BASE; echo evil > $OUT/new",
@@ -126,70 +113,92 @@ ATTEMPTS = [
         needs_root=True,
     ),
     attempt(
-        FILES,
+        Promise.FILES,
         "new",
         "unshare -Urm sh -c 'mount -o remount,rw,bind $BASE; umount -l $BASE; echo evil > $OUT/new';"
         " echo evil > $OUT/new",
         "user namespace and mounts",
     ),
     attempt(
-        FILES, "new", "unshare -Ur chroot / sh -c 'echo evil > $OUT/new' || echo evil > $OUT/new", "chroot"
+        Promise.FILES,
+        "new",
+        "unshare -Ur chroot / sh -c 'echo evil > $OUT/new' || echo evil > $OUT/new",
+        "chroot",
     ),
-    attempt(FILES, "say attached", python(DISK), "a disk made for oneself", needs_root=True),
-    attempt(FILES, "say attached", python(KERNEL), "settings of the kernel", needs_root=True),
-    attempt(FILES, "main tree", "echo evil > $REPO/new; echo evil > $REPO/a", "main worktree"),
-    attempt(FILES, "hook", "echo evil > $REPO/.git/hooks/pre-commit", ".git/hooks"),
+    attempt(Promise.FILES, "say attached", python(DISK), "a disk made for oneself", needs_root=True),
+    attempt(Promise.FILES, "say attached", python(KERNEL), "settings of the kernel", needs_root=True),
+    attempt(Promise.FILES, "main tree", "echo evil > $REPO/new; echo evil > $REPO/a", "main worktree"),
+    attempt(Promise.FILES, "hook", "echo evil > $REPO/.git/hooks/pre-commit", ".git/hooks"),
     attempt(
-        FILES, "config", "git -C $REPO config core.evil 1 || echo evil >> $REPO/.git/config", ".git/config"
+        Promise.FILES,
+        "config",
+        "git -C $REPO config core.evil 1 || echo evil >> $REPO/.git/config",
+        ".git/config",
     ),
     attempt(
-        FILES, "other index", "echo evil > $REPO/.git/worktrees/other/index", "index of another worktree"
+        Promise.FILES,
+        "other index",
+        "echo evil > $REPO/.git/worktrees/other/index",
+        "index of another worktree",
     ),
-    attempt(FILES, "other tree", "cd $OTHER && git rm -q -f a", "files of another worktree"),
-    attempt(FILES, "main", "git -C $REPO update-ref refs/heads/main $LATER", "update-ref main"),
-    attempt(FILES, "main", "echo $LATER > $REPO/.git/refs/heads/main", "write refs/heads/main"),
+    attempt(Promise.FILES, "other tree", "cd $OTHER && git rm -q -f a", "files of another worktree"),
+    attempt(Promise.FILES, "main", "git -C $REPO update-ref refs/heads/main $LATER", "update-ref main"),
+    attempt(Promise.FILES, "main", "echo $LATER > $REPO/.git/refs/heads/main", "write refs/heads/main"),
     attempt(
-        FILES,
+        Promise.FILES,
         "main",
         f"git push -q -f --receive-pack='{RECEIVE}' origin HEAD~1:refs/heads/main",
         "push to main",
     ),
-    attempt(FILES, "objects", "rm -rf $REPO/.git/objects/??", "delete objects"),
-    attempt(FILES, "objects", "cp f $REPO/.git/objects/pack/pack-evil.pack", "add a pack"),
-    attempt(FILES, "store", python(STORE), "write the store"),
-    attempt(READING, "say SECRET", "cat $STORE/sessions/ann", "read the secret of another session"),
-    attempt(READING, "say SECRET", "cat /proc/self/root$STORE/sessions/ann", "read it by another path"),
-    attempt(CHMOD, "mode", "chmod 000 $OUT/file", "chmod"),
-    attempt(CHMOD, "times", "touch -d 2001-01-01 $OUT/file", "touch"),
-    attempt(SIGNALS, "victim", "kill -9 $VICTIM", "kill"),
-    attempt(SIGNALS, "victim", "pkill -9 -f landlane-victim-$PORT", "kill by pattern"),
-    attempt(LIMITS, "limits", "prlimit --pid $VICTIM --fsize=1", "limits of another"),
-    attempt(LIMITS, "nice", "renice -n 19 -p $VICTIM", "priority of another"),
-    attempt(TRACE, "say attached", python(ATTACH), "ptrace"),
-    attempt(TRACE, "say attached", python(MEMORY), "write into memory"),
-    attempt(ENVIRONMENT, "say SECRET", "tr '\\0' '\\n' < /proc/$VICTIM/environ", "read an environment"),
-    attempt(SOCKETS, "say reached", python(TALK.format("1", "'$OUT/sock'")), "unix socket"),
-    attempt(SOCKETS, "say reached", python(TALK.format("1", "'$HIDDEN/sock'")), "unix socket in temp"),
+    attempt(Promise.FILES, "objects", "rm -rf $REPO/.git/objects/??", "delete objects"),
+    attempt(Promise.FILES, "objects", "cp f $REPO/.git/objects/pack/pack-evil.pack", "add a pack"),
+    attempt(Promise.FILES, "store", python(STORE), "write the store"),
+    attempt(Promise.READING, "say SECRET", "cat $STORE/sessions/ann", "read the secret of another session"),
     attempt(
-        ABSTRACT_SOCKETS, "say reached", python(TALK.format("1", "chr(0) + '$ABSTRACT'")), "abstract socket"
+        Promise.READING, "say SECRET", "cat /proc/self/root$STORE/sessions/ann", "read it by another path"
     ),
-    attempt(TCP, "say reached", python(TALK.format("", "('127.0.0.1', $PORT)")), "tcp"),
-    attempt(TCP, "say reached", python(TALK.format("2, 1, 262", "('127.0.0.1', $PORT)")), "tcp as mptcp"),
-    attempt(TCP, "say reached", python(FAST_OPEN), "tcp fast open"),
-    attempt(UDP, "udp", python(SEND), "udp"),
-    attempt(DESCRIPTORS, "file", python("import os; os.write(99, b'evil')"), "a descriptor left open"),
+    attempt(Promise.CHMOD, "mode", "chmod 000 $OUT/file", "chmod"),
+    attempt(Promise.CHMOD, "times", "touch -d 2001-01-01 $OUT/file", "touch"),
+    attempt(Promise.SIGNALS, "victim", "kill -9 $VICTIM", "kill"),
+    attempt(Promise.SIGNALS, "victim", "pkill -9 -f landlane-victim-$PORT", "kill by pattern"),
+    attempt(Promise.LIMITS, "limits", "prlimit --pid $VICTIM --fsize=1", "limits of another"),
+    attempt(Promise.LIMITS, "nice", "renice -n 19 -p $VICTIM", "priority of another"),
+    attempt(Promise.TRACE, "say attached", python(ATTACH), "ptrace"),
+    attempt(Promise.TRACE, "say attached", python(MEMORY), "write into memory"),
+    attempt(
+        Promise.ENVIRONMENT, "say SECRET", "tr '\\0' '\\n' < /proc/$VICTIM/environ", "read an environment"
+    ),
+    attempt(Promise.SOCKETS, "say reached", python(TALK.format("1", "'$OUT/sock'")), "unix socket"),
+    attempt(
+        Promise.SOCKETS, "say reached", python(TALK.format("1", "'$HIDDEN/sock'")), "unix socket in temp"
+    ),
+    attempt(
+        Promise.ABSTRACT_SOCKETS,
+        "say reached",
+        python(TALK.format("1", "chr(0) + '$ABSTRACT'")),
+        "abstract socket",
+    ),
+    attempt(Promise.TCP, "say reached", python(TALK.format("", "('127.0.0.1', $PORT)")), "tcp"),
+    attempt(
+        Promise.TCP, "say reached", python(TALK.format("2, 1, 262", "('127.0.0.1', $PORT)")), "tcp as mptcp"
+    ),
+    attempt(Promise.TCP, "say reached", python(FAST_OPEN), "tcp fast open"),
+    attempt(Promise.UDP, "udp", python(SEND), "udp"),
+    attempt(
+        Promise.DESCRIPTORS, "file", python("import os; os.write(99, b'evil')"), "a descriptor left open"
+    ),
 ]
 
 
 class Scene:
-    """A repository with worktrees, a worker's clone, and programs around it that must not be harmed."""
+    """A repository with worktrees, a worker's clone, and other programs that must not be harmed."""
 
     def __init__(self, base: Path, hidden: Path) -> None:
         self.base, self.hidden = base, hidden
         self.out, self.repo, self.other = base / "outside", base / "repo", base / "other"
         self.work, self.scratch = base / "work", base / "scratch"
         self.store = self.repo / ".git" / "landlane"
-        self.said = ""
+        self.output = ""
         self.is_spoilt = False
         self._template = base.parent / "template"
         self._sockets: list[socket.socket] = []
@@ -221,7 +230,7 @@ class Scene:
         shutil.copytree(self.base, self._template, symlinks=True)
 
     def set_up(self) -> None:
-        """As at the beginning, with a new victim and new listeners."""
+        """Restore the files, and start a new victim and new listeners."""
         if self.is_spoilt:  # else nothing outside of its workspace has changed
             shutil.rmtree(self.base)
             shutil.copytree(self._template, self.base, symlinks=True)
@@ -266,10 +275,10 @@ class Scene:
         os.close(self.leak)
         self.victim.kill()
         self.victim.communicate()
-        for one in self._sockets:
+        for server in self._sockets:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)  # wakes its thread
-            one.close()
+                server.shutdown(socket.SHUT_RDWR)  # wakes its thread
+            server.close()
         self._sockets.clear()
 
     def environment(self) -> dict[str, str]:
@@ -288,9 +297,9 @@ class Scene:
         }
 
     def look(self, sign: str) -> object:
-        """What an attempt with this sign would have changed."""
+        """Return the current state of what this sign names."""
         if sign.startswith("say "):
-            return sign[4:] in self.said
+            return sign[4:] in self.output
         if sign == "udp":
             try:
                 return self._udp.recv(9)
@@ -318,7 +327,7 @@ class Scene:
 
 
 def make_sandbox(name: str, scene: Scene) -> Sandbox:
-    """`worker`: a free network, and one socket within reach; `ports`: one port; `tight`: none of it."""
+    """Return a sandbox: `worker` has the network and one socket, `ports` one port, `tight` nothing."""
     worker = Sandbox(
         writable=(str(scene.work),),
         scratch=str(scene.scratch),
@@ -334,18 +343,17 @@ def make_sandbox(name: str, scene: Scene) -> Sandbox:
 
 
 def pick_backend(name: str) -> Backend | None:
-    """The backend of this name, if this machine has it."""
+    """Return the backend of this name, or None if this machine does not have it."""
     found = choose_backend()
-    if name in (LANDLOCK, OLD_LANDLOCK) and found.landlock_abi >= ABI_LEAST:
-        abi = found.landlock_abi if name == LANDLOCK else ABI_LEAST
-        return Backend(name=LANDLOCK, landlock_abi=abi, has_filter=found.has_filter)
+    if name in (BackendKind.LANDLOCK, OLD_LANDLOCK) and found.landlock_abi >= ABI_LEAST:
+        abi = found.landlock_abi if name == BackendKind.LANDLOCK else ABI_LEAST
+        return Backend(name=BackendKind.LANDLOCK, landlock_abi=abi, has_filter=found.has_filter)
     return found if found.name == name else None
 
 
-def run_unsandboxed(scene: Scene, one: Attempt) -> str:
-    """As a plain start would be; what it says."""
+def run_unsandboxed(scene: Scene, attempt: Attempt) -> str:
     return subprocess.run(
-        ["sh", "-c", one.script],
+        ["sh", "-c", attempt.script],
         cwd=scene.work,
         env={**os.environ, **scene.environment()},
         stdin=subprocess.DEVNULL,
@@ -358,57 +366,53 @@ def run_unsandboxed(scene: Scene, one: Attempt) -> str:
     ).stdout
 
 
-def run_sandboxed(scene: Scene, one: Attempt, backend: Backend, sandbox: Sandbox) -> str:
-    """In a sandbox; what it says."""
-    child = start_sandboxed(
-        ["sh", "-c", one.script],
-        sandbox,
-        cwd=str(scene.work),
-        backend=backend,
-        environment=scene.environment(),
-    )
+def run_sandboxed(scene: Scene, attempt: Attempt, backend: Backend, sandbox: Sandbox) -> str:
+    sandbox = replace(sandbox, environment=(*scene.environment().items(), *sandbox.environment))
+    child = SandboxedChild(["sh", "-c", attempt.script], sandbox, cwd=str(scene.work), backend=backend)
     return child.wait(LIMIT_SECONDS).stdout
 
 
-def run_attempt(scene: Scene, one: Attempt, backend: Backend | None, sandbox: Sandbox) -> bool:
-    """Try it; tells whether it got through."""
+def run_attempt(scene: Scene, attempt: Attempt, backend: Backend | None, sandbox: Sandbox) -> bool:
+    """Make the attempt and return whether it succeeded."""
     scene.set_up()
-    scene.said = ""
+    scene.output = ""
     try:
         os.dup2(scene.leak, LEAK, inheritable=True)
-        before = scene.look(one.sign)
-        scene.said = (
-            run_unsandboxed(scene, one) if backend is None else run_sandboxed(scene, one, backend, sandbox)
+        before = scene.look(attempt.sign)
+        scene.output = (
+            run_unsandboxed(scene, attempt)
+            if backend is None
+            else run_sandboxed(scene, attempt, backend, sandbox)
         )
-        if one.sign == "victim":  # a signal that was sent arrives at once, its end takes a moment
-            is_held = backend is not None and HELD in [
-                held.state for held in list_guarantees(backend, sandbox) if held.promise == one.promise
+        if attempt.sign == "victim":  # a signal arrives at once, but the victim needs a moment to end
+            is_held = backend is not None and GuaranteeState.HELD in [
+                found.state for found in list_guarantees(backend, sandbox) if found.promise == attempt.promise
             ]
             with suppress(subprocess.TimeoutExpired):
                 scene.victim.wait(0.2 if is_held else LIMIT_SECONDS)
-        scene.is_spoilt = scene.look(one.sign) != before
+        scene.is_spoilt = scene.look(attempt.sign) != before
         return scene.is_spoilt
     finally:
         os.close(LEAK)
         scene.tear_down()
 
 
-def main(place: str, backend_name: str, sandbox_name: str) -> None:
+def main(folder: str, backend_name: str, sandbox_name: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     backend = pick_backend(backend_name)
     if backend is None and backend_name != CONTROL:
         reasons = " ".join(choose_backend().reasons) or f"this machine has {choose_backend().name}"
         json.dump({"missing": reasons}, sys.stdout)
         return
-    scene = Scene(Path(place, "scene"), Path(place + "-hidden"))
+    scene = Scene(Path(folder, "scene"), Path(folder + "-hidden"))
     sandbox = make_sandbox(sandbox_name, scene)
     results = {
-        one.name: run_attempt(scene, one, backend, sandbox)
-        for one in ATTEMPTS
-        if os.geteuid() == 0 or not one.needs_root
+        attempt.name: run_attempt(scene, attempt, backend, sandbox)
+        for attempt in ATTEMPTS
+        if os.geteuid() == 0 or not attempt.needs_root
     }
-    held = list_guarantees(backend or Backend(name=NONE), sandbox)
-    promises = {one.promise: (one.state, one.by, one.why) for one in held}
+    guarantees = list_guarantees(backend or Backend(name=BackendKind.NONE), sandbox)
+    promises = {found.promise: (found.state, found.by, found.why) for found in guarantees}
     json.dump({"through": results, "held": promises}, sys.stdout)
 
 

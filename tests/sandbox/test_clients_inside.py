@@ -1,4 +1,4 @@
-"""A real coding client works in a sandbox, reaches its model, and its shell gets no further."""
+"""A real coding client works in a sandbox and reaches its model; its shell cannot write elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from landlane.sandbox.start import start_sandboxed
+from landlane.sandbox.start import SandboxedChild
+from landlane.values import replace
 from tests.support.real_clients import CLIENTS, clients_folder, program_of
 from tests.support.real_clients.client import HERE, NODE
 from tests.support.scripted_model.server import ScriptedModel
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox, pytest.mark.on_disk]
 
-FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
+FOLDER = clients_folder()  # now, because the sealed home of a test clears the variable
 LIMIT_SECONDS = 100.0
 NAMES = [
     pytest.param("claude", marks=pytest.mark.xdist_group("clients-1")),
@@ -35,7 +36,7 @@ NAMES = [
 
 
 def settle(client: Client, scratch: Path, workspace: Path) -> None:
-    """The client's settings, in its private home; Codex has a variable for its own."""
+    """Write the client's settings into its private home; Codex has a variable for its own."""
     for name, content in client.home_files(workspace).items():
         path = scratch / "home" / name
         if name.startswith(".codex/"):
@@ -45,7 +46,7 @@ def settle(client: Client, scratch: Path, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_coding_client_works_in_its_sandbox_and_gets_no_further(
+def test_a_coding_client_works_in_its_sandbox_and_cannot_leave_it(
     name: str, backend: Backend, make_sandbox: Callable[..., Sandbox], repository: Path, tmp_path: Path
 ) -> None:
     program, client = program_of(name, FOLDER), CLIENTS[name]
@@ -67,16 +68,17 @@ def test_a_coding_client_works_in_its_sandbox_and_gets_no_further(
 
     with ScriptedModel(scripts) as model:
         port = urlsplit(model.url).port
-        # The clients may be installed below a temporary folder, which is empty inside.
+        # The clients may be installed in a temporary folder, which is empty inside the sandbox.
         places = (str(FOLDER), str(repository))
         sandbox = make_sandbox(unix_sockets=True, udp=True, tcp_connect=(port,), tcp_bind=(), readable=places)
         path = os.pathsep.join([str(FOLDER / NODE), str(Path(sys.executable).parent), os.environ["PATH"]])
-        child = start_sandboxed(
+        environment = {**client.environment(model.url), "PATH": path, "CI": "1"}
+        sandbox = replace(sandbox, environment=(*environment.items(), *sandbox.environment))
+        child = SandboxedChild(
             [str(program), *client.command(model.url, client.prompt_for("main"))],
             sandbox,
             cwd=str(workspace),
             backend=backend,
-            environment={**client.environment(model.url), "PATH": path, "CI": "1"},
         )
         ended = child.wait(LIMIT_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The matrix of escapes: what a sandbox says it holds is stopped, and what it says is open is open."""
+"""Every attempt to escape fails where the sandbox keeps its promise, and succeeds where it does not."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
-from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
+from landlane.sandbox.model import BackendKind, GuaranteeState, Promise
 from tests.sandbox.escapes import ATTEMPTS, CONTROL, OLD_LANDLOCK, Attempt
-from tests.support.bubblewrap import find_bubblewrap
+from tests.support.tools import find_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ SANDBOXES = ("worker", "ports", "tight")
 
 
 def find_python(user: int | None) -> str:
-    """An interpreter that this user may run: ours can lie in somebody's home."""
+    """Return an interpreter that this user may run; ours may be in a private home."""
     check = "import sys; sys.exit(sys.version_info < (3, 11))"
     for program in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         try:
@@ -45,22 +45,22 @@ def find_python(user: int | None) -> str:
 
 
 def run_matrix(backend: str, sandbox: str, person: str) -> Matrix:
-    """All attempts, by this person, against this sandbox as this backend holds it."""
+    """Make all attempts as this user against this sandbox and backend."""
     user = NOBODY if person == AS_PLAIN_USER and os.geteuid() == 0 else None
     python = find_python(user)
-    place = tempfile.mkdtemp(prefix="landlane-escapes-")
+    folder = tempfile.mkdtemp(prefix="landlane-escapes-")
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
-        "HOME": place,
-        BWRAP_VARIABLE: find_bubblewrap(),
+        "HOME": folder,
+        BWRAP_VARIABLE: find_tool("bubblewrap"),
     }
     environment.pop("GIT_CONFIG_GLOBAL", None)
     if user is not None:
-        os.chown(place, user, user)
+        os.chown(folder, user, user)
     try:
         done = subprocess.run(
-            [python, str(ROOT / "tests" / "sandbox" / "escapes.py"), place, backend, sandbox],
+            [python, str(ROOT / "tests" / "sandbox" / "escapes.py"), folder, backend, sandbox],
             user=user,
             group=user,
             extra_groups=None if user is None else [],
@@ -71,15 +71,15 @@ def run_matrix(backend: str, sandbox: str, person: str) -> Matrix:
             timeout=110,
         )
     finally:
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.rmtree(place + "-hidden", ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder + "-hidden", ignore_errors=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="session")
 def matrices() -> Callable[[str, str, str], Matrix]:
-    """The outcome of all attempts, tried once and asked for one by one."""
+    """Return a function that makes all attempts of a matrix once and returns the results."""
     known: dict[tuple[str, str, str], Matrix] = {}
 
     def find(backend: str, sandbox: str, person: str) -> Matrix:
@@ -96,9 +96,9 @@ def matrices() -> Callable[[str, str, str], Matrix]:
 
 
 def cases(backend: str, sandbox: str, person: str) -> list[object]:
-    """Every attempt that this person can try."""
+    """Return a test case for every attempt that this user can make."""
     name = f"{backend}-{sandbox}-{person}"
-    # One worker does a whole matrix: the attempts of one share a scene.
+    # One test process makes all attempts of a matrix, since they share a scene.
     group = pytest.mark.xdist_group(f"escapes {name}")
     return [
         pytest.param(attempt, backend, sandbox, person, marks=group, id=f"{name}-{attempt.name}")
@@ -109,10 +109,10 @@ def cases(backend: str, sandbox: str, person: str) -> list[object]:
 
 HOLDING = [
     case
-    for backend in (BUBBLEWRAP_LANDLOCK, LANDLOCK, OLD_LANDLOCK)
+    for backend in (BackendKind.BUBBLEWRAP_LANDLOCK, BackendKind.LANDLOCK, OLD_LANDLOCK)
     for sandbox in SANDBOXES
     for person in (AS_ROOT, AS_PLAIN_USER)
-    # What an old kernel lacks does not depend on who asks, and ways around an open port may well be closed.
+    # The limits of an old kernel are the same for every user, and it may close ways around an open port.
     if backend != OLD_LANDLOCK or (sandbox != "ports" and person == AS_PLAIN_USER)
     for case in cases(backend, sandbox, person)
 ]
@@ -125,7 +125,7 @@ UNSANDBOXED = [case for person in (AS_ROOT, AS_PLAIN_USER) for case in cases(CON
     "reports as open is open.",
 )
 @pytest.mark.parametrize(("attempt", "backend", "sandbox", "person"), HOLDING)
-def test_an_attempt_is_stopped_where_the_sandbox_says_so_and_nowhere_else(
+def test_an_attempt_is_stopped_exactly_where_the_sandbox_guarantees_it(
     attempt: Attempt,
     backend: str,
     sandbox: str,
@@ -136,9 +136,9 @@ def test_an_attempt_is_stopped_where_the_sandbox_says_so_and_nowhere_else(
     matrix = matrices(backend, sandbox, person)
     state, by, why = matrix["held"][attempt.promise]
 
-    record_property("held by", by or f"nobody: {why}")
+    record_property("held by", by or f"nothing: {why}")
     is_through = matrix["through"][attempt.name]
-    assert is_through == (state != HELD), f"{attempt.promise} is {state}: {by or why}"
+    assert is_through == (state != GuaranteeState.HELD), f"{attempt.promise} is {state}: {by or why}"
 
 
 @pytest.mark.parametrize(("attempt", "backend", "sandbox", "person"), UNSANDBOXED)
@@ -148,4 +148,4 @@ def test_without_a_sandbox_every_attempt_gets_through(
     matrix = matrices(backend, sandbox, person)
 
     assert matrix["through"][attempt.name]
-    assert attempt.promise == DESCRIPTORS or matrix["held"][attempt.promise][0] != HELD
+    assert attempt.promise == Promise.DESCRIPTORS or matrix["held"][attempt.promise][0] != GuaranteeState.HELD

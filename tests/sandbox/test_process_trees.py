@@ -1,4 +1,4 @@
-"""Ending a command ends everything it started, wherever that went, and nobody else."""
+"""Ending a command ends everything it started, and no other process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.platform.file_users import processes_in
-from landlane.platform.proc import list_pids, read_dead_process, read_process
-from landlane.platform.process_identity import Process
+from landlane.platform.process import Process, list_pids, read_dead_process, read_process
 from landlane.processes.tree import ProcessTree, end_tree, find_members, record_tree
 from landlane.sandbox.confined_thread import SandboxThread
 from landlane.sandbox.guarantees import ABI_SCOPE
-from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
-from landlane.sandbox.start import choose_backend, start_sandboxed
+from landlane.sandbox.model import Backend, BackendKind, Sandbox
+from landlane.sandbox.start import SandboxedChild, choose_backend
 from landlane.values import as_dict, replace
 from tests.sandbox.escapes import pick_backend
 from tests.support.waiting import wait_until
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
-WAIT_SECONDS = 30.0  # when a wait takes so long, something hangs
+WAIT_SECONDS = 30.0  # a longer wait means that something hangs
 
-# Three that stay: one in the group; one in a session of its own; one that has also dropped its parents and
-# its environment. Each stands in the workspace and says that it is there.
+# Three processes that stay: one in the group, one in a session of its own, and one that has also dropped its
+# parents and its environment. Each works in the workspace and creates a file when it runs.
 SCATTER = """
 sh -c 'touch ready-1; exec sleep 600' &
 setsid sh -c 'touch ready-2; exec sleep 600' &
@@ -52,8 +51,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def neighbour(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Another program in the same folder, with the same name, that is none of ours."""
+def bystander(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start another program of the same name in the same folder that does not belong to the tree."""
     with subprocess.Popen(["sleep", "600"], cwd=workspace, start_new_session=True) as process:
         yield process
         process.kill()
@@ -63,7 +62,7 @@ def wait_for_files(workspace: Path, names: tuple[str, ...]) -> None:
     wait_until(lambda: all((workspace / name).exists() for name in names))
 
 
-def living(workspace: Path) -> set[int]:
+def live_pids(workspace: Path) -> set[int]:
     return {pid for pid, _ in processes_in(str(workspace))}
 
 
@@ -72,19 +71,19 @@ def living(workspace: Path) -> set[int]:
     "Ending a sandboxed command ends every process it started, even one that left its process group, "
     "session and environment.",
 )
-def test_ending_reaches_what_left_group_session_parents_and_environment(
+def test_ending_reaches_processes_that_left_group_session_and_environment(
     backend: Backend,
     make_sandbox: Callable[..., Sandbox],
     workspace: Path,
-    neighbour: subprocess.Popen[bytes],
+    bystander: subprocess.Popen[bytes],
 ) -> None:
-    child = start_sandboxed(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
+    child = SandboxedChild(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, SCATTERED)
 
     count = child.end(grace_seconds=5)
 
     assert count >= 4
-    assert living(workspace) == {neighbour.pid}
+    assert live_pids(workspace) == {bystander.pid}
     child.wait(WAIT_SECONDS)
 
 
@@ -92,56 +91,56 @@ def test_what_a_command_leaves_behind_ends_with_it(
     backend: Backend,
     make_sandbox: Callable[..., Sandbox],
     workspace: Path,
-    neighbour: subprocess.Popen[bytes],
+    bystander: subprocess.Popen[bytes],
 ) -> None:
     gone = SCATTER.replace(
         "wait\n", "while ! [ -e ready-1 -a -e ready-2 -a -e ready-3 ]; do sleep 0.01; done\n"
     )
-    child = start_sandboxed(
+    child = SandboxedChild(
         ["sh", "-c", gone + "echo done"], make_sandbox(), cwd=str(workspace), backend=backend
     )
 
     ended = child.wait(WAIT_SECONDS)
 
     assert (ended.exit_code, ended.stdout, ended.has_timed_out) == (0, "done\n", False)
-    assert living(workspace) == {neighbour.pid}
+    assert live_pids(workspace) == {bystander.pid}
 
 
-def test_one_that_takes_too_long_is_ended_with_all_of_it(
+def test_a_command_that_takes_too_long_is_ended_with_its_tree(
     backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
-    child = start_sandboxed(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
+    child = SandboxedChild(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, SCATTERED)
 
     assert child.wait(0.01).has_timed_out
-    assert living(workspace) == set()
+    assert live_pids(workspace) == set()
 
 
-def test_each_is_asked_to_end_before_any_is_killed(
+def test_every_process_gets_sigterm_before_any_gets_sigkill(
     backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     polite = "trap 'touch bye; exit 0' TERM; touch ready; while :; do sleep 0.01; done"
     script = f'trap "wait; exit 0" TERM; setsid sh -c "{polite}" & wait'
-    child = start_sandboxed(["sh", "-c", script], make_sandbox(), cwd=str(workspace), backend=backend)
+    child = SandboxedChild(["sh", "-c", script], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, ("ready",))
 
     child.end(grace_seconds=WAIT_SECONDS)
 
     assert (workspace / "bye").exists()
-    assert living(workspace) == set()
+    assert live_pids(workspace) == set()
     child.wait(WAIT_SECONDS)
 
 
-def test_who_will_not_go_is_killed_after_the_grace(
+def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(
     backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     stubborn = "trap '' TERM; touch ready; while :; do sleep 0.01; done"
-    child = start_sandboxed(["sh", "-c", stubborn], make_sandbox(), cwd=str(workspace), backend=backend)
+    child = SandboxedChild(["sh", "-c", stubborn], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, ("ready",))
 
     child.end(grace_seconds=0.1)
 
-    assert living(workspace) == set()
+    assert live_pids(workspace) == set()
     child.wait(WAIT_SECONDS)
 
 
@@ -149,23 +148,23 @@ STARTER = """
 import json, sys
 from landlane.sandbox.model import Backend, Sandbox
 from landlane.sandbox.confined_thread import SandboxThread
-from landlane.sandbox.start import start_sandboxed
+from landlane.sandbox.start import SandboxedChild
 from landlane.values import as_dict
 backend, sandbox, script, cwd = json.load(sys.stdin)
 sandbox = {name: tuple(item) if isinstance(item, list) else item for name, item in sandbox.items()}
-child = start_sandboxed(["sh", "-c", script], Sandbox(**sandbox), cwd=cwd, backend=Backend(**backend))
+child = SandboxedChild(["sh", "-c", script], Sandbox(**sandbox), cwd=cwd, backend=Backend(**backend))
 print(json.dumps({**as_dict(child.tree), "root": as_dict(child.tree.root)}), flush=True)
 child.wait(600)
 """
 
 
-def test_a_record_is_enough_to_end_what_a_killed_starter_left(
+def test_a_recorded_tree_can_be_ended_after_its_starter_was_killed(
     backend: Backend,
     make_sandbox: Callable[..., Sandbox],
     workspace: Path,
-    neighbour: subprocess.Popen[bytes],
+    bystander: subprocess.Popen[bytes],
 ) -> None:
-    script = SCATTER.replace("env -i", "env")  # its mark is all that is left of the last one
+    script = SCATTER.replace("env -i", "env")  # the last process keeps its mark
     starter = subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert starter.stdin is not None
     assert starter.stdout is not None
@@ -179,23 +178,23 @@ def test_a_record_is_enough_to_end_what_a_killed_starter_left(
 
     starter.kill()
     starter.wait()
-    if backend.bwrap:  # the kernel ends what must not outlive its starter
-        wait_until(lambda: living(workspace) == {neighbour.pid})
+    if backend.bwrap:  # the kernel ends it together with its starter
+        wait_until(lambda: live_pids(workspace) == {bystander.pid})
     else:
         end_tree(ProcessTree(**{**told, "root": Process(**told["root"])}))
 
-    assert living(workspace) == {neighbour.pid}
+    assert live_pids(workspace) == {bystander.pid}
 
 
-def test_a_pid_that_was_used_again_is_left_alone(neighbour: subprocess.Popen[bytes]) -> None:
-    tree = record_tree("no-such-mark", neighbour.pid, is_wrapped=False)
+def test_a_reused_pid_is_left_alone(bystander: subprocess.Popen[bytes]) -> None:
+    tree = record_tree("no-such-mark", bystander.pid, is_wrapped=False)
     earlier = replace(tree, root=replace(tree.root, started=tree.root.started - 1))
     elsewhere = replace(tree, root=replace(tree.root, boot_id="another"))
 
-    assert [one.pid for one in find_members(tree)] == [neighbour.pid]
+    assert [one.pid for one in find_members(tree)] == [bystander.pid]
     assert end_tree(earlier) == 0
     assert end_tree(elsewhere) == 0
-    assert neighbour.poll() is None
+    assert bystander.poll() is None
 
 
 # Each link forks the next and ends, some in a session of their own; the last one also drops its environment.
@@ -221,8 +220,8 @@ os.execve("/bin/sleep", ["sleep", "600"], {})
 
 @pytest.fixture(params=["exact", "adopting"])
 def landlock(request: pytest.FixtureRequest) -> Backend:
-    """Landlock alone, as it is here, and as one that cannot tell who is behind it."""
-    found = pick_backend(LANDLOCK)
+    """Return Landlock alone: as it is here, and as a version that cannot tell its members."""
+    found = pick_backend(BackendKind.LANDLOCK)
     if found is None:
         pytest.skip(f"no Landlock: {' '.join(choose_backend().reasons)}")
     if request.param == "exact" and found.landlock_abi < ABI_SCOPE:
@@ -232,19 +231,19 @@ def landlock(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.mark.parametrize("pause", ["0.004", "0"])
 @pytest.mark.parametrize("ending", ["by itself", "asked"])
-def test_nothing_outruns_its_end_by_forking(
+def test_forking_all_the_time_does_not_escape_the_kill(
     landlock: Backend,
     make_sandbox: Callable[..., Sandbox],
     workspace: Path,
-    neighbour: subprocess.Popen[bytes],
+    bystander: subprocess.Popen[bytes],
     pause: str,
     ending: str,
 ) -> None:
     for _ in range(3):
         (workspace / "up").unlink(missing_ok=True)
         words = [sys.executable, "-c", CHAIN, pause, "waits" if ending == "asked" else "ends"]
-        child = start_sandboxed(words, make_sandbox(), cwd=str(workspace), backend=landlock)
-        # One for our own use, started meanwhile: nothing but the sandbox tells it apart.
+        child = SandboxedChild(words, make_sandbox(), cwd=str(workspace), backend=landlock)
+        # A child of ours that does not belong to the tree: only its missing sandbox shows that.
         with subprocess.Popen(["sleep", "600"], start_new_session=True) as own:
             wait_for_files(workspace, ("up",))
 
@@ -254,22 +253,25 @@ def test_nothing_outruns_its_end_by_forking(
             has_own = own.poll() is None
             own.kill()
 
-        # A chain that goes on may not be seen at one look either: it is known by what it writes.
+        # A chain that survived may escape this look as well, but it would go on writing.
         links = (workspace / "links").stat().st_size
         time.sleep(0.2)
         assert (workspace / "links").stat().st_size == links
-        assert living(workspace) == {neighbour.pid}
+        assert live_pids(workspace) == {bystander.pid}
         assert has_own
 
 
-def test_orphans_are_adopted_only_while_it_runs(
+def test_orphans_are_adopted_only_while_the_command_runs(
     make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     leaves = "(sh -c 'echo $$ > orphan; exec sleep 600' &); touch left; while :; do sleep 0.01; done"
-    for backend, is_adopted in ((Backend(name=NONE), True), (pick_backend(LANDLOCK), False)):
-        if backend is None or (backend.name == LANDLOCK and backend.landlock_abi < ABI_SCOPE):
+    for backend, is_adopted in (
+        (Backend(name=BackendKind.NONE), True),
+        (pick_backend(BackendKind.LANDLOCK), False),
+    ):
+        if backend is None or (backend.name == BackendKind.LANDLOCK and backend.landlock_abi < ABI_SCOPE):
             continue
-        child = start_sandboxed(["sh", "-c", leaves], make_sandbox(), cwd=str(workspace), backend=backend)
+        child = SandboxedChild(["sh", "-c", leaves], make_sandbox(), cwd=str(workspace), backend=backend)
         wait_for_files(workspace, ("left", "orphan"))
         wait_until(lambda: (workspace / "orphan").read_text().endswith("\n"))
         orphan = read_process(int((workspace / "orphan").read_text()))
@@ -281,19 +283,19 @@ def test_orphans_are_adopted_only_while_it_runs(
         (workspace / "orphan").unlink()
         (workspace / "left").unlink()
 
-        assert living(workspace) == set()
+        assert live_pids(workspace) == set()
         assert not adopts_orphans()
 
 
 def adopts_orphans() -> bool:
-    told = ctypes.c_int(-1)
-    assert ctypes.CDLL(None).prctl(37, ctypes.byref(told), 0, 0, 0) == 0
-    return bool(told.value)
+    setting = ctypes.c_int(-1)
+    assert ctypes.CDLL(None).prctl(37, ctypes.byref(setting), 0, 0, 0) == 0
+    return bool(setting.value)
 
 
-def test_the_dead_that_were_adopted_are_buried(make_sandbox: Callable[..., Sandbox], workspace: Path) -> None:
+def test_adopted_processes_are_reaped(make_sandbox: Callable[..., Sandbox], workspace: Path) -> None:
     words = [sys.executable, "-c", CHAIN.replace("1500", "30").replace("{}", "os.environ"), "0", "waits"]
-    child = start_sandboxed(words, make_sandbox(), cwd=str(workspace), backend=Backend(name=NONE))
+    child = SandboxedChild(words, make_sandbox(), cwd=str(workspace), backend=Backend(name=BackendKind.NONE))
     wait_for_files(workspace, ("up",))
 
     def tick() -> None:
@@ -302,17 +304,17 @@ def test_the_dead_that_were_adopted_are_buried(make_sandbox: Callable[..., Sandb
             child.end(grace_seconds=0)
 
     assert not child.wait(WAIT_SECONDS, tick).has_timed_out
-    assert living(workspace) == set()
+    assert live_pids(workspace) == set()
 
 
-def test_who_reaches_somebody_from_inside_its_sandbox_kills_nobody(
-    neighbour: subprocess.Popen[bytes],
+def test_a_sandbox_that_does_not_limit_signals_kills_no_process(
+    bystander: subprocess.Popen[bytes],
 ) -> None:
     thread = SandboxThread(lambda: None, scopes_signals=True)
 
     assert not thread.is_exact
     assert not thread.kill_all()
-    assert neighbour.poll() is None
+    assert bystander.poll() is None
     thread.close()
 
 
@@ -320,7 +322,7 @@ def test_a_signal_reaches_the_command_through_its_wrapping(
     backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     heard = "trap 'touch heard; exit 3' USR1; touch ready; while :; do sleep 0.01; done"
-    child = start_sandboxed(["sh", "-c", heard], make_sandbox(), cwd=str(workspace), backend=backend)
+    child = SandboxedChild(["sh", "-c", heard], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, ("ready",))
 
     child.signal(signal.SIGUSR1)
@@ -329,14 +331,14 @@ def test_a_signal_reaches_the_command_through_its_wrapping(
     assert (workspace / "heard").exists()
 
 
-def test_a_sandbox_that_holds_no_signals_claims_nobody(neighbour: subprocess.Popen[bytes]) -> None:
+def test_a_sandbox_that_does_not_limit_signals_reports_no_members(bystander: subprocess.Popen[bytes]) -> None:
     thread = SandboxThread(lambda: None, scopes_signals=True)
 
-    assert thread.members([neighbour.pid, os.getpid()]) is None
+    assert thread.members([bystander.pid, os.getpid()]) is None
     thread.close()
 
 
-def test_we_ourselves_are_never_part_of_a_tree() -> None:
+def test_our_own_process_is_never_part_of_a_tree() -> None:
     tree = record_tree("no-such-mark", os.getpid(), is_wrapped=False)
 
     assert os.getpid() not in [one.pid for one in find_members(tree)]

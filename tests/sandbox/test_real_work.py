@@ -1,4 +1,4 @@
-"""Honest work goes on in a sandbox: git in its own clone, installs into the workspace, tests, processes."""
+"""Ordinary work succeeds in a sandbox: git in a clone, installs into the workspace, tests, compilers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.sandbox.start import start_sandboxed
+from landlane.sandbox.start import SandboxedChild
 from tests.support.git import git_line
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ LIMIT_SECONDS = 100.0
 
 @pytest.fixture
 def run(backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path) -> Callable[..., ChildResult]:
-    """Run a script in the workspace, in the sandbox of a worker."""
+    """Return a function that runs a script in the workspace, in the sandbox of a worker."""
 
     def run(script: str, **more: object) -> ChildResult:
         sandbox = make_sandbox(**more)
         words = ["sh", "-ec", script]
-        return start_sandboxed(words, sandbox, cwd=str(tmp_path / "workspace"), backend=backend).wait(
+        return SandboxedChild(words, sandbox, cwd=str(tmp_path / "workspace"), backend=backend).wait(
             LIMIT_SECONDS
         )
 
@@ -158,12 +158,12 @@ def test_python_works_with_many_processes(run: Callable[..., ChildResult], tmp_p
     assert (ended.exit_code, ended.stdout) == (0, "[0, 2, 4, 6]\n1\n"), ended.stderr
 
 
-def test_python_works_with_processes_that_talk_by_sockets_where_the_role_may(
+def test_python_processes_use_sockets_if_the_role_may(
     run: Callable[..., ChildResult], tmp_path: Path
 ) -> None:
     (tmp_path / "managed.py").write_text(MANAGED)
 
-    # The path of a unix socket is short, and those of tests are long.
+    # The folders of tests are too long for the path of a unix socket.
     with tempfile.TemporaryDirectory(prefix="t") as short:
         places = (str(tmp_path / "workspace"), short)
         temporary = (("TMPDIR", short),)

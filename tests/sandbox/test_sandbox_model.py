@@ -1,4 +1,4 @@
-"""Sandboxes as values: what they allow, what they may be required to hold, and how they are reported."""
+"""Sandbox values: what they allow, which promises can be required, and how guarantees are shown."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import pytest
 from landlane.errors import Malformed, NotAllowed
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import (
-    BUBBLEWRAP,
-    BUBBLEWRAP_LANDLOCK,
-    LANDLOCK,
-    NONE,
-    OPEN,
     PROMISES,
     Backend,
+    BackendKind,
     Guarantee,
+    GuaranteeState,
+    Promise,
     Sandbox,
     check_promises,
     require_guarantees,
@@ -24,21 +22,21 @@ pytestmark = pytest.mark.unit
 
 SANDBOX = Sandbox(writable=("/w",), scratch="/s")
 BACKENDS = [
-    Backend(name=BUBBLEWRAP_LANDLOCK, bwrap="/bwrap", landlock_abi=7, has_filter=True),
-    Backend(name=BUBBLEWRAP, bwrap="/bwrap"),
-    Backend(name=LANDLOCK, landlock_abi=3),
-    Backend(name=NONE),
+    Backend(name=BackendKind.BUBBLEWRAP_LANDLOCK, bwrap="/bwrap", landlock_abi=7, has_filter=True),
+    Backend(name=BackendKind.BUBBLEWRAP, bwrap="/bwrap"),
+    Backend(name=BackendKind.LANDLOCK, landlock_abi=3),
+    Backend(name=BackendKind.NONE),
 ]
 
 
-def test_what_lies_within_another_writable_place_needs_no_word_of_its_own() -> None:
+def test_a_writable_folder_inside_another_one_is_left_out() -> None:
     sandbox = Sandbox(writable=("/w/deep", "/w", "/wide"), scratch="/w/scratch")
 
-    assert sandbox.may_change() == ("/w", "/wide")
+    assert sandbox.writable_roots() == ("/w", "/wide")
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
-def test_every_backend_says_something_of_every_promise(backend: Backend) -> None:
+def test_every_backend_reports_every_promise(backend: Backend) -> None:
     held = list_guarantees(backend, SANDBOX)
 
     assert [one.promise for one in held] == list(PROMISES)
@@ -51,16 +49,16 @@ def test_bubblewrap_without_landlock_leaves_abstract_sockets_open() -> None:
 
     held = {one.promise: one.state for one in list_guarantees(BACKENDS[1], sandbox)}
 
-    assert (held["abstract sockets"], held["chmod"]) == (OPEN, "held")
+    assert (held[Promise.ABSTRACT_SOCKETS], held[Promise.CHMOD]) == (GuaranteeState.OPEN, GuaranteeState.HELD)
 
 
-def test_landlock_hides_nothing_within_a_place_that_can_be_written() -> None:
+def test_landlock_hides_nothing_inside_a_writable_folder() -> None:
     within = Sandbox(writable=("/w",), scratch="/s", hidden=("/w/secret",))
     beside = Sandbox(writable=("/w",), scratch="/s", hidden=("/secret",))
 
     states = [list_guarantees(BACKENDS[2], sandbox)[1].state for sandbox in (within, beside)]
 
-    assert states == [OPEN, "held"]
+    assert states == [GuaranteeState.OPEN, "held"]
     assert list_guarantees(BACKENDS[0], within)[1].state == "held"
 
 
@@ -70,7 +68,7 @@ def test_required_promises_that_are_open_are_named_together() -> None:
     with pytest.raises(NotAllowed) as caught:
         require_guarantees(held, ("files", "signals", "chmod"), BACKENDS[2])
 
-    assert caught.value.facts == {"missing": ["chmod", "signals"], "backend": LANDLOCK}
+    assert caught.value.facts == {"missing": ["chmod", "signals"], "backend": BackendKind.LANDLOCK}
     require_guarantees(held, ("files", "tcp"), BACKENDS[2])  # the sandbox itself leaves TCP free
 
 
@@ -80,8 +78,12 @@ def test_only_promises_can_be_required() -> None:
         check_promises(["files", "fire"])
 
 
-def test_a_promise_is_told_in_one_line() -> None:
+def test_a_guarantee_is_shown_in_one_line() -> None:
     assert (
-        Guarantee(promise="chmod", state=OPEN, why="no right for it").text() == "chmod: open: no right for it"
+        Guarantee(promise=Promise.CHMOD, state=GuaranteeState.OPEN, why="no right for it").text()
+        == "chmod: open: no right for it"
     )
-    assert Guarantee(promise="files", state="held", by="landlock").text() == "files: held by landlock"
+    assert (
+        Guarantee(promise=Promise.FILES, state=GuaranteeState.HELD, by="landlock").text()
+        == "files: held by landlock"
+    )

@@ -1,4 +1,4 @@
-"""The filter, read as the kernel reads it: which calls it refuses, on each architecture."""
+"""Which calls the compiled filter refuses on each architecture, as the kernel would run it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MPTCP = 262
 
 
 def verdict(code: bytes, number: int, arguments: tuple[int, ...], arch: int) -> int:
-    """The error that a call gets, or 0: runs the filter."""
+    """Run the filter and return the error that a call gets, or 0."""
     padded = (*arguments, *[0] * 6)[:6]
     data = struct.pack("=IIQ6Q", number, arch, 0, *padded)
     lines = [struct.unpack_from("=HBBI", code, place) for place in range(0, len(code), 8)]
@@ -95,17 +95,17 @@ class TestOnEachArchitecture:
         assert self.ask(machine, SeccompFilter(), PRLIMIT[machine], 7, 1, 0) == 0  # only looking
         assert self.ask(machine, SeccompFilter(), PRLIMIT[machine], 0, 1, 1) == 0
 
-    def test_modes_are_refused_where_asked(self, machine: str) -> None:
+    def test_mode_changes_are_refused_on_request(self, machine: str) -> None:
         assert self.ask(machine, SeccompFilter(modes=True), FCHMODAT[machine]) == errno.EPERM
         assert self.ask(machine, SeccompFilter(), FCHMODAT[machine]) == 0
 
-    def test_programs_of_another_architecture_do_not_get_by(self, machine: str) -> None:
+    def test_programs_of_another_architecture_are_refused(self, machine: str) -> None:
         code = compile_filter(SeccompFilter(unix_sockets=True), machine)
 
         assert verdict(code, 359, (UNIX, STREAM), 0x40000003) == errno.ENOSYS
 
 
-def test_calls_of_x32_do_not_get_by() -> None:
+def test_x32_calls_are_refused() -> None:
     code = compile_filter(SeccompFilter(unix_sockets=True), "x86_64")
 
     assert verdict(code, 0x40000000 | 41, (UNIX, STREAM), ARCHITECTURES["x86_64"]) == errno.ENOSYS

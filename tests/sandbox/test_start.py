@@ -1,4 +1,4 @@
-"""Starting in a sandbox: what is private, what is refused, and that we ourselves stay free."""
+"""Start in a sandbox: what is private, what is refused, and that the starter itself is not confined."""
 
 from __future__ import annotations
 
@@ -14,21 +14,8 @@ from landlane.errors import Malformed, NotAllowed
 from landlane.platform.file_users import processes_in
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
 from landlane.sandbox.guarantees import list_guarantees
-from landlane.sandbox.model import (
-    CHMOD,
-    FILES,
-    FREE,
-    HELD,
-    LANDLOCK,
-    NONE,
-    OPEN,
-    PROMISES,
-    SOCKETS,
-    TCP,
-    Backend,
-    Sandbox,
-)
-from landlane.sandbox.start import choose_backend, start_sandboxed
+from landlane.sandbox.model import PROMISES, Backend, BackendKind, GuaranteeState, Promise, Sandbox
+from landlane.sandbox.start import SandboxedChild, choose_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +30,11 @@ LIMIT_SECONDS = 60.0
 
 def run(script: str, sandbox: Sandbox, backend: Backend, **more: object) -> ChildResult:
     words = ["sh", "-c", script]
-    child = start_sandboxed(words, sandbox, cwd=sandbox.writable[0], backend=backend, **more)  # pyright: ignore[reportArgumentType]
+    child = SandboxedChild(words, sandbox, cwd=sandbox.writable[0], backend=backend, **more)  # pyright: ignore[reportArgumentType]
     return child.wait(LIMIT_SECONDS)
 
 
-def test_the_child_is_sandboxed_and_we_are_not(
+def test_the_child_is_sandboxed_and_its_starter_is_not(
     backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     sandbox = make_sandbox()
@@ -72,7 +59,7 @@ def test_temporary_files_home_and_settings_of_clients_are_private(
     assert all(place.startswith(scratch + "/") for place in ended.stdout.split())
 
 
-def test_the_settings_a_person_has_for_git_are_still_read(
+def test_the_git_settings_of_the_user_are_still_read(
     backend: Backend,
     make_sandbox: Callable[..., Sandbox],
     sealed_home: Path,
@@ -99,7 +86,7 @@ def test_a_link_in_scratch_is_not_followed(
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_place_that_is_not_there_is_refused(backend: Backend, tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(backend: Backend, tmp_path: Path) -> None:
     sandbox = Sandbox(writable=(str(tmp_path / "nowhere"),), scratch=str(tmp_path))
 
     with pytest.raises(Malformed) as caught:
@@ -108,7 +95,7 @@ def test_a_place_that_is_not_there_is_refused(backend: Backend, tmp_path: Path) 
     assert caught.value.code == "SANDBOX_PLACE"
 
 
-def test_the_one_socket_that_must_be_reached_is_reached(
+def test_only_the_visible_socket_can_be_reached(
     backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     state = tmp_path / "state"
@@ -125,7 +112,7 @@ def test_the_one_socket_that_must_be_reached_is_reached(
         thread.join()
 
     assert ended.stdout == "here\n"
-    assert other is None or other.exit_code != 0  # nobody answers there: reaching it would hang
+    assert other is None or other.exit_code != 0  # no server answers there: reaching it would hang
 
 
 def listen(path: Path) -> socket.socket:
@@ -142,7 +129,7 @@ def answer(server: socket.socket) -> None:
             peer.sendall(b"here")
 
 
-def test_a_socket_is_reached_again_after_its_program_began_anew(
+def test_a_socket_is_reached_again_after_its_server_restarted(
     backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     path, talk = tmp_path / "resident", "s = socket.socket(1); s.connect('../resident'); s.recv(9)"
@@ -162,7 +149,7 @@ def test_a_socket_is_reached_again_after_its_program_began_anew(
     thread.start()
     out, told = os.pipe()
     words = ["python3", "-c", program]
-    child = start_sandboxed(
+    child = SandboxedChild(
         words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=(there, told, told)
     )
     ended = child.wait(LIMIT_SECONDS)
@@ -174,7 +161,7 @@ def test_a_socket_is_reached_again_after_its_program_began_anew(
     os.close(back)
 
 
-def test_a_socket_that_appears_later_is_the_gap_that_is_told(
+def test_a_socket_that_appears_later_is_reported_as_a_gap(
     make_sandbox: Callable[..., Sandbox], tmp_path: Path, backend: Backend
 ) -> None:
     if not backend.bwrap:
@@ -184,7 +171,7 @@ def test_a_socket_that_appears_later_is_the_gap_that_is_told(
     there, back = os.pipe()
     words = ["python3", "-c", f"import socket; open('ready', 'w'); input(); {talk}"]
     out = (tmp_path / "out").open("w")
-    child = start_sandboxed(
+    child = SandboxedChild(
         words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=(there, out.fileno(), 2)
     )
     while not (tmp_path / "workspace" / "ready").exists():
@@ -200,7 +187,7 @@ def test_a_socket_that_appears_later_is_the_gap_that_is_told(
     out.close()
 
     assert (tmp_path / "out").read_text() == "here\n"
-    assert "later" in {one.promise: one.why for one in child.held}[SOCKETS]
+    assert "later" in {one.promise: one.why for one in child.guarantees}[Promise.SOCKETS]
 
 
 def test_a_hidden_file_cannot_be_read_and_its_neighbours_can(
@@ -229,36 +216,40 @@ def test_input_and_output_can_be_handed_through(
     "sandbox.required-or-refused",
     "A command is not started when a required sandbox guarantee is not available.",
 )
-def test_a_required_promise_that_cannot_be_held_is_refused_and_nothing_starts(
+def test_nothing_starts_if_a_required_promise_cannot_be_kept(
     make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
-    landlock = Backend(name=LANDLOCK, landlock_abi=7, has_filter=True, reasons=("There is no bubblewrap.",))
+    landlock = Backend(
+        name=BackendKind.LANDLOCK, landlock_abi=7, has_filter=True, reasons=("There is no bubblewrap.",)
+    )
 
     with pytest.raises(NotAllowed) as caught:
         run("touch started", make_sandbox(), landlock, required=("files", "chmod"))
 
     assert (caught.value.code, caught.value.exit_code) == ("SANDBOX_MISSING", 6)
-    assert caught.value.facts["missing"] == [CHMOD]
+    assert caught.value.facts["missing"] == [Promise.CHMOD]
     assert "There is no bubblewrap." in caught.value.hint
     assert not (tmp_path / "workspace" / "started").exists()
 
 
 def test_an_unknown_promise_is_refused_with_the_known_ones(make_sandbox: Callable[..., Sandbox]) -> None:
     with pytest.raises(Malformed) as caught:
-        run("true", make_sandbox(), Backend(name=NONE), required=("walls",))
+        run("true", make_sandbox(), Backend(name=BackendKind.NONE), required=("walls",))
 
     assert caught.value.code == "UNKNOWN_PROMISE"
     assert all(name in caught.value.hint for name in PROMISES)
 
 
-def test_without_any_sandbox_it_says_so_for_every_promise(make_sandbox: Callable[..., Sandbox]) -> None:
-    held = list_guarantees(Backend(name=NONE), make_sandbox())
+def test_without_a_sandbox_every_promise_is_open(make_sandbox: Callable[..., Sandbox]) -> None:
+    held = list_guarantees(Backend(name=BackendKind.NONE), make_sandbox())
 
     assert {one.promise for one in held} == set(PROMISES)
-    assert {one.promise for one in held if one.state == HELD} == {"descriptors"}
+    assert {one.promise for one in held if one.state == GuaranteeState.HELD} == {"descriptors"}
 
 
-def test_a_broken_bubblewrap_is_found_out_by_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_bubblewrap_is_detected_by_trying_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no namespaces here' >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -272,27 +263,35 @@ def test_a_broken_bubblewrap_is_found_out_by_trying(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize(
     ("abi", "promise", "state"),
-    [(3, FILES, HELD), (3, TCP, OPEN), (4, TCP, HELD), (8, SOCKETS, OPEN), (9, SOCKETS, HELD)],
+    [
+        (3, Promise.FILES, GuaranteeState.HELD),
+        (3, Promise.TCP, GuaranteeState.OPEN),
+        (4, Promise.TCP, GuaranteeState.HELD),
+        (8, Promise.SOCKETS, GuaranteeState.OPEN),
+        (9, Promise.SOCKETS, GuaranteeState.HELD),
+    ],
 )
-def test_what_landlock_alone_holds_depends_on_its_version(
+def test_the_promises_that_landlock_keeps_depend_on_its_version(
     abi: int, promise: str, state: str, make_sandbox: Callable[..., Sandbox]
 ) -> None:
     sandbox = make_sandbox(tcp_connect=(443,), sockets_visible=("/resident",))
-    held = list_guarantees(Backend(name=LANDLOCK, landlock_abi=abi, has_filter=True), sandbox)
+    held = list_guarantees(Backend(name=BackendKind.LANDLOCK, landlock_abi=abi, has_filter=True), sandbox)
 
     assert [one.state for one in held if one.promise == promise] == [state]
 
 
-def test_what_a_role_leaves_free_is_no_missing_promise(
+def test_a_promise_that_the_role_does_not_need_is_not_missing(
     make_sandbox: Callable[..., Sandbox], backend: Backend
 ) -> None:
     sandbox = make_sandbox()
 
-    assert {one.promise: one.state for one in list_guarantees(backend, sandbox)}[TCP] == FREE
-    assert run("true", sandbox, backend, required=(TCP,)).exit_code == 0
+    assert {one.promise: one.state for one in list_guarantees(backend, sandbox)}[
+        Promise.TCP
+    ] == GuaranteeState.FREE
+    assert run("true", sandbox, backend, required=(Promise.TCP,)).exit_code == 0
 
 
-def test_a_command_that_ends_at_once_is_no_trouble(
+def test_a_command_may_end_at_once(
     backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     sandbox = make_sandbox()
@@ -311,10 +310,10 @@ def test_sandboxes_can_be_nested(
     (tmp_path / "scratch" / "inner").mkdir()
     program = f"""
 from landlane.sandbox.model import Sandbox
-from landlane.sandbox.start import choose_backend, start_sandboxed
+from landlane.sandbox.start import choose_backend, SandboxedChild
 inner, scratch, readable = {(str(inner), str(tmp_path / "scratch" / "inner"), str(tmp_path))!r}
 sandbox = Sandbox(writable=(inner,), scratch=scratch, readable=(readable,))
-child = start_sandboxed(["sh", "-c", "echo x > in; echo x > ../out"], sandbox, cwd=inner)
+child = SandboxedChild(["sh", "-c", "echo x > in; echo x > ../out"], sandbox, cwd=inner)
 child.wait(30)
 print(child.backend.name)
 """
@@ -322,7 +321,7 @@ print(child.backend.name)
 
     ended = run(f"{sys.executable} ../nested.py", sandbox, backend)
 
-    # Bubblewrap may not be able to do it once more, and then says so; Landlock always can.
-    assert ended.stdout.strip() in (backend.name, LANDLOCK), ended.stderr
+    # Bubblewrap may refuse to be nested, and then says so; Landlock can always be nested.
+    assert ended.stdout.strip() in (backend.name, BackendKind.LANDLOCK), ended.stderr
     assert (inner / "in").exists()
     assert not (tmp_path / "workspace" / "out").exists()

@@ -1,4 +1,4 @@
-"""Workers in a sandbox: they are spoken with as others are, cannot write elsewhere, and end whole."""
+"""Workers in a sandbox: the protocol works, they cannot write elsewhere, and their whole tree ends."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.processes.tree import find_members
-from landlane.protocol.worker.conversation import WorkerLimits
-from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
-from landlane.sandbox.start import start_sandboxed
+from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkerLimits, WorkFailed
+from landlane.sandbox.start import SandboxedChild
 from landlane.workers.run_worker import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def run(
 
     def start(streams: tuple[int, int, int]) -> SandboxedChild:
         words = ["sh", "-c", script]
-        child = start_sandboxed(words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=streams)
+        child = SandboxedChild(words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=streams)
         started.append(child)
         return child
 
@@ -45,7 +44,9 @@ def run(
     return run_worker(start, asked, limits=limits, grace_seconds=0.3), started[0]
 
 
-def test_a_sandboxed_worker_is_heard_out(backend: Backend, make_sandbox: Callable[..., Sandbox]) -> None:
+def test_all_messages_of_a_sandboxed_worker_are_read(
+    backend: Backend, make_sandbox: Callable[..., Sandbox]
+) -> None:
     sandbox = make_sandbox()
 
     end, child = run(
@@ -57,7 +58,7 @@ def test_a_sandboxed_worker_is_heard_out(backend: Backend, make_sandbox: Callabl
     assert find_members(child.tree) == []
 
 
-def test_a_sandboxed_worker_that_is_silent_is_ended_with_all_it_started(
+def test_a_silent_sandboxed_worker_is_ended_with_its_tree(
     backend: Backend, make_sandbox: Callable[..., Sandbox]
 ) -> None:
     script = "trap '' TERM; setsid sleep 300 & sleep 300"

@@ -19,11 +19,11 @@ from landlane.sessions.runner_lease import (
     take_runner,
     wait_for_runner,
 )
-from tests.support.sites import MINUTE, SECOND, Background
+from tests.support.project import MINUTE, SECOND, Background
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.support.sites import Agent, Site
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
@@ -47,8 +47,8 @@ def is_ours(agent: Agent, lease: RunnerLease) -> bool:
     return True
 
 
-def test_only_one_runs_it_even_within_one_session(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_only_one_runs_it_even_within_one_session(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     first = taken(take(ann))
 
     assert [type(take(agent)) for agent in (ann, bob)] == [RunnerBusy, RunnerBusy]
@@ -58,31 +58,31 @@ def test_only_one_runs_it_even_within_one_session(site: Site) -> None:
     assert isinstance(take(bob, "queue:main"), RunnerLease)
 
 
-def test_the_next_one_has_a_higher_token(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_the_next_one_has_a_higher_token(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     first = taken(take(ann))
 
     assert end_runner(ann.repo, first)
     second = taken(take(bob))
 
     assert second.token > first.token
-    assert not second.was_left
+    assert not second.is_takeover
     assert not end_runner(ann.repo, first)
     assert is_ours(bob, second)
     assert not is_ours(ann, first)
 
 
-def test_who_was_silent_is_overtaken(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_who_was_silent_is_overtaken(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     first = taken(take(ann))
-    site.clock.advance(MINUTE - SECOND)
+    project.clock.advance(MINUTE - SECOND)
     assert isinstance(take(bob), RunnerBusy)
-    site.clock.advance(2 * SECOND)
+    project.clock.advance(2 * SECOND)
     assert is_ours(ann, first)
 
     second = taken(take(bob))
 
-    assert second.was_left
+    assert second.is_takeover
     assert not is_ours(ann, first)
     with pytest.raises(Stale) as told:
         renew_runner(ann.repo, first)
@@ -90,20 +90,20 @@ def test_who_was_silent_is_overtaken(site: Site) -> None:
     assert not end_runner(ann.repo, first)
 
 
-def test_renewing_puts_the_end_off(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_renewing_puts_the_end_off(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     lease = taken(take(ann))
     assert renew_runner(ann.repo, lease) is lease
     for _ in range(5):
-        site.clock.advance(MINUTE // 2)
+        project.clock.advance(MINUTE // 2)
         lease = renew_runner(ann.repo, lease)
 
     assert isinstance(take(bob), RunnerBusy)
     assert is_ours(ann, lease)
 
 
-def test_without_a_session_the_name_counts(site: Site) -> None:
-    repo = site.repo()
+def test_without_a_session_the_name_counts(project: Project) -> None:
+    repo = project.repo()
 
     lease = taken(take_runner(repo, "queue", "queue:main", MINUTE))
 
@@ -111,19 +111,19 @@ def test_without_a_session_the_name_counts(site: Site) -> None:
     assert isinstance(take_runner(repo, "queue", "queue:main", MINUTE), RunnerBusy)
 
 
-def test_taking_and_ending_are_entries(site: Site) -> None:
-    ann = site.agent("ann")
+def test_taking_and_ending_are_entries(project: Project) -> None:
+    ann = project.agent("ann")
     lease = taken(take(ann))
     end_runner(ann.repo, lease)
 
-    told = [(entry.kind, entry.facts()) for entry in site.entries() if entry.kind.startswith("runner.")]
+    told = [(entry.kind, entry.facts()) for entry in project.entries() if entry.kind.startswith("runner.")]
 
     assert [kind for kind, _ in told] == ["runner.taken", "runner.ended"]
     assert [facts["token"] for _, facts in told] == [lease.token, lease.token]
 
 
-def test_who_waits_has_it_when_it_is_ended(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_who_waits_has_it_when_it_is_ended(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     first = taken(take(ann))
     heard: list[str] = []
     waiter = Background(
@@ -139,8 +139,8 @@ def test_who_waits_has_it_when_it_is_ended(live_site: Site) -> None:
     assert heard == ["ann"]
 
 
-def test_who_waits_too_long_is_told_by_whom(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_who_waits_too_long_is_told_by_whom(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     take(ann)
 
     outcome = wait_for_runner(bob.repo, bob.session, NAME, MINUTE, 50)
@@ -149,8 +149,8 @@ def test_who_waits_too_long_is_told_by_whom(live_site: Site) -> None:
     assert outcome.agent == "ann"
 
 
-def test_one_of_many_has_it(live_site: Site) -> None:
-    agents = [live_site.agent(f"a{number}") for number in range(6)]
+def test_one_of_many_has_it(live_project: Project) -> None:
+    agents = [live_project.agent(f"a{number}") for number in range(6)]
 
     results = [Background(lambda agent=agent: take(agent)) for agent in agents]
 
@@ -169,19 +169,19 @@ sys.stdin.readline()
 """
 
 
-def test_a_killed_process_is_taken_over_at_once(live_site: Site) -> None:
-    bob = live_site.agent("bob")
-    words = [sys.executable, "-c", HOLDER, str(live_site.repository), live_site.place]
+def test_a_killed_process_is_taken_over_at_once(live_project: Project) -> None:
+    bob = live_project.agent("bob")
+    words = [sys.executable, "-c", HOLDER, str(live_project.repository), live_project.place]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         token = int(holder.stdout.readline())
         assert isinstance(take(bob), RunnerBusy)
         waiter = Background(lambda: wait_for_runner(bob.repo, bob.session, NAME, MINUTE, MINUTE))
-        wait_until(lambda: live_site.listeners() > 0)
+        wait_until(lambda: live_project.listeners() > 0)
 
         holder.send_signal(signal.SIGKILL)
         holder.communicate(timeout=30)
 
         lease = taken(waiter.result(15))
     assert lease.token > token
-    assert lease.was_left
+    assert lease.is_takeover

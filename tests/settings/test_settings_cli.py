@@ -39,7 +39,7 @@ def make_pipe(path: Path) -> None:
 
 
 BROKEN = {
-    "not TOML": (write("[claims\nttl = 5"), "SETTINGS_NOT_TOML", "line"),
+    "not TOML": (write("[claims\nttl = 5"), "SETTINGS_NOT_TOML", "landlane.toml:1: not valid TOML"),
     "binary": (write_bytes(bytes(range(256)) * 4), "SETTINGS_NOT_TOML", "landlane.toml"),
     "nested beyond reason": (write("a = " + "[" * 5000), "SETTINGS_NOT_TOML", "landlane.toml"),
     "a number without end": (write("[store]\nwait = " + "9" * 5000), "SETTINGS_NOT_TOML", "landlane.toml"),
@@ -65,7 +65,7 @@ def test_settings_that_cannot_be_used_stop_every_command_and_change_nothing(shel
     make(shell.folder / "landlane.toml")
     before = fingerprint(shell.folder)
 
-    answer = shell.refuse(code, "claim", "new.py", "--as", "bob")
+    answer = shell.run_error(code, "claim", "new.py", "--as", "bob")
 
     assert named in answer["message"]
     assert "landlane.toml" in answer["message"]
@@ -75,20 +75,20 @@ def test_settings_that_cannot_be_used_stop_every_command_and_change_nothing(shel
 def test_an_unknown_key_is_named_with_its_nearest(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text('[claims]\ntll = "5m"\n', encoding="utf-8")
 
-    answer = shell.refuse("SETTINGS_UNKNOWN_KEY", "claims")
+    answer = shell.run_error("SETTINGS_UNKNOWN_KEY", "claims")
 
     assert (answer["key"], answer["nearest"]) == ("claims.tll", "ttl")
-    assert "`ttl`" in answer["hint"]
+    assert answer["excerpt"] == ['  2 │ tll = "5m"', "    │ ^^^ did you mean ttl?"]
 
 
 def test_a_fixed_file_counts_at_once(shell: Shell) -> None:
     settings = shell.folder / "landlane.toml"
     settings.write_text('[claims]\nmax_ttl = "10m"\n', encoding="utf-8")
-    shell.refuse("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m", "--as", "ann")
-    short = shell.ask("claim", "a", "--as", "ann")["granted"][0]
+    shell.run_error("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m", "--as", "ann")
+    short = shell.run_json("claim", "a", "--as", "ann")["granted"][0]
 
     settings.write_text('[claims]\nmax_ttl = "90m"\nttl = "1h"\n', encoding="utf-8")
-    long = shell.ask("claim", "b", "--ttl", "20m", "--as", "ann")["granted"][0]
+    long = shell.run_json("claim", "b", "--ttl", "20m", "--as", "ann")["granted"][0]
 
     assert short["until"] < long["until"]
 
@@ -96,7 +96,7 @@ def test_a_fixed_file_counts_at_once(shell: Shell) -> None:
 def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text('[claims]\nrequired = ["../x"]\n', encoding="utf-8")
 
-    checks = shell.ask("doctor", exit=1)["checks"]
+    checks = shell.run_json("doctor", exit=1)["checks"]
 
     assert [(check["name"], check["ok"]) for check in checks] == [("repository", True), ("settings", False)]
 
@@ -105,12 +105,12 @@ def test_check_distinguishes_required_and_free_paths(shell: Shell) -> None:
     settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**"]\n'
     (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
 
-    needed = shell.refuse("CLAIM_REQUIRED", "check", "src/api.py", "--as", "ann", exit=6)
-    free = shell.ask("check", "src/scratch/x", "docs/x", "--as", "ann")
-    shell.ask("claim", "src/api.py", "--as", "ann")
-    held = shell.ask("check", "src/api.py", "--as", "ann")
+    needed = shell.run_error("CLAIM_REQUIRED", "check", "src/api.py", "--as", "ann", exit=6)
+    free = shell.run_json("check", "src/scratch/x", "docs/x", "--as", "ann")
+    shell.run_json("claim", "src/api.py", "--as", "ann")
+    held = shell.run_json("check", "src/api.py", "--as", "ann")
 
-    assert needed["hint"] == "landlane claim src/api.py"
+    assert needed["hint"] == "landlane claim src/api.py --as ann"
     assert [row["state"] for row in free["paths"]] == ["free", "unclaimed"]
     assert [row["state"] for row in held["paths"]] == ["held"]
 
@@ -118,5 +118,5 @@ def test_check_distinguishes_required_and_free_paths(shell: Shell) -> None:
 def test_only_shareable_files_can_be_shared_where_some_are_named(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text('[claims]\nshareable = ["CHANGELOG.md"]\n', encoding="utf-8")
 
-    shell.ask("claim", "CHANGELOG.md", "--shared", "--as", "ann")
-    shell.refuse("NOT_MERGEABLE", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)
+    shell.run_json("claim", "CHANGELOG.md", "--shared", "--as", "ann")
+    shell.run_error("NOT_MERGEABLE", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from landlane.app.store_location import POINTER
+from landlane.app.open import POINTER
 from landlane.errors import StoreError
 from tests.support.shell import Answer, Shell
 
@@ -30,22 +30,22 @@ def used(shell: Shell) -> Shell:
     with Landlane(shell.folder, agent="ann", role="code") as ann:
         ann.claim("src/**", "{a,b}/x", note="at work: ü", task="T1")
         ann.claim("app/[id].tsx", literal=True, shared=True)
-    shell.ask("claim", "lost.py", "--as", "bob", "--ttl", "1s")
-    shell.ask("claim", "lost.py", "--as", "ann", "--wait", "20s")
+    shell.run_json("claim", "lost.py", "--as", "bob", "--ttl", "1s")
+    shell.run_json("claim", "lost.py", "--as", "ann", "--wait", "20s")
     return shell
 
 
 def portrait(shell: Shell) -> Answer:
     """All that must come along."""
     keys = ("pattern", "kind", "mode", "token", "holder", "session", "task", "note")
-    status = shell.ask("status")
+    status = shell.run_json("status")
     return {
         "claims": [{key: claim[key] for key in keys} for claim in status["claims"]],
         "until": [claim["until"][:15] for claim in status["claims"]],
         "sessions": [
             {key: one[key] for key in ("agent", "id", "generation", "role")} for one in status["sessions"]
         ],
-        "journal": shell.ask("journal")["entries"],
+        "journal": shell.run_json("log")["entries"],
     }
 
 
@@ -56,47 +56,47 @@ def assert_same(after: Answer, before: Answer) -> None:
     assert after["journal"][-1]["kind"] == "store.moved"
 
 
-def test_everything_comes_along_to_another_file(used: Shell, tmp_path: Path) -> None:
+def test_a_move_to_another_file_copies_everything(used: Shell, tmp_path: Path) -> None:
     before = portrait(used)
-    secret = used.ask("join", "ann")["session"]
+    secret = used.run_json("join", "ann")["session"]
 
-    moved = used.ask("store", "move", str(tmp_path / "elsewhere"))["moved"]
+    moved = used.run_json("store", "move", str(tmp_path / "elsewhere"))["moved"]
 
     assert moved["place"] == str(tmp_path / "elsewhere")
     assert (moved["entries"], moved["claims"]) == (len(before["journal"]), 4)
     after = portrait(used)
     assert_same(after, before)
     assert after["until"] == before["until"]
-    assert used.ask("journal", "--verify")["trouble"] == []
-    child = used.where(LANDLANE_SESSION=f"{secret['id']}:{secret['secret']}")
-    assert child.ask("claim", "new.py")["granted"][0]["token"] // EPOCH == moved["epoch"]
-    assert used.refuse("LEASE_OVER", "renew", "lost.py", "--as", "bob", exit=4)["holder"] == "ann"
+    assert used.run_json("log", "--verify")["trouble"] == []
+    child = used.with_env(LANDLANE_SESSION=f"{secret['id']}:{secret['secret']}")
+    assert child.run_json("claim", "new.py")["granted"][0]["token"] // EPOCH == moved["epoch"]
+    assert used.run_error("LEASE_OVER", "renew", "lost.py", "--as", "bob", exit=4)["holder"] == "ann"
 
 
 @pytest.mark.postgres
-def test_everything_goes_to_postgresql_and_back_home(used: Shell, postgres_server: PostgresServer) -> None:
+def test_a_move_to_postgresql_and_back_keeps_everything(used: Shell, postgres_server: PostgresServer) -> None:
     before = portrait(used)
     url = postgres_server.create_database()
 
-    there = used.ask("store", "move", url)["moved"]
+    there = used.run_json("store", "move", url)["moved"]
     assert_same(portrait(used), before)
-    assert used.ask("store", "info")["store"]["kind"].startswith("PostgreSQL")
-    token = used.ask("claim", "new.py", "--as", "cat")["granted"][0]["token"]
+    assert used.run_json("store", "info")["store"]["kind"].startswith("PostgreSQL")
+    token = used.run_json("claim", "new.py", "--as", "cat")["granted"][0]["token"]
     assert token // EPOCH == there["epoch"]
-    used.ask("release", "new.py", "--as", "cat")
-    used.ask("leave", "--as", "cat")
+    used.run_json("release", "new.py", "--as", "cat")
+    used.run_json("leave", "--as", "cat")
     middle = portrait(used)
 
-    back = used.ask("store", "move", str(used.state / "store.db"))["moved"]
+    back = used.run_json("store", "move", str(used.state / "store.db"))["moved"]
 
     assert_same(portrait(used), middle)
     assert back["epoch"] > there["epoch"]
-    assert used.ask("journal", "--verify")["trouble"] == []
-    assert used.ask("doctor")["ok"]
-    assert used.ask("store", "info")["store"]["place"] == str(used.state / "store.db")
+    assert used.run_json("log", "--verify")["trouble"] == []
+    assert used.run_json("doctor")["ok"]
+    assert used.run_json("store", "info")["store"]["place"] == str(used.state / "store.db")
     assert not (used.state / POINTER).exists()
     assert len(list(used.state.glob("store.before-*.db"))) == 1
-    used.where(LANDLANE_STORE=url).refuse("STORE_MOVED", "claims", exit=1)
+    used.with_env(LANDLANE_STORE=url).run_error("STORE_MOVED", "claims", exit=1)
 
 
 @pytest.mark.postgres
@@ -104,11 +104,11 @@ def test_a_password_stays_out_of_every_answer(used: Shell, postgres_server: Post
     url = postgres_server.create_database().replace("postgres@", "postgres:hunter2@")
 
     answers = [
-        used.ask("store", "move", url),
-        used.ask("store", "info"),
-        used.ask("journal"),
-        used.ask("doctor"),
-        used.where(LANDLANE_STORE=str(used.state / "store.db")).refuse("STORE_MOVED", "claims", exit=1),
+        used.run_json("store", "move", url),
+        used.run_json("store", "info"),
+        used.run_json("log"),
+        used.run_json("doctor"),
+        used.with_env(LANDLANE_STORE=str(used.state / "store.db")).run_error("STORE_MOVED", "claims", exit=1),
     ]
 
     assert "hunter2" in (used.state / POINTER).read_text(encoding="utf-8")
@@ -120,14 +120,12 @@ def test_a_password_stays_out_of_every_answer(used: Shell, postgres_server: Post
     "store.moved-is-out-of-use",
     "A store that was moved refuses every command, even read-only ones.",
 )
-def test_the_old_store_answers_that_it_has_moved_even_to_those_who_only_look(
-    used: Shell, tmp_path: Path
-) -> None:
-    used.ask("store", "move", str(tmp_path / "new.db"))
-    old = used.where(LANDLANE_STORE=str(used.state / "store.db"))
+def test_the_old_store_refuses_reads_after_a_move(used: Shell, tmp_path: Path) -> None:
+    used.run_json("store", "move", str(tmp_path / "new.db"))
+    old = used.with_env(LANDLANE_STORE=str(used.state / "store.db"))
 
     for words in (["claim", "x", "--as", "ann"], ["claims"], ["check", "src/a", "--as", "ann"], ["status"]):
-        answer = old.refuse("STORE_MOVED", *words, exit=1)
+        answer = old.run_error("STORE_MOVED", *words, exit=1)
 
     assert str(tmp_path / "new.db") in answer["message"]
 
@@ -136,7 +134,7 @@ def test_a_process_that_had_the_old_store_open_cannot_write_to_it_any_more(
     used: Shell, tmp_path: Path
 ) -> None:
     with Landlane(used.folder, agent="ann") as ann:
-        used.ask("store", "move", str(tmp_path / "new.db"))
+        used.run_json("store", "move", str(tmp_path / "new.db"))
         for write in (lambda: ann.claim("late.py"), lambda: ann.release("src/**"), ann.renew, ann.leave):
             with pytest.raises(StoreError) as caught:
                 write()
@@ -148,35 +146,35 @@ def test_a_process_that_had_the_old_store_open_cannot_write_to_it_any_more(
 
 def test_a_target_that_holds_this_repository_is_refused(used: Shell, tmp_path: Path) -> None:
     target = str(tmp_path / "new.db")
-    used.where(LANDLANE_STORE=target).ask("claim", "theirs.py", "--as", "eve")
+    used.with_env(LANDLANE_STORE=target).run_json("claim", "theirs.py", "--as", "eve")
 
-    used.refuse("STORE_NOT_EMPTY", "store", "move", target, exit=1)
+    used.run_error("STORE_NOT_EMPTY", "store", "move", target, exit=1)
 
-    assert used.ask("claim", "more.py", "--as", "ann")["ok"]  # the old store stays in use
+    assert used.run_json("claim", "more.py", "--as", "ann")["ok"]  # the old store stays in use
     assert "theirs.py" not in used.holders()
 
 
-def test_a_target_that_holds_other_repositories_is_welcome(used: Shell, tmp_path: Path) -> None:
+def test_a_target_with_other_repositories_is_accepted(used: Shell, tmp_path: Path) -> None:
     other = Shell(tmp_path / "other")
     other.folder.mkdir()
     other.git("init", "--quiet")
-    other.where(LANDLANE_STORE=str(tmp_path / "shared.db")).ask("claim", "src/api.py", "--as", "eve")
+    other.with_env(LANDLANE_STORE=str(tmp_path / "shared.db")).run_json("claim", "src/api.py", "--as", "eve")
 
-    used.ask("store", "move", str(tmp_path / "shared.db"))
+    used.run_json("store", "move", str(tmp_path / "shared.db"))
 
     assert used.holders()["src/**"] == "ann"
-    assert other.where(LANDLANE_STORE=str(tmp_path / "shared.db")).holders() == {"src/api.py": "eve"}
+    assert other.with_env(LANDLANE_STORE=str(tmp_path / "shared.db")).holders() == {"src/api.py": "eve"}
 
 
-def test_the_place_it_has_already_is_refused(used: Shell) -> None:
-    used.refuse("STORE_SAME", "store", "move", str(used.state / "store.db"))
-    used.refuse("STORE_SAME", "store", "move", str(used.state))
+def test_a_move_to_the_same_place_is_refused(used: Shell) -> None:
+    used.run_error("STORE_SAME", "store", "move", str(used.state / "store.db"))
+    used.run_error("STORE_SAME", "store", "move", str(used.state))
 
 
-def test_with_the_place_pinned_by_the_environment_nothing_is_moved(used: Shell, tmp_path: Path) -> None:
-    pinned = used.where(LANDLANE_STORE=str(used.state / "store.db"))
+def test_a_store_set_by_the_environment_is_not_moved(used: Shell, tmp_path: Path) -> None:
+    pinned = used.with_env(LANDLANE_STORE=str(used.state / "store.db"))
 
-    pinned.refuse("STORE_PINNED", "store", "move", str(tmp_path / "new.db"))
+    pinned.run_error("STORE_PINNED", "store", "move", str(tmp_path / "new.db"))
 
     assert not (tmp_path / "new.db").exists()
 
@@ -191,15 +189,13 @@ def test_with_the_place_pinned_by_the_environment_nothing_is_moved(used: Shell, 
         ("README.md", 1, "STORE_CORRUPT"),
     ],
 )
-def test_a_target_that_cannot_be_used_leaves_everything_as_it_is(
-    used: Shell, target: str, exit: int, code: str
-) -> None:
+def test_an_unusable_target_changes_nothing(used: Shell, target: str, exit: int, code: str) -> None:
     if target.startswith("postgresql"):
         pytest.importorskip("psycopg")
     (used.folder / "README.md").write_text("# A page of text, no database at all\n" * 50, encoding="utf-8")
     held = used.holders()
 
-    used.refuse(code, "store", "move", target, exit=exit)
+    used.run_error(code, "store", "move", target, exit=exit)
 
     assert used.holders() == held
     assert not (used.state / POINTER).exists()
@@ -207,11 +203,11 @@ def test_a_target_that_cannot_be_used_leaves_everything_as_it_is(
 
 
 @pytest.mark.slow
-def test_a_waiter_is_told_that_the_store_has_moved(used: Shell, tmp_path: Path) -> None:
+def test_a_waiter_learns_that_the_store_has_moved(used: Shell, tmp_path: Path) -> None:
     with used.start("claim", "src/api.py", "--as", "cat", "--wait", "60s", "--json") as waiter:
-        used.await_waiter()
-        used.ask("store", "move", str(tmp_path / "new.db"))
+        used.wait_for_waiter()
+        used.run_json("store", "move", str(tmp_path / "new.db"))
         ended = waiter.end(20)
 
     assert ended.exit == 1
-    assert ended.answer()["code"] == "STORE_MOVED"
+    assert ended.json()["code"] == "STORE_MOVED"

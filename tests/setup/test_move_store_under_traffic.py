@@ -57,23 +57,23 @@ class Workers:
 
 
 def held(shell: Shell) -> dict[str, int]:
-    return {claim["pattern"]: claim["token"] for claim in shell.ask("claims")["claims"]}
+    return {claim["pattern"]: claim["token"] for claim in shell.run_json("claims")["claims"]}
 
 
 def test_every_grant_during_a_move_is_in_the_new_store_and_no_later_one_in_the_old(
     shell: Shell, tmp_path: Path
 ) -> None:
-    shell.ask("join", "somebody")
+    shell.run_json("join", "somebody")
     workers = Workers(shell, 2, enough=5000)
     workers.await_claims(5)
 
-    moved = shell.ask("store", "move", str(tmp_path / "new.db"))["moved"]
+    moved = shell.run_json("store", "move", str(tmp_path / "new.db"))["moved"]
     granted, stopped = workers.end()
 
     assert set(stopped) == {"stopped STORE_MOVED"}
     assert held(shell) == granted
     assert moved["claims"] == len(granted)
-    assert shell.ask("journal", "--verify")["trouble"] == []
+    assert shell.run_json("log", "--verify")["trouble"] == []
 
 
 @pytest.mark.promise(
@@ -81,22 +81,22 @@ def test_every_grant_during_a_move_is_in_the_new_store_and_no_later_one_in_the_o
     "Claims granted while a store is rebuilt are in the new store.",
 )
 def test_every_grant_around_a_rebuild_is_in_the_new_store(shell: Shell) -> None:
-    shell.ask("join", "somebody")
+    shell.run_json("join", "somebody")
     workers = Workers(shell, 2, enough=100)
     workers.await_claims(5)
 
-    shell.ask("store", "rebuild")
+    shell.run_json("store", "rebuild")
     granted, stopped = workers.end()
 
     assert stopped == []
     assert len(granted) == 2 * 100
     assert held(shell) == granted
     assert len(set(granted.values())) == len(granted)
-    assert shell.ask("journal", "--verify")["trouble"] == []
+    assert shell.run_json("log", "--verify")["trouble"] == []
 
 
-def test_two_who_repair_at_once_both_end_well(shell: Shell) -> None:
-    shell.ask("claim", "a", "b", "c", "--as", "ann")
+def test_two_concurrent_repairs_both_succeed(shell: Shell) -> None:
+    shell.run_json("claim", "a", "b", "c", "--as", "ann")
     before = held(shell)
     for ending in ("", "-wal", "-shm"):
         (shell.state / f"store.db{ending}").unlink()
@@ -106,4 +106,4 @@ def test_two_who_repair_at_once_both_end_well(shell: Shell) -> None:
 
     assert [end.exit for end in ends] == [0, 0, 0], ends
     assert held(shell) == before
-    assert shell.ask("journal", "--verify")["trouble"] == []
+    assert shell.run_json("log", "--verify")["trouble"] == []

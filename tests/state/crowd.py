@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from tests.support.sites import Site
+    from tests.support.project import Project
 
 LIMIT_SECONDS = 100
 
@@ -43,7 +43,7 @@ def create(repo: Repository, session: Session, who: int, turn: int) -> Any:
 
 
 def number(repo: Repository, session: Session, who: int, turn: int) -> Any:
-    return numbers.give_number(repo, session, "migration").number
+    return numbers.give_number(repo, session, "migration", is_new_kind=True).number
 
 
 def port(repo: Repository, session: Session, who: int, turn: int) -> Any:
@@ -61,9 +61,17 @@ JOBS: dict[str, Callable[[Repository, Session, int, int], Any]] = {
 }
 
 
-def ask_crowd(site: Site, job: str, processes: int, turns: int = 1) -> list[list[Any]]:
+def ask_crowd(project: Project, job: str, processes: int, turns: int = 1) -> list[list[Any]]:
     """What each process got in each of its turns."""
-    words = [sys.executable, __file__, str(site.repository), site.place, job, str(processes), str(turns)]
+    words = [
+        sys.executable,
+        __file__,
+        str(project.repository),
+        project.place,
+        job,
+        str(processes),
+        str(turns),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)

@@ -12,13 +12,13 @@ from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import numbers
 from landlane.testing.repositories import git
 from tests.state.crowd import ask_crowd
-from tests.support.sites import MINUTE, SQLITE_ONLY, opened
+from tests.support.project import MINUTE, SQLITE_ONLY, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.state.numbers import Number
-    from tests.support.sites import Agent, Site
+    from landlane.state.numbers import AllocatedNumber
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
@@ -26,8 +26,8 @@ PATH = "migrations/{n}_*.sql"
 COUNTED = Settings(numbers={"migration": NumberSettings(path=PATH, width=4)})
 
 
-def give(agent: Agent, kind: str = "migration", purpose: str = "") -> Number:
-    return numbers.give_number(agent.repo, agent.session, kind, purpose=purpose)
+def give(agent: Agent, kind: str = "migration", purpose: str = "") -> AllocatedNumber:
+    return numbers.give_number(agent.repo, agent.session, kind, purpose=purpose, is_new_kind=True)
 
 
 def states(agent: Agent) -> dict[int, str]:
@@ -46,8 +46,8 @@ def commit(folder: Path, name: str) -> None:
     git(folder, "commit", "--quiet", "-m", name)
 
 
-def test_without_settings_it_counts_from_one(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_without_settings_it_counts_from_one(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
 
     assert [give(one, "adr").number for one in (ann, bob, ann)] == [1, 2, 3]
     assert give(bob, "other").number == 1
@@ -55,8 +55,8 @@ def test_without_settings_it_counts_from_one(site: Site) -> None:
 
 
 @pytest.mark.promise("numbers.above-every-branch", "A new number is higher than every number in any branch.")
-def test_a_number_is_above_all_that_stand_in_any_branch(site: Site) -> None:
-    repository = site.repository
+def test_a_number_is_above_all_that_stand_in_any_branch(project: Project) -> None:
+    repository = project.repository
     commit(repository, "migrations/0003_users.sql")
     git(repository, "switch", "--quiet", "--create", "topic")
     commit(repository, "migrations/0007_orders.sql")
@@ -64,94 +64,94 @@ def test_a_number_is_above_all_that_stand_in_any_branch(site: Site) -> None:
     git(repository, "update-ref", "refs/remotes/origin/far", "topic")
     git(repository, "branch", "--quiet", "-D", "topic")
 
-    given = give(site.agent("ann", settings=COUNTED))
+    given = give(project.agent("ann", settings=COUNTED))
 
     assert (given.number, given.text, given.path) == (8, "0008", "migrations/0008_*.sql")
 
 
-def test_files_that_nobody_committed_count_in_every_working_tree(site: Site, tmp_path: Path) -> None:
+def test_files_that_nobody_committed_count_in_every_working_tree(project: Project, tmp_path: Path) -> None:
     beside = tmp_path / "beside"
-    git(site.repository, "worktree", "add", "--quiet", "-b", "beside", str(beside))
+    git(project.repository, "worktree", "add", "--quiet", "-b", "beside", str(beside))
     write(beside, "migrations/0012_draft.sql")
-    write(site.repository, "migrations/0005_draft.sql")
+    write(project.repository, "migrations/0005_draft.sql")
 
-    assert give(site.agent("ann", settings=COUNTED)).number == 13
-
-
-def test_other_files_do_not_count(site: Site) -> None:
-    commit(site.repository, "migrations/0002_a.sql")
-    commit(site.repository, "migrations/0090_a.txt")
-    commit(site.repository, "migrations/deep/0091_a.sql")
-    commit(site.repository, "elsewhere/0092_a.sql")
-    commit(site.repository, f"migrations/{'9' * 30}_a.sql")
-
-    assert give(site.agent("ann", settings=COUNTED)).number == 3
+    assert give(project.agent("ann", settings=COUNTED)).number == 13
 
 
-def test_a_path_may_have_its_number_in_a_folder(site: Site) -> None:
-    commit(site.repository, "db/v7/up.sql")
+def test_other_files_do_not_count(project: Project) -> None:
+    commit(project.repository, "migrations/0002_a.sql")
+    commit(project.repository, "migrations/0090_a.txt")
+    commit(project.repository, "migrations/deep/0091_a.sql")
+    commit(project.repository, "elsewhere/0092_a.sql")
+    commit(project.repository, f"migrations/{'9' * 30}_a.sql")
+
+    assert give(project.agent("ann", settings=COUNTED)).number == 3
+
+
+def test_a_path_may_have_its_number_in_a_folder(project: Project) -> None:
+    commit(project.repository, "db/v7/up.sql")
     settings = Settings(numbers={"migration": NumberSettings(path="db/v{n}/**/*.sql")})
 
-    given = give(site.agent("ann", settings=settings))
+    given = give(project.agent("ann", settings=settings))
 
     assert (given.number, given.path) == (8, "db/v8/**/*.sql")
 
 
-def test_each_number_is_told_as_used_pending_or_abandoned(site: Site) -> None:
-    ann, bob = site.agent("ann", settings=COUNTED), site.agent("bob", settings=COUNTED)
+def test_each_number_is_told_as_used_pending_or_abandoned(project: Project) -> None:
+    ann, bob = project.agent("ann", settings=COUNTED), project.agent("bob", settings=COUNTED)
     for agent in (ann, bob, bob, ann):
         give(agent, purpose="a table")
-    commit(site.repository, "migrations/0001_a.sql")
-    write(site.repository, "migrations/0002_b.sql")
+    commit(project.repository, "migrations/0001_a.sql")
+    write(project.repository, "migrations/0002_b.sql")
     bob.leave()
 
     assert states(ann) == {1: "used", 2: "pending", 3: "abandoned", 4: "pending"}
     assert give(ann).number == 5, "an abandoned number is not given out again"
 
 
-def test_a_number_of_a_lapsed_session_is_abandoned(site: Site) -> None:
-    ann = site.agent("ann", settings=COUNTED)
+def test_a_number_of_a_lapsed_session_is_abandoned(project: Project) -> None:
+    ann = project.agent("ann", settings=COUNTED)
     give(ann)
-    site.clock.advance(31 * MINUTE)
+    project.clock.advance(31 * MINUTE)
 
-    assert states(site.agent("bob", settings=COUNTED)) == {1: "abandoned"}
+    assert states(project.agent("bob", settings=COUNTED)) == {1: "abandoned"}
     with pytest.raises(Stale):
         give(ann)
 
 
-def test_a_number_is_journaled_with_its_purpose(site: Site) -> None:
-    give(site.agent("ann"), purpose="add users")
+def test_a_number_is_journaled_with_its_purpose(project: Project) -> None:
+    give(project.agent("ann"), purpose="add users")
 
-    entry = next(entry for entry in site.entries() if entry.kind == "number.given")
+    entry = next(entry for entry in project.entries() if entry.kind == "number.given")
 
     assert (entry.agent, entry.facts()) == ("ann", {"kind": "migration", "number": 1, "purpose": "add users"})
 
 
 @pytest.mark.parametrize("kind", ["", "list", "A", "a b", "a/b", "x" * 65])
-def test_what_cannot_be_a_kind_is_refused(site: Site, kind: str) -> None:
+def test_what_cannot_be_a_kind_is_refused(project: Project, kind: str) -> None:
     with pytest.raises(Malformed) as told:
-        give(site.agent("ann"), kind)
+        give(project.agent("ann"), kind)
     assert told.value.code == "BAD_KIND"
 
 
 @pytest.mark.promise("numbers.distinct", "No two sessions get the same number, and there are no gaps.")
-def test_a_crowd_gets_distinct_numbers_without_a_gap(live_site: Site) -> None:
-    got = ask_crowd(live_site, "number", processes=32, turns=3)
+def test_a_crowd_gets_distinct_numbers_without_a_gap(live_project: Project) -> None:
+    got = ask_crowd(live_project, "number", processes=32, turns=3)
 
     assert sorted(number for turns in got for number in turns) == list(range(1, 97))
     assert all(turns == sorted(turns) for turns in got)
 
 
 @SQLITE_ONLY
-def test_a_rebuilt_store_gives_no_number_twice(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_rebuilt_store_gives_no_number_twice(project: Project) -> None:
+    ann = project.agent("ann")
     give(ann)
     give(ann)
-    with opened(site) as repo:
+    with opened(project) as repo:
         repo.settle()
         folder, repository_id = repo.state_folder, repo.store.repository
-    site.close()
+    project.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    assert give(site.agent("bob")).number == 3
+    assert give(project.agent("bob")).number == 3

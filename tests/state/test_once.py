@@ -14,19 +14,19 @@ from landlane.errors import Malformed, Stale
 from landlane.processes.child import ChildResult
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import once
-from landlane.state.once import Ran, RunCrashed, StillRunning
-from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
+from landlane.state.once import RunCrashed, RunEnded, StillRunning
+from tests.support.project import MINUTE, SQLITE_ONLY, Background, opened
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.repository import Repository
-    from tests.support.sites import Agent, Site
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
-Outcome = Ran | RunCrashed | StillRunning
+Outcome = RunEnded | RunCrashed | StillRunning
 
 
 class Command:
@@ -50,12 +50,12 @@ def run(agent: Agent, command: Command, *, key: str = "build", **more: Any) -> O
 
 
 def ran(outcome: Outcome) -> tuple[bool, int | None, str]:
-    assert isinstance(outcome, Ran), outcome
+    assert isinstance(outcome, RunEnded), outcome
     return outcome.is_now, outcome.run.exit_code, outcome.run.agent
 
 
-def test_a_command_runs_once_for_each_key(site: Site) -> None:
-    ann, bob, command = site.agent("ann"), site.agent("bob"), Command()
+def test_a_command_runs_once_for_each_key(project: Project) -> None:
+    ann, bob, command = project.agent("ann"), project.agent("bob"), Command()
 
     assert ran(run(ann, command)) == (True, 0, "ann")
     assert ran(run(bob, command)) == (False, 0, "ann")
@@ -63,18 +63,18 @@ def test_a_command_runs_once_for_each_key(site: Site) -> None:
     assert command.runs == 2
 
 
-def test_the_run_is_remembered_with_its_output(site: Site) -> None:
-    run(site.agent("ann"), Command())
+def test_the_run_is_remembered_with_its_output(project: Project) -> None:
+    run(project.agent("ann"), Command())
 
-    outcome = run(site.agent("bob"), Command())
+    outcome = run(project.agent("bob"), Command())
 
     assert outcome.run.output == "made it"
     assert outcome.run.command == "make 'it all'"
     assert outcome.run.done_at is not None
 
 
-def test_a_failed_run_is_run_again_only_when_told_to(site: Site) -> None:
-    ann, command = site.agent("ann"), Command(exit_code=3)
+def test_a_failed_run_is_run_again_only_when_told_to(project: Project) -> None:
+    ann, command = project.agent("ann"), Command(exit_code=3)
     assert ran(run(ann, command)) == (True, 3, "ann")
     command.exit_code = 0
 
@@ -84,22 +84,22 @@ def test_a_failed_run_is_run_again_only_when_told_to(site: Site) -> None:
     assert command.runs == 2
 
 
-def test_a_signal_is_told_as_a_shell_does(site: Site) -> None:
-    assert ran(run(site.agent("ann"), Command(exit_code=-9)))[1] == 137
+def test_a_signal_is_told_as_a_shell_does(project: Project) -> None:
+    assert ran(run(project.agent("ann"), Command(exit_code=-9)))[1] == 137
 
 
-def test_start_and_end_are_entries(site: Site) -> None:
-    run(site.agent("ann"), Command(exit_code=2))
+def test_start_and_end_are_entries(project: Project) -> None:
+    run(project.agent("ann"), Command(exit_code=2))
 
-    told = [(entry.kind, entry.facts()) for entry in site.entries() if entry.kind.startswith("once.")]
+    told = [(entry.kind, entry.facts()) for entry in project.entries() if entry.kind.startswith("once.")]
 
     assert [kind for kind, _ in told] == ["once.started", "once.ended"]
     assert told[0][1]["pid"] == os.getpid()
     assert told[1][1] == {"key": "build", "run": 1, "exit": 2}
 
 
-def test_a_second_caller_waits_for_the_first(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_a_second_caller_waits_for_the_first(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     told: list[str] = []
     second: list[Background[Outcome]] = []
 
@@ -116,8 +116,8 @@ def test_a_second_caller_waits_for_the_first(live_site: Site) -> None:
     assert command.runs == 1
 
 
-def test_who_waits_too_long_is_told_that_it_still_runs(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_who_waits_too_long_is_told_that_it_still_runs(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     outcomes: list[Outcome] = []
 
     def meanwhile() -> None:
@@ -130,8 +130,8 @@ def test_who_waits_too_long_is_told_that_it_still_runs(live_site: Site) -> None:
     assert outcomes[0].run.agent == "ann"
 
 
-def test_who_says_again_while_it_runs_runs_it_after_that(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_who_says_again_while_it_runs_runs_it_after_that(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     waiting: list[str] = []
     second: list[Background[Outcome]] = []
 
@@ -165,21 +165,21 @@ once.run_once(repo, ann, "build", ["make"], runner)
 """
 
 
-def start_and_kill(site: Site, *child: str) -> None:
+def start_and_kill(project: Project, *child: str) -> None:
     """Let a process begin the run, and kill it."""
-    words = [sys.executable, "-c", CRASHER, str(site.repository), site.place, *child]
+    words = [sys.executable, "-c", CRASHER, str(project.repository), project.place, *child]
     runner = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert runner.stdout is not None
     assert runner.stdout.readline() == b"started\n"
-    assert isinstance(run(site.agent("bob"), Command(), wait_ms=0), StillRunning)
+    assert isinstance(run(project.agent("bob"), Command(), wait_ms=0), StillRunning)
     runner.send_signal(signal.SIGKILL)
     runner.communicate(timeout=30)
 
 
 @pytest.mark.promise("once.crash-is-no-success", "A crash is reported neither as success nor as failure.")
-def test_a_crash_is_told_apart_from_success_and_failure(live_site: Site) -> None:
-    start_and_kill(live_site)
-    bob, command = live_site.agent("bob"), Command()
+def test_a_crash_is_told_apart_from_success_and_failure(live_project: Project) -> None:
+    start_and_kill(live_project)
+    bob, command = live_project.agent("bob"), Command()
 
     crashed = run(bob, command)
 
@@ -189,14 +189,14 @@ def test_a_crash_is_told_apart_from_success_and_failure(live_site: Site) -> None
     assert ran(run(bob, command)) == (False, 0, "bob")
 
 
-def test_a_waiter_hears_of_a_crash(live_site: Site) -> None:
-    words = [sys.executable, "-c", CRASHER, str(live_site.repository), live_site.place]
+def test_a_waiter_hears_of_a_crash(live_project: Project) -> None:
+    words = [sys.executable, "-c", CRASHER, str(live_project.repository), live_project.place]
     runner = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert runner.stdout is not None
     assert runner.stdout.readline() == b"started\n"
-    bob = live_site.agent("bob")
+    bob = live_project.agent("bob")
     waiter = Background(lambda: run(bob, Command()))
-    wait_until(lambda: live_site.listeners() > 0)
+    wait_until(lambda: live_project.listeners() > 0)
 
     runner.kill()
     runner.communicate(timeout=30)
@@ -204,10 +204,10 @@ def test_a_waiter_hears_of_a_crash(live_site: Site) -> None:
     assert isinstance(waiter.result(15), RunCrashed)
 
 
-def test_a_command_that_outlives_its_runner_still_runs(live_site: Site) -> None:
+def test_a_command_that_outlives_its_runner_still_runs(live_project: Project) -> None:
     orphan = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    start_and_kill(live_site, str(orphan.pid))
-    bob = live_site.agent("bob")
+    start_and_kill(live_project, str(orphan.pid))
+    bob = live_project.agent("bob")
 
     still = run(bob, Command(), wait_ms=0, is_again=True)
     orphan.communicate(timeout=30)
@@ -216,8 +216,8 @@ def test_a_command_that_outlives_its_runner_still_runs(live_site: Site) -> None:
     assert isinstance(run(bob, Command()), RunCrashed)
 
 
-def test_a_run_on_another_machine_has_crashed_when_its_session_is_over(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_a_run_on_another_machine_has_crashed_when_its_session_is_over(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     columns = {"machine": "far-12345678", "boot_id": "far", "namespace": "far", "pid": 1, "started": 1}
     more = {"key": "build", "run": 1, "agent": "ann", "session": ann.session.id, "command": "", "begun_at": 1}
     ann.repo.store.change(lambda tx: tx.run("once_begin", **columns, **more))
@@ -229,8 +229,8 @@ def test_a_run_on_another_machine_has_crashed_when_its_session_is_over(site: Sit
     assert isinstance(run(bob, Command()), RunCrashed)
 
 
-def test_an_interrupted_run_is_no_success(site: Site) -> None:
-    ann = site.agent("ann")
+def test_an_interrupted_run_is_no_success(project: Project) -> None:
+    ann = project.agent("ann")
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -241,13 +241,13 @@ def test_an_interrupted_run_is_no_success(site: Site) -> None:
     assert ran(run(ann, Command())) == (False, 130, "ann")
 
 
-def test_a_long_run_keeps_its_session_alive(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_long_run_keeps_its_session_alive(project: Project) -> None:
+    ann = project.agent("ann")
     ann.take("src")
 
     def long(on_start: Any, on_tick: Any) -> ChildResult:
         for _ in range(5):
-            site.clock.advance(20 * MINUTE)
+            project.clock.advance(20 * MINUTE)
             on_tick()
         return ChildResult(exit_code=0, stdout="", stderr="")
 
@@ -256,9 +256,9 @@ def test_a_long_run_keeps_its_session_alive(site: Site) -> None:
     assert ann.holds() == ["src"]
 
 
-def test_a_session_that_is_over_runs_nothing(site: Site) -> None:
-    ann, command = site.agent("ann"), Command()
-    site.clock.advance(31 * MINUTE)
+def test_a_session_that_is_over_runs_nothing(project: Project) -> None:
+    ann, command = project.agent("ann"), Command()
+    project.clock.advance(31 * MINUTE)
 
     with pytest.raises(Stale):
         run(ann, command)
@@ -267,8 +267,8 @@ def test_a_session_that_is_over_runs_nothing(site: Site) -> None:
     assert command.runs == 0
 
 
-def test_one_of_many_threads_runs_it(live_site: Site) -> None:
-    agents = [live_site.agent(f"a{number}") for number in range(6)]
+def test_one_of_many_threads_runs_it(live_project: Project) -> None:
+    agents = [live_project.agent(f"a{number}") for number in range(6)]
     command = Command()
 
     results = [Background(lambda agent=agent: run(agent, command)) for agent in agents]
@@ -278,21 +278,21 @@ def test_one_of_many_threads_runs_it(live_site: Site) -> None:
 
 
 def _known(repo: Repository) -> Outcome:
-    found = repo.store.view(lambda snapshot: once._judge(repo, snapshot, "build"))
+    found = repo.store.view(lambda snapshot: once._read_status(repo, snapshot, "build"))
     assert found is not None
     return found
 
 
 @SQLITE_ONLY
-def test_a_rebuilt_store_knows_what_was_run(site: Site) -> None:
-    run(site.agent("ann"), Command(exit_code=5))
-    with opened(site) as repo:
+def test_a_rebuilt_store_knows_what_was_run(project: Project) -> None:
+    run(project.agent("ann"), Command(exit_code=5))
+    with opened(project) as repo:
         repo.settle()
         folder, repository_id = repo.state_folder, repo.store.repository
-    site.close()
+    project.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    known = _known(site.repo())
+    known = _known(project.repo())
     assert (known.run.exit_code, known.run.agent, known.run.run) == (5, "ann", 1)
     assert known.run.done_at is not None

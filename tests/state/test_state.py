@@ -18,14 +18,14 @@ from landlane.state.key_rules import VERSIONS_KEPT, State, StateStale
 from landlane.state.slot_kinds import SlotTaken
 from landlane.values import replace
 from tests.state.crowd import ask_crowd
-from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, opened
+from tests.support.project import MINUTE, SECOND, SQLITE_ONLY, Background, opened
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from landlane.repository import Repository
-    from tests.support.sites import Agent, Site
+    from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
 
@@ -54,8 +54,8 @@ def value_of(agent: Agent, key: str) -> Any:
 # ----------------------------------------------------------------------------------------------- versions
 
 
-def test_the_version_starts_at_one_and_grows_by_one(site: Site) -> None:
-    ann = site.agent("ann")
+def test_the_version_starts_at_one_and_grows_by_one(project: Project) -> None:
+    ann = project.agent("ann")
 
     assert put(ann, "a", 1).version == 1
     assert put(ann, "a", 2, expect=1).version == 2
@@ -69,8 +69,8 @@ def test_the_version_starts_at_one_and_grows_by_one(site: Site) -> None:
     "state.never-overwritten-by-accident",
     "A key cannot be overwritten by a writer that has not seen its current value.",
 )
-def test_an_existing_key_is_not_overwritten_by_accident(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_an_existing_key_is_not_overwritten_by_accident(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     put(ann, "phase", "freeze")
 
     stale = is_stale(bob, "phase", "ship")
@@ -80,8 +80,8 @@ def test_an_existing_key_is_not_overwritten_by_accident(site: Site) -> None:
     assert value_of(bob, "phase") == "freeze"
 
 
-def test_who_saw_an_older_version_is_told_what_stands_there_now(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_who_saw_an_older_version_is_told_what_stands_there_now(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     put(ann, "a", 1)
     put(bob, "a", 2, expect=1)
 
@@ -90,30 +90,30 @@ def test_who_saw_an_older_version_is_told_what_stands_there_now(site: Site) -> N
     assert (stale.version, stale.value, stale.agent, stale.expected) == (2, 2, "bob", 1)
 
 
-def test_expecting_nothing_needs_a_new_key_and_expecting_something_an_old_one(site: Site) -> None:
-    ann = site.agent("ann")
+def test_expecting_nothing_needs_a_new_key_and_expecting_something_an_old_one(project: Project) -> None:
+    ann = project.agent("ann")
 
     assert is_stale(ann, "a", 1, expect=3).version == 0
     put(ann, "a", 1, expect=0)
     assert is_stale(ann, "a", 1, expect=0).version == 1
 
 
-def test_a_refused_write_leaves_no_entry(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_refused_write_leaves_no_entry(project: Project) -> None:
+    ann = project.agent("ann")
     put(ann, "a", 1)
-    before = site.kinds()
+    before = project.kinds()
 
     is_stale(ann, "a", 2)
 
-    assert site.kinds() == before
+    assert project.kinds() == before
 
 
-def test_each_change_is_an_entry_that_tells_all(site: Site) -> None:
-    ann = site.agent("ann")
+def test_each_change_is_an_entry_that_tells_all(project: Project) -> None:
+    ann = project.agent("ann")
     put(ann, "a", {"b": [1, None, "ü"]})
     add(ann, "l", "x")
 
-    entries = [entry for entry in site.entries() if entry.kind == "state.set"]
+    entries = [entry for entry in project.entries() if entry.kind == "state.set"]
 
     assert [entry.facts() for entry in entries] == [
         {"key": "a", "version": 1, "value": {"b": [1, None, "ü"]}, "reducer": ""},
@@ -122,9 +122,9 @@ def test_each_change_is_an_entry_that_tells_all(site: Site) -> None:
     assert {entry.agent for entry in entries} == {"ann"}
 
 
-def test_a_session_that_is_over_writes_nothing(site: Site) -> None:
-    ann = site.agent("ann")
-    site.clock.advance(31 * MINUTE)
+def test_a_session_that_is_over_writes_nothing(project: Project) -> None:
+    ann = project.agent("ann")
+    project.clock.advance(31 * MINUTE)
 
     with pytest.raises(Stale):
         put(ann, "a", 1)
@@ -134,28 +134,28 @@ def test_a_session_that_is_over_writes_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "ä", "a b", "a\n", "x" * 201, "a*", "a\0"])
-def test_a_key_that_is_none_changes_nothing(site: Site, key: str) -> None:
-    ann = site.agent("ann")
+def test_a_key_that_is_none_changes_nothing(project: Project, key: str) -> None:
+    ann = project.agent("ann")
     with pytest.raises(Malformed) as told:
         put(ann, key, 1)
     assert told.value.code == "BAD_KEY"
-    assert "state.set" not in site.kinds()
+    assert "state.set" not in project.kinds()
 
 
 @pytest.mark.parametrize(
     "content", [float("nan"), float("inf"), {1, 2}, "\ud800", ["x" * 70_000]], ids=lambda one: repr(one)[:12]
 )
-def test_a_value_that_cannot_be_kept_changes_nothing(site: Site, content: Any) -> None:
-    ann = site.agent("ann")
+def test_a_value_that_cannot_be_kept_changes_nothing(project: Project, content: Any) -> None:
+    ann = project.agent("ann")
     with pytest.raises(Malformed):
         put(ann, "a", content)
     with pytest.raises(Malformed):
         add(ann, "a", content)
-    assert "state.set" not in site.kinds()
+    assert "state.set" not in project.kinds()
 
 
-def test_an_update_that_grows_too_large_is_refused_and_the_value_stays(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(state=StateSettings(max_bytes=20)))
+def test_an_update_that_grows_too_large_is_refused_and_the_value_stays(project: Project) -> None:
+    ann = project.agent("ann", settings=Settings(state=StateSettings(max_bytes=20)))
     add(ann, "l", "123456789")
 
     with pytest.raises(Malformed) as told:
@@ -168,8 +168,8 @@ def test_an_update_that_grows_too_large_is_refused_and_the_value_stays(site: Sit
 # ----------------------------------------------------------------------------------------------- reading
 
 
-def test_keys_are_listed_in_order_and_by_their_beginning(site: Site) -> None:
-    ann = site.agent("ann")
+def test_keys_are_listed_in_order_and_by_their_beginning(project: Project) -> None:
+    ann = project.agent("ann")
     for key in ("b/x", "a", "b/", "bb", "b:1", "B"):
         put(ann, key, key)
 
@@ -178,10 +178,10 @@ def test_keys_are_listed_in_order_and_by_their_beginning(site: Site) -> None:
     assert state.list_state(ann.repo, "zz") == []
 
 
-def test_the_history_tells_who_wrote_what_when(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_the_history_tells_who_wrote_what_when(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     put(ann, "a", 1)
-    site.clock.advance(5 * SECOND)
+    project.clock.advance(5 * SECOND)
     put(bob, "a", 2, expect=1)
 
     first, second = state.state_history(ann.repo, "a")
@@ -190,22 +190,22 @@ def test_the_history_tells_who_wrote_what_when(site: Site) -> None:
     assert second.at - first.at == 5 * SECOND
 
 
-def test_only_the_newest_versions_are_kept(site: Site) -> None:
-    ann = site.agent("ann")
+def test_only_the_newest_versions_are_kept(project: Project) -> None:
+    ann = project.agent("ann")
     for _ in range(VERSIONS_KEPT + 5):
         add(ann, "n", 1, "sum")
 
     versions = [one.version for one in state.state_history(ann.repo, "n")]
 
     assert versions == list(range(6, VERSIONS_KEPT + 6))
-    assert site.kinds().count("state.set") == VERSIONS_KEPT + 5
+    assert project.kinds().count("state.set") == VERSIONS_KEPT + 5
 
 
 # ---------------------------------------------------------------------------------------------- reducers
 
 
-def test_a_reducer_combines_with_what_stands_there(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_reducer_combines_with_what_stands_there(project: Project) -> None:
+    ann = project.agent("ann")
 
     assert [add(ann, "l", one) for one in (1, [2])] == [[1], [1, [2]]]
     assert [add(ann, "u", one, "union") for one in ("b", ["a", "b"], {"x": 1})][-1] == ["b", "a", {"x": 1}]
@@ -227,8 +227,10 @@ def test_a_reducer_combines_with_what_stands_there(site: Site) -> None:
         ({}, 1, "union"),
     ],
 )
-def test_what_cannot_be_combined_changes_nothing(site: Site, stands: Any, new: Any, reducer: str) -> None:
-    ann = site.agent("ann")
+def test_what_cannot_be_combined_changes_nothing(
+    project: Project, stands: Any, new: Any, reducer: str
+) -> None:
+    ann = project.agent("ann")
     put(ann, "a", stands)
 
     with pytest.raises(Malformed) as told:
@@ -238,35 +240,35 @@ def test_what_cannot_be_combined_changes_nothing(site: Site, stands: Any, new: A
     assert value_of(ann, "a") == stands
 
 
-def test_an_unknown_reducer_is_named(site: Site) -> None:
+def test_an_unknown_reducer_is_named(project: Project) -> None:
     with pytest.raises(Malformed) as told:
-        add(site.agent("ann"), "a", 1, "average")
+        add(project.agent("ann"), "a", 1, "average")
     assert told.value.code == "BAD_REDUCER"
-    assert "union" in told.value.hint
+    assert "union" in told.value.message
 
 
 @pytest.mark.promise("state.no-update-is-lost", "Many appends at the same instant are all kept.")
-def test_no_append_of_a_crowd_is_lost(live_site: Site) -> None:
-    versions = ask_crowd(live_site, "append", processes=32, turns=3)
+def test_no_append_of_a_crowd_is_lost(live_project: Project) -> None:
+    versions = ask_crowd(live_project, "append", processes=32, turns=3)
 
-    found = state.get_state(live_site.repo(), "crowd/list")
+    found = state.get_state(live_project.repo(), "crowd/list")
 
     assert found is not None
     assert sorted(found.value) == sorted(f"{who}.{turn}" for who in range(32) for turn in range(3))
     assert sorted(version for turns in versions for version in turns) == list(range(1, 97))
 
 
-def test_no_addition_of_a_crowd_is_lost(live_site: Site) -> None:
-    ask_crowd(live_site, "add", processes=16, turns=6)
+def test_no_addition_of_a_crowd_is_lost(live_project: Project) -> None:
+    ask_crowd(live_project, "add", processes=16, turns=6)
 
-    found = state.get_state(live_site.repo(), "crowd/sum")
+    found = state.get_state(live_project.repo(), "crowd/sum")
 
     assert found is not None
     assert (found.value, found.version) == (sum(range(16)) * 6, 96)
 
 
-def test_one_of_a_crowd_creates_a_key(live_site: Site) -> None:
-    got = ask_crowd(live_site, "create", processes=24, turns=4)
+def test_one_of_a_crowd_creates_a_key(live_project: Project) -> None:
+    got = ask_crowd(live_project, "create", processes=24, turns=4)
 
     for turn in range(4):
         assert [turns[turn] for turns in got].count("State") == 1
@@ -283,8 +285,8 @@ RULES = Settings(
 )
 
 
-def test_only_the_owner_writes_what_is_owned(site: Site) -> None:
-    ann, bob = site.agent("ann", settings=RULES), site.agent("bob", settings=RULES)
+def test_only_the_owner_writes_what_is_owned(project: Project) -> None:
+    ann, bob = project.agent("ann", settings=RULES), project.agent("bob", settings=RULES)
 
     put(ann, "release/notes/v1", "x")
     with pytest.raises(NotAllowed) as told:
@@ -296,16 +298,16 @@ def test_only_the_owner_writes_what_is_owned(site: Site) -> None:
     assert value_of(bob, "release/notes/v1") == "x"
 
 
-def test_a_role_owns_what_the_settings_say(site: Site) -> None:
-    carl, bob = site.agent("carl", settings=RULES, role="release"), site.agent("bob", settings=RULES)
+def test_a_role_owns_what_the_settings_say(project: Project) -> None:
+    carl, bob = project.agent("carl", settings=RULES, role="release"), project.agent("bob", settings=RULES)
 
     put(carl, "build/last", 7)
     with pytest.raises(NotAllowed):
         put(bob, "build/last", 8, is_any=True)
 
 
-def test_a_key_with_a_reducer_keeps_to_it(site: Site) -> None:
-    ann = site.agent("ann", settings=RULES)
+def test_a_key_with_a_reducer_keeps_to_it(project: Project) -> None:
+    ann = project.agent("ann", settings=RULES)
 
     assert [add(ann, "count/a", 2), add(ann, "count/a", 3, "sum")] == [2, 5]
     with pytest.raises(NotAllowed) as told:
@@ -318,8 +320,8 @@ def test_a_key_with_a_reducer_keeps_to_it(site: Site) -> None:
 
 
 @pytest.mark.promise("state.steps-go-one-way", "A key with defined steps never goes back, whoever asks.")
-def test_steps_are_never_taken_back(site: Site) -> None:
-    ann = site.agent("ann", settings=RULES)
+def test_steps_are_never_taken_back(project: Project) -> None:
+    ann = project.agent("ann", settings=RULES)
     put(ann, "phase", "plan")
     put(ann, "phase", "ship", expect=1)
     put(ann, "phase", "ship", expect=2)
@@ -336,22 +338,22 @@ def test_steps_are_never_taken_back(site: Site) -> None:
 # ---------------------------------------------------------------------------------------------- watching
 
 
-def test_a_watcher_sees_a_newer_version_at_once(live_site: Site) -> None:
-    ann = live_site.agent("ann")
+def test_a_watcher_sees_a_newer_version_at_once(live_project: Project) -> None:
+    ann = live_project.agent("ann")
     put(ann, "a", 1)
 
-    found = state.watch_state(live_site.repo(), "a", since=0, timeout_ms=0)
+    found = state.watch_state(live_project.repo(), "a", since=0, timeout_ms=0)
 
     assert found is not None
     assert found.version == 1
 
 
-def test_a_watcher_is_woken_by_the_change(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "_LOOK_SECONDS", 60.0)  # who is quicker was woken
-    ann = live_site.agent("ann")
-    repo = live_site.repo()
+def test_a_watcher_is_woken_by_the_change(live_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_CHECK_SECONDS", 60.0)  # only a wake-up can be faster
+    ann = live_project.agent("ann")
+    repo = live_project.repo()
     watcher = Background(lambda: state.watch_state(repo, "a", timeout_ms=50 * SECOND))
-    wait_until(lambda: live_site.listeners() > 0)
+    wait_until(lambda: live_project.listeners() > 0)
 
     put(ann, "other", 1)
     put(ann, "a", 5)
@@ -361,42 +363,42 @@ def test_a_watcher_is_woken_by_the_change(live_site: Site, monkeypatch: pytest.M
     assert found.value == 5
 
 
-def test_watching_ends_when_the_time_is_up(live_site: Site) -> None:
-    put(live_site.agent("ann"), "a", 1)
+def test_watching_ends_when_the_time_is_up(live_project: Project) -> None:
+    put(live_project.agent("ann"), "a", 1)
 
-    assert state.watch_state(live_site.repo(), "a", timeout_ms=300) is None
-    assert state.watch_state(live_site.repo(), "b", since=4, timeout_ms=0) is None
+    assert state.watch_state(live_project.repo(), "a", timeout_ms=300) is None
+    assert state.watch_state(live_project.repo(), "b", since=4, timeout_ms=0) is None
 
 
 # -------------------------------------------------------------------------------------------- rebuilding
 
 
 @SQLITE_ONLY
-def test_a_rebuilt_store_knows_every_version(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_rebuilt_store_knows_every_version(project: Project) -> None:
+    ann = project.agent("ann")
     put(ann, "a", {"z": 1, "a": [1.5, "ü"]})
     put(ann, "a", 2, expect=1)
     add(ann, "l", "x")
-    with opened(site) as repo:
+    with opened(project) as repo:
         repo.settle()
         before = [state.state_history(repo, key) for key in ("a", "l")]
         folder, repository_id = repo.state_folder, repo.store.repository
-    site.close()
+    project.close()
 
     rebuild_store(folder, repository_id, ignore_case=False)
 
-    repo = site.repo()
+    repo = project.repo()
     assert [state.state_history(repo, key) for key in ("a", "l")] == before
     assert json.dumps(state.list_state(repo)[0].value) == "2"
 
 
 def test_everything_moves_to_the_other_kind_of_store(
-    live_site: Site, request: pytest.FixtureRequest, tmp_path: Path
+    live_project: Project, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    ann = live_site.agent("ann", settings=EVERYTHING)
+    ann = live_project.agent("ann", settings=EVERYTHING)
     put(ann, "a", {"z": [1]})
     put(ann, "a", 2, expect=1)
-    numbers.give_number(ann.repo, ann.session, "adr", purpose="why")
+    numbers.give_number(ann.repo, ann.session, "adr", purpose="why", is_new_kind=True)
     slot = slots.take_slot(ann.repo, ann.session, slots.make_slot_request(ann.repo, "gpu", amount=4))
     port = slots.take_slot(ann.repo, ann.session, slots.make_slot_request(ann.repo, "port"))
     used = slots.take_slot(ann.repo, ann.session, slots.make_slot_request(ann.repo, "api"))
@@ -405,17 +407,17 @@ def test_everything_moves_to_the_other_kind_of_store(
     assert isinstance(used, SlotTaken)
     slots.free(ann.repo, ann.session, used.slot.id)
     once.run_once(ann.repo, ann.session, "k", ["true"], lambda *_: THREE)
-    live_site.close()
-    if live_site.is_postgres:
+    live_project.close()
+    if live_project.is_postgres:
         target = str(tmp_path / "other.db")
     else:
         target = request.getfixturevalue("postgres_server").create_database()
 
-    with opened(live_site) as repo:
+    with opened(live_project) as repo:
         before = _everything(repo)
         left = used.slot.until - repo.store.view(lambda snapshot: snapshot.now)
         move_store(repo, target)
-    with opened(live_site) as repo:
+    with opened(live_project) as repo:
         after = _everything(repo)
         (counted,), now = repo.store.view(
             lambda snapshot: (snapshot.all("slots_in", kind="api"), snapshot.now)
@@ -423,8 +425,8 @@ def test_everything_moves_to_the_other_kind_of_store(
         again = numbers.give_number(repo, ann.session, "adr")
 
     assert after[:3] == before[:3]
-    assert [replace(one, taken_at=0, until=0) for one in after[3]] == [
-        replace(one, taken_at=0, until=0) for one in before[3]
+    assert [replace(one, taken_at=0, seen_at=0) for one in after[3]] == [
+        replace(one, taken_at=0, seen_at=0) for one in before[3]
     ]
     assert 0 <= left - (counted["expires_at"] - now) < 30 * SECOND, (
         "its time goes on by the other store's clock"

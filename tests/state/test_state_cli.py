@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import end_all, fingerprint
+from tests.support.shell import fingerprint, wait_for_all
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -31,9 +31,11 @@ phase = ["plan", "build", "ship"]
 
 
 def test_a_value_is_set_read_and_set_again_at_its_version(shell: Shell) -> None:
-    made = shell.ask("state", "set", "release/phase", "freeze", "--as", "ann")
-    read = shell.ask("state", "get", "release/phase")
-    changed = shell.ask("state", "set", "release/phase", '{"ship": [1, 2]}', "--expect", "1", "--as", "bob")
+    made = shell.run_json("state", "set", "release/phase", "freeze", "--as", "ann")
+    read = shell.run_json("state", "get", "release/phase")
+    changed = shell.run_json(
+        "state", "set", "release/phase", '{"ship": [1, 2]}', "--expect", "1", "--as", "bob"
+    )
 
     assert (made["key"], made["value"], made["version"], made["agent"]) == (
         "release/phase",
@@ -46,30 +48,30 @@ def test_a_value_is_set_read_and_set_again_at_its_version(shell: Shell) -> None:
 
 
 def test_the_second_writer_is_told_what_stands_there(shell: Shell) -> None:
-    shell.ask("state", "set", "a", "1", "--as", "ann")
+    shell.run_json("state", "set", "a", "1", "--as", "ann")
 
-    blind = shell.refuse("STATE_STALE", "state", "set", "a", "2", "--as", "bob", exit=4)
-    late = shell.refuse("STATE_STALE", "state", "set", "a", "2", "--expect", "7", "--as", "bob", exit=4)
-    new = shell.refuse("STATE_STALE", "state", "set", "a", "2", "--expect", "0", "--as", "bob", exit=4)
+    blind = shell.run_error("STATE_STALE", "state", "set", "a", "2", "--as", "bob", exit=4)
+    late = shell.run_error("STATE_STALE", "state", "set", "a", "2", "--expect", "7", "--as", "bob", exit=4)
+    new = shell.run_error("STATE_STALE", "state", "set", "a", "2", "--expect", "0", "--as", "bob", exit=4)
 
     for answer in (blind, late, new):
         assert (answer["version"], answer["value"], answer["agent"]) == (1, 1, "ann")
         assert "--expect 1" in answer["hint"]
-    assert shell.ask("state", "set", "a", "2", "--any", "--as", "bob")["version"] == 2
+    assert shell.run_json("state", "set", "a", "2", "--any", "--as", "bob")["version"] == 2
 
 
 def test_a_refusal_for_people_stands_on_stderr(shell: Shell) -> None:
-    shell.tell("state", "set", "a", "1", "--as", "ann")
+    shell.run_text("state", "set", "a", "1", "--as", "ann")
 
     ended = shell.run("state", "set", "a", "2", "--as", "bob")
 
     assert (ended.exit, ended.out) == (4, "")
-    assert "written by ann [STATE_STALE]" in ended.err
+    assert "a is at version 1 (1, by ann, 0 s ago); set it with --expect [STATE_STALE]" in ended.err
     assert "hint: " in ended.err
 
 
 def test_a_missing_key_has_version_zero(shell: Shell) -> None:
-    assert shell.refuse("NO_STATE", "state", "get", "nothing", exit=1)["version"] == 0
+    assert shell.run_error("NO_STATE", "state", "get", "nothing", exit=1)["version"] == 0
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_a_missing_key_has_version_zero(shell: Shell) -> None:
     ],
 )
 def test_what_is_no_json_is_taken_as_a_text(shell: Shell, text: str, value: object) -> None:
-    assert shell.ask("state", "set", "k", "--as", "ann", "--", text)["value"] == value
+    assert shell.run_json("state", "set", "k", "--as", "ann", "--", text)["value"] == value
 
 
 @pytest.mark.parametrize(
@@ -104,10 +106,10 @@ def test_what_is_no_json_is_taken_as_a_text(shell: Shell, text: str, value: obje
     ],
 )
 def test_bad_input_is_explained_and_changes_nothing(shell: Shell, code: str, words: tuple[str, ...]) -> None:
-    shell.ask("state", "set", "kept", "1", "--as", "ann")
+    shell.run_json("state", "set", "kept", "1", "--as", "ann")
     before = fingerprint(shell.state)
 
-    answer = shell.refuse(code, "state", *words, "--as", "ann")
+    answer = shell.run_error(code, "state", *words, "--as", "ann")
 
     assert answer["hint"]
     assert fingerprint(shell.state) == before
@@ -115,9 +117,9 @@ def test_bad_input_is_explained_and_changes_nothing(shell: Shell, code: str, wor
 
 @pytest.mark.slow
 def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
-    shell.ask("state", "list")
+    shell.run_json("state", "list")
 
-    ended = end_all(
+    ended = wait_for_all(
         [
             shell.start("state", "append", "found", str(number), "--as", f"agent{number % 12}", "--json")
             for number in range(96)
@@ -125,7 +127,7 @@ def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
     )
 
     assert {one.exit for one in ended} == {0}, ended
-    found = shell.ask("state", "get", "found")
+    found = shell.run_json("state", "get", "found")
     assert sorted(found["value"]) == list(range(96))
     assert found["version"] == 96
 
@@ -133,77 +135,77 @@ def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
 @pytest.mark.slow
 def test_reducers_are_chosen_by_name(shell: Shell) -> None:
     for value in ("0.25", "0.5"):
-        shell.ask("state", "append", "spent", value, "--with", "sum", "--as", "ann")
-    shell.ask("state", "append", "config", '{"db": {"port": 1}}', "--with", "merge", "--as", "ann")
-    shell.ask("state", "append", "config", '{"db": {"host": "h"}}', "--with", "merge", "--as", "bob")
+        shell.run_json("state", "append", "spent", value, "--with", "sum", "--as", "ann")
+    shell.run_json("state", "append", "config", '{"db": {"port": 1}}', "--with", "merge", "--as", "ann")
+    shell.run_json("state", "append", "config", '{"db": {"host": "h"}}', "--with", "merge", "--as", "bob")
 
-    told = {one["key"]: one["value"] for one in shell.ask("state", "list")["states"]}
+    told = {one["key"]: one["value"] for one in shell.run_json("state", "list")["states"]}
 
     assert told == {"config": {"db": {"host": "h", "port": 1}}, "spent": 0.75}
 
 
 def test_the_settings_say_who_writes_how_and_in_which_order(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
-    shell.ask("state", "set", "release/notes", "1", "--as", "ann")
-    shell.ask("state", "append", "spent", "1", "--as", "bob")
-    shell.ask("state", "set", "phase", "build", "--as", "bob")
-    shell.ask("join", "carl", "--role", "release")
-    shell.ask("state", "set", "build/last/good", "7", "--as", "carl")
+    shell.run_json("state", "set", "release/notes", "1", "--as", "ann")
+    shell.run_json("state", "append", "spent", "1", "--as", "bob")
+    shell.run_json("state", "set", "phase", "build", "--as", "bob")
+    shell.run_json("join", "carl", "--role", "release")
+    shell.run_json("state", "set", "build/last/good", "7", "--as", "carl")
 
     owned = ("state", "set", "release/notes", "2", "--any", "--as", "bob")
-    assert shell.refuse("STATE_OWNED", *owned, exit=6)["owner"] == "ann"
-    shell.refuse("STATE_OWNED", "state", "append", "build/last/bad", "7", "--as", "ann", exit=6)
-    shell.refuse("STATE_REDUCER", "state", "append", "spent", "1", "--with", "max", "--as", "bob", exit=6)
-    shell.refuse("STATE_REDUCER", "state", "set", "spent", "much", "--any", "--as", "bob", exit=6)
-    shell.refuse("STATE_GOES_BACK", "state", "set", "phase", "plan", "--any", "--as", "bob", exit=6)
-    shell.refuse("STATE_TOO_LARGE", "state", "set", "big", "x" * 99, "--as", "bob")
-    assert shell.ask("state", "get", "phase")["value"] == "build"
+    assert shell.run_error("STATE_OWNED", *owned, exit=6)["owner"] == "ann"
+    shell.run_error("STATE_OWNED", "state", "append", "build/last/bad", "7", "--as", "ann", exit=6)
+    shell.run_error("STATE_REDUCER", "state", "append", "spent", "1", "--with", "max", "--as", "bob", exit=6)
+    shell.run_error("STATE_REDUCER", "state", "set", "spent", "much", "--any", "--as", "bob", exit=6)
+    shell.run_error("STATE_GOES_BACK", "state", "set", "phase", "plan", "--any", "--as", "bob", exit=6)
+    shell.run_error("STATE_TOO_LARGE", "state", "set", "big", "x" * 99, "--as", "bob")
+    assert shell.run_json("state", "get", "phase")["value"] == "build"
 
 
 def test_the_history_shows_each_version_with_its_writer(shell: Shell) -> None:
-    shell.ask("state", "set", "a", "1", "--as", "ann")
-    shell.ask("state", "set", "a", "2", "--expect", "1", "--as", "bob")
+    shell.run_json("state", "set", "a", "1", "--as", "ann")
+    shell.run_json("state", "set", "a", "2", "--expect", "1", "--as", "bob")
 
-    versions = shell.ask("state", "history", "a")["versions"]
-    table = shell.tell("state", "history", "a")
+    versions = shell.run_json("state", "history", "a")["versions"]
+    table = shell.run_text("state", "history", "a")
 
     assert [(one["version"], one["value"], one["agent"]) for one in versions] == [
         (1, 1, "ann"),
         (2, 2, "bob"),
     ]
-    assert table.startswith("2 versions\n")
+    assert table.startswith("VALUE  VERSION  BY   SET\n1            1  ann  ")
 
 
 def test_a_watcher_ends_with_the_change(shell: Shell) -> None:
-    shell.ask("state", "set", "a", "1", "--as", "ann")
+    shell.run_json("state", "set", "a", "1", "--as", "ann")
     with shell.start("state", "watch", "a", "--timeout", "40s", "--json") as watcher:
         wait_until(lambda: list((shell.state / "wake").glob("*")))
-        shell.ask("state", "set", "a", "2", "--expect", "1", "--as", "bob")
-        answer = watcher.end(20).answer()
+        shell.run_json("state", "set", "a", "2", "--expect", "1", "--as", "bob")
+        answer = watcher.end(20).json()
 
     assert (answer["value"], answer["version"], answer["agent"]) == (2, 2, "bob")
 
 
 def test_watching_times_out_and_can_catch_up(shell: Shell) -> None:
-    shell.ask("state", "set", "a", "1", "--as", "ann")
+    shell.run_json("state", "set", "a", "1", "--as", "ann")
 
-    shell.refuse("WAIT_TIMED_OUT", "state", "watch", "a", "--timeout", "200ms", exit=5)
-    assert shell.ask("state", "watch", "a", "--since", "0", "--timeout", "0s")["version"] == 1
+    shell.run_error("WAIT_TIMED_OUT", "state", "watch", "a", "--timeout", "200ms", exit=5)
+    assert shell.run_json("state", "watch", "a", "--since", "0", "--timeout", "0s")["version"] == 1
 
 
 def test_state_moves_with_the_store_and_survives_a_rebuild(shell: Shell) -> None:
-    shell.ask("state", "set", "a", "[1]", "--as", "ann")
-    shell.ask("state", "append", "a", "2", "--as", "bob")
+    shell.run_json("state", "set", "a", "[1]", "--as", "ann")
+    shell.run_json("state", "append", "a", "2", "--as", "bob")
 
     def history() -> list[tuple[object, ...]]:
         # An entry bears the instant at which it was written, a moment after the change was judged: no "at".
-        versions = shell.ask("state", "history", "a")["versions"]
+        versions = shell.run_json("state", "history", "a")["versions"]
         return [tuple(one[name] for name in ("value", "version", "agent", "reducer")) for one in versions]
 
     before = history()
-    shell.ask("store", "rebuild")
+    shell.run_json("store", "rebuild")
     rebuilt = history()
-    shell.ask("store", "move", str(shell.folder.parent / "elsewhere.db"))
+    shell.run_json("store", "move", str(shell.folder.parent / "elsewhere.db"))
 
     assert before == rebuilt == history()
-    assert shell.ask("state", "append", "a", "3", "--as", "ann")["version"] == 3
+    assert shell.run_json("state", "append", "a", "3", "--as", "ann")["version"] == 3

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import at_terminal, masked
+from tests.support.shell import masked, run_at_terminal
+from tests.support.snapshots import check_snapshot
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
@@ -17,105 +19,73 @@ COLOURS = "xterm-256color"
 
 
 def test_claims_for_people(shell: Shell) -> None:
-    assert shell.tell("claims") == "0 live claims\n"
-    shell.ask("claim", "src/api/**", "--as", "ann", "--task", "T7", "--note", "new endpoint")
-    shell.ask("claim", "app/[id]/page.tsx", "--literal", "--shared", "--as", "bob")
+    assert shell.run_text("claims") == "No claims.\n"
+    shell.run_json("claim", "src/api/**", "--as", "ann", "--task", "T7", "--note", "new endpoint")
+    shell.run_json("claim", "app/[id]/page.tsx", "--literal", "--shared", "--as", "bob")
 
-    assert masked(shell.tell("claims")) == (
-        "2 live claims\n"
-        "pattern            holder  mode       token       until                     task  note\n"
-        "src/api/**         ann     exclusive  TOKEN  TIME  T7    new endpoint\n"
-        "app/[id]/page.tsx  bob     shared     TOKEN  TIME\n"
-    )
-    assert masked(shell.tell("claims", "src")).splitlines()[0] == "1 live claim"
+    header, first, second = shell.run_text("claims").splitlines()
+    assert header.split() == ["PATH", "HOLDER", "FOR", "HELD", "LEASE", "ENDS"]
+    assert first.startswith('src/api/**                  ann     T7 "new endpoint"  ')
+    assert second.startswith("app/[id]/page.tsx (shared)  bob  ")
+    assert first.endswith("in 29 min")
+    assert len(shell.run_text("claims", "src").splitlines()) == 2
 
 
 def test_claims_for_programs(shell: Shell) -> None:
-    shell.ask("claim", "src/api/**", "--as", "ann", "--task", "T7")
+    shell.run_json("claim", "src/api/**", "--as", "ann", "--task", "T7")
 
-    (claim,) = shell.ask("claims", "src/api/users.py")["claims"]
+    (claim,) = shell.run_json("claims", "src/api/users.py")["claims"]
 
     assert list(claim) == [
-        *("pattern", "kind", "mode", "token", "holder", "session", "since", "until", "task", "note")
+        *("pattern", "kind", "mode", "token", "holder", "session", "since", "until", "task", "note"),
+        *("title", "holder_kind", "for", "ends", "waiting"),
     ]
     assert (claim["kind"], claim["task"], claim["note"]) == ("glob", "T7", None)
     assert claim["since"] < claim["until"]
-    assert shell.ask("claims", "docs")["claims"] == []
-
-
-def test_status_for_people(shell: Shell) -> None:
-    shell.ask("claim", "src", "--as", "ann")
-    with shell.start("claim", "src", "--as", "bob", "--wait", "30s"):
-        shell.await_waiter()
-        told = masked(shell.tell("status", "--as", "ann"))
-
-    machine = shell.ask("status")["sessions"][0]["machine"]
-    assert told.replace(machine, "MACHINE").replace(str(shell.folder), "ROOT") == (
-        "repository ROOT\n"
-        "you are ann (generation 1)\n"
-        "2 here\n"
-        f"agent  generation  kind   role  {'machine'.ljust(len(machine))}  seen\n"
-        "ann    1           agent        MACHINE  TIME\n"
-        "bob    1           agent        MACHINE  TIME\n"
-        "1 held\n"
-        "pattern  holder  mode       until\n"
-        "src      ann     exclusive  TIME\n"
-        "1 waiting\n"
-        "agent  patterns  since\n"
-        "bob    src       TIME\n"
-        "journal at 4\n"
-    )
-
-
-def test_status_for_whoever_has_no_session(shell: Shell) -> None:
-    told = shell.tell("status", "--as", "newcomer")
-
-    assert "you have no session; claiming begins one\n0 here\n0 held\n0 waiting\njournal at 1\n" in told
-    assert shell.ask("status", "--as", "newcomer")["you"] is None
-    assert shell.kinds() == ["repository.begun"]
+    assert shell.run_json("claims", "docs")["claims"] == []
 
 
 def test_check_for_people(shell: Shell) -> None:
-    shell.ask("claim", "src/api.py", "--as", "ann")
+    shell.run_json("claim", "src/api.py", "--as", "ann")
 
-    mine = shell.tell("check", "src/api.py", "docs/x.md", "--as", "ann")
-    others = shell.tell("check", "src/api.py", "--as", "bob", exit=3)
+    mine = shell.run_text("check", "src/api.py", "docs/x.md", "--as", "ann")
+    others = shell.run("check", "src/api.py", "--as", "bob")
 
-    assert mine == "src/api.py is yours to change\ndocs/x.md is held by nobody\n"
-    assert masked(others) == "src/api.py is held by ann until TIME\n"
+    assert mine == "✓ ann may change src/api.py\n✓ ann may change docs/x.md (it is not claimed)\n"
+    assert (others.exit, others.out) == (3, "")
+    assert others.err.startswith("refused: src/api.py is claimed by ann (")
 
 
 def test_check_for_programs(shell: Shell) -> None:
-    token = shell.ask("claim", "src/**", "--as", "ann")["granted"][0]["token"]
+    token = shell.run_json("claim", "src/**", "--as", "ann")["granted"][0]["token"]
     (shell.folder / "src").mkdir()
 
-    held = shell.ask("check", "src/api.py", "--token", str(token), "--as", "ann")
-    other = shell.at("src").refuse("CLAIM_HELD", "check", "api.py", "--as", "bob", exit=3)
+    held = shell.run_json("check", "src/api.py", "--token", str(token), "--as", "ann")
+    other = shell.at("src").run_error("CLAIM_HELD", "check", "api.py", "--as", "bob", exit=3)
 
     assert held["paths"][0]["state"] == "held"
     assert held["paths"][0]["claim"]["token"] == token
     assert (other["holder"], other["paths"][0]["allowed"]) == ("ann", False)
-    assert other["hint"] == "landlane claim api.py --wait 10m"  # to be typed where the question was
+    assert other["hint"] == "wait in line: landlane claim api.py --as bob --wait"  # to be typed in src
 
 
 def test_who_for_people(shell: Shell) -> None:
-    shell.ask("claim", "README.md", "--as", "ann")
-    held = masked(shell.tell("who", "README.md"))
-    shell.ask("release", "--all", "--as", "ann")
-    free = masked(shell.tell("who", "README.md"))
+    shell.run_json("claim", "README.md", "--as", "ann")
+    held = shell.run_text("who", "README.md")
+    shell.run_json("release", "--all", "--as", "ann")
+    free = shell.run_text("who", "README.md")
 
-    change = "last changed by Ada Example at 2026-01-02T03:04:05+00:00: 0eb12e28d48a Begin\n"
-    assert (
-        held == f"ann holds README.md until TIME\nlast in the journal: claim.taken by ann at TIME\n{change}"
-    )
-    assert free == f"nobody holds it\nlast in the journal: claim.released by ann at TIME\n{change}"
+    change = "  last change  0eb12e28 Begin (Ada Example, "
+    assert held.startswith("README.md\n  claimed      by ann (")
+    assert f" ago, lease ends in 29 min)\n{change}" in held
+    assert free.startswith(f"README.md\n  not claimed\n{change}")
 
 
 def test_who_finds_a_literal_name_again(shell: Shell) -> None:
-    shell.ask("claim", "app/[id]/page.tsx", "--literal", "--as", "ann")
-    shell.ask("release", "--all", "--as", "ann")
+    shell.run_json("claim", "app/[id]/page.tsx", "--literal", "--as", "ann")
+    shell.run_json("release", "--all", "--as", "ann")
 
-    answer = shell.ask("who", "app/[id]/page.tsx")
+    answer = shell.run_json("who", "app/[id]/page.tsx")
 
     assert answer["last_entry"]["kind"] == "claim.released"
     assert answer["last_change"] is None
@@ -125,35 +95,43 @@ def test_who_knows_the_agent_that_a_commit_names(shell: Shell) -> None:
     (shell.folder / "README.md").write_text("changed\n", encoding="utf-8")
     shell.git("commit", "--quiet", "--all", "-m", "Change it", "-m", "Landlane-Agent: ann")
 
-    change = shell.ask("who", "README.md")["last_change"]
+    change = shell.run_json("who", "README.md")["last_change"]
 
     assert (change["agent"], change["subject"], change["author"]) == ("ann", "Change it", "Ada Example")
 
 
 def test_grants_for_people(shell: Shell) -> None:
-    assert masked(shell.tell("claim", "a", "b/**", "--as", "ann")) == (
-        "granted a  (exclusive, token TOKEN, until TIME)\n"
-        "granted b/**  (exclusive, token TOKEN, until TIME)\n"
+    assert shell.run_text("claim", "a", "b/**", "--as", "ann") == (
+        "✓ claimed a for 30 min\n✓ claimed b/** for 30 min\n"
     )
-    assert masked(shell.tell("renew", "a", "--as", "ann")) == "renewed a  (token TOKEN, until TIME)\n"
-    assert shell.tell("release", "a", "--as", "ann") == "released a\n"
-    assert shell.tell("leave", "--as", "ann") == "ann left; released b/**\n"
-    assert shell.tell("release", "--all", "--as", "ann") == "nothing was held\n"
-    assert shell.tell("renew", "--as", "ann") == "nothing is held\n"
+    assert shell.run_text("renew", "a", "--as", "ann") == "✓ renewed a for 30 min\n"
+    assert shell.run_text("release", "a", "--as", "ann") == "✓ released a\n"
+    assert shell.run_text("leave", "--as", "ann") == "ann left; released b/**\n"
+    assert shell.run_text("release", "--all", "--as", "ann") == "No claims.\n"
+    assert shell.run_text("renew", "--as", "ann") == "No claims.\n"
 
 
 def test_journal_for_people(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann")
+    shell.run_json("claim", "src/api.py", "--note", "new endpoint", "--as", "ann")
+    shell.run_json("task", "add", "List users", "--path", "src", "--as", "lead")
+    shell.run_json("task", "add", "Sort them", "--as", "lead")
+    shell.run_json("next", "--as", "bob")
+    shell.run_json("fail", "T2", "--why", "1 of 212 tests failed", "--as", "bob")
+    shell.run_json("next", "--as", "bob")
+    shell.run("gate", "ask", "T2", "--why", "May I?", "--as", "bob")
 
-    assert masked(shell.tell("journal")) == (
-        "     1  TIME  repository.begun              \n"
-        "     2  TIME  session.joined   ann          1\n"
-        "     3  TIME  claim.taken      ann          a  token TOKEN\n"
-    )
+    shown = [shell.run_text("log", *words) for words in ((), ("t2",), ("src/api.py",), ("ann",))]
+
+    text = re.sub(r"(?m)^\d\d:\d\d", "HH:MM", "---\n".join(shown))
+    check_snapshot("status/snapshots/log.txt", text.rstrip("\n"))
+    entries = shell.run_json("log", "T1")["entries"]
+    assert [entry["text"] for entry in entries] == ["added T1 List users"]
+    shell.run_error("BAD_PERIOD", "log", "--since", "yesterdy")
+    assert shell.run_json("log", "--since", "1h")["entries"]
 
 
 def test_joining_for_people(shell: Shell) -> None:
-    first, second = shell.tell("join", "ann"), shell.tell("join", "ann")
+    first, second = shell.run_text("join", "ann"), shell.run_text("join", "ann")
 
     assert masked(first).splitlines()[0] == "joined ann, generation 1, session SESSION"
     assert masked(first).splitlines()[1] == "for its children: LANDLANE_SESSION=SESSION:HASH"
@@ -161,7 +139,7 @@ def test_joining_for_people(shell: Shell) -> None:
 
 
 def test_nothing_is_coloured_where_nobody_looks(shell: Shell) -> None:
-    shell.ask("claim", "a", "--as", "ann")
+    shell.run_json("claim", "a", "--as", "ann")
 
     for ended in (
         shell.run("claims"),
@@ -173,13 +151,13 @@ def test_nothing_is_coloured_where_nobody_looks(shell: Shell) -> None:
 
 
 def test_a_terminal_gets_colours_and_names_stay_whole(shell: Shell) -> None:
-    shell.ask("claim", "app/[id]/[bold]:bug:.tsx", "--literal", "--as", "ann")
+    shell.run_json("claim", "app/[id]/[bold]:bug:.tsx", "--literal", "--as", "ann")
 
-    _, claims = at_terminal(shell, "claims", TERM=COLOURS)
-    _, refusal = at_terminal(shell, "claim", "app/**", "--as", "bob", TERM=COLOURS)
-    _, plain = at_terminal(shell, "claim", "app/**", "--as", "bob", TERM=COLOURS, NO_COLOR="1")
+    _, claims = run_at_terminal(shell, "claims", TERM=COLOURS)
+    _, refusal = run_at_terminal(shell, "claim", "app/**", "--as", "bob", TERM=COLOURS)
+    _, plain = run_at_terminal(shell, "claim", "app/**", "--as", "bob", TERM=COLOURS, NO_COLOR="1")
 
-    assert "\x1b[1m" in claims
+    assert "\x1b[2mPATH" in claims
     assert "app/[id]/[bold]:bug:.tsx" in claims
-    assert "\x1b[31mlandlane:\x1b[0m" in refusal
-    assert "landlane: app/**: another session holds it" in plain
+    assert "\x1b[33mrefused:\x1b[0m" in refusal
+    assert "refused: app/** overlaps app/[id]/[bold]:bug:.tsx, which is claimed by ann (" in plain

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from landlane.app.store_location import POINTER
+from landlane.app.open import POINTER
 from landlane.errors import StoreError
 from tests.mcp.speaking import Speaker
 from tests.support.shell import LANDLANE, Shell, fingerprint
@@ -39,21 +39,21 @@ def store_of(shell: Shell) -> Path:
 
 
 def test_a_folder_gets_a_store_of_its_own_inside(used: Shell, tmp_path: Path) -> None:
-    elsewhere = used.where(LANDLANE_STORE=str(tmp_path))
+    elsewhere = used.with_env(LANDLANE_STORE=str(tmp_path))
 
-    elsewhere.ask("claim", "held.py", "--as", "bob")
+    elsewhere.run_json("claim", "held.py", "--as", "bob")
 
-    assert elsewhere.ask("store", "info")["store"]["place"] == str(tmp_path / "store.db")
+    assert elsewhere.run_json("store", "info")["store"]["place"] == str(tmp_path / "store.db")
     assert elsewhere.holders() == {"held.py": "bob"}
 
 
 def test_a_relative_place_is_the_same_from_every_folder_and_worktree(used: Shell) -> None:
     (used.folder / "src").mkdir()
     used.git("worktree", "add", "--quiet", "../linked")
-    elsewhere = used.where(LANDLANE_STORE="state.db")
+    elsewhere = used.with_env(LANDLANE_STORE="state.db")
 
     places = {
-        shell.ask("store", "info")["store"]["place"]
+        shell.run_json("store", "info")["store"]["place"]
         for shell in (elsewhere, elsewhere.at("src"), elsewhere.at("../linked"))
     }
 
@@ -65,7 +65,7 @@ def test_a_text_file_is_no_store_and_is_left_alone(used: Shell, tmp_path: Path) 
     text.write_text("a shopping list, long enough to be read as pages\n" * 100, encoding="utf-8")
     before = text.read_bytes()
 
-    used.where(LANDLANE_STORE=str(text)).refuse("STORE_CORRUPT", "claims", exit=1)
+    used.with_env(LANDLANE_STORE=str(text)).run_error("STORE_CORRUPT", "claims", exit=1)
 
     assert text.read_bytes() == before
 
@@ -77,15 +77,17 @@ def test_the_database_of_another_program_is_left_alone(used: Shell, tmp_path: Pa
         db.commit()
     before = path.read_bytes()
 
-    used.where(LANDLANE_STORE=str(path)).refuse("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
-    used.where(LANDLANE_STORE=str(path)).ask("doctor", "--fix", exit=1)
+    used.with_env(LANDLANE_STORE=str(path)).run_error("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
+    used.with_env(LANDLANE_STORE=str(path)).run_json("doctor", "--fix", exit=1)
 
     assert path.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["cookies.db", "repository"]
 
 
 def test_an_unknown_kind_of_store_is_told(used: Shell) -> None:
-    answer = used.where(LANDLANE_STORE="mysql://db/landlane").refuse("STORE_UNKNOWN_KIND", "claims", exit=1)
+    answer = used.with_env(LANDLANE_STORE="mysql://db/landlane").run_error(
+        "STORE_UNKNOWN_KIND", "claims", exit=1
+    )
 
     assert "mysql" in answer["message"]
 
@@ -95,18 +97,18 @@ def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(
     url = "postgresql://ann:hunter2@127.0.0.1:1/landlane"
     began = time.monotonic()
 
-    answer = used.where(LANDLANE_STORE=url).refuse("STORE_UNREACHABLE", "claims", exit=1)
+    answer = used.with_env(LANDLANE_STORE=url).run_error("STORE_UNREACHABLE", "claims", exit=1)
 
     assert time.monotonic() - began < 10
     assert "127.0.0.1:1" in answer["message"]
     assert "hunter2" not in str(answer)
-    unreadable = used.where(LANDLANE_STORE="postgresql://ann:hunter2@[::x/landlane")
-    assert "hunter2" not in str(unreadable.refuse("STORE_UNREACHABLE", "claims", exit=1))
+    unreadable = used.with_env(LANDLANE_STORE="postgresql://ann:hunter2@[::x/landlane")
+    assert "hunter2" not in str(unreadable.run_error("STORE_UNREACHABLE", "claims", exit=1))
 
 
 @pytest.mark.parametrize("place", ["/proc/store.db", "/dev/null/store.db", "/not/there/store.db"])
 def test_a_place_where_nothing_can_be_written_is_told(used: Shell, place: str) -> None:
-    answer = used.where(LANDLANE_STORE=place).ask("claims", exit=1)
+    answer = used.with_env(LANDLANE_STORE=place).run_json("claims", exit=1)
 
     assert answer["code"] in ("STORE_UNOPENABLE", "STORE_READONLY")
     assert place in answer["message"]
@@ -148,9 +150,9 @@ def test_a_damaged_store_stops_every_command_and_is_kept_as_it_is(used: Shell, d
     damage(store_of(used))
     before = fingerprint(used.folder)
 
-    claim = used.refuse(code, "claim", "new.py", "--as", "bob", exit=1)
-    status = used.refuse(code, "status", exit=1)
-    checks = used.ask("doctor", exit=1)["checks"]
+    claim = used.run_error(code, "claim", "new.py", "--as", "bob", exit=1)
+    status = used.run_error(code, "status", exit=1)
+    checks = used.run_json("doctor", exit=1)["checks"]
 
     assert "doctor --fix" in claim["hint"]
     assert "doctor --fix" in status["hint"]
@@ -165,8 +167,8 @@ def test_a_newer_store_is_refused_politely_and_not_touched(used: Shell) -> None:
     before = fingerprint(used.folder)
 
     for words in (["claim", "new.py", "--as", "bob"], ["claims"], ["store", "rebuild"]):
-        answer = used.refuse("STORE_NEWER", *words, exit=1)
-    used.ask("doctor", "--fix", exit=1)
+        answer = used.run_error("STORE_NEWER", *words, exit=1)
+    used.run_json("doctor", "--fix", exit=1)
 
     assert "99" in answer["message"]
     assert fingerprint(used.folder) == before
@@ -185,8 +187,8 @@ def test_an_older_store_is_refused_by_every_entry_point_and_not_touched(used: Sh
     before = fingerprint(used.folder)
 
     for words in (["claim", "new.py", "--as", "bob"], ["claims"], ["status"], ["store", "info"]):
-        answer = used.refuse("STORE_OLDER", *words, exit=1)
-    used.ask("doctor", "--fix", exit=1)
+        answer = used.run_error("STORE_OLDER", *words, exit=1)
+    used.run_json("doctor", "--fix", exit=1)
     with pytest.raises(StoreError) as caught:
         Landlane(used.folder, agent="bob")
     with Speaker(used.folder, "--as", "bob") as bob:
@@ -202,7 +204,7 @@ def test_an_older_store_is_rebuilt_from_its_journal_when_asked_to(used: Shell) -
     make_older(used)
     older = store_of(used).read_bytes()
 
-    used.ask("store", "rebuild")
+    used.run_json("store", "rebuild")
 
     assert used.holders() == {"held.py": "ann"}
     assert [path.read_bytes() for path in store_of(used).parent.glob("store.before-*.db")] == [older]
@@ -211,7 +213,7 @@ def test_an_older_store_is_rebuilt_from_its_journal_when_asked_to(used: Shell) -
 def test_an_id_that_was_lost_is_told_and_never_made_up(used: Shell) -> None:
     (used.folder / ".git" / "landlane" / "repository").write_bytes(b"")
 
-    used.refuse("REPOSITORY_ID_BROKEN", "claims", exit=1)
+    used.run_error("REPOSITORY_ID_BROKEN", "claims", exit=1)
 
 
 @pytest.mark.promise("store.never-in-two", "When the location of the store is unknown, every command stops.")
@@ -219,7 +221,7 @@ def test_a_pointer_to_the_store_that_says_nothing_stops_every_command(used: Shel
     for text in ("", "\n", "relative/path"):
         (used.folder / ".git" / "landlane" / POINTER).write_text(text, encoding="utf-8")
 
-        used.refuse("STORE_POINTER_BROKEN", "claims", exit=1)
+        used.run_error("STORE_POINTER_BROKEN", "claims", exit=1)
 
 
 # ------------------------------------------------------------------------------------------------ locked
@@ -237,11 +239,11 @@ def test_a_store_that_stays_locked_is_given_up_after_the_wait_that_the_settings_
     began = time.monotonic()
 
     with locked(store_of(used)):
-        used.refuse("STORE_BUSY", "claim", "new.py", "--as", "ann", exit=5)
+        used.run_error("STORE_BUSY", "claim", "new.py", "--as", "ann", exit=5)
         assert used.holders() == {"held.py": "ann"}  # readers do not wait
 
     assert 1 < time.monotonic() - began < 20
-    assert used.ask("claim", "new.py", "--as", "ann")["ok"]
+    assert used.run_json("claim", "new.py", "--as", "ann")["ok"]
 
 
 # --------------------------------------------------------------------------------------------- forbidden
@@ -251,19 +253,19 @@ def test_a_store_that_stays_locked_is_given_up_after_the_wait_that_the_settings_
 def commoner(shell: Shell) -> Shell:
     """A shell whose user may do only what the files' modes say."""
     (shell.folder / "forbidden").touch(mode=0o444)
-    humble = shell.humble()
+    humble = shell.without_root()
     if humble.run_program("sh", "-c", "exec 2>/dev/null; : >> forbidden").exit == 0:
         pytest.skip("nothing is forbidden to this user")
     return humble
 
 
 def test_a_store_that_may_not_be_written_is_told(commoner: Shell) -> None:
-    commoner.ask("claim", "a", "--as", "ann")
+    commoner.run_json("claim", "a", "--as", "ann")
     state = commoner.folder / ".git" / "landlane"
     for path in (*state.rglob("*"), state):
         path.chmod(0o555 if path.is_dir() else 0o444)
 
-    answer = commoner.refuse("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
+    answer = commoner.run_error("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
 
     assert "writable" in answer["hint"]
 
@@ -271,7 +273,7 @@ def test_a_store_that_may_not_be_written_is_told(commoner: Shell) -> None:
 def test_a_git_directory_that_may_not_be_written_is_told(commoner: Shell) -> None:
     (commoner.folder / ".git").chmod(0o555)
 
-    answer = commoner.refuse("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
+    answer = commoner.run_error("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
 
     assert ".git/landlane" in answer["message"]
 
@@ -281,23 +283,23 @@ def test_settings_that_may_not_be_read_are_told(commoner: Shell) -> None:
     settings.write_text("", encoding="utf-8")
     settings.chmod(0)
 
-    commoner.refuse("SETTINGS_UNREADABLE", "claims")
+    commoner.run_error("SETTINGS_UNREADABLE", "claims")
 
 
 def test_a_pointer_to_the_store_that_may_not_be_read_never_parts_the_state_in_two(commoner: Shell) -> None:
-    commoner.ask("claim", "a", "--as", "ann")
+    commoner.run_json("claim", "a", "--as", "ann")
     pointer = commoner.folder / ".git" / "landlane" / POINTER
     pointer.write_text("/elsewhere/store.db\n", encoding="utf-8")
     pointer.chmod(0)
 
-    commoner.refuse("STORE_FORBIDDEN", "claims", exit=1)
+    commoner.run_error("STORE_FORBIDDEN", "claims", exit=1)
 
 
 def test_a_secret_that_another_user_keeps_is_not_guessed(commoner: Shell) -> None:
-    commoner.ask("claim", "a", "--as", "ann")
+    commoner.run_json("claim", "a", "--as", "ann")
     (commoner.folder / ".git" / "landlane" / "sessions" / "ann").chmod(0)
 
-    commoner.refuse("AGENT_IN_USE", "claim", "a", "--as", "ann", exit=3)
+    commoner.run_error("AGENT_IN_USE", "claim", "a", "--as", "ann", exit=3)
 
 
 def test_the_command_is_where_the_tests_believe() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from landlane.api import Landlane
 from landlane.app.open import open_repository
+from landlane.app.plain_files import read_journal
 from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.errors import StoreError
-from landlane.store.mirror import read_journal
-from tests.support.killing import fork, wait_for
+from tests.support.processes import fork, wait_for_exit
 from tests.support.store_stress import Replay, all_entries
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(90)]
@@ -25,7 +25,7 @@ DIED = 99
 TOOLS = """
 import os
 from landlane.api import Landlane
-from landlane.store import mirror
+from landlane.app import plain_files
 from landlane.sessions import secrets
 from landlane.app import open as bootstrap
 
@@ -47,7 +47,7 @@ def let_die(repository: Path, script: str) -> None:
 
 def run_script(repository: Path, script: str, **names: object) -> int:
     """Run a script in a forked process, which may patch whatever it likes, and return its exit code."""
-    return wait_for(fork(lambda: exec(TOOLS + script, {"folder": str(repository), **names})))
+    return wait_for_exit(fork(lambda: exec(TOOLS + script, {"folder": str(repository), **names})))
 
 
 def assert_healed(repository: Path, *, holding: set[str]) -> None:
@@ -71,7 +71,7 @@ def test_a_death_between_commit_and_copy_is_made_good(repository: Path, store: s
         repository,
         """
 ann = Landlane(folder, agent="ann")
-mirror.Mirror.sync = die
+plain_files.Mirror.sync = die
 ann.claim("src/a.py")
 """,
     )
@@ -86,7 +86,7 @@ ann = Landlane(folder, agent="ann")
 def write_half(file, data):
     os.write(file, data[: len(data) // 2])
     die()
-mirror._write_all = write_half
+plain_files._write_all = write_half
 ann.claim("src/a.py")
 """,
     )
@@ -98,7 +98,7 @@ def test_a_death_before_the_list_of_claims_is_written_is_made_good(repository: P
         repository,
         """
 ann = Landlane(folder, agent="ann")
-mirror.Mirror._write_live = die
+plain_files.Mirror._write_live = die
 ann.claim("src/a.py")
 """,
     )
@@ -178,8 +178,8 @@ def test_a_death_right_after_a_session_began_leaves_it_to_whoever_joins_next(
     let_die(
         repository,
         """
-from landlane.sessions import identify
-identify.join = die_after(identify.join)
+from landlane.sessions import join as sessions
+sessions.join = die_after(sessions.join)
 Landlane(folder, agent="ann")
 """,
     )
@@ -230,7 +230,7 @@ def test_a_death_in_every_step_of_making_the_store_leaves_none_or_a_whole_one(re
     """One statement further each time, until it is through."""
     script = """
 import sqlite3
-from landlane.store.sqlite import schema as sqlite_schema
+from landlane.store.sqlite import database
 class Dying(sqlite3.Connection):
     def execute(self, *arguments):
         global left
@@ -258,7 +258,7 @@ bootstrap.open_repository(folder)
 @pytest.mark.parametrize(
     "step",
     [
-        "set_aside",
+        "move_aside",
         "begin_epoch",
     ],
 )

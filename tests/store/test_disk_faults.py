@@ -15,11 +15,10 @@ import pytest
 
 from landlane.api import Landlane
 from landlane.app.open import open_repository
-from landlane.app.plain_files import journal_path
+from landlane.app.plain_files import journal_path, read_journal
 from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.errors import LandlaneError
-from landlane.store.mirror import read_journal
 from tests.support.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.app.plain_files import journal_path
+from landlane.app.plain_files import Mirror, journal_path, read_journal
 from landlane.claims import held
-from landlane.claims import read as claim_list
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
+from landlane.claims.take import list_claims
 from landlane.errors import StoreTransient
 from landlane.sessions import join as sessions
 from landlane.sessions.secrets import SecretFiles
-from landlane.store.mirror import Mirror, read_journal
 from tests.support.pause import Pause
-from tests.support.sites import Background, Site, let_time_pass
+from tests.support.project import Background, Project, let_time_pass
 from tests.support.store_stress import Replay, all_entries
 from tests.support.waiting import wait_until
 
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(60)]
 
 
-def assert_journal_makes_sense(live_site: Site) -> None:
-    repo = live_site.repo()
+def assert_journal_makes_sense(live_project: Project) -> None:
+    repo = live_project.repo()
     replay = Replay().walk(all_entries(repo.store))
     assert replay.trouble == []
     stored = repo.store.view(lambda snapshot: snapshot.all("claims_all"))
@@ -41,9 +40,9 @@ def assert_journal_makes_sense(live_site: Site) -> None:
 
 
 def test_two_first_commands_under_one_name_share_its_session(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = live_site.repo(), live_site.repo()
+    first, second = live_project.repo(), live_project.repo()
     load = SecretFiles.load
     joined: list[sessions.Joined] = []
 
@@ -63,9 +62,9 @@ def test_two_first_commands_under_one_name_share_its_session(
 
 
 def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leaving, joining = live_site.repo(), live_site.repo()
+    leaving, joining = live_project.repo(), live_project.repo()
     ann = sessions.join(leaving, "ann").session
     unlink = os.unlink
     successor: list[Background[sessions.Joined]] = []
@@ -81,7 +80,7 @@ def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
     sessions.leave(leaving, ann)
     begun = successor[0].result()
     assert begun.session.generation == 2
-    assert sessions.join(live_site.repo(), "ann").session.id == begun.session.id
+    assert sessions.join(live_project.repo(), "ann").session.id == begun.session.id
 
 
 def take(repo: Repository, session: sessions.Session, text: str, ttl_ms: int = 600_000) -> object:
@@ -90,9 +89,9 @@ def take(repo: Repository, session: sessions.Session, text: str, ttl_ms: int = 6
 
 
 def test_a_session_cannot_end_while_it_is_being_given_something(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taking, leaving = live_site.repo(), live_site.repo()
+    taking, leaving = live_project.repo(), live_project.repo()
     ann = sessions.join(taking, "ann").session
     pause = Pause(claims.find_refusals)
     monkeypatch.setattr(claims, "find_refusals", pause)
@@ -101,17 +100,17 @@ def test_a_session_cannot_end_while_it_is_being_given_something(
     left = Background(lambda: sessions.leave(leaving, ann))
     left._thread.join(0.5)
     assert left.is_running
-    pause.go_on()
+    pause.resume()
     assert isinstance(granting.result(), Taken)
     assert left.result() == ("src/*.py",)
-    assert_journal_makes_sense(live_site)
+    assert_journal_makes_sense(live_project)
 
 
 @pytest.mark.slow
 def test_what_is_being_renewed_cannot_lapse_meanwhile(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    renewing, sweeping, looking = live_site.repo(), live_site.repo(), live_site.repo()
+    renewing, sweeping, looking = live_project.repo(), live_project.repo(), live_project.repo()
     ann = sessions.join(renewing, "ann").session
     bob = sessions.join(sweeping, "bob").session
     path = renewing.git.pattern_of("src/a.py", "glob")
@@ -125,15 +124,15 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(
     wait_until(lambda: looking.store.view(lambda snapshot: snapshot.now) > taken.granted[0].until - 57_000)
     other = Background(lambda: take(sweeping, bob, "elsewhere/*.py"))  # which sweeps what has lapsed
     other._thread.join(0.5)
-    pause.go_on()
+    pause.resume()
     (again,) = renewed.result().granted
     assert isinstance(other.result(), Taken)
-    assert again.token in {claim.token for claim in claim_list.list_claims(looking)}
-    assert_journal_makes_sense(live_site)
+    assert again.token in {claim.token for claim in list_claims(looking)}
+    assert_journal_makes_sense(live_project)
 
 
-def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(live_site: Site) -> None:
-    holder, other = live_site.repo(), live_site.repo()
+def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(live_project: Project) -> None:
+    holder, other = live_project.repo(), live_project.repo()
     ann = sessions.join(holder, "ann").session
     let_time_pass(holder.store, ann.lease_ms - 60_000)  # its session has a minute left
     assert isinstance(take(holder, ann, "src/a.py", 90_000), Taken)
@@ -141,7 +140,7 @@ def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(live_
     bob = sessions.join(other, "bob").session
     outcome = Background(lambda: take(other, bob, "src/a.py")).result(20)
     assert isinstance(outcome, Taken)
-    assert_journal_makes_sense(live_site)
+    assert_journal_makes_sense(live_project)
 
 
 def test_a_store_that_fails_after_the_commit_does_not_fail_the_claim(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from landlane.processes.child import Child
 from landlane.store import file_lock as fairness
 from landlane.store import wake
 from landlane.store.file_lock import FairLock
-from landlane.store.wake import Wakes
+from landlane.store.wake import WakeReason, WakeSockets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-class WonAndInterrupted(fairness._Waiting):  # pyright: ignore[reportPrivateUsage]
+class WonAndInterrupted(fairness._BlockingWait):  # pyright: ignore[reportPrivateUsage]
     """A wait whose owner is interrupted when the lock has just become its own."""
 
     holder: FairLock
@@ -45,7 +46,7 @@ def test_a_lock_that_is_won_while_its_owner_is_interrupted_is_let_go(
     holder, waiter = FairLock(str(tmp_path / "lock")), FairLock(str(tmp_path / "lock"))
     assert holder.try_acquire()
     monkeypatch.setattr(WonAndInterrupted, "holder", holder, raising=False)
-    monkeypatch.setattr(fairness, "_Waiting", WonAndInterrupted)
+    monkeypatch.setattr(fairness, "_BlockingWait", WonAndInterrupted)
 
     with pytest.raises(KeyboardInterrupt):
         waiter.acquire(30)
@@ -79,11 +80,11 @@ def test_a_listener_that_is_interrupted_before_anybody_has_it_leaves_no_file(
     with monkeypatch.context() as patched:
         patched.setattr(wake.os, "chmod", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            Wakes(str(tmp_path)).listen()
+            WakeSockets(str(tmp_path)).listen()
 
     assert list(tmp_path.iterdir()) == []
 
-    listener = Wakes(str(tmp_path)).listen()
+    listener = WakeSockets(str(tmp_path)).listen()
     child = os.fork()
     if not child:
         del listener  # the parent still listens
@@ -92,6 +93,27 @@ def test_a_listener_that_is_interrupted_before_anybody_has_it_leaves_no_file(
     assert list(tmp_path.iterdir())
     del listener  # interrupted on its way to whoever would have closed it
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\xff\xfe", b"freed and much more than fits"])
+def test_a_stray_datagram_wakes_a_listener_and_does_not_hide_the_next_one(
+    tmp_path: Path, content: bytes
+) -> None:
+    sockets = WakeSockets(str(tmp_path))
+    listener = sockets.listen()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stray:
+        for path in tmp_path.iterdir():
+            stray.sendto(content, str(path))
+        assert listener.wait(10) == WakeReason.ENTRY
+
+        for path in tmp_path.iterdir():
+            stray.sendto(content, str(path))
+        sockets.wake_all(WakeReason.FREED)
+        assert listener.wait(10) == WakeReason.FREED
+
+    assert listener.wait(0) == WakeReason.TIMEOUT
+    sockets.close()
+    listener.close()
 
 
 def test_a_child_that_ended_in_time_is_not_late_because_its_parent_looks_late(tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from landlane.store.journal_chain import START, Entry, as_line, check_chain, encode_data, from_line, seal
+from landlane.store.journal_chain import (
+    EMPTY_CHAIN_HASH,
+    Entry,
+    check_chain,
+    encode_data,
+    format_line,
+    hash_entry,
+    parse_line,
+)
 from landlane.values import replace
 
 if TYPE_CHECKING:
@@ -26,10 +34,10 @@ WRITTEN = st.tuples(st.integers(0, 10**13), TEXT, TEXT, TEXT, FACTS)
 
 def chain(written: Sequence[tuple[int, str, str, str, dict[str, object]]]) -> list[Entry]:
     entries: list[Entry] = []
-    head = START
+    head = EMPTY_CHAIN_HASH
     for position, (at, kind, agent, session, facts) in enumerate(written, start=1):
         data = encode_data(facts)
-        head = seal(head, position, position, at, kind, agent, session, data)
+        head = hash_entry(head, position, position, at, kind, agent, session, data)
         entries.append(
             Entry(
                 position=position,
@@ -56,7 +64,7 @@ def test_an_untouched_chain_has_no_trouble(
     verdict = check_chain(entries)
 
     assert (verdict.entries, verdict.trouble) == (len(entries), ())
-    assert verdict.head == (entries[-1].hash if entries else START)
+    assert verdict.head == (entries[-1].hash if entries else EMPTY_CHAIN_HASH)
 
 
 @given(st.data())
@@ -105,15 +113,15 @@ def test_an_entry_survives_the_way_through_a_line(
     written: tuple[int, str, str, str, dict[str, object]],
 ) -> None:
     (entry,) = chain([written])
-    line = as_line(entry)
+    line = format_line(entry)
 
-    assert from_line(line) == entry
+    assert parse_line(line) == entry
     assert "\n" not in line
     assert "\r" not in line
 
 
 def test_a_line_is_one_json_object_with_a_readable_time() -> None:
-    found = json.loads(as_line(FEW[0]))
+    found = json.loads(format_line(FEW[0]))
 
     assert found == {
         "agent": "ann",
@@ -129,11 +137,11 @@ def test_a_line_is_one_json_object_with_a_readable_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{}", "[]", "1", "null", '{"position": 1}', "rubbish", as_line(FEW[0])[:-1]]
+    "line", ["", "{}", "[]", "1", "null", '{"position": 1}', "rubbish", format_line(FEW[0])[:-1]]
 )
 def test_other_lines_are_refused(line: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever JSON says of it
-        from_line(line)
+        parse_line(line)
 
 
 def test_facts_have_one_text_whatever_their_order() -> None:

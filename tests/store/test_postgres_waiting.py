@@ -10,11 +10,11 @@ import pytest
 from landlane import Landlane
 from landlane.claims.model import Taken
 from landlane.ids import new_uuid
-from landlane.store.postgres.schema import connect
+from landlane.store.postgres.database import connect
 from landlane.store.postgres.store import PostgresStore
 from landlane.testing.postgres_server import PostgresServer
 from tests.support.postgres import start_postgres
-from tests.support.sites import Background
+from tests.support.project import Background
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -303,7 +303,7 @@ def assert_sound(repo: Repository) -> None:
     assert verify_journal(repo).trouble == ()
 
 
-class Crew:
+class RandomAgents:
     """Three agents on the live repository, who do something at random."""
 
     def __init__(self, bench: Bench) -> None:
@@ -361,17 +361,17 @@ class Crew:
 
 
 def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: Bench) -> None:
-    crew = Crew(bench)
+    agents = RandomAgents(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     for _ in range(ROUNDS):
-        did = crew.act()
+        did = agents.act()
         live.settle()
         with bench.after_cut(bench.disk, None, bench.damaged(bench.journal_text())) as repo:
             assert stored_tokens(repo) == stored_tokens(live), did
             assert entries_of(repo)[: len(entries_of(live))] == entries_of(live), did
             assert_sound(repo)
-            assert_tokens_rise(repo, crew.acknowledged)
-    crew.close()
+            assert_tokens_rise(repo, agents.acknowledged)
+    agents.close()
     live.close()
 
 
@@ -380,15 +380,15 @@ def test_the_simulated_disk_forgets_what_a_careless_store_would_lose(
 ) -> None:
     """Without this, the tests here could not fail."""
     monkeypatch.setattr(ApswConnection, "forced_sync", "NORMAL")
-    crew = Crew(bench)
+    agents = RandomAgents(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     losses = 0
     for _ in range(20):
-        crew.act()
+        agents.act()
         with bench.after_cut(bench.disk, None, b"") as repo:
             losses += len(entries_of(repo)) < len(entries_of(live))
     assert losses
-    crew.close()
+    agents.close()
     live.close()
 
 
@@ -403,7 +403,7 @@ def assert_tokens_rise(repo: Repository, before: set[int]) -> None:
 
 
 def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(bench: Bench) -> None:
-    crew = Crew(bench)
+    agents = RandomAgents(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     cuts = rounds = 0
     while rounds < ROUNDS or cuts <= ROUNDS / 2:  # some schedules write little: go on
@@ -412,7 +412,7 @@ def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(benc
         before = entries_of(live)
         journal_before = bench.journal_text()
         bench.pictures.clear()
-        did = crew.act()
+        did = agents.act()
         live.settle()
         after = entries_of(live)
         for picture in bench.dice.sample(bench.pictures, min(3, len(bench.pictures))):
@@ -420,7 +420,7 @@ def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(benc
             with bench.after_cut(picture, bench.dice, bench.damaged(journal_before)) as repo:
                 assert_before_or_after(repo, before, after, did)
     print(f"{cuts} cuts")
-    crew.close()
+    agents.close()
     live.close()
 
 
@@ -450,22 +450,22 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
     bench: Bench,
 ) -> None:
     """A disk that promised more than it kept, or a backup: the plain file beside the store knows more."""
-    crew = Crew(bench)
+    agents = RandomAgents(bench)
     live = open_repository(str(bench.live), clock=bench.clock)
     for _ in range(10):
-        crew.act()
+        agents.act()
     old = bench.disk.picture()
     head = len(entries_of(live))
     while len(entries_of(live)) < head + 5:
-        crew.act()
+        agents.act()
         live.settle()
     for text in (bench.journal_text(), bench.journal_text()[:-7]):
         with bench.after_cut(old, None, text) as repo:
             assert [entry.kind for entry in entries_of(repo)[head:]] == ["store.restored"]
             assert_sound(repo)
-            assert_tokens_rise(repo, crew.acknowledged)
+            assert_tokens_rise(repo, agents.acknowledged)
             assert len(list((Path(repo.state_folder)).glob("journal.before-*.jsonl"))) == 1
-    crew.close()
+    agents.close()
     live.close()
 
 

@@ -17,33 +17,33 @@ import landlane
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.hook_entry import client_fast_path
 from landlane.store import schema_version
-from landlane.store.sqlite.schema import APPLICATION_ID
+from landlane.store.sqlite.database import APPLICATION_ID
 from landlane.testing.repositories import open_test_repository
 from tests.store.databases import facts_of, refusal, run_sql
-from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Background
+from tests.support.project import POSTGRES_ONLY, SQLITE_ONLY, Background
 
 if TYPE_CHECKING:
-    from tests.support.sites import Site
+    from tests.support.project import Project
 
 pytestmark = pytest.mark.contract
 
 FIRST_EDITION = 0x494C434B  # the application id of the stores of an unpublished edition
 
 
-def set_number(site: Site, number: int) -> None:
+def set_number(project: Project, number: int) -> None:
     """Make the store one of another schema version."""
-    meta = "landlane.meta" if site.is_postgres else "meta"
-    run_sql(site, f"UPDATE {meta} SET value = '{number}' WHERE key IN ('schema', 'readable_by')")
-    if not site.is_postgres:
-        run_sql(site, f"PRAGMA user_version={number}")
+    meta = "landlane.meta" if project.is_postgres else "meta"
+    run_sql(project, f"UPDATE {meta} SET value = '{number}' WHERE key IN ('schema', 'readable_by')")
+    if not project.is_postgres:
+        run_sql(project, f"PRAGMA user_version={number}")
 
 
-def content_of(site: Site) -> object:
+def content_of(project: Project) -> object:
     """Everything that opening the store could change."""
-    if not site.is_postgres:
-        folder = Path(site.place).parent
+    if not project.is_postgres:
+        folder = Path(project.place).parent
         return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
-    with psycopg.connect(site.place) as connection:
+    with psycopg.connect(project.place) as connection:
         tables = connection.execute(
             "SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns"
             " WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3"
@@ -58,14 +58,14 @@ def content_of(site: Site) -> object:
     return tables, rows
 
 
-def schema_of(site: Site) -> object:
+def schema_of(project: Project) -> object:
     """The tables and indexes of the store."""
-    if not site.is_postgres:
-        with sqlite3.connect(site.place) as database:
+    if not project.is_postgres:
+        with sqlite3.connect(project.place) as database:
             found = database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY 1, 2").fetchall()
         database.close()
         return found
-    with psycopg.connect(site.place) as connection:
+    with psycopg.connect(project.place) as connection:
         return connection.execute(
             "SELECT table_name, column_name, data_type FROM information_schema.columns"
             " WHERE table_schema = 'landlane' ORDER BY 1, ordinal_position"
@@ -81,34 +81,36 @@ def schema_of(site: Site) -> object:
 )
 @pytest.mark.own_database
 @pytest.mark.parametrize(("number", "code"), [(0, "STORE_OLDER"), (2, "STORE_NEWER"), (99, "STORE_NEWER")])
-def test_a_store_of_another_number_is_refused_and_left_as_it_is(site: Site, number: int, code: str) -> None:
-    site.agent("ann").take("src")
-    site.close()
-    set_number(site, number)
-    before = content_of(site)
+def test_a_store_of_another_number_is_refused_and_left_as_it_is(
+    project: Project, number: int, code: str
+) -> None:
+    project.agent("ann").take("src")
+    project.close()
+    set_number(project, number)
+    before = content_of(project)
 
-    error = refusal(site)
-    assert refusal(site).code == code
+    error = refusal(project)
+    assert refusal(project).code == code
 
     assert (type(error), error.code, error.exit_code) == (StoreError, code, 1)
     assert f"schema version {number}; this one uses {schema_version.SCHEMA_VERSION}" in error.message
     assert error.hint
-    assert content_of(site) == before
-    set_number(site, schema_version.SCHEMA_VERSION)
-    assert [claim.pattern for claim in site.claims()] == ["src"]
+    assert content_of(project) == before
+    set_number(project, schema_version.SCHEMA_VERSION)
+    assert [claim.pattern for claim in project.claims()] == ["src"]
 
 
 @pytest.mark.own_database
 def test_a_store_is_older_once_the_program_has_a_higher_number(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.agent("ann").take("src")
-    site.close()
-    before = content_of(site)
+    project.agent("ann").take("src")
+    project.close()
+    before = content_of(project)
     monkeypatch.setattr(schema_version, "SCHEMA_VERSION", schema_version.SCHEMA_VERSION + 1)
 
-    assert refusal(site).code == "STORE_OLDER"
-    assert content_of(site) == before
+    assert refusal(project).code == "STORE_OLDER"
+    assert content_of(project) == before
 
 
 @SQLITE_ONLY
@@ -120,14 +122,14 @@ def test_a_store_is_older_once_the_program_has_a_higher_number(
         ("UPDATE meta SET value = '0' WHERE key = 'schema'", "STORE_OLDER"),
     ],
 )
-def test_another_number_in_either_place_is_enough(site: Site, change: str, code: str) -> None:
-    site.agent("ann").take("src")
-    site.close()
-    run_sql(site, change)
-    before = content_of(site)
+def test_another_number_in_either_place_is_enough(project: Project, change: str, code: str) -> None:
+    project.agent("ann").take("src")
+    project.close()
+    run_sql(project, change)
+    before = content_of(project)
 
-    assert refusal(site).code == code
-    assert content_of(site) == before
+    assert refusal(project).code == code
+    assert content_of(project) == before
 
 
 def move_store(place: str, to: str) -> None:
@@ -138,32 +140,32 @@ def move_store(place: str, to: str) -> None:
 
 
 @SQLITE_ONLY
-def test_a_file_of_another_version_is_refused_to_whoever_has_the_store_open(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_file_of_another_version_is_refused_to_whoever_has_the_store_open(project: Project) -> None:
+    ann = project.agent("ann")
     ann.take("src")
-    copy = site.place + ".copy"
-    with sqlite3.connect(site.place) as database, sqlite3.connect(copy) as target:
+    copy = project.place + ".copy"
+    with sqlite3.connect(project.place) as database, sqlite3.connect(copy) as target:
         database.backup(target)
     database.close()
     target.execute("PRAGMA user_version=2")
     target.close()
-    move_store(site.place, site.place + ".aside")
-    os.rename(copy, site.place)
+    move_store(project.place, project.place + ".aside")
+    os.rename(copy, project.place)
 
     for _ in range(2):
         with pytest.raises(StoreError, match="newer Landlane"):
             ann.take("docs")
         with pytest.raises(StoreError, match="newer Landlane"):
-            site.claims()
+            project.claims()
 
-    move_store(site.place, site.place + ".newer")
-    move_store(site.place + ".aside", site.place)
+    move_store(project.place, project.place + ".newer")
+    move_store(project.place + ".aside", project.place)
     ann.take("docs")
-    assert {claim.pattern for claim in site.claims()} == {"src", "docs"}
+    assert {claim.pattern for claim in project.claims()} == {"src", "docs"}
 
 
 @SQLITE_ONLY
-def test_the_log_of_a_killed_program_is_left_as_it_is_too(site: Site) -> None:
+def test_the_log_of_a_killed_program_is_left_as_it_is_too(project: Project) -> None:
     script = (
         "import os, sqlite3, sys\n"
         "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
@@ -171,14 +173,14 @@ def test_the_log_of_a_killed_program_is_left_as_it_is_too(site: Site) -> None:
         "database.execute(\"UPDATE meta SET value = '2' WHERE key IN ('schema', 'readable_by')\")\n"
         "os._exit(0)\n"
     )
-    site.agent("ann").take("src")
-    site.close()
-    subprocess.run([sys.executable, "-c", script, site.place], check=True)
-    files = [Path(site.place), Path(site.place + "-wal")]
+    project.agent("ann").take("src")
+    project.close()
+    subprocess.run([sys.executable, "-c", script, project.place], check=True)
+    files = [Path(project.place), Path(project.place + "-wal")]
     before = [path.read_bytes() for path in files]
     assert all(before)
 
-    assert refusal(site).code == "STORE_NEWER"
+    assert refusal(project).code == "STORE_NEWER"
 
     assert [path.read_bytes() for path in files] == before
 
@@ -192,28 +194,28 @@ def test_the_log_of_a_killed_program_is_left_as_it_is_too(site: Site) -> None:
         "UPDATE meta SET value = 'x' WHERE key = 'schema'",
     ],
 )
-def test_a_store_that_does_not_say_its_number_is_called_damaged(site: Site, change: str) -> None:
-    site.agent("ann").take("src")
-    site.close()
-    run_sql(site, change)
-    before = content_of(site)
+def test_a_store_that_does_not_say_its_number_is_called_damaged(project: Project, change: str) -> None:
+    project.agent("ann").take("src")
+    project.close()
+    run_sql(project, change)
+    before = content_of(project)
 
-    error = refusal(site)
+    error = refusal(project)
 
     assert (type(error), error.code) == (StoreCorrupt, "STORE_CORRUPT")
-    assert content_of(site) == before
+    assert content_of(project) == before
 
 
 # ---------------------------------------------------------------------------- the way out for an older store
 
 
 @SQLITE_ONLY
-def test_the_hint_for_an_older_file_can_be_pasted(site: Site, tmp_path: Path) -> None:
+def test_the_hint_for_an_older_file_can_be_pasted(project: Project, tmp_path: Path) -> None:
     folder = tmp_path / "it's elsewhere"
     folder.mkdir()
     place = str(folder / "state.db")
-    open_test_repository(site.repository, place).store.close()
-    other = type(site)(site.repository, place)
+    open_test_repository(project.repository, place).store.close()
+    other = type(project)(project.repository, place)
     set_number(other, 0)
 
     error = refusal(other)
@@ -227,16 +229,16 @@ def test_the_hint_for_an_older_file_can_be_pasted(site: Site, tmp_path: Path) ->
 
 @POSTGRES_ONLY
 @pytest.mark.own_database
-def test_the_hint_for_an_older_schema_can_be_pasted(site: Site) -> None:
-    site.agent("ann").take("src")
-    site.close()
-    set_number(site, 0)
+def test_the_hint_for_an_older_schema_can_be_pasted(project: Project) -> None:
+    project.agent("ann").take("src")
+    project.close()
+    set_number(project, 0)
 
-    error = refusal(site)
-    run_sql(site, error.hint.partition(": ")[2])
+    error = refusal(project)
+    run_sql(project, error.hint.partition(": ")[2])
 
-    site.agent("bob").take("src")
-    with psycopg.connect(site.place) as connection:
+    project.agent("bob").take("src")
+    with psycopg.connect(project.place) as connection:
         assert connection.execute("SELECT pattern FROM landlane_older.claims").fetchall() == [("src",)]
 
 
@@ -261,11 +263,11 @@ def test_the_hint_for_an_older_schema_can_be_pasted(site: Site) -> None:
 )
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_a_database_of_another_program_is_refused_and_nothing_is_put_beside_it(
-    site: Site, tmp_path: Path, commands: tuple[str, ...], mode: str
+    project: Project, tmp_path: Path, commands: tuple[str, ...], mode: str
 ) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
-    other = type(site)(site.repository, str(folder / "other.db"))
+    other = type(project)(project.repository, str(folder / "other.db"))
     run_sql(other, *commands)
     with sqlite3.connect(other.place) as database:
         database.execute(f"PRAGMA journal_mode={mode}")
@@ -282,27 +284,27 @@ def test_a_database_of_another_program_is_refused_and_nothing_is_put_beside_it(
 @POSTGRES_ONLY
 @pytest.mark.own_database
 @pytest.mark.parametrize("table", ["theirs (x text)", "meta (x text)", "meta (key text, value text)"])
-def test_a_schema_of_another_program_is_refused_and_left_as_it_is(site: Site, table: str) -> None:
+def test_a_schema_of_another_program_is_refused_and_left_as_it_is(project: Project, table: str) -> None:
     run_sql(
-        site,
+        project,
         "DROP SCHEMA IF EXISTS landlane CASCADE",
         "CREATE SCHEMA landlane",
         f"CREATE TABLE landlane.{table}",
     )
-    before = content_of(site)
+    before = content_of(project)
 
-    error = refusal(site)
+    error = refusal(project)
 
     assert (type(error), error.code) == (StoreCorrupt, "NOT_A_STORE")
-    assert content_of(site) == before
+    assert content_of(project) == before
 
 
 @POSTGRES_ONLY
 @pytest.mark.own_database
-def test_an_empty_schema_that_an_administrator_made_is_used(site: Site) -> None:
-    run_sql(site, "DROP SCHEMA IF EXISTS landlane CASCADE", "CREATE SCHEMA landlane")
+def test_an_empty_schema_that_an_administrator_made_is_used(project: Project) -> None:
+    run_sql(project, "DROP SCHEMA IF EXISTS landlane CASCADE", "CREATE SCHEMA landlane")
 
-    site.agent("ann").take("src")
+    project.agent("ann").take("src")
 
 
 # ------------------------------------------------------------------------------------------ creating a store
@@ -320,31 +322,31 @@ print(store.view(lambda reading: reading.one("meta_get", key="store_id"))["value
 CRASH = """
 import os, sys
 from pathlib import Path
-from landlane.store.{database} import schema
+from landlane.store.{database} import database
 from landlane.testing.repositories import open_test_repository
-schema.{function} = lambda *_: os._exit(9)
+database.{function} = lambda *_: os._exit(9)
 open_test_repository(Path(sys.argv[1]), sys.argv[2])
 """
 
 
-def start(script: str, site: Site) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", script, str(site.repository), site.place]
+def start(script: str, project: Project) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", script, str(project.repository), project.place]
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def remove_store(site: Site) -> None:
-    site.close()
-    if site.is_postgres:
-        run_sql(site, "DROP SCHEMA IF EXISTS landlane CASCADE")
+def remove_store(project: Project) -> None:
+    project.close()
+    if project.is_postgres:
+        run_sql(project, "DROP SCHEMA IF EXISTS landlane CASCADE")
     else:
-        for path in Path(site.place).parent.glob("store.db*"):
+        for path in Path(project.place).parent.glob("store.db*"):
             path.unlink()
 
 
 @pytest.mark.own_database
-def test_processes_that_create_the_store_at_the_same_time_get_the_same_one(live_site: Site) -> None:
-    remove_store(live_site)
-    openers = [start(OPENER, live_site) for _ in range(4)]
+def test_processes_that_create_the_store_at_the_same_time_get_the_same_one(live_project: Project) -> None:
+    remove_store(live_project)
+    openers = [start(OPENER, live_project) for _ in range(4)]
     for opener in openers:
         assert opener.stdout
         assert opener.stdout.readline() == "ready\n"
@@ -357,24 +359,26 @@ def test_processes_that_create_the_store_at_the_same_time_get_the_same_one(live_
 
     assert [opener.returncode for opener in openers] == [0] * 4
     assert len(store_ids) == 1
-    live_site.agent("ann").take("src")
+    live_project.agent("ann").take("src")
 
 
 @pytest.mark.promise("store.created-whole", "A crash while a store is created leaves nothing half done.")
 @pytest.mark.own_database
 @pytest.mark.parametrize("function", ["scripts_after", "version_facts", "new_uuid"])
-def test_a_crash_while_the_store_is_created_leaves_nothing_half_done(live_site: Site, function: str) -> None:
-    live_site.agent("ann").take("src")
-    expected = schema_of(live_site)
-    remove_store(live_site)
-    database = "postgres" if live_site.is_postgres else "sqlite"
+def test_a_crash_while_the_store_is_created_leaves_nothing_half_done(
+    live_project: Project, function: str
+) -> None:
+    live_project.agent("ann").take("src")
+    expected = schema_of(live_project)
+    remove_store(live_project)
+    database = "postgres" if live_project.is_postgres else "sqlite"
 
-    crashed = start(CRASH.format(database=database, function=function), live_site)
+    crashed = start(CRASH.format(database=database, function=function), live_project)
     crashed.communicate(timeout=60)
     assert crashed.returncode == 9
-    live_site.agent("bob").take("src")
+    live_project.agent("bob").take("src")
 
-    assert schema_of(live_site) == expected
+    assert schema_of(live_project) == expected
 
 
 # --------------------------------------------------------------------------------------------- migrations
@@ -397,71 +401,71 @@ def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.own_database
 def test_a_store_of_the_version_before_is_migrated_and_keeps_its_content(
-    site: Site, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    project: Project, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    site.agent("ann").take("src")
-    before = facts_of(site)
-    site.close()
+    project.agent("ann").take("src")
+    before = facts_of(project)
+    project.close()
     number = request.getfixturevalue("next_version")
 
-    openers = [Background(site.repo) for _ in range(4)]
+    openers = [Background(project.repo) for _ in range(4)]
     for opener in openers:
         opener.result()
 
-    assert site.agent("bob").is_refused("src").holder == "ann"
-    assert facts_of(site) == {**before, "schema": str(number)}
-    migrated = schema_of(site)
-    remove_store(site)
-    site.agent("ann").take("src")
-    assert schema_of(site) == migrated  # a new store has the same tables as a migrated one
-    site.close()
+    assert project.agent("bob").expect_refusal("src").holder == "ann"
+    assert facts_of(project) == {**before, "schema": str(number)}
+    migrated = schema_of(project)
+    remove_store(project)
+    project.agent("ann").take("src")
+    assert schema_of(project) == migrated  # a new store has the same tables as a migrated one
+    project.close()
 
     monkeypatch.setattr(schema_version, "SCHEMA_VERSION", number - 1)
-    assert site.agent("bob").is_refused("src").holder == "ann"  # the version before may still use it
+    assert project.agent("bob").expect_refusal("src").holder == "ann"  # the version before may still use it
 
 
 @pytest.mark.own_database
 def test_a_migrated_store_that_older_programs_cannot_use_is_refused_by_them(
-    site: Site, monkeypatch: pytest.MonkeyPatch, next_version: int
+    project: Project, monkeypatch: pytest.MonkeyPatch, next_version: int
 ) -> None:
     monkeypatch.setattr(schema_version, "READABLE_BY", next_version)
-    site.agent("ann").take("src")
-    site.close()
-    before = content_of(site)
+    project.agent("ann").take("src")
+    project.close()
+    before = content_of(project)
 
     monkeypatch.setattr(schema_version, "SCHEMA_VERSION", next_version - 1)
 
-    assert refusal(site).code == "STORE_NEWER"
-    assert content_of(site) == before
+    assert refusal(project).code == "STORE_NEWER"
+    assert content_of(project) == before
 
 
 @pytest.mark.own_database
-def test_a_store_from_before_the_first_stable_version_is_refused(site: Site, next_version: int) -> None:
-    site.repo()
-    site.close()
-    set_number(site, (schema_version.STABLE_SINCE or next_version) - 1)
+def test_a_store_from_before_the_first_stable_version_is_refused(project: Project, next_version: int) -> None:
+    project.repo()
+    project.close()
+    set_number(project, (schema_version.STABLE_SINCE or next_version) - 1)
 
-    assert refusal(site).code == "STORE_OLDER"
+    assert refusal(project).code == "STORE_OLDER"
 
 
 @pytest.mark.own_database
 def test_a_migration_that_fails_changes_nothing(
-    site: Site, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    project: Project, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    site.agent("ann").take("src")
-    site.close()
-    before = schema_of(site)
+    project.agent("ann").take("src")
+    project.close()
+    before = schema_of(project)
     number = request.getfixturevalue("next_version")
     for path in Path(schema_version.FOLDER, "migrations").glob("*.sql"):
         with path.open("a", encoding="utf-8") as file:
             file.write("ALTER TABLE no_such_table ADD COLUMN colour text;\n")
 
-    assert refusal(site).code == "STORE_FAILED"
+    assert refusal(project).code == "STORE_FAILED"
 
-    assert schema_of(site) == before
+    assert schema_of(project) == before
     monkeypatch.setattr(schema_version, "SCHEMA_VERSION", number - 1)
-    assert [claim.pattern for claim in site.claims()] == ["src"]
-    assert facts_of(site)["schema"] == str(number - 1)
+    assert [claim.pattern for claim in project.claims()] == ["src"]
+    assert facts_of(project)["schema"] == str(number - 1)
 
 
 # --------------------------------------------------------------------------------------------- the rule

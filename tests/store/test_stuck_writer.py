@@ -41,7 +41,7 @@ time.sleep(600)
 
 @pytest.fixture(params=[WRITER, FOREIGN], ids=["ours", "foreign"])
 def stopped(request: pytest.FixtureRequest, shell: Shell) -> Iterator[int]:
-    shell.ask("claim", "before.py", "--as", "ann")
+    shell.run_json("claim", "before.py", "--as", "ann")
     (shell.folder / "landlane.toml").write_text('[store]\nwait = "1s"\n')  # or each test takes half a minute
     command = [sys.executable, "-c", request.param, str(shell.folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
@@ -54,7 +54,7 @@ def stopped(request: pytest.FixtureRequest, shell: Shell) -> Iterator[int]:
 
 def test_the_doctor_names_the_process_and_how_it_goes_on(shell: Shell, stopped: int) -> None:
     for words in (["doctor"], ["doctor", "--fix"]):
-        answer = shell.ask(*words, exit=1)
+        answer = shell.run_json(*words, exit=1)
 
         row = answer["checks"][-1]
         assert (row["name"], row["ok"]) == ("store", False)
@@ -64,7 +64,7 @@ def test_the_doctor_names_the_process_and_how_it_goes_on(shell: Shell, stopped: 
 
 
 def test_a_claim_that_waited_in_vain_is_told_behind_whom(shell: Shell, stopped: int) -> None:
-    refused = shell.refuse("STORE_BUSY", "claim", "x.py", "--as", "ann", exit=5)
+    refused = shell.run_error("STORE_BUSY", "claim", "x.py", "--as", "ann", exit=5)
 
     assert f"process {stopped} (" in refused["message"]
     assert f"kill -CONT {stopped}" in refused["hint"]
@@ -72,10 +72,10 @@ def test_a_claim_that_waited_in_vain_is_told_behind_whom(shell: Shell, stopped: 
 
 def test_looking_goes_on_and_so_does_work_once_the_writer_is_gone(shell: Shell, stopped: int) -> None:
     assert shell.holders() == {"before.py": "ann"}
-    assert shell.ask("status")["ok"]
+    assert shell.run_json("status")["ok"]
 
     os.kill(stopped, signal.SIGKILL)
 
     wait_until(lambda: shell.run("claim", "after.py", "--as", "ann").exit == 0)
     assert shell.holders() == {"before.py": "ann", "after.py": "ann"}
-    assert shell.ask("journal", "--verify")["trouble"] == []
+    assert shell.run_json("log", "--verify")["trouble"] == []

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.app.plain_files import journal_path
+from landlane.app.plain_files import journal_path, read_journal
 from landlane.app.verify_journal import verify_journal
 from landlane.store.journal_chain import Entry, check_chain
-from landlane.store.mirror import read_journal
 from landlane.testing.postgres_server import PostgresServer
 from tests.support.postgres import start_postgres
 from tests.support.store_stress import (
     Replay,
     Swarm,
     all_entries,
-    find_trouble,
+    find_violations,
     run_follower,
     run_reader,
     run_verifier,
@@ -84,7 +83,7 @@ def examine(repo: Repository, swarm: Swarm) -> Replay:
     """What must hold after any traffic on any store; gives the replay for more questions."""
     entries = all_entries(repo.store)
     replay = Replay().walk(entries)
-    assert find_trouble(replay, swarm.reports) == []
+    assert find_violations(replay, swarm.reports) == []
     assert [report for report in swarm.reports if report["what"] == "broke"] == []
     assert [report for report in swarm.reports if report.get("code") == "AGENT_IN_USE"] == []
     assert [entry for entry in entries if entry.kind == "store.restored"] == []
@@ -200,7 +199,7 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
     assert [entry.position for entry in seen] == list(range(1, newest + 1))
     assert check_chain(seen).trouble == ()
     assert [report for report in swarm.reports if report["what"] in ("failed", "broke")] == []
-    assert find_trouble(Replay().walk(seen), swarm.reports) == []
+    assert find_violations(Replay().walk(seen), swarm.reports) == []
     assert verify_journal(repo).trouble == ()
     repo.close()
 

@@ -1,4 +1,4 @@
-"""A search path on which only the clients lie that a test puts there."""
+"""A PATH without coding clients, and fake clients to put there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 NEEDED = ("git", "sh", "cat", "env", "grep", "sleep", "mktemp", "rm", "dirname", "uname")
 
 
-def make_bare_path(folder: Path) -> Path:
-    """A folder with what the product itself needs, and no coding client."""
+def make_minimal_path(folder: Path) -> Path:
+    """Make a folder with the programs that Landlane needs, and no coding client."""
     folder.mkdir()
     for name in NEEDED:
         found = shutil.which(name)
@@ -21,8 +21,8 @@ def make_bare_path(folder: Path) -> Path:
     return folder
 
 
-def put_client(folder: Path, name: str, version: str) -> Path:
-    """A program that says only its version, where a client would be found."""
+def write_fake_client(folder: Path, name: str, version: str) -> Path:
+    """Write a program that prints a version, in place of a client, and return its path."""
     path = folder / name
     path.write_text(f'#!/bin/sh\necho "{version}"\n', encoding="utf-8")
     path.chmod(0o755)

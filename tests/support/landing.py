@@ -1,4 +1,4 @@
-"""What tests of the landing queue share: a repository, branches, agents, and a queue to run."""
+"""A repository with branches, agents and a landing queue, shared by tests of landing."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 SETTINGS = "[landing]\nchecks = {checks}\nresident = false\n{more}\n"
 
 
-class Yard:
-    """A repository with a target branch `main`, agents, and whoever runs the queue."""
+class LandingTestbed:
+    """A repository with a target branch `main`, agents, and a queue runner."""
 
     def __init__(self, folder: Path, clock: Clock | None = None) -> None:
         self.folder = folder
         self.notes: list[str] = []
         self._clock = clock
-        self._houses: list[Repository] = []
+        self._opened: list[Repository] = []
         self._repo: Repository | None = None
 
     @property
     def repo(self) -> Repository:
         if self._repo is None:
             self._repo = open_repository(str(self.folder), clock=self._clock)
-            self._houses.append(self._repo)
+            self._opened.append(self._repo)
         return self._repo
 
     @property
-    def site(self) -> Repository:
+    def prepared_repo(self) -> Repository:
         return prepare_git(self.repo, self.notes.append)
 
     def close(self) -> None:
-        for repo in self._houses:
+        for repo in self._opened:
             repo.close()
 
     def configure(self, checks: str = "[]", more: str = "", files: Mapping[str, str] | None = None) -> None:
@@ -68,16 +68,16 @@ class Yard:
     def branch(
         self, name: str, files: Mapping[str, str | bytes | None], message: str = "", start: str = "main"
     ) -> str:
-        """A branch with one commit more, made in a worktree of its own; tells its head."""
-        yard = self.folder.parent / "branches"
-        if not yard.exists():
-            git(self.folder, "worktree", "add", "--quiet", "--detach", str(yard))
-        git(yard, "checkout", "--quiet", "--force", "-B", name, start)
-        _write(yard, files)
-        git(yard, "add", "--all", "--force")
-        git(yard, "commit", "--quiet", "--allow-empty", "-m", message or f"Change {', '.join(files)}")
-        head = git(yard, "rev-parse", "HEAD").strip()
-        git(yard, "checkout", "--quiet", "--detach")
+        """Create a branch with one more commit, in its own worktree; return its head."""
+        worktree = self.folder.parent / "branches"
+        if not worktree.exists():
+            git(self.folder, "worktree", "add", "--quiet", "--detach", str(worktree))
+        git(worktree, "checkout", "--quiet", "--force", "-B", name, start)
+        _write(worktree, files)
+        git(worktree, "add", "--all", "--force")
+        git(worktree, "commit", "--quiet", "--allow-empty", "-m", message or f"Change {', '.join(files)}")
+        head = git(worktree, "rev-parse", "HEAD").strip()
+        git(worktree, "checkout", "--quiet", "--detach")
         return head
 
     def agent(self, name: str, **more: Any) -> Session:
@@ -94,19 +94,19 @@ class Yard:
     def submit(
         self, branch: str, agent: str = "ann", *paths: str, is_shared: bool = False, task: str = ""
     ) -> Landing:
-        """Claim what a branch changes, and submit it."""
-        changed = paths or tuple(self.changed(branch))
+        """Claim the paths that a branch changes, and submit it."""
+        changed = paths or tuple(self.changed_paths(branch))
         if changed:
             outcome = self.claim(agent, *changed, is_shared=is_shared)
             assert not isinstance(outcome, Refused), outcome
-        return self.enter(branch, agent, task)
+        return self.submit_with_held_claims(branch, agent, task)
 
-    def enter(self, branch: str, agent: str = "ann", task: str = "") -> Landing:
-        """Submit a branch with what its author holds already."""
+    def submit_with_held_claims(self, branch: str, agent: str = "ann", task: str = "") -> Landing:
+        """Submit a branch with the claims that its author holds already."""
         session = self.agent(agent)
-        return submit_branch(self.site, session, branch, task).landing
+        return submit_branch(self.prepared_repo, session, branch, task).landing
 
-    def changed(self, branch: str) -> list[str]:
+    def changed_paths(self, branch: str) -> list[str]:
         done = subprocess.run(
             ["git", "diff", "--name-only", "-z", "--no-renames", f"main...{branch}"],
             cwd=self.folder,
@@ -116,8 +116,8 @@ class Yard:
         return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
     def run(self, on_step: Callable[[str], None] = lambda _: None) -> LandlaneError | None:
-        """Run the queue until nothing is left to do; tells why it stopped early."""
-        runner = start_runner(self.site, "runner", on_step)
+        """Run the queue until it is empty; return why it stopped early, if it did."""
+        runner = start_runner(self.prepared_repo, "runner", on_step)
         assert isinstance(runner, QueueRunner), runner
         try:
             return drain_queue(runner)
@@ -125,17 +125,17 @@ class Yard:
             runner.close()
 
     def land(self, branch: str, agent: str = "ann", **more: Any) -> Landing:
-        """Submit one branch and run the queue; tells what became of it."""
+        """Submit one branch, run the queue, and return the landing."""
         entry = self.submit(branch, agent, **more)
         stop = self.run()
         assert stop is None, stop
-        return self.look(entry)
+        return self.reload(entry)
 
-    def look(self, entry: Landing | str) -> Landing:
+    def reload(self, entry: Landing | str) -> Landing:
         return get_landing(self.repo, entry if isinstance(entry, str) else entry.id)
 
     def states(self) -> dict[str, str]:
-        """What became of every entry, by its branch."""
+        """Return the state of every landing, by its branch."""
         return {one.branch: one.state for one in list_landings(self.repo, ())}
 
     @property
@@ -146,12 +146,12 @@ class Yard:
     def tip(self) -> str:
         return git(self.folder, "rev-parse", "main").strip()
 
-    def at(self, path: str, commit: str = "main") -> str:
-        """A file as the target has it."""
+    def read_file(self, path: str, commit: str = "main") -> str:
+        """Return a file as it is on the target."""
         return git(self.folder, "show", f"{commit}:{path}")
 
     def holders(self) -> dict[str, str]:
-        from landlane.claims.read import list_claims
+        from landlane.claims.take import list_claims
 
         return {claim.pattern: claim.agent for claim in list_claims(self.repo)}
 

@@ -25,5 +25,5 @@ class Pause:
             assert self._go_on.wait(30)
         return self._function(*arguments, **options)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._go_on.set()

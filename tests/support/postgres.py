@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres_install import PostgresUnavailable
+from landlane.testing.postgres_server import PostgresServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@
 identifiers of its test, so that the controller of pytest-xdist sees them, too.
 
 On a build machine (`CI` is set) such a run also fails when tests were skipped because a part is missing that
-our own scripts install: PostgreSQL, a coding client, bubblewrap.
+our own scripts install: PostgreSQL, a coding client, bubblewrap, a shell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PROVED = pytest.StashKey[set[str]]()
 _UNPROVED = pytest.StashKey[list[str]]()
 _NOT_RUN = pytest.StashKey[dict[str, int]]()
-_PART_IS_MISSING = re.compile(r"no PostgreSQL|scripts/(?:clients|bubblewrap)\.sh")
+_PART_IS_MISSING = re.compile(r"no PostgreSQL|scripts/(?:clients|tools)\.sh")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

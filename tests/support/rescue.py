@@ -1,4 +1,4 @@
-"""What tests of rescues share: a repository with worktrees and clones, and a whole picture of a checkout."""
+"""A repository with worktrees and clones, and the full state of a checkout; shared by tests of rescues."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ STATE = ("MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEA
 
 
 @value
-class Picture:
-    """Everything that must be the same after a rescue and its restoration."""
+class CheckoutState:
+    """Everything about a checkout that a rescue and its restoration must keep."""
 
     tree: dict[bytes, tuple[str, int, bytes]]
     index: str
@@ -33,15 +33,15 @@ class Picture:
     state: dict[str, bytes]
 
 
-def picture(place: UntrustedCheckout) -> Picture:
+def read_checkout_state(place: UntrustedCheckout) -> CheckoutState:
     git_dir = Path(place.git_dir)
     states = {name: (git_dir / name).read_bytes() for name in STATE if (git_dir / name).is_file()}
     for folder in ("rebase-merge", "rebase-apply", "sequencer"):
         for path in sorted((git_dir / folder).rglob("*")):
             if path.is_file():
                 states[str(path.relative_to(git_dir))] = path.read_bytes()
-    return Picture(
-        tree=tree_of(place.root),
+    return CheckoutState(
+        tree=read_tree(place.root),
         index=git(place.root, "ls-files", "--stage", "-v", "-z"),
         status=git(place.root, "status", "--porcelain=v2", "-z"),
         head=git(place.root, "rev-parse", "--verify", "--quiet", "HEAD", is_checked=False),
@@ -50,8 +50,8 @@ def picture(place: UntrustedCheckout) -> Picture:
     )
 
 
-def tree_of(root: str) -> dict[bytes, tuple[str, int, bytes]]:
-    """All files, links and empty folders, without what is ignored and without the outermost `.git`."""
+def read_tree(root: str) -> dict[bytes, tuple[str, int, bytes]]:
+    """Return all files, links and empty folders, except ignored ones and the outermost `.git`."""
     found: dict[bytes, tuple[str, int, bytes]] = {}
     top = os.fsencode(root)
 
@@ -78,15 +78,15 @@ def tree_of(root: str) -> dict[bytes, tuple[str, int, bytes]]:
         return os.path.isfile(os.path.join(full, b".git"))
 
     def visit_submodule(full: bytes, path: bytes) -> None:
-        for inner, entry in tree_of(os.fsdecode(full)).items():
+        for inner, entry in read_tree(os.fsdecode(full)).items():
             found[path + b"/" + inner] = entry
 
     visit(top, b"")
     return found
 
 
-class Scene:
-    """A home repository in a folder, from which workspaces come and go."""
+class RescueTestbed:
+    """A home repository in which checkouts are opened, rescued, removed and restored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -139,15 +139,17 @@ class Scene:
         place = self.open(kind)
         return place, restore_rescue(rescue_id, place)
 
-    def comes_back(self, place: UntrustedCheckout, *how: str) -> tuple[UntrustedCheckout, RestoredFiles]:
-        """Rescue, remove, collect garbage, restore, and be sure that nothing is different."""
-        before = picture(place)
+    def check_round_trip(
+        self, place: UntrustedCheckout, *how: str
+    ) -> tuple[UntrustedCheckout, RestoredFiles]:
+        """Rescue, remove, collect garbage and restore; fail if anything differs."""
+        before = read_checkout_state(place)
         self.rescue(place)
-        assert picture(place) == before  # looking changes nothing
+        assert read_checkout_state(place) == before  # a rescue changes nothing
         self.close(place)
         self.gc(*how)
         fresh, restored = self.restore(place.kind)
-        after = picture(fresh)
+        after = read_checkout_state(fresh)
         assert after.tree == before.tree
         assert after.index == before.index
         assert after == before

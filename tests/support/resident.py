@@ -1,4 +1,4 @@
-"""What tests of the resident share: a copy of the package that nobody else changes, and a place it serves."""
+"""A repository served by a resident that runs from a private copy of the package; shared by its tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from landlane.resident.messages import (
 )
 from landlane.resident.start import ensure_resident
 from tests.support.processes import is_alive
-from tests.support.shell import Ended, Shell
+from tests.support.shell import CommandResult, Shell
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ _NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS in <sys/prctl.h>
 
 
 def copy_package(into: Path, seconds: Mapping[str, float] | None = None) -> Path:
-    """A copy of the package: what changes in the checkout meanwhile does not end its residents.
+    """Copy the package, so that edits in the checkout during the test do not end its residents.
 
     `seconds` gives intervals other lengths, such as `{"resident/server.py:_CODE_CHECK_SECONDS": 0.2}`.
     """
     source = Path(landlane.__file__).parent
-    # With what is compiled already: the times of the files are kept, so that it counts.
+    # The times of the files are kept, so the compiled modules stay valid.
     shutil.copytree(source, into / "landlane")
     for place, length in (seconds or {}).items():
         file, _, name = place.partition(":")
@@ -50,24 +50,24 @@ def copy_package(into: Path, seconds: Mapping[str, float] | None = None) -> Path
     return into
 
 
-class Served:
-    """A repository, its state folder, and commands typed inside and outside a sandbox."""
+class ResidentTestbed:
+    """A repository with its state folder, and shells inside and outside a sandbox."""
 
     def __init__(self, repository: Path, package: Path) -> None:
         self.repository = repository
         self.state = repository / ".git" / "landlane"
         self.state.mkdir(exist_ok=True)
-        self.outside = Module(repository, {"PYTHONPATH": str(package)})
+        self.outside = ModuleShell(repository, {"PYTHONPATH": str(package)})
 
-    def begin(self, *more: str) -> str:
-        """The socket of the resident, started if need be."""
+    def start(self, *more: str) -> str:
+        """Start the resident unless it runs, and return its socket."""
         path = ensure_resident(str(self.state), 30.0, *more)
         assert path, (self.state / "resident.log").read_text()
         return path
 
     @property
     def pid(self) -> int:
-        """The process that serves; 0 when none does."""
+        """The pid of the resident; 0 when none runs."""
         try:
             found = send_request(find_socket(str(self.state)), pack_request(b"ping", b"", (), {}, b""), 10.0)
         except (AnswerLost, BadMessage):
@@ -75,18 +75,20 @@ class Served:
         return int(found[1]) if found else 0
 
     def join(self, agent: str) -> str:
-        """Begin a session; its credentials as a sandboxed worker is given them."""
-        session = self.outside.ask("join", agent)["session"]
+        """Join, and return the credentials in the form that a sandboxed worker gets."""
+        session = self.outside.run_json("join", agent)["session"]
         return f"{session['id']}:{session['secret']}"
 
-    def inside(self, credentials: str) -> Module:
-        """Commands as a worker in the sandbox gives them."""
-        return self.outside.where(
+    def inside_sandbox(self, credentials: str) -> ModuleShell:
+        """Return a shell whose commands are sent as those of a sandboxed worker."""
+        return self.outside.with_env(
             LANDLANE_RESIDENT=str(self.state / "door" / "resident.sock"), LANDLANE_SESSION=credentials
         )
 
-    def hook(self, tool: str, path: str, session: str, event: str = "PreToolUse", shown: str = "") -> bytes:
-        """What Claude Code would say before or after a tool works on a path, as a request."""
+    def hook(
+        self, tool: str, path: str, session: str, event: str = "PreToolUse", credentials: str = ""
+    ) -> bytes:
+        """Return the request that Claude Code sends before or after a tool changes a path."""
         document = {
             "session_id": session,
             "cwd": str(self.repository),
@@ -94,35 +96,35 @@ class Served:
             "tool_name": tool,
             "tool_input": {"file_path": str(self.repository / path)},
         }
-        told = shared_environment(os.environb)
-        if shown:
-            told[b"LANDLANE_SESSION"] = shown.encode()
-        return pack_request(b"hook", b"/", [b"claude", b""], told, json.dumps(document).encode())
+        environment = shared_environment(os.environb)
+        if credentials:
+            environment[b"LANDLANE_SESSION"] = credentials.encode()
+        return pack_request(b"hook", b"/", [b"claude", b""], environment, json.dumps(document).encode())
 
     def kill(self) -> None:
-        """End the resident the hard way."""
+        """Kill the resident."""
         pid = self.pid
         if pid:
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not is_alive(pid))
 
 
-class Module(Shell):
-    """Commands as `python -m landlane`, from whatever package the environment names."""
+class ModuleShell(Shell):
+    """Runs commands as `python -m landlane`, from the package that the environment names."""
 
-    def run(self, *words: str, stdin: str = "", limit_seconds: float = 60.0) -> Ended:
+    def run(self, *words: str, stdin: str = "", limit_seconds: float = 60.0) -> CommandResult:
         return self.run_program(
             sys.executable, "-P", "-m", "landlane", *words, stdin=stdin, limit_seconds=limit_seconds
         )
 
-    def at(self, folder: Path | str) -> Module:
-        return Module(self.folder / folder, self.environment, self.prefix)
+    def at(self, folder: Path | str) -> ModuleShell:
+        return ModuleShell(self.folder / folder, self.environment, self.prefix)
 
-    def where(self, **environment: str) -> Module:
-        return Module(self.folder, {**self.environment, **environment}, self.prefix)
+    def with_env(self, **environment: str) -> ModuleShell:
+        return ModuleShell(self.folder, {**self.environment, **environment}, self.prefix)
 
     def popen(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start a command and go on."""
+        """Start a command in the background."""
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "landlane", *words],
             cwd=self.folder,
@@ -133,24 +135,24 @@ class Module(Shell):
         )
 
 
-def in_child(work: Callable[[], object]) -> str:
-    """What a forked child makes of some work, as text."""
+def run_in_child(work: Callable[[], object]) -> str:
+    """Call a function in a forked child, and return the `repr` of its result or its error."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            said = repr(work())
+            text = repr(work())
         except BaseException as error:  # noqa: BLE001 - the test judges it
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode())
+            text = f"{type(error).__name__}: {error}"
+        os.write(write, text.encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
-        said = pipe.read()
+        text = pipe.read()
     os.waitpid(pid, 0)
-    return said
+    return text
 
 
-def give_up_privileges() -> None:
-    """Give up new privileges for ever, as every sandbox begins."""
+def set_no_new_privileges() -> None:
+    """Set `no_new_privs` for this process, as every sandbox does."""
     assert ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0

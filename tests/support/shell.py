@@ -1,7 +1,8 @@
-"""Commands typed as a user types them: real processes of the installed `landlane`, in a folder of their own.
+"""Run the installed `landlane` in real processes, as a user types it.
 
-`ask` wants JSON and checks what every answer promises: one object on stdout and nothing else, `ok` in keeping
-with the exit code, a code and a hint in words with every failure. `tell` wants the text for people.
+`run_json` asks for JSON and checks what holds for every answer: one object on stdout and nothing else, `ok`
+that agrees with the exit code, and a code, a message and a hint with every failure. `run_text` returns the
+text for people.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,8 +31,8 @@ LANDLANE = str(Path(sys.executable).with_name("landlane"))
 LIMIT_SECONDS = 60.0
 Answer = dict[str, Any]
 
-# Files that change by being looked at, or that say nothing.
-_PASSING = re.compile(r"(-shm|\.lock|settings\.cache)$")
+# Files that change by being read, or have no content of interest.
+_VOLATILE = re.compile(r"(-shm|\.lock|settings\.cache)$")
 _TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _SESSIONS = re.compile(r"\bs-[a-z2-9]{10}\b")
 _TOKENS = re.compile(r"\b\d{10,16}\b")
@@ -39,7 +41,7 @@ _AGES = re.compile(r"\b\d+(ms|s)\b")
 
 
 class Shell:
-    """A folder and an environment in which commands are typed."""
+    """A folder and an environment in which commands are run."""
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str] | None = None, prefix: tuple[str, ...] = ()
@@ -49,26 +51,28 @@ class Shell:
         self.prefix = prefix
 
     def at(self, folder: Path | str) -> Shell:
-        """The same, in another folder."""
+        """Return the same shell in another folder."""
         return Shell(self.folder / folder, self.environment, self.prefix)
 
-    def where(self, **environment: str) -> Shell:
-        """The same, with more in the environment."""
+    def with_env(self, **environment: str) -> Shell:
+        """Return the same shell with more environment variables."""
         return Shell(self.folder, {**self.environment, **environment}, self.prefix)
 
-    def humble(self) -> Shell:
-        """The same, without the superuser's power to read and write what the mode of a file forbids."""
+    def without_root(self) -> Shell:
+        """Return the same shell without root's capability to ignore file modes."""
         if os.geteuid() != 0:
             return self
         give_up = "import ctypes, os, sys; drop = ctypes.CDLL(None).prctl; drop(24, 1); drop(24, 2)"
         run = "os.execvp(sys.argv[1], sys.argv[1:])"
         return Shell(self.folder, self.environment, (sys.executable, "-I", "-S", "-c", f"{give_up}; {run}"))
 
-    def run(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
-        """Run `landlane` with these words, and wait for its end."""
+    def run(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> CommandResult:
+        """Run `landlane` with these arguments to its end."""
         return self.run_program(LANDLANE, *words, stdin=stdin, limit_seconds=limit_seconds)
 
-    def run_program(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
+    def run_program(
+        self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS
+    ) -> CommandResult:
         environment = {**os.environ, **self.environment}
         if words[0] == LANDLANE and not self.prefix and can_fork(environment):
             running = Running(list(words), self.folder, environment, stdin.encode())
@@ -82,48 +86,48 @@ class Shell:
             capture_output=True,
             timeout=limit_seconds,
         )
-        return Ended(list(words), done.returncode, done.stdout.decode(), done.stderr.decode())
+        return CommandResult(list(words), done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def sh(self, script: str) -> Ended:
-        """Run a shell script that finds `landlane` on its path."""
+    def sh(self, script: str) -> CommandResult:
+        """Run a shell script with `landlane` on its PATH."""
         path = f"{os.path.dirname(LANDLANE)}:{os.environ['PATH']}"
-        return self.where(PATH=path).run_program("sh", "-c", script)
+        return self.with_env(PATH=path).run_program("sh", "-c", script)
 
     def git(self, *words: str) -> str:
         ended = self.run_program("git", *words)
         assert ended.exit == 0, ended
         return ended.out
 
-    def ask(self, *words: str, exit: int = 0) -> Answer:
-        """The JSON answer to a command, which must end with this exit code."""
+    def run_json(self, *words: str, exit: int = 0) -> Answer:
+        """Run a command, which must end with this exit code, and return its JSON answer."""
         before = words.index("--") if "--" in words else len(words)
         ended = self.run(*words[:before], "--json", *words[before:])
         assert ended.exit == exit, ended
-        return ended.answer()
+        return ended.json()
 
-    def refuse(self, code: str, *words: str, exit: int = 2) -> Answer:
-        """The JSON answer to a command that must fail with this code."""
-        answer = self.ask(*words, exit=exit)
+    def run_error(self, code: str, *words: str, exit: int = 2) -> Answer:
+        """Run a command, which must fail with this error code, and return its JSON answer."""
+        answer = self.run_json(*words, exit=exit)
         assert answer["code"] == code, answer
         return answer
 
-    def tell(self, *words: str, exit: int = 0) -> str:
-        """What a command writes for people."""
+    def run_text(self, *words: str, exit: int = 0) -> str:
+        """Run a command, which must end with this exit code, and return its text."""
         ended = self.run(*words)
         assert ended.exit == exit, ended
         return ended.out
 
     def start(self, *words: str) -> Running:
-        """Start `landlane` and go on."""
+        """Start `landlane` in the background."""
         return Running([LANDLANE, *words], self.folder, {**os.environ, **self.environment})
 
     @property
     def state(self) -> Path:
-        """The folder of the repository's state; for shells that stand at the root of the main worktree."""
+        """The state folder of the repository; only for a shell at the root of the main worktree."""
         return self.folder / ".git" / "landlane"
 
-    def await_waiter(self) -> None:
-        """Go on when somebody stands in line."""
+    def wait_for_waiter(self) -> None:
+        """Return when a session waits for a claim."""
 
         def has_waiter() -> bool:
             with contextlib.closing(sqlite3.connect(f"file:{self.state}/store.db?mode=ro", uri=True)) as db:
@@ -132,26 +136,26 @@ class Shell:
         wait_until(has_waiter)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass for every command that starts from now on: the store's clock is put forward."""
+        """Advance the store's clock, for every command that starts from now on."""
         with contextlib.closing(sqlite3.connect(self.state / "store.db", timeout=LIMIT_SECONDS)) as db, db:
             ahead = "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE key = 'base'"
             assert db.execute(ahead, (round(seconds * 1000),)).rowcount == 1
 
     def holders(self) -> dict[str, str]:
-        """Who holds what."""
-        return {claim["pattern"]: claim["holder"] for claim in self.ask("claims")["claims"]}
+        """Return the holder of each claimed pattern."""
+        return {claim["pattern"]: claim["holder"] for claim in self.run_json("claims")["claims"]}
 
     def position(self) -> int:
-        """Where the journal ends."""
-        return self.ask("status")["journal"]["position"]
+        """Return the last position of the journal."""
+        return self.run_json("status")["journal"]["position"]
 
     def kinds(self) -> list[str]:
-        """What happened, in order."""
-        return [entry["kind"] for entry in self.ask("journal")["entries"]]
+        """Return the kinds of all journal entries, in order."""
+        return [entry["kind"] for entry in self.run_json("log")["entries"]]
 
 
-class Ended:
-    """How a command ended, and what it said."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     def __init__(self, words: list[str], exit: int, out: str, err: str) -> None:
         self.words = words
@@ -163,23 +167,23 @@ class Ended:
         words = " ".join(word[:80] for word in self.words[:12])
         return f"{words}\nexit {self.exit}\nstdout: {self.out[:2000]}\nstderr: {self.err[:4000]}"
 
-    def answer(self) -> Answer:
-        """The one JSON object on stdout, in the form that all answers have."""
+    def json(self) -> Answer:
+        """Return the one JSON object on stdout, after checking what holds for every answer."""
         assert self.out.count("\n") == 1, self
         assert self.out.endswith("\n"), self
-        found = json.loads(self.out)
-        assert isinstance(found, dict), self
-        assert found["ok"] is (self.exit == 0), self
-        if not found["ok"]:
-            assert re.fullmatch(r"[A-Z][A-Z_]*[A-Z]", found["code"]), self
-            assert found["message"], self
-            assert "hint" in found, self
+        answer = json.loads(self.out)
+        assert isinstance(answer, dict), self
+        assert answer["ok"] is (self.exit == 0), self
+        if not answer["ok"]:
+            assert re.fullmatch(r"[A-Z][A-Z_]*[A-Z]", answer["code"]), self
+            assert answer["message"], self
+            assert "hint" in answer, self
         assert "Traceback" not in self.err, self
-        return found
+        return answer
 
 
 class Running:
-    """A command that goes on while the test does something else; leaving the `with` block ends it."""
+    """A command that runs in the background; leaving the `with` block kills it."""
 
     def __init__(
         self, words: list[str], folder: Path, environment: Mapping[str, str], stdin: bytes | None = None
@@ -205,20 +209,20 @@ class Running:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def line(self) -> str:
-        """The next line of its answer; the test's own time limit ends the wait."""
+    def read_line(self) -> str:
+        """Return the next line of its output; the time limit of the test ends the wait."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().decode()
 
-    def end(self, limit_seconds: float = LIMIT_SECONDS) -> Ended:
-        """Wait for its end."""
+    def end(self, limit_seconds: float = LIMIT_SECONDS) -> CommandResult:
+        """Wait for its end and return its result."""
         out, err = self._process.communicate(timeout=limit_seconds)
         assert self._process.returncode is not None
-        return Ended(self._words, self._process.returncode, out.decode(), err.decode())
+        return CommandResult(self._words, self._process.returncode, out.decode(), err.decode())
 
 
-def end_all(started: Sequence[Running]) -> list[Ended]:
-    """Wait for commands that were started to run at the same time."""
+def wait_for_all(started: Sequence[Running]) -> list[CommandResult]:
+    """Wait for the end of commands that run at the same time, and return their results."""
     with contextlib.ExitStack() as stack:
         return [stack.enter_context(running).end() for running in started]
 
@@ -239,8 +243,8 @@ def _start(
     )
 
 
-def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str]:
-    """Run a command for a person who sits at a terminal."""
+def run_at_terminal(shell: Shell, *words: str, typed: str = "", **environment: str) -> tuple[int, str]:
+    """Run a command at a terminal, as a person does who types this; return its exit code and output."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [LANDLANE, *words],
@@ -252,27 +256,37 @@ def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str
         start_new_session=True,
     )
     os.close(slave)
-    said = b""
+    _type(master, typed)
+    output = b""
     try:
-        while got := os.read(master, 10_000):
-            said += got
+        while data := os.read(master, 10_000):
+            output += data
     except OSError:
-        pass  # that is how a terminal ends
+        pass  # reading from a closed terminal fails
     os.close(master)
-    return process.wait(60), said.decode().replace("\r\n", "\n")
+    return process.wait(60), output.decode().replace("\r\n", "\n")
+
+
+def _type(terminal: int, text: str) -> None:
+    """Type a text ahead, without an echo that would come at any time."""
+    if text:
+        modes = termios.tcgetattr(terminal)
+        modes[3] &= ~termios.ECHO
+        termios.tcsetattr(terminal, termios.TCSANOW, modes)
+        os.write(terminal, text.encode())
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
-    """What tells the files below a folder from changed ones; empty ones do not count."""
+    """Return the hash of every file below a folder that is not empty."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not _PASSING.search(path.name) and path.stat().st_size
+        if path.is_file() and not _VOLATILE.search(path.name) and path.stat().st_size
     }
 
 
 def masked(text: str) -> str:
-    """A text without what differs from run to run."""
+    """Return a text without the parts that differ from run to run."""
     text = _TIMES.sub("TIME", text)
     text = _SESSIONS.sub("SESSION", text)
     text = _TOKENS.sub("TOKEN", text)

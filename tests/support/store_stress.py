@@ -1,9 +1,8 @@
-"""Rough treatment for a store: seeded traffic of many processes, and a checker of what they were promised.
+"""Seeded traffic of many processes on a store, and a checker of what the store acknowledged.
 
-Each process of the traffic reports what it was told over a pipe, after the call has returned; the parent
-reads the pipes, kills whom it likes and starts others. What was reported is acknowledged, and `find_trouble`
-compares it with the journal: nothing acknowledged may be missing, and no two claims may ever have stood in
-each other's way.
+Each process reports every result over a pipe, after the call has returned. The parent reads the pipes, kills
+some processes and starts others. Every report counts as acknowledged, and `find_violations` compares the
+reports with the journal: no acknowledged change may be missing, and no two claims may ever have conflicted.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
 from landlane.claims import check, held
-from landlane.claims import read as claim_list
 from landlane.claims import take as claims
-from landlane.claims import wait as waiting
+from landlane.claims.claim_paths import claim_paths
 from landlane.claims.model import ClaimMode, Refused, Taken
+from landlane.claims.take import list_claims
 from landlane.errors import LandlaneError, StoreError
 from landlane.journal import read as journal
 from landlane.patterns.pattern import overlap, parse
@@ -65,7 +64,7 @@ _SLOW_NS = 500_000_000  # copying the journal is told of only when it took so lo
 
 
 @value
-class Orders:
+class WorkerOptions:
     """What one process of the traffic is to do: where, under which names, by which dice, and how long."""
 
     folder: str
@@ -79,7 +78,7 @@ class Orders:
 class Agent:
     """One process of the traffic: does one thing after the other and reports what it was told."""
 
-    def __init__(self, orders: Orders, report: Callable[[Report], None]) -> None:
+    def __init__(self, orders: WorkerOptions, report: Callable[[Report], None]) -> None:
         self._orders = orders
         self._report = report
         self._dice = random.Random(orders.seed)
@@ -181,7 +180,7 @@ class Agent:
         request = claims.make_request(
             repo, patterns, mode=mode, ttl_ms=self._dice.choice(LEASES_MS), is_partial=partial
         )
-        self._granted(waiting.take_or_wait(repo, session, request, wait_ms))
+        self._granted(claim_paths(repo, session, request, wait_ms))
 
     def _granted(self, outcome: Taken | Refused) -> None:
         _, session = self._here()
@@ -252,7 +251,7 @@ class Agent:
 
     def _look(self) -> None:
         repo, _ = self._here()
-        claim_list.list_claims(repo)
+        list_claims(repo)
         sessions.live_sessions(repo)
 
     def _read(self) -> None:
@@ -273,7 +272,7 @@ class Agent:
         self._repo = open_repository(self._orders.folder)
 
 
-def run_agent(orders: Orders, pipe: Connection) -> None:
+def run_agent(orders: WorkerOptions, pipe: Connection) -> None:
     """The whole life of one process of the traffic."""
     os.environ.clear()
     os.environ.update(orders.environment)
@@ -282,7 +281,7 @@ def run_agent(orders: Orders, pipe: Connection) -> None:
     pipe.close()
 
 
-def run_reader(orders: Orders, pipe: Connection) -> None:
+def run_reader(orders: WorkerOptions, pipe: Connection) -> None:
     """Lists all claims again and again, and reports how long that took and what went wrong."""
     os.environ.clear()
     os.environ.update(orders.environment)
@@ -290,7 +289,7 @@ def run_reader(orders: Orders, pipe: Connection) -> None:
     while True:
         began, failure = time.monotonic_ns(), ""
         try:
-            claim_list.list_claims(repo)
+            list_claims(repo)
         except Exception:  # noqa: BLE001 - a reader must never fail, whatever the reason
             failure = traceback.format_exc()[-2000:]
         ended = time.monotonic_ns()
@@ -300,7 +299,7 @@ def run_reader(orders: Orders, pipe: Connection) -> None:
         time.sleep(0.005)
 
 
-def run_verifier(orders: Orders, pipe: Connection) -> None:
+def run_verifier(orders: WorkerOptions, pipe: Connection) -> None:
     """Proves the journal again and again while it grows, and reports what it found wrong."""
     os.environ.clear()
     os.environ.update(orders.environment)
@@ -312,7 +311,7 @@ def run_verifier(orders: Orders, pipe: Connection) -> None:
         time.sleep(0.5)
 
 
-def run_follower(orders: Orders, pipe: Connection) -> None:
+def run_follower(orders: WorkerOptions, pipe: Connection) -> None:
     """Follows the journal from its start and reports every entry as it comes."""
     os.environ.clear()
     os.environ.update(orders.environment)
@@ -346,7 +345,7 @@ class Swarm:
 
     def start(
         self,
-        target: Callable[[Orders, Connection], None] = run_agent,
+        target: Callable[[WorkerOptions, Connection], None] = run_agent,
         *,
         names: Sequence[str] = (),
         steps: int = 0,
@@ -354,7 +353,7 @@ class Swarm:
     ) -> ForkServerProcess:
         """Start one more process."""
         reader, writer = self._repo.Pipe(duplex=False)
-        orders = Orders(
+        orders = WorkerOptions(
             folder=self._folder,
             seed=self._dice.randrange(2**32),
             names=tuple(names),
@@ -432,7 +431,7 @@ def all_entries(store: Store) -> list[Entry]:
 
 
 @value
-class Standing:
+class ReplayedClaim:
     """A claim as the journal tells it."""
 
     token: int
@@ -446,7 +445,7 @@ class Replay:
     """Walks a journal in order, keeps what stands, and notes whatever could not have happened."""
 
     def __init__(self) -> None:
-        self.standing: dict[int, Standing] = {}
+        self.standing: dict[int, ReplayedClaim] = {}
         self.living: dict[str, str] = {}  # session → agent
         self.taken: dict[int, Entry] = {}
         self.freed: dict[int, Entry] = {}
@@ -494,7 +493,7 @@ class Replay:
 
     def _take(self, entry: Entry) -> None:
         facts = entry.facts()
-        new = Standing(
+        new = ReplayedClaim(
             session=entry.session, **{key: facts[key] for key in ("token", "pattern", "kind", "mode")}
         )
         if entry.session not in self.living:
@@ -523,7 +522,7 @@ class Replay:
             self._complain(entry, f"claim {token} did not stand")
         self.freed[token] = entry
 
-    def _meet(self, one: Standing, other: Standing) -> bool:
+    def _meet(self, one: ReplayedClaim, other: ReplayedClaim) -> bool:
         return self._overlap(one.pattern, one.kind, other.pattern, other.kind)
 
     def _overlap(self, one: str, one_kind: str, other: str, other_kind: str) -> bool:
@@ -538,7 +537,7 @@ class Replay:
         return found
 
 
-def find_trouble(replay: Replay, reports: Sequence[Report]) -> list[str]:
+def find_violations(replay: Replay, reports: Sequence[Report]) -> list[str]:
     """What was acknowledged but is not in the journal, or stands there in an impossible order."""
     trouble = list(replay.trouble)
     placed: list[tuple[int, Report]] = []

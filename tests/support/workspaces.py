@@ -1,4 +1,4 @@
-"""What tests of workspaces share: a yard with a repository, agents that open and close, and what is left."""
+"""A repository in which agents open and close workspaces, shared by tests of workspaces."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from landlane.tasks.model import NewTask
 from landlane.workspaces import close as closing
 from landlane.workspaces import open as workspaces
 from landlane.workspaces import records
+from landlane.workspaces.model import ON_DISK
 from tests.support.git import git
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from landlane.platform.process_identity import Process
+    from landlane.platform.process import Process
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
@@ -29,20 +28,20 @@ if TYPE_CHECKING:
 KINDS = ("worktree", "clone")
 
 
-class Yard:
+class WorkspaceTestbed:
     """A repository in which agents open and close workspaces; each has its own connection to the store."""
 
     def __init__(self, repository: Path) -> None:
         self.repository = repository
-        self.told: list[str] = []
-        self._houses: dict[str, Repository] = {}
+        self.messages: list[str] = []
+        self._opened: dict[str, Repository] = {}
         self._sessions: dict[str, Session] = {}
 
     @property
     def folder(self) -> Path:
         return self.repository.with_name(f"{self.repository.name}.workspaces")
 
-    def settings(self, text: str) -> None:
+    def write_settings(self, text: str) -> None:
         """Write the settings, and commit them."""
         (self.repository / "landlane.toml").write_text(text, encoding="utf-8")
         git(self.repository, "add", "landlane.toml")
@@ -50,12 +49,12 @@ class Yard:
 
     def repo(self, agent: str = "ann", at: Path | None = None) -> Repository:
         key = f"{agent}@{at or ''}"
-        if key not in self._houses:
-            self._houses[key] = open_repository(str(at or self.repository))
-        return self._houses[key]
+        if key not in self._opened:
+            self._opened[key] = open_repository(str(at or self.repository))
+        return self._opened[key]
 
-    def site(self, agent: str = "ann", at: Path | str | None = None) -> Repository:
-        return prepare_git(self.repo(agent, Path(at) if at else None), self.told.append)
+    def prepared_repo(self, agent: str = "ann", at: Path | str | None = None) -> Repository:
+        return prepare_git(self.repo(agent, Path(at) if at else None), self.messages.append)
 
     def session(self, agent: str = "ann", process: Process | None = None) -> Session:
         if agent not in self._sessions:
@@ -71,24 +70,24 @@ class Yard:
     def open(
         self, task: str = "", *, agent: str = "ann", kind: str = "worktree", **more: Any
     ) -> workspaces.Opened:
-        site, session = self.site(agent), self.session(agent)
-        return workspaces.open_workspace(site, session, task or self.task(), kind=kind, **more)
+        repo, session = self.prepared_repo(agent), self.session(agent)
+        return workspaces.open_workspace(repo, session, task or self.task(), kind=kind, **more)
 
     def close(self, workspace: Workspace, *, agent: str = "ann", **more: Any) -> closing.Closed:
-        return closing.close_workspace(self.site(agent), self.session(agent), workspace, **more)
+        return closing.close_workspace(self.prepared_repo(agent), self.session(agent), workspace, **more)
 
-    def known(self, *, with_closed: bool = False) -> list[Workspace]:
-        return records.list_workspaces(self.repo(), with_closed=with_closed)
+    def workspaces(self, *, with_closed: bool = False) -> list[Workspace]:
+        return records.list_workspaces(self.repo(), () if with_closed else ON_DISK)
 
     def leave(self, agent: str) -> None:
         sessions.leave(self.repo(agent), self._sessions.pop(agent))
 
     def refs(self) -> list[str]:
-        """Every ref of the repository, without the journal's."""
+        """Return every ref of the repository."""
         return git(self.repository, "for-each-ref", "--format=%(refname)").split()
 
     def leftovers(self) -> list[str]:
-        """What is on the disk, in git or leased beside what a repository without workspaces has."""
+        """Return the files, refs and slots that a repository without workspaces would not have."""
         found = [str(path) for path in self.folder.iterdir()] if self.folder.exists() else []
         found += [ref for ref in self.refs() if ref.startswith(("refs/heads/landlane/", "refs/landlane/"))]
         entries = self.repository / ".git" / "worktrees"
@@ -97,19 +96,19 @@ class Yard:
         return found
 
     def gc(self) -> None:
-        """Collect every object at home that nothing there leads to."""
+        """Delete every unreachable object of the main repository."""
         git(self.repository, "reflog", "expire", "--expire=now", "--all")
         git(self.repository, "gc", "--quiet", "--prune=now")
         git(self.repository, "prune", "--expire=now")
         git(self.repository, "worktree", "prune", "--expire=now")
 
     def end(self) -> None:
-        for repo in self._houses.values():
+        for repo in self._opened.values():
             repo.close()
 
 
 def commit_file(folder: Path | str, name: str, text: str, message: str = "") -> str:
-    """Commit one file, and tell the commit."""
+    """Commit one file and return the commit."""
     path = Path(folder) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -119,7 +118,7 @@ def commit_file(folder: Path | str, name: str, text: str, message: str = "") -> 
 
 
 def add_remote(repository: Path) -> Path:
-    """A bare remote `origin` beside the repository, with its main branch."""
+    """Add a bare remote `origin` beside the repository, with its main branch; return its path."""
     remote = repository.with_name("remote.git")
     git(repository.parent, "clone", "--quiet", "--bare", str(repository), str(remote))
     git(repository, "remote", "add", "origin", str(remote))
@@ -129,7 +128,7 @@ def add_remote(repository: Path) -> Path:
 
 
 def advance(remote: Path, name: str = "landed.txt", text: str = "landed\n") -> str:
-    """Land a commit on the remote's main branch, as a colleague would."""
+    """Push a commit to the remote's main branch from another clone, and return it."""
     clone = remote.with_name(f"colleague-{name.replace('/', '-')}")
     git(remote.parent, "clone", "--quiet", str(remote), str(clone))
     commit = commit_file(clone, name, text)
@@ -137,23 +136,16 @@ def advance(remote: Path, name: str = "landed.txt", text: str = "landed\n") -> s
     return commit
 
 
-def is_whole(folder: Path | str) -> bool:
-    """Whether git finds every object that a checkout's refs and index lead to."""
+def has_all_objects(folder: Path | str) -> bool:
+    """Return whether git finds every object that the refs and the index of a checkout need."""
     done = subprocess.run(
         ["git", "fsck", "--connectivity-only", "--no-dangling"], cwd=folder, capture_output=True, text=True
     )
     return done.returncode == 0 and not done.stderr.strip()
 
 
-def steps_of(run: Callable[[Callable[[str], None]], object]) -> list[str]:
-    """The names of the steps that something goes through."""
-    names: list[str] = []
-    run(names.append)
-    return names
-
-
-class Squatter:
-    """A process that stands in a folder."""
+class ProcessInFolder:
+    """A process whose working directory is a folder."""
 
     def __init__(
         self, folder: str, script: str = "import sys; print('here', flush=True); sys.stdin.read()"
@@ -164,7 +156,7 @@ class Squatter:
         assert self.process.stdout is not None
         self.process.stdout.readline()
 
-    def __enter__(self) -> Squatter:
+    def __enter__(self) -> ProcessInFolder:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -20,7 +20,7 @@ from landlane.sessions import join as sessions
 from landlane.tasks.change import drop_task
 from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.pick import Picked, next_task
-from landlane.tasks.records import list_tasks, pattern_pairs
+from landlane.tasks.records import declared_patterns, list_tasks
 from landlane.testing.repositories import open_test_repository
 
 ROUND_SECONDS = 60.0
@@ -119,7 +119,9 @@ class Course:
             assert len(won) == min(count, self._processes), f"round {race}: {len(won)} of {count} were taken"
             return
         pattern_of = self._repo.git.pattern_of
-        paths = [(task.id, pattern_of(*pair)) for task in active for pair in pattern_pairs(task.stored_paths)]
+        paths = [
+            (task.id, pattern_of(*pair)) for task in active for pair in declared_patterns(task.stored_paths)
+        ]
         meet = [
             (one, other)
             for index, (one, mine) in enumerate(paths)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from landlane.errors import Malformed
 from landlane.tasks.checklist import as_checklist, read_checklist
-from landlane.tasks.model import STATES, Task
+from landlane.tasks.model import Task, TaskState
 
 pytestmark = pytest.mark.unit
 
@@ -89,7 +89,7 @@ titles = (line | tricky).filter(bool)
         st.builds(
             task,
             title=titles,
-            state=st.sampled_from(STATES),
+            state=st.sampled_from(TaskState),
             owner=st.sampled_from(["", "ann"]),
             check=st.just("") | titles,
             output=st.just("") | titles,
@@ -104,7 +104,7 @@ titles = (line | tricky).filter(bool)
     ),
     st.lists(line, max_size=2, unique=True).map(tuple),
 )
-def test_what_is_written_is_read_back(tasks: list[Task], paths: tuple[str, ...]) -> None:
+def test_written_checklist_is_read_back(tasks: list[Task], paths: tuple[str, ...]) -> None:
     items = read_checklist(as_checklist((one, paths) for one in tasks))
     assert len(items) == len(tasks)
     for item, one in zip(items, tasks, strict=True):
@@ -115,7 +115,7 @@ def test_what_is_written_is_read_back(tasks: list[Task], paths: tuple[str, ...])
         assert (new.priority, new.kind, new.body) == (one.priority, one.kind, one.body)
 
 
-def test_what_people_write_is_understood() -> None:
+def test_checklist_written_by_people_is_read() -> None:
     items = read_checklist(
         "# Plan\n\nSome words.\n\n"
         "* [ ] Write the parser (path: src/**/*.py) (check: pytest -k '(a or b)') (attempts: 5)\n"

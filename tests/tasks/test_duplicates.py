@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.tasks.duplicates import Lookalike, best_first, issues_of, likeness, signs_of, words_of
+from landlane.tasks.duplicates import (
+    DuplicateCandidate,
+    compare_with,
+    issues_of,
+    most_similar,
+    signs_of,
+    words_of,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -14,10 +21,10 @@ pytestmark = pytest.mark.unit
 def score(
     title: str, other: str, *, shares_path: bool = False, body: str = "", other_body: str = ""
 ) -> float:
-    found = likeness(
+    found = compare_with(
         title,
         body,
-        Lookalike(task="T1", title=other, body=other_body, state="ready", shares_path=shares_path),
+        DuplicateCandidate(task="T1", title=other, body=other_body, state="ready", shares_path=shares_path),
     )
     return found.score if found else 0.0
 
@@ -67,18 +74,20 @@ def test_most_of_the_words_and_a_path_in_common_are_enough() -> None:
 
 
 def test_the_same_issue_is_the_same_work_whatever_it_is_called() -> None:
-    found = likeness(
+    found = compare_with(
         "Repair dates",
         "see https://github.com/o/r/issues/12.",
-        Lookalike(task="T3", title="ISO parser", body="Fixes o/r#12", state="blocked"),
+        DuplicateCandidate(task="T3", title="ISO parser", body="Fixes o/r#12", state="blocked"),
     )
     assert found is not None
     assert (found.task, found.state, found.score, found.reason) == ("T3", "blocked", 0.9, "both name #12")
 
 
 def test_children_of_one_task_name_one_issue_and_are_not_the_same() -> None:
-    other = Lookalike(task="T3", title="Write the parser (#12)", body="", state="ready", is_family=True)
-    assert likeness("Write the printer (#12)", "", other) is None
+    other = DuplicateCandidate(
+        task="T3", title="Write the parser (#12)", body="", state="ready", is_family=True
+    )
+    assert compare_with("Write the printer (#12)", "", other) is None
 
 
 @pytest.mark.parametrize(
@@ -96,10 +105,12 @@ def test_issue_ids_are_found_and_nothing_else(text: str, ids: set[str]) -> None:
     assert issues_of(text) == ids
 
 
-def test_the_reason_is_told_in_the_words_of_the_title() -> None:
-    found = likeness("Parse pages", "", Lookalike(task="T1", title="Parsing a page", body="", state="ready"))
+def test_the_reason_uses_the_words_of_the_title() -> None:
+    found = compare_with(
+        "Parse pages", "", DuplicateCandidate(task="T1", title="Parsing a page", body="", state="ready")
+    )
     assert found is not None
-    assert found.reason == "100 % of the words in the titles are the same (parse, pages)"
+    assert found.reason == "same title words"
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.booleans())
@@ -110,18 +121,18 @@ def test_likeness_is_mutual_and_its_score_a_share(one: str, other: str, shares_p
 
 
 @given(st.lists(st.sampled_from(["parse", "dates", "login", "cache", "files"]), min_size=1, unique=True))
-def test_whoever_is_alike_is_found_by_a_sign(words: list[str]) -> None:
+def test_similar_tasks_share_a_sign(words: list[str]) -> None:
     title, other = " ".join(words), " ".join(reversed(words)) + "!"
     assert score(title, other) == 1.0
     assert set(signs_of(title, "", ())) & set(signs_of(other, "", ()))
 
 
-def test_the_order_of_words_makes_no_other_sign() -> None:
+def test_word_order_does_not_change_the_signs() -> None:
     assert signs_of("login page", "", ["src/a"])[0] == signs_of("Page for the login", "", [])[0]
     assert "/src/a" in signs_of("x", "", ["src/a"])
 
 
-def test_common_words_say_nothing_unless_they_are_all_there_is() -> None:
+def test_common_words_count_only_in_a_title_without_others() -> None:
     assert words_of("Please add the parser") == {"parser"}
     assert words_of("Add a new one") == {"one"}
     assert words_of("please add") == {"please", "add"}
@@ -130,8 +141,8 @@ def test_common_words_say_nothing_unless_they_are_all_there_is() -> None:
 
 def test_the_likeliest_come_first_and_five_are_enough() -> None:
     found = [
-        likeness("a b c d", "", Lookalike(task=f"T{n}", title="a b c d", body="", state="ready"))
+        compare_with("a b c d", "", DuplicateCandidate(task=f"T{n}", title="a b c d", body="", state="ready"))
         for n in range(9)
     ]
-    first = best_first([one for one in found if one is not None])
+    first = most_similar([one for one in found if one is not None])
     assert [one.task for one in first] == ["T0", "T1", "T2", "T3", "T4"]

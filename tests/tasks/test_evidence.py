@@ -21,9 +21,9 @@ from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.records import get_task, list_tasks, task_history
 from landlane.testing.repositories import git
 from landlane.values import replace
-from tests.support.sites import Agent, Background, Site, opened, outlive_lease
+from tests.support.project import Agent, Background, Project, opened, outlive_lease
+from tests.support.tasks import add
 from tests.support.waiting import wait_until
-from tests.support.work_queue import add
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,18 +87,18 @@ class Bench:
 
 
 @pytest.fixture
-def bench(live_site: Site) -> Iterator[Bench]:
-    with opened(live_site) as repo:
-        yield Bench(repo, live_site.repository)
+def bench(live_project: Project) -> Iterator[Bench]:
+    with opened(live_project) as repo:
+        yield Bench(repo, live_project.repository)
 
 
 def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench: Bench) -> None:
     bench.begin()
     add(bench.agent, "Release", after=["T1"])
-    assert bench.done() == ("reported", {"commit": False}, f"there is no branch {BRANCH}")
+    assert bench.done() == ("reported", {"commit": False}, f"no branch {BRANCH}")
     stored = get_task(bench.agent.repo, "T1")
-    assert (stored.why, stored.owner) == (f"there is no branch {BRANCH}", "ann")
-    assert stored.next_action == f"commit the work there: git switch -c {BRANCH}"
+    assert (stored.why, stored.owner) == (f"no branch {BRANCH}", "ann")
+    assert stored.next_action == f"commit your work there: git switch -c {BRANCH}"
     assert get_task(bench.agent.repo, "T2").state == "blocked"
 
 
@@ -106,24 +106,24 @@ def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench:
     "evidence.empty-branches-are-no-work",
     "A branch without a commit of its own is not evidence, even when other work has landed meanwhile.",
 )
-def test_a_branch_without_a_commit_of_its_own_is_no_work(bench: Bench) -> None:
+def test_a_branch_without_its_own_commit_is_not_evidence(bench: Bench) -> None:
     bench.begin()
     git(bench.folder, "branch", BRANCH)
-    assert bench.done() == ("reported", {"commit": False}, f"{BRANCH} has no commit of its own")
+    assert bench.done() == ("reported", {"commit": False}, f"no new commit on {BRANCH}")
     # Nor is what others have landed meanwhile.
     bench.commit("other", b_py="1")
     bench.land("other")
     git(bench.folder, "branch", "--force", BRANCH, "main")
-    assert bench.done() == ("reported", {"commit": False}, f"{BRANCH} has no commit of its own")
+    assert bench.done() == ("reported", {"commit": False}, f"no new commit on {BRANCH}")
 
 
-def test_proved_work_waits_for_its_landing_and_unblocks_with_it(bench: Bench) -> None:
+def test_verified_work_waits_to_land_and_then_unblocks_dependents(bench: Bench) -> None:
     bench.begin(paths=["src/**"], check="test -f src/a.py")
     add(bench.agent, "Release", after=["T1"])
     head = bench.commit(src__a_py="1")
     assert bench.done() == ("landing", {"commit": True, "paths": True, "check": True}, "")
     stored = get_task(bench.agent.repo, "T1")
-    assert (stored.head, stored.why) == (head, "proved; not landed yet")
+    assert (stored.head, stored.why) == (head, "verified, not landed yet")
     assert BRANCH in stored.next_action
     assert get_task(bench.agent.repo, "T2").state == "blocked"
     assert bench.agent.holds() == ["src/**"]
@@ -151,21 +151,21 @@ def test_work_that_has_landed_before_it_was_reported_is_done_at_once(bench: Benc
     "evidence.paths-inside-claims",
     "Changes outside the task's claims are not accepted as evidence, landed or not.",
 )
-def test_landed_work_outside_the_claims_is_not_believed_either(bench: Bench) -> None:
+def test_landed_work_outside_the_claims_is_not_accepted(bench: Bench) -> None:
     bench.begin(paths=["src/**"])
     bench.commit(src__a_py="1", docs__b_md="2")
     bench.land()
     assert bench.done() == (
         "reported",
         {"commit": True, "paths": False},
-        "changed outside its claims: docs/b.md",
+        "docs/b.md changed, but it is not claimed",
     )
 
 
 def test_a_change_outside_the_claims_is_named_until_it_is_claimed(bench: Bench) -> None:
     bench.begin(paths=["src/a.py"])
     bench.commit(src__a_py="1", src__b_py="2")
-    assert bench.done()[2] == "changed outside its claims: src/b.py"
+    assert bench.done()[2] == "src/b.py changed, but it is not claimed"
     bench.agent.take("src/b.py", task="T1")
     assert bench.done()[0] == "landing"
 
@@ -177,10 +177,10 @@ def test_both_ends_of_a_rename_count(bench: Bench) -> None:
     git(bench.folder, "mv", "README.md", "src/README.md")
     git(bench.folder, "commit", "--quiet", "-m", "Move")
     git(bench.folder, "switch", "--quiet", "main")
-    assert bench.done()[2] == "changed outside its claims: README.md"
+    assert bench.done()[2] == "README.md changed, but it is not claimed"
 
 
-def test_what_others_landed_meanwhile_is_not_held_against_the_task(bench: Bench) -> None:
+def test_changes_landed_by_others_meanwhile_do_not_count(bench: Bench) -> None:
     bench.begin(paths=["src/**"])
     bench.commit("other", docs__b_md="2")
     bench.land("other")
@@ -210,12 +210,12 @@ def test_an_uncommitted_fix_does_not_pass_the_check(bench: Bench) -> None:
     bench.write(src__a_py="good")  # in the author's checkout it passes now
     state, seen, missing = bench.done()
     assert (state, seen["check"]) == ("reported", False)
-    assert missing.startswith("`grep -q good src/a.py` ended with 1 on ")
+    assert missing.startswith("grep -q good src/a.py failed on ")
     git(bench.folder, "commit", "--quiet", "--all", "-m", "Fix")
     assert bench.done()[0] == "landing"
 
 
-def test_what_lies_about_in_the_checkout_does_not_help(bench: Bench) -> None:
+def test_uncommitted_files_in_the_checkout_do_not_affect_the_check(bench: Bench) -> None:
     bench.begin(check="test -f untracked.txt || test -f ignored.txt || test -f staged.txt")
     bench.commit(_gitignore="ignored.txt\n")
     bench.write(untracked_txt="1", ignored_txt="1", staged_txt="1")
@@ -231,7 +231,7 @@ def test_the_check_cannot_spoil_the_repository(bench: Bench) -> None:
     assert git(bench.folder, "status", "--porcelain") == ""
 
 
-def test_the_check_stands_in_a_repository_of_its_own_and_acts_for_nobody(
+def test_the_check_runs_in_its_own_repository_without_a_session(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANDLANE_SESSION", "s-x:y")
@@ -254,7 +254,7 @@ def test_a_check_that_hangs_is_killed_with_all_its_children(bench: Bench) -> Non
     began = time.monotonic()
     state, _, missing = bench.done()
     assert state == "reported"
-    assert "took longer than 1s and was killed" in missing
+    assert "was stopped after 1 s" in missing
     assert time.monotonic() - began < 15
     wait_until(lambda: not running(mark), 30)
 
@@ -295,7 +295,7 @@ def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> Non
     assert len(missing) < 5000
 
 
-def test_a_long_check_is_a_sign_of_life(bench: Bench, live_site: Site) -> None:
+def test_a_long_check_is_a_sign_of_life(bench: Bench, live_project: Project) -> None:
     bench.settle('[sessions]\nlease = "1m"\n')
     bench.agent.leave()
     joined = sessions.join(bench.agent.repo, "bob")
@@ -307,12 +307,12 @@ def test_a_long_check_is_a_sign_of_life(bench: Bench, live_site: Site) -> None:
     old = replace(joined.session, seen_at=joined.session.seen_at - 60_000)
     bench.agent = Agent(bench.agent.repo, replace(joined, session=old))
     checking = Background(bench.done)
-    outlive_lease(live_site.repo().store, joined.session)
+    outlive_lease(live_project.repo().store, joined.session)
     go.write_text("")
     assert checking.result()[0] == "landing"
 
 
-def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench, live_site: Site) -> None:
+def test_a_task_taken_away_during_its_check_is_not_done(bench: Bench, live_project: Project) -> None:
     bench.begin(check='while ! test -f /proc/self/fd/0/nothing && ! test -e "$0.go"; do sleep 0.02; done')
     go = bench.folder.parent / "go"
     drop_task(bench.agent.repo, bench.agent.session, "T1", "another check is needed")
@@ -320,14 +320,14 @@ def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench,
     next_task(bench.agent.repo, bench.agent.session)
     bench.commit("landlane/T2-1/work", src__a_py="1")
     checking = Background(lambda: bench.done("T2"))
-    other = live_site.repo()
+    other = live_project.repo()
     wait_until(lambda: get_task(other, "T2").state == "reported")
     drop_task(other, None, "T2", "cancelled")
     go.write_text("")
     assert checking.result()[0] == "dropped"
 
 
-def test_more_commits_after_the_proof_are_proved_anew(bench: Bench) -> None:
+def test_commits_after_verification_are_verified_again(bench: Bench) -> None:
     bench.begin(check="! grep -q bad src/a.py")
     first = bench.commit(src__a_py="good")
     assert bench.done()[0] == "landing"
@@ -347,7 +347,7 @@ def test_more_commits_after_the_proof_are_proved_anew(bench: Bench) -> None:
 
 def test_an_output_and_its_check_are_the_evidence_of_a_task_without_git(bench: Bench) -> None:
     bench.begin(kind="", output="out/intro.wav", check="grep -q RIFF out/intro.wav")
-    assert bench.done() == ("reported", {"output": False}, "out/intro.wav is not there")
+    assert bench.done() == ("reported", {"output": False}, "out/intro.wav does not exist")
     bench.write(out__intro_wav="")
     assert bench.done()[2] == "out/intro.wav is empty"
     bench.write(out__intro_wav="MIDI")
@@ -356,7 +356,7 @@ def test_an_output_and_its_check_are_the_evidence_of_a_task_without_git(bench: B
     assert bench.done() == ("done", {"output": True, "check": True}, "")
 
 
-def test_a_chore_without_a_check_is_done_on_its_owners_word(bench: Bench) -> None:
+def test_a_chore_without_a_check_needs_no_evidence(bench: Bench) -> None:
     bench.begin(kind="chore")
     assert bench.done() == ("done", {}, "")
 
@@ -368,7 +368,7 @@ def test_a_chore_with_a_check_is_not(bench: Bench) -> None:
     assert bench.done()[0] == "done"
 
 
-def test_the_settings_say_what_counts(bench: Bench) -> None:
+def test_settings_define_the_required_evidence(bench: Bench) -> None:
     bench.settle('[tasks.evidence]\ncode = ["commit"]\nspike = []\n')
     bench.begin(paths=["src/**"], check="false")
     bench.commit(docs__b_md="outside, and its check would fail")
@@ -378,7 +378,7 @@ def test_the_settings_say_what_counts(bench: Bench) -> None:
     assert bench.done("T2") == ("done", {}, "")
 
 
-def test_a_kind_that_nobody_described_is_an_error_and_changes_nothing(bench: Bench) -> None:
+def test_an_undefined_kind_is_an_error_and_changes_nothing(bench: Bench) -> None:
     with pytest.raises(SettingsError):
         bench.begin(kind="video")
     assert list_tasks(bench.agent.repo) == []
@@ -395,9 +395,11 @@ def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench:
     assert get_task(repo, "T1").state == "active"
 
 
-def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Bench, live_site: Site) -> None:
+def test_any_session_may_verify_a_reported_task_but_not_report_it(
+    bench: Bench, live_project: Project
+) -> None:
     bench.begin()
-    bob = live_site.agent("bob")
+    bob = live_project.agent("bob")
     with pytest.raises(Stale) as stale:
         complete_task(bob.repo, bob.session, "T1")
     assert stale.value.facts["holder"] == "ann"
@@ -409,7 +411,7 @@ def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Be
     assert (completion.task.state, completion.task.owner) == ("landing", "ann")
 
 
-def test_done_again_says_the_same(bench: Bench) -> None:
+def test_reporting_done_again_returns_the_same(bench: Bench) -> None:
     bench.begin(kind="chore")
     bench.done()
     before = len(task_history(bench.agent.repo, "T1"))
@@ -417,7 +419,7 @@ def test_done_again_says_the_same(bench: Bench) -> None:
     assert len(task_history(bench.agent.repo, "T1")) == before
 
 
-def test_the_same_doubt_is_told_once(bench: Bench) -> None:
+def test_the_same_missing_evidence_is_recorded_once(bench: Bench) -> None:
     bench.begin()
     bench.done()
     bench.done()
@@ -433,6 +435,6 @@ def test_the_second_attempt_has_its_own_branch_and_sees_the_first(bench: Bench) 
     assert isinstance(picked, Picked)
     assert picked.task.branch == "landlane/T1-2/work"
     assert picked.lessons[0].why == "half done; see my branch"
-    assert bench.done()[2] == "there is no branch landlane/T1-2/work"
+    assert bench.done()[2] == "no branch landlane/T1-2/work"
     names = [BRANCH, "landlane/T1-2/work"]
     assert GitEvidence(bench.repo).branches_among(names) == [BRANCH]

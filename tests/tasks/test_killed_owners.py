@@ -20,9 +20,9 @@ from landlane.patterns.pattern import overlap, parse
 from landlane.repository import Repository
 from landlane.sessions import join as sessions
 from landlane.tasks.change import fail_task
-from landlane.tasks.finish import finish_on_word
+from landlane.tasks.finish import finish_without_evidence
 from landlane.tasks.import_checklist import import_checklist
-from landlane.tasks.pick import NothingReady, resume_task, wait_for_task
+from landlane.tasks.pick import NothingReady, next_task, resume_task
 from landlane.tasks.records import count_tasks
 from tests.support.store_stress import PRELOADED, all_entries
 
@@ -68,7 +68,7 @@ def work_off(folder: str, name: str, seed: int, environment: dict[str, str]) -> 
 def _work_once(repo: Repository, name: str, dice: random.Random) -> bool:
     session = sessions.join(repo, name).session
     picked = resume_task(repo, session)
-    outcome = picked or wait_for_task(repo, session, "", 1000)
+    outcome = picked or next_task(repo, session, wait_ms=1000)
     if isinstance(outcome, NothingReady):
         return any(outcome.counts.get(state) for state in ("ready", "blocked", "active"))
     time.sleep(dice.choice((0.0, 0.01, 0.05)))
@@ -77,11 +77,11 @@ def _work_once(repo: Repository, name: str, dice: random.Random) -> bool:
         luck = "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=12))
         fail_task(repo, session, outcome.task.id, f"bad luck, called {luck}")
     else:
-        finish_on_word(repo, session, outcome.task.id, name)
+        finish_without_evidence(repo, session, outcome.task.id, name)
     return True
 
 
-class Crew:
+class WorkerPool:
     """Workers that are killed and replaced, half of them under the same name."""
 
     def __init__(self, folder: Path, dice: random.Random) -> None:
@@ -118,9 +118,9 @@ class Crew:
 
 
 @pytest.fixture
-def crew(repository: Path, store: str) -> Iterator[Crew]:
+def pool(repository: Path, store: str) -> Iterator[WorkerPool]:
     (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
-    made = Crew(repository, random.Random(SEED))
+    made = WorkerPool(repository, random.Random(SEED))
     yield made
     made.close()
 
@@ -141,7 +141,7 @@ def make_plan(dice: random.Random) -> str:
     "Every task ends exactly once and after its dependencies, however many owners are killed.",
 )
 def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
-    crew: Crew, repository: Path
+    pool: WorkerPool, repository: Path
 ) -> None:
     print(f"seed {SEED}, {TASKS} tasks, {WORKERS} workers")
     dice = random.Random(SEED + 1)
@@ -149,14 +149,14 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
     added = import_checklist(repo, None, make_plan(dice), force=True).added
     assert len(added) == TASKS
     for _ in range(WORKERS):
-        crew.hire()
+        pool.hire()
     until = time.monotonic() + LIMIT_SECONDS
     while count_tasks(repo):
         assert time.monotonic() < until, f"seed {SEED}: {count_tasks(repo)} after {LIMIT_SECONDS} s"
         time.sleep(dice.uniform(0.05, 0.4))
-        crew.kill_one()
+        pool.kill_one()
     entries = all_entries(repo.store)
-    print(f"{crew.kills} kills, {sum(entry.kind == 'task.returned' for entry in entries)} tasks came back")
+    print(f"{pool.kills} kills, {sum(entry.kind == 'task.returned' for entry in entries)} tasks came back")
     assert find_trouble(entries) == []
     assert verify_journal(repo).trouble == ()
     repo.close()

@@ -7,54 +7,61 @@ import threading
 import pytest
 
 from landlane.errors import NotAllowed, Stale
-from landlane.gates import ask as gates
-from landlane.gates import decide
+from landlane.gates.decide import answer_gate
+from landlane.gates.open import open_task_gate
+from landlane.gates.records import list_gates
 from landlane.landing import outcomes as landing_ends
 from landlane.landing.model import Rejection
 from landlane.sessions import join as sessions
 from landlane.sessions.model import SessionKind
 from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
-from landlane.tasks import retry as retries
 from landlane.tasks.change import block_task, drop_task, fail_task, hand_back, retry_task
 from landlane.tasks.finish import report_done
-from landlane.tasks.lineage import held_in
+from landlane.tasks.lineage import allow_split_in, held_in, lineage_of
 from landlane.tasks.pick import Picked, next_task, take_task
 from landlane.tasks.records import get_task, lessons_of, list_tasks
+from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
 from landlane.tasks.worker_pool import (
+    get_pool,
     note_infrastructure,
     note_rate_limit,
     note_success,
     pause_pool,
-    pool_of,
     resume_pool,
 )
 from landlane.values import replace
 from tests.landing.test_landings import enter, run_by
-from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Agent, Background, Site, opened
-from tests.support.work_queue import add, end, state, take, take_nothing, try_to_add
+from tests.support.project import MINUTE, SECOND, SQLITE_ONLY, Agent, Background, Project, opened
+from tests.support.tasks import add, expect_no_task, finish_task, state, take, try_to_add
 
 pytestmark = [pytest.mark.contract, pytest.mark.on_disk]
 
 HOUR = 60 * MINUTE
+
+
+@pytest.fixture(autouse=True)
+def _full_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landlane.tasks.retry._random_share", lambda: 1.0)
+
+
 LONG = Settings(sessions=SessionSettings(lease_ms=6 * 24 * HOUR))
 
 
 def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> Decision:
     """The attempt in hand ended so."""
-    attempt = get_task(agent.repo, task_id).attempt
-    how = AttemptEnd(task=task_id, attempt=attempt, code=code, feedback=feedback, **more)  # type: ignore[arg-type]
-    return retries.end_attempt(agent.repo, agent.session, task_id, how, chance=1.0)
+    how = AttemptEnd(code=code, feedback=feedback, **more)  # type: ignore[arg-type]
+    return end_attempt(agent.repo, agent.session, task_id, how)
 
 
-def person(site: Site) -> Agent:
-    repo = site.repo()
+def person(project: Project) -> Agent:
+    repo = project.repo()
     return Agent(repo, sessions.join(repo, "pat", kind=SessionKind.PERSON))
 
 
 def lineage(agent: Agent, task_id: str) -> Lineage:
-    return retries.lineage_of(agent.repo, get_task(agent.repo, task_id))
+    return lineage_of(agent.repo, get_task(agent.repo, task_id))
 
 
 def try_to_take(agent: Agent) -> str:
@@ -69,8 +76,8 @@ def try_to_take(agent: Agent) -> str:
     "retries.starts-are-bounded",
     "A task that always fails to start is started a few times and then needs a person.",
 )
-def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site: Site) -> None:
-    ann = site.agent("ann", settings=LONG)
+def test_t24_a_task_that_never_starts_is_tried_a_few_times_in_70_hours(project: Project) -> None:
+    ann = project.agent("ann", settings=LONG)
     add(ann, "a")
     starts = 0
     for _ in range(70 * 6):
@@ -79,13 +86,13 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
             ends(
                 ann, "T1", f"spawn failed: pid {starts} has no socket", "not_started", is_infrastructure=True
             )
-        site.clock.advance(10 * MINUTE)
+        project.clock.advance(10 * MINUTE)
     assert starts == Settings().retries.max_starts
     parked = get_task(ann.repo, "T1")
     assert (parked.state, parked.failures) == ("waiting_for_person", 0)
     assert "could not be started 5 times in a row" in parked.why
     assert lineage(ann, "T1").attempts == 0
-    (gate,) = gates.list_gates(ann.repo)
+    (gate,) = list_gates(ann.repo)
     assert gate.task == "T1"
     assert "spawn failed" in str(gate.evidence["history"])
 
@@ -94,19 +101,19 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
     "retries.idle-success-is-bounded",
     "Attempts that succeed without changing anything are stopped after a few.",
 )
-def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Site) -> None:
+def test_t25_a_task_that_changes_nothing_is_parked_after_k_runs(project: Project) -> None:
     settings = replace(LONG, retries=RetrySettings(max_idle=3))
-    ann = site.agent("ann", settings=settings)
+    ann = project.agent("ann", settings=settings)
     add(ann, "a", max_attempts=100)
     runs = 0
     for _ in range(81):
         if try_to_take(ann):
             runs += 1
             ends(ann, "T1", f"all {runs} of it is done", "no_change")
-        site.clock.advance(HOUR)
+        project.clock.advance(HOUR)
     assert runs == 3
-    assert state(site, "T1") == "waiting_for_person"
-    assert "changed nothing" in get_task(ann.repo, "T1").why
+    assert state(project, "T1") == "waiting_for_person"
+    assert "3 times in a row without a change" in get_task(ann.repo, "T1").why
 
 
 @pytest.mark.promise(
@@ -114,9 +121,9 @@ def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Sit
     "Children and follow-ups share the budget of the task they come from.",
 )
 @pytest.mark.parametrize("same", [True, False], ids=["same feedback", "new feedback each time"])
-def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
+def test_t26_five_steps_never_become_97_records(project: Project, same: bool) -> None:
     """Each failure gives birth to a new task instead of another attempt at the old one."""
-    ann = site.agent("ann", settings=LONG)
+    ann = project.agent("ann", settings=LONG)
     for number in range(5):
         add(ann, f"step {number}", max_attempts=1)
     refused: list[str] = []
@@ -137,13 +144,13 @@ def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
     assert {task.state for task in found} == {"dead"}
 
 
-def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(retries=RetrySettings(max_tasks=8)))
+def test_t26_children_that_only_ever_succeed_are_bounded_too(project: Project) -> None:
+    ann = project.agent("ann", settings=Settings(retries=RetrySettings(max_tasks=8)))
     add(ann, "first")
     for _ in range(8):
         task_id = take(ann).task.id
         add(ann, f"one more after {task_id}", parent=task_id)
-        end(ann, task_id)
+        finish_task(ann, task_id)
     with pytest.raises(NotAllowed) as full:
         add(ann, "one too many", parent="T9")
     assert full.value.code == "LINEAGE_FULL"
@@ -154,13 +161,13 @@ def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None
     "retries.broken-environment-charges-nobody",
     "The same start failure on three tasks pauses the worker pool, and no attempt is charged.",
 )
-def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Site) -> None:
-    ann = site.agent("ann", settings=LONG)
+def test_t27_a_broken_environment_pauses_the_pool_and_charges_no_task(project: Project) -> None:
+    ann = project.agent("ann", settings=LONG)
     for number in range(40):
         add(ann, f"n{number}")
     started = 0
     for number in range(400):
-        if pool_of(ann.repo).paused:
+        if get_pool(ann.repo).paused:
             break
         task_id = try_to_take(ann)
         started += 1
@@ -171,44 +178,44 @@ def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Sit
     assert {(task.state, task.failures, task.lapses) for task in found} == {("ready", 0, 0)}
     assert all(lineage(ann, task.id).attempts == 0 for task in found)
     assert all(not lineage(ann, task.id).uncharged for task in found), "nobody is nearer to being put aside"
-    pool = pool_of(ann.repo)
+    pool = get_pool(ann.repo)
     assert "no user namespaces" in pool.paused
     assert resume_pool(ann.repo, ann.session).paused == ""
-    assert not pool_of(ann.repo).infra
+    assert not get_pool(ann.repo).infra
 
 
-def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_again(site: Site) -> None:
-    ann = site.agent("ann", settings=replace(LONG, retries=replace(LONG.retries, max_starts=2)))
+def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_again(project: Project) -> None:
+    ann = project.agent("ann", settings=replace(LONG, retries=replace(LONG.retries, max_starts=2)))
     for name in ("one", "two", "three"):
         add(ann, name)
     for _ in range(5):
         task_id = try_to_take(ann)
         ends(ann, task_id, "spawn failed: no socket", "not_started", is_infrastructure=True)
-        site.clock.advance(10 * MINUTE if task_id != "T3" else 0)
-        if pool_of(ann.repo).paused:
+        project.clock.advance(10 * MINUTE if task_id != "T3" else 0)
+        if get_pool(ann.repo).paused:
             break
-    assert pool_of(ann.repo).paused
-    assert {state(site, name) for name in ("T1", "T2", "T3")} == {"ready"}
-    assert gates.list_gates(ann.repo) == []
+    assert get_pool(ann.repo).paused
+    assert {state(project, name) for name in ("T1", "T2", "T3")} == {"ready"}
+    assert list_gates(ann.repo) == []
 
 
-def test_different_failures_or_one_task_do_not_pause_the_pool(site: Site) -> None:
-    ann = site.agent("ann")
+def test_different_failures_or_one_task_do_not_pause_the_pool(project: Project) -> None:
+    ann = project.agent("ann")
     for number in range(3):
         add(ann, f"n{number}")
         note_infrastructure(ann.repo, f"T{number + 1}", ("no disk", "no memory", "no network")[number])
         note_infrastructure(ann.repo, "T1", "no disk")
-    assert not pool_of(ann.repo).paused
-    site.clock.advance(2 * HOUR)
+    assert not get_pool(ann.repo).paused
+    project.clock.advance(2 * HOUR)
     for number in range(2):
         note_infrastructure(ann.repo, f"T{number + 2}", "no disk")
-    assert not pool_of(ann.repo).paused, "what was long ago has nothing to do with it"
+    assert not get_pool(ann.repo).paused, "what was long ago has nothing to do with it"
     assert note_infrastructure(ann.repo, "T1", "no disk").paused
 
 
-def test_what_others_of_the_kind_get_through_is_no_broken_environment(site: Site) -> None:
+def test_a_success_of_the_same_kind_of_agent_clears_earlier_failures(project: Project) -> None:
     """Three starts in an hour that failed alike, among many that did not, are no reason to stop them all."""
-    ann = site.agent("ann")
+    ann = project.agent("ann")
     for number in range(6):
         add(ann, f"n{number}")
     for number in range(1, 7):
@@ -219,78 +226,78 @@ def test_what_others_of_the_kind_get_through_is_no_broken_environment(site: Site
         note_success(ann.repo, "codex")  # another one, and so it tells nothing
     assert note_infrastructure(ann.repo, "T3", "it died at once", "claude").paused
     note_success(ann.repo, "claude")
-    assert pool_of(ann.repo).paused, "what was paused a person looks at"
+    assert get_pool(ann.repo).paused, "what was paused a person looks at"
 
 
 # -------------------------------------------------------------------------------------------- never agreeing
 
 
-def never_agree(site: Site, feedback: list[str]) -> list[str]:
+def never_agree(project: Project, feedback: list[str]) -> list[str]:
     """A writer hands in, a reviewer rejects with the next feedback; the outcomes until it stops."""
-    writer, reviewer = site.agent("writer"), site.agent("reviewer")
+    writer, reviewer = project.agent("writer"), project.agent("reviewer")
     add(writer, "a", max_attempts=4)
     outcomes: list[str] = []
     for number, words in enumerate(feedback):
         take(writer)
         change = f"diff {number}"
-        outcomes.append(
-            ends(writer, "T1", f"reviewer: {words}", "rejected", change=change, is_progress=True).outcome
-        )
+        outcomes.append(ends(writer, "T1", f"reviewer: {words}", "rejected", change=change).outcome)
         if outcomes[-1] != "retry":
             break
-        site.clock.advance(10 * MINUTE)
-        writer.shows_life()
-        reviewer.shows_life()
+        project.clock.advance(10 * MINUTE)
+        writer.authenticate()
+        reviewer.authenticate()
     return outcomes
 
 
-def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_all_feedback(site: Site) -> None:
+def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_all_feedback(
+    project: Project,
+) -> None:
     said = ["no tests", "bad name", "too slow", "too long", "and so on"]
-    assert never_agree(site, said) == ["retry", "retry", "retry", "abort"]
-    task = get_task(site.repo(), "T1")
+    assert never_agree(project, said) == ["retry", "retry", "retry", "abort"]
+    task = get_task(project.repo(), "T1")
     assert (task.state, task.failures) == ("dead", 4)
-    told = [lesson.why for lesson in lessons_of(site.repo(), "T1")]
+    told = [lesson.why for lesson in lessons_of(project.repo(), "T1")]
     assert told == [f"reviewer: {words}" for words in said[:4]]
 
 
-def test_one_that_repeats_itself_stops_a_round_earlier(site: Site) -> None:
+def test_repeated_feedback_stops_a_task_one_round_earlier(project: Project) -> None:
     said = ["a.py:12: bad name (10:02:11)", "too slow", "a.py:40: bad name (11:30:00)"]
-    assert never_agree(site, said) == ["retry", "retry", "escalate"]
-    task = get_task(site.repo(), "T1")
+    assert never_agree(project, said) == ["retry", "retry", "escalate"]
+    task = get_task(project.repo(), "T1")
     assert task.state == "waiting_for_person"
-    assert "the same feedback came twice" in task.why
-    told = [lesson.why for lesson in lessons_of(site.repo(), "T1")]
+    assert "it failed twice the same way" in task.why
+    told = [lesson.why for lesson in lessons_of(project.repo(), "T1")]
     assert told == [f"reviewer: {words}" for words in said]
 
 
 # ------------------------------------------------------------------------------------------------ the bounds
 
 
-def test_two_changes_in_turn_are_stopped(site: Site) -> None:
-    ann = site.agent("ann", settings=LONG)
+def test_two_changes_in_turn_are_stopped(project: Project) -> None:
+    ann = project.agent("ann", settings=LONG)
     add(ann, "a", max_attempts=50)
     outcomes: list[str] = []
     for number, change in enumerate("ABAB"):
         take(ann)
         words = ("first", "second", "third", "fourth")[number]
         outcomes.append(ends(ann, "T1", words, change=change).outcome)
-        site.clock.advance(HOUR)
+        project.clock.advance(HOUR)
     assert outcomes == ["retry", "retry", "retry", "escalate"]
-    assert "to and fro" in get_task(ann.repo, "T1").why
+    assert "alternate between two versions" in get_task(ann.repo, "T1").why
 
 
 @pytest.mark.parametrize(
     ("retries", "words"),
     [
-        (RetrySettings(max_time_ms=3 * HOUR), "180 minutes, of 180"),
-        (RetrySettings(max_cost_micros=2_500_000), "cost $3.00, of $2.50"),
-        (RetrySettings(max_attempts=3), "all 3 attempts of its lineage"),
+        (RetrySettings(max_time_ms=3 * HOUR), "3 h of 3 h"),
+        (RetrySettings(max_cost_micros=2_500_000), "cost $3.00 of $2.50"),
+        (RetrySettings(max_attempts=3), "all 3 attempts are used up"),
     ],
 )
 def test_time_money_and_attempts_are_counted_over_the_lineage(
-    site: Site, retries: RetrySettings, words: str
+    project: Project, retries: RetrySettings, words: str
 ) -> None:
-    ann = site.agent("ann", settings=replace(LONG, retries=retries))
+    ann = project.agent("ann", settings=replace(LONG, retries=retries))
     add(ann, "parent")
     for title in ("child", "other child"):
         add(ann, title, parent="T1")
@@ -307,19 +314,19 @@ def test_time_money_and_attempts_are_counted_over_the_lineage(
     assert "task retry T3" in refused.value.hint
 
 
-def test_a_planned_split_has_room_but_splitting_again_gives_no_more(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(retries=RetrySettings(max_tasks=2)))
+def test_a_planned_split_has_room_but_splitting_again_gives_no_more(project: Project) -> None:
+    ann = project.agent("ann", settings=Settings(retries=RetrySettings(max_tasks=2)))
     add(ann, "parent")
     for width in (5, 3, 5):
-        ann.repo.change(lambda tx, width=width: retries.widen_in(tx, "T1", width))
+        ann.repo.change(lambda tx, width=width: allow_split_in(tx, "T1", width))
     for number in range(7):
         add(ann, f"n{number}", parent="T1")
     with pytest.raises(NotAllowed):
         add(ann, "one more", parent="T1")
 
 
-def test_money_of_unknown_amount_is_counted_as_unknown(site: Site) -> None:
-    ann = site.agent("ann")
+def test_money_of_unknown_amount_is_counted_as_unknown(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a")
     take(ann)
     ends(ann, "T1", "x", took_ms=SECOND, cost_micros=None)
@@ -327,21 +334,21 @@ def test_money_of_unknown_amount_is_counted_as_unknown(site: Site) -> None:
     assert (used.cost_micros, used.unknown_costs, used.took_ms) == (0, 1, SECOND)
 
 
-def test_a_vanished_owner_counts_in_the_lineage(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_vanished_owner_counts_in_the_lineage(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a")
     take(ann)
-    site.clock.advance(31 * MINUTE)
-    bob = site.agent("bob")
+    project.clock.advance(31 * MINUTE)
+    bob = project.agent("bob")
     assert take(bob).task.lapses == 1
     assert (lineage(bob, "T1").attempts, lineage(bob, "T1").lapses) == (1, 1)
 
 
-def test_a_task_that_owner_after_owner_leaves_is_put_aside(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_task_that_owner_after_owner_leaves_is_put_aside(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a")
     for _ in range(11):
-        bob = site.agent("bob")
+        bob = project.agent("bob")
         assert take(bob).task.id == "T1"
         bob.leave()
     dead = get_task(ann.repo, "T1")
@@ -351,22 +358,22 @@ def test_a_task_that_owner_after_owner_leaves_is_put_aside(site: Site) -> None:
     assert lineage(ann, "T1").uncharged == {}
 
 
-def test_handing_a_task_to_and_fro_has_an_end(site: Site) -> None:
-    ann = site.agent("ann")
+def test_handing_a_task_to_and_fro_has_an_end(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a")
     handed = 0
     while try_to_take(ann):
         hand_back(ann.repo, ann.session, "T1", "yours")
         handed += 1
         assert handed <= 10
-    assert (handed, state(site, "T1")) == (10, "waiting_for_person")
+    assert (handed, state(project, "T1")) == (10, "waiting_for_person")
 
 
-def test_a_bounce_is_judged_like_any_failure(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_bounce_is_judged_like_any_failure(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a", kind="code", max_attempts=9)
     take(ann)
-    lease = run_by(site.agent("runner"))
+    lease = run_by(project.agent("runner"))
     states: list[str] = []
     for number in range(2):
         report_done(ann.repo, ann.session, "T1")
@@ -378,19 +385,19 @@ def test_a_bounce_is_judged_like_any_failure(site: Site) -> None:
             output=f"FAILED tests/test_a.py::test_b in {number}.3s\n",
         )
         landing_ends.reject_entry(ann.repo, lease, one.id, rejection)
-        states.append(state(site, "T1"))
+        states.append(state(project, "T1"))
     assert states == ["reported", "waiting_for_person"]
     assert lineage(ann, "T1").attempts == 2
-    assert [one.task for one in gates.list_gates(ann.repo)] == ["T1"]
+    assert [one.task for one in list_gates(ann.repo)] == ["T1"]
 
 
 # ------------------------------------------------------------------------------------------------- back-off
 
 
 def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and_has_an_end(
-    site: Site,
+    project: Project,
 ) -> None:
-    ann, carl = site.agent("ann", settings=LONG), site.agent("carl", settings=LONG)
+    ann, carl = project.agent("ann", settings=LONG), project.agent("carl", settings=LONG)
     ann.take("a")
     lease = run_by(carl)
 
@@ -401,16 +408,16 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
 
     assert [bounces(1, "red: a is missing"), bounces(2, "red: b is missing")] == ["T1", "T1"]
     assert bounces(3, "red: other branches are other work", branch="two") == "T2"
-    assert (state(site, "T1"), lineage(ann, "T1").attempts) == ("ready", 2)
+    assert (state(project, "T1"), lineage(ann, "T1").attempts) == ("ready", 2)
     assert bounces(4, "red: a is missing") == "T1", "the same twice"
-    assert state(site, "T1") == "waiting_for_person"
-    (gate,) = gates.list_gates(ann.repo)
+    assert state(project, "T1") == "waiting_for_person"
+    (gate,) = list_gates(ann.repo)
     assert "b is missing" in str(gate.evidence["history"])
     with pytest.raises(NotAllowed, match="bounced too often") as refused:
         enter(ann, "a", head="5" * 40)
     assert refused.value.code == "LINEAGE_STOPPED"
 
-    retry_task(ann.repo, person(site).session, "T1", "the check was wrong")
+    retry_task(ann.repo, person(project).session, "T1", "the check was wrong")
     entry = enter(ann, "a", head="6" * 40)
     landed = landing_ends.LandedEntry(id=entry.id, commit="6" * 40)
     landing_ends.mark_landed(carl.repo, lease, "main", [landed], "6" * 40)
@@ -419,86 +426,88 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
     assert bounces(7, "red: a is missing") == "T3", "another story"
 
 
-def test_what_failed_is_offered_again_only_in_time_and_next_says_so(site: Site) -> None:
+def test_a_failed_task_is_offered_after_its_backoff_and_next_reports_it(project: Project) -> None:
     settings = Settings(retries=RetrySettings(backoff_ms=10 * SECOND, backoff_cap_ms=15 * SECOND))
-    ann = site.agent("ann", settings=settings)
+    ann = project.agent("ann", settings=settings)
     add(ann, "a", max_attempts=9)
     for seconds, words in ((10, "x"), (15, "y"), (15, "z")):
         take(ann)
         decision = ends(ann, "T1", words)
-        now = ann.repo.store.wall_of(site.now())
+        now = ann.repo.store.wall_of(project.now())
         assert decision.not_before == now + seconds * SECOND
-        nothing = take_nothing(ann)
+        nothing = expect_no_task(ann)
         assert nothing.held_back == (("T1", decision.not_before),)
         assert take_task(ann.repo, ann.session, "T1", "") is None
-        held = ann.repo.store.view(lambda snapshot: retries.held_back(snapshot, ["T1", "T9"]))
+        held = ann.repo.store.view(held_in)
         assert held == {"T1": decision.not_before}
-        site.clock.advance(seconds * SECOND)
+        project.clock.advance(seconds * SECOND)
     assert take(ann).task.attempt == 4
     assert ann.repo.store.view(held_in) == {}
 
 
-def test_a_rate_limit_charges_nobody_and_waits_as_long_as_the_provider_wants(site: Site) -> None:
-    ann = site.agent("ann", settings=LONG)
+def test_a_rate_limit_charges_no_task_and_waits_as_the_provider_asks(project: Project) -> None:
+    ann = project.agent("ann", settings=LONG)
     add(ann, "a")
     take(ann)
     decision = ends(ann, "T1", "429", "rate_limited", retry_after_ms=HOUR)
     assert (decision.outcome, decision.task.state, decision.task.failures) == ("returned", "ready", 0)
-    site.clock.advance(59 * MINUTE)
-    take_nothing(ann)
-    site.clock.advance(MINUTE)
+    project.clock.advance(59 * MINUTE)
+    expect_no_task(ann)
+    project.clock.advance(MINUTE)
     take(ann)
     assert lineage(ann, "T1").attempts == 0
 
 
-def test_one_that_was_stopped_goes_back_at_once_and_uncharged(site: Site) -> None:
-    ann = site.agent("ann")
+def test_one_that_was_stopped_goes_back_at_once_and_uncharged(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a")
     for _ in range(30):
         take(ann)
         assert ends(ann, "T1", "told to end", "stopped").outcome == "returned"
-    assert (lineage(ann, "T1").attempts, state(site, "T1")) == (0, "ready")
+    assert (lineage(ann, "T1").attempts, state(project, "T1")) == (0, "ready")
 
 
-def test_admission_halves_once_for_one_signal_and_grows_back(site: Site) -> None:
-    ann = site.agent("ann")
+def test_admission_halves_once_for_one_signal_and_grows_back(project: Project) -> None:
+    ann = project.agent("ann")
     # All that run together are told together.
     pool = [note_rate_limit(ann.repo, "claude", 20, 60 * SECOND) for _ in range(5)][-1]
     assert pool.admission["claude"]["limit"] == 10
     assert note_success(ann.repo, "claude").admission["claude"]["limit"] == 10, "not yet"
-    site.clock.advance(61 * SECOND)
+    project.clock.advance(61 * SECOND)
     assert note_rate_limit(ann.repo, "claude", 10, 0).admission["claude"]["limit"] == 5
-    site.clock.advance(MINUTE)
+    project.clock.advance(MINUTE)
     limits = []
     while "claude" in note_success(ann.repo, "claude").admission:
-        limits.append(pool_of(ann.repo).admission["claude"]["limit"])
+        limits.append(get_pool(ann.repo).admission["claude"]["limit"])
     assert limits == list(range(6, 21)), "then there is no limit any more"
 
 
 # ------------------------------------------------------------------------------------------------ going on
 
 
-def stopped(site: Site, agent: Agent) -> None:
+def stopped(project: Project, agent: Agent) -> None:
     add(agent, "a", max_attempts=9)
     for _ in range(2):
         take(agent)
         fail_task(agent.repo, agent.session, "T1", "no such endpoint")
-    assert state(site, "T1") == "waiting_for_person"
+    assert state(project, "T1") == "waiting_for_person"
 
 
 @pytest.mark.promise(
     "retries.only-a-person-gives-a-new-budget",
     "A stopped task continues only when a person says so, with its history.",
 )
-def test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_history(site: Site) -> None:
-    ann, pat = site.agent("ann"), person(site)
-    stopped(site, ann)
+def test_only_a_person_retries_a_stopped_task_with_a_new_budget_and_all_history(
+    project: Project,
+) -> None:
+    ann, pat = project.agent("ann"), person(project)
+    stopped(project, ann)
     with pytest.raises(NotAllowed) as refused:
         retry_task(ann.repo, ann.session, "T1")
     assert refused.value.code == "NOT_A_PERSON"
     back = retry_task(pat.repo, pat.session, "T1", "the endpoint is there now")
     assert (back.state, back.failures) == ("ready", 0)
-    assert gates.list_gates(pat.repo) == []
+    assert list_gates(pat.repo) == []
     used = lineage(pat, "T1")
     assert (used.attempts, used.rounds, used.parked, list(used.feedback)) == (0, 1, {}, [])
     picked = take(ann)
@@ -508,11 +517,13 @@ def test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_h
 
 
 @pytest.mark.parametrize(("approve", "then"), [(True, "ready"), (False, "dead")])
-def test_the_question_in_the_inbox_can_be_answered_instead(site: Site, approve: bool, then: str) -> None:
-    ann, pat = site.agent("ann"), person(site)
-    stopped(site, ann)
-    (gate,) = gates.list_gates(ann.repo)
-    decide.answer(pat.repo, pat.session, gate.id, approve=approve, why="as you like")
+def test_the_question_in_the_inbox_can_be_answered_instead(
+    project: Project, approve: bool, then: str
+) -> None:
+    ann, pat = project.agent("ann"), person(project)
+    stopped(project, ann)
+    (gate,) = list_gates(ann.repo)
+    answer_gate(pat.repo, pat.session, gate.id, approve=approve, why="as you like")
     task = get_task(ann.repo, "T1")
     assert (task.state, task.failures) == (then, 0 if approve else 2)
     assert lineage(ann, "T1").rounds == (1 if approve else 0)
@@ -520,54 +531,54 @@ def test_the_question_in_the_inbox_can_be_answered_instead(site: Site, approve: 
         assert retry_task(pat.repo, pat.session, "T1").state == "ready"
 
 
-def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=3)))
+def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget(project: Project) -> None:
+    ann = project.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=3)))
     add(ann, "a", max_attempts=1)
     for word in ("x", "y", "z"):
         take(ann)
         fail_task(ann.repo, ann.session, "T1", word)
-        assert state(site, "T1") == "dead"
+        assert state(project, "T1") == "dead"
         if word != "z":
             retry_task(ann.repo, ann.session, "T1")
     with pytest.raises(NotAllowed) as refused:
         retry_task(ann.repo, ann.session, "T1")
     assert refused.value.code == "NOT_A_PERSON"
-    assert retry_task(person(site).repo, None, "T1").state == "ready"
+    assert retry_task(person(project).repo, None, "T1").state == "ready"
 
 
-def test_what_was_stopped_is_not_blocked_and_unblocked_instead(site: Site) -> None:
-    ann = site.agent("ann", settings=LONG)
+def test_a_stopped_task_cannot_be_blocked_and_unblocked(project: Project) -> None:
+    ann = project.agent("ann", settings=LONG)
     add(ann, "a", max_attempts=9)
     for _ in range(2):
         take(ann)
         ends(ann, "T1", "no disk")
-        site.clock.advance(HOUR)
+        project.clock.advance(HOUR)
     with pytest.raises(NotAllowed, match="waits for a person's answer"):
         block_task(ann.repo, ann.session, "T1", "I know better")
-    assert len(gates.list_gates(ann.repo)) == 1
+    assert len(list_gates(ann.repo)) == 1
 
 
-def test_what_waits_for_another_answer_is_not_retried(site: Site) -> None:
-    ann, pat = site.agent("ann"), person(site)
+def test_a_task_that_waits_for_another_answer_is_not_retried(project: Project) -> None:
+    ann, pat = project.agent("ann"), person(project)
     add(ann, "a")
     take(ann)
-    gates.ask(ann.repo, ann.session, "T1", "credentials", "may I have the key?", {"key": "k"})
+    open_task_gate(ann.repo, ann.session, "T1", "credentials", "may I have the key?", {"key": "k"})
     with pytest.raises(NotAllowed) as refused:
         retry_task(pat.repo, pat.session, "T1")
     assert refused.value.code == "TASK_WRONG_STATE"
-    assert len(gates.list_gates(ann.repo)) == 1
+    assert len(list_gates(ann.repo)) == 1
 
 
-def test_dropping_what_was_stopped_ends_the_question_too(site: Site) -> None:
-    ann = site.agent("ann")
-    stopped(site, ann)
+def test_dropping_a_stopped_task_withdraws_its_question(project: Project) -> None:
+    ann = project.agent("ann")
+    stopped(project, ann)
     drop_task(ann.repo, ann.session, "T1", "not needed")
-    assert gates.list_gates(ann.repo) == []
+    assert list_gates(ann.repo) == []
     assert lineage(ann, "T1").parked == {}
 
 
-def test_a_follow_up_hears_what_those_before_it_were_told(site: Site) -> None:
-    ann = site.agent("ann")
+def test_a_follow_up_gets_the_feedback_on_earlier_tasks(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a", max_attempts=1)
     take(ann)
     ends(ann, "T1", "no such endpoint")
@@ -575,8 +586,8 @@ def test_a_follow_up_hears_what_those_before_it_were_told(site: Site) -> None:
     assert [one.why for one in take(ann).lessons] == ["T1: no such endpoint"]
 
 
-def test_long_feedback_is_kept_whole(site: Site) -> None:
-    ann = site.agent("ann")
+def test_long_feedback_is_stored_in_full(project: Project) -> None:
+    ann = project.agent("ann")
     add(ann, "a")
     take(ann)
     words = "finding " * 3000
@@ -584,8 +595,8 @@ def test_long_feedback_is_kept_whole(site: Site) -> None:
     assert [one.why for one in lessons_of(ann.repo, "T1")] == [f"?{words}"]
 
 
-def test_only_the_owner_ends_an_attempt(site: Site) -> None:
-    ann, bob = site.agent("ann"), site.agent("bob")
+def test_only_the_owner_ends_an_attempt(project: Project) -> None:
+    ann, bob = project.agent("ann"), project.agent("bob")
     add(ann, "a")
     take(ann)
     with pytest.raises(Stale):
@@ -593,40 +604,40 @@ def test_only_the_owner_ends_an_attempt(site: Site) -> None:
     assert lineage(ann, "T1").attempts == 0
 
 
-def test_a_task_is_pointed_out_even_in_a_stopped_lineage(site: Site) -> None:
-    ann = site.agent("ann")
-    stopped(site, ann)
+def test_a_task_is_pointed_out_even_in_a_stopped_lineage(project: Project) -> None:
+    ann = project.agent("ann")
+    stopped(project, ann)
     assert not hasattr(try_to_add(ann, "a"), "task"), "a duplicate is found before anything else"
 
 
 @SQLITE_ONLY
-def test_lineages_and_what_waits_are_rebuilt_from_the_journal(site: Site) -> None:
-    ann, pat = site.agent("ann"), person(site)
-    stopped(site, ann)
+def test_lineages_and_waiting_tasks_are_rebuilt_from_the_journal(project: Project) -> None:
+    ann, pat = project.agent("ann"), person(project)
+    stopped(project, ann)
     add(ann, "b", max_attempts=9)
     for words in ("x", "y"):
         take(ann)
         ends(ann, "T2", words)
-        site.clock.advance(MINUTE)
+        project.clock.advance(MINUTE)
     pause_pool(pat.repo, pat.session, "a test")
     before = [lineage(ann, task) for task in ("T1", "T2")]
     rows = [(one.state, one.failures, one.lapses, one.why) for one in list_tasks(ann.repo)]
-    with opened(site) as repo:
+    with opened(project) as repo:
         repo.settle(wait_seconds=5.0)
         folder, repository_id = repo.state_folder, repo.store.repository
-    site.close()
+    project.close()
     rebuild_store(folder, repository_id, ignore_case=False)
-    repo = site.repo()
-    found = [retries.lineage_of(repo, task) for task in list_tasks(repo)]
+    repo = project.repo()
+    found = [lineage_of(repo, task) for task in list_tasks(repo)]
     assert found == before
     assert [(one.state, one.failures, one.lapses, one.why) for one in list_tasks(repo)] == rows
-    assert pool_of(repo).paused == "a test"
+    assert get_pool(repo).paused == "a test"
 
 
-def test_siblings_that_fail_at_once_are_all_counted(live_site: Site) -> None:
-    ann = live_site.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=50)))
+def test_siblings_that_fail_at_once_are_all_counted(live_project: Project) -> None:
+    ann = live_project.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=50)))
     add(ann, "parent")
-    workers = [live_site.agent(f"w{number}") for number in range(8)]
+    workers = [live_project.agent(f"w{number}") for number in range(8)]
     for number in range(8):
         add(ann, f"n{number}", parent="T1", priority=1)
     theirs = [(worker, take(worker).task.id) for worker in workers]

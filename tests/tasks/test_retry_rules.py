@@ -6,12 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from landlane.settings.model import RetrySettings
 from landlane.tasks.model import Task
-from landlane.tasks.retry_rules import AttemptEnd, Limits, Lineage, backoff_ms, judge, normalise
-from landlane.tasks.worker_pool import Pool, slowed, with_failure
+from landlane.tasks.retry_rules import AttemptEnd, Lineage, backoff_ms, decide_retry, normalize
+from landlane.tasks.worker_pool import Pool, slow_down, with_failure
 from landlane.values import replace
 
 pytestmark = pytest.mark.unit
+
+LIMITS = RetrySettings()
 
 NOW = 1_700_000_000_000
 
@@ -81,47 +84,47 @@ def a_task(**facts: object) -> Task:
 
 
 def an_end(feedback: str = "red", **facts: object) -> AttemptEnd:
-    return AttemptEnd(**{"task": "T1", "attempt": 1, "code": "failed", "feedback": feedback, **facts})  # type: ignore[arg-type]
+    return AttemptEnd(**{"code": "failed", "feedback": feedback, **facts})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_noise_is_taken_out(one: str, other: str) -> None:
-    assert normalise(one) == normalise(other)
-    assert normalise(one).strip("<>placetimd "), "something is left"
+    assert normalize(one) == normalize(other)
+    assert normalize(one).strip("<>placetimd "), "something is left"
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_what_tells_something_stays(one: str, other: str) -> None:
-    assert normalise(one) != normalise(other)
+def test_compared_values_stay(one: str, other: str) -> None:
+    assert normalize(one) != normalize(other)
 
 
 @given(st.text(alphabet=st.sampled_from("0123456789abcdefTL:/.-_=#[]() \n\tsmhdzx@,+%\x1b"), max_size=80))
 @example("12:30:4500:11")
 @example("/tmp/ 0x0x00 T1-2-3 a.py:1:2:3")
 def test_taking_noise_out_twice_changes_nothing_more(text: str) -> None:
-    once = normalise(text)
-    assert normalise(once) == once
+    once = normalize(text)
+    assert normalize(once) == once
 
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_asked(text: str) -> None:
-    once = normalise(text)
-    assert normalise(once) == once
+    once = normalize(text)
+    assert normalize(once) == once
 
 
-def test_a_megabyte_of_digits_is_no_trap() -> None:
+def test_a_megabyte_of_digits_is_normalized_quickly() -> None:
     for text in ("1" * 60_000, "1:" * 30_000, "a.b:" * 15_000, "/tmp/" * 12_000, "0x" * 30_000):
-        normalise(text)
+        normalize(text)
 
 
 def test_pauses_double_up_to_the_cap_and_chance_spreads_them() -> None:
-    limits = Limits(backoff_ms=1000, backoff_cap_ms=5000)
+    limits = RetrySettings(backoff_ms=1000, backoff_cap_ms=5000)
     assert [backoff_ms(limits, count, 1.0) for count in (1, 2, 3, 4, 99)] == [1000, 2000, 4000, 5000, 5000]
     assert [backoff_ms(limits, 3, chance) for chance in (0.0, 0.5, 1.0)] == [2000, 3000, 4000]
 
 
 def test_a_failure_is_tried_again_after_a_pause() -> None:
-    verdict = judge(Lineage(id="T1"), a_task(), an_end(), Limits(), now=NOW, chance=1.0)
+    verdict = decide_retry(Lineage(id="T1"), a_task(), an_end(), LIMITS, now=NOW, chance=1.0)
     assert (verdict.outcome, verdict.not_before, verdict.is_failure) == ("retry", NOW + 5000, True)
     assert (verdict.lineage.attempts, verdict.lineage.held, verdict.lineage.state) == (
         1,
@@ -130,16 +133,16 @@ def test_a_failure_is_tried_again_after_a_pause() -> None:
     )
 
 
-def test_a_judge_changes_nothing_of_what_it_was_given() -> None:
+def test_deciding_does_not_change_its_arguments() -> None:
     lineage = Lineage(id="T1")
-    judge(lineage, a_task(), an_end(change="A"), Limits(), now=NOW, chance=1.0)
+    decide_retry(lineage, a_task(), an_end(change="A"), LIMITS, now=NOW, chance=1.0)
     assert lineage == Lineage(id="T1")
 
 
 def test_the_same_feedback_counts_across_tasks_of_a_lineage() -> None:
-    first = judge(Lineage(id="T1"), a_task(), an_end("no disk"), Limits(), now=NOW, chance=0.0)
+    first = decide_retry(Lineage(id="T1"), a_task(), an_end("no disk"), LIMITS, now=NOW, chance=0.0)
     other = a_task(id="T2", lineage="T1")
-    second = judge(first.lineage, other, an_end("NO  disk"), Limits(), now=NOW, chance=0.0)
+    second = decide_retry(first.lineage, other, an_end("NO  disk"), LIMITS, now=NOW, chance=0.0)
     assert (second.outcome, list(second.lineage.parked)) == ("escalate", ["T2"])
 
 
@@ -151,11 +154,11 @@ def test_two_changes_in_turn_and_one_three_times_are_circles(changes: str, stops
     lineage, stopped = Lineage(id="T1"), 0
     for number, change in enumerate(changes, start=1):
         words = "x" * number
-        verdict = judge(
+        verdict = decide_retry(
             lineage,
             a_task(max_attempts=99),
             an_end(words, change=change),
-            Limits(attempts=99),
+            RetrySettings(max_attempts=99),
             now=NOW,
             chance=0.0,
         )
@@ -170,17 +173,22 @@ def test_a_change_in_between_ends_a_row_of_idle_successes() -> None:
     lineage = Lineage(id="T1")
     for number, change in enumerate(["", "A", "", "B", ""]):
         end = an_end(f"said {'x' * number}", code="no_change" if not change else "not_proved", change=change)
-        verdict = judge(lineage, a_task(max_attempts=99), end, Limits(), now=NOW, chance=0.0)
+        verdict = decide_retry(lineage, a_task(max_attempts=99), end, LIMITS, now=NOW, chance=0.0)
         lineage = verdict.lineage
         assert verdict.outcome == "retry"
 
 
-def test_a_lost_worker_is_nobodys_failure_but_counts() -> None:
+def test_a_lost_worker_is_not_a_failure_of_the_task_but_counts() -> None:
     lineage, task, count = Lineage(id="T1"), a_task(), 0
     while True:
         assert count < 20
-        verdict = judge(
-            lineage, task, an_end("its keeper was killed", code="killed"), Limits(), now=NOW, chance=0.0
+        verdict = decide_retry(
+            lineage,
+            task,
+            an_end("its supervisor was killed", code="killed"),
+            RetrySettings(),
+            now=NOW,
+            chance=0.0,
         )
         lineage, task, count = verdict.lineage, replace(task, lapses=task.lapses + 1), count + 1
         if verdict.outcome != "retry":
@@ -189,14 +197,16 @@ def test_a_lost_worker_is_nobodys_failure_but_counts() -> None:
     assert (count, verdict.outcome) == (11, "abort")
 
 
-def test_what_no_attempt_will_help_is_a_dead_letter_at_once() -> None:
-    verdict = judge(Lineage(id="T1"), a_task(), an_end(may_retry=False), Limits(), now=NOW, chance=0.0)
+def test_a_task_that_may_not_be_retried_is_dead_at_once() -> None:
+    verdict = decide_retry(Lineage(id="T1"), a_task(), an_end(may_retry=False), LIMITS, now=NOW, chance=0.0)
     assert verdict.outcome == "abort"
 
 
 def test_a_task_with_many_attempts_by_name_has_them_in_its_lineage() -> None:
     lineage = Lineage(id="T1", attempts=11)
-    verdict = judge(lineage, a_task(max_attempts=30, failures=11), an_end(), Limits(), now=NOW, chance=0.0)
+    verdict = decide_retry(
+        lineage, a_task(max_attempts=30, failures=11), an_end(), LIMITS, now=NOW, chance=0.0
+    )
     assert verdict.outcome == "retry"
 
 
@@ -204,7 +214,9 @@ def test_a_rate_limit_that_never_ends_is_for_a_person() -> None:
     lineage, count = Lineage(id="T1"), 0
     while True:
         assert count < 100
-        verdict = judge(lineage, a_task(), an_end("429", code="rate_limited"), Limits(), now=NOW, chance=0.0)
+        verdict = decide_retry(
+            lineage, a_task(), an_end("429", code="rate_limited"), LIMITS, now=NOW, chance=0.0
+        )
         lineage, count = verdict.lineage, count + 1
         if verdict.outcome != "returned":
             break
@@ -222,4 +234,4 @@ def test_one_task_is_one_however_often_it_fails() -> None:
 
 
 def test_one_always_may_run() -> None:
-    assert slowed(Pool(), "claude", 1, 0, NOW).admission["claude"]["limit"] == 1
+    assert slow_down(Pool(), "claude", 1, 0, NOW).admission["claude"]["limit"] == 1

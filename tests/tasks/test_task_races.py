@@ -20,8 +20,8 @@ from landlane.tasks.change import drop_task
 from landlane.tasks.finish import add_dependency
 from landlane.tasks.model import NewTask
 from tests.support.pause import Pause
-from tests.support.sites import Background, Site
-from tests.support.work_queue import add, end, state, take, take_nothing
+from tests.support.project import Background, Project
+from tests.support.tasks import add, expect_no_task, finish_task, state, take
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 64
@@ -69,28 +69,28 @@ def test_no_two_active_tasks_ever_have_overlapping_paths(repository: Path, store
 # ------------------------------------------------------------------------------ forced interleavings
 
 
-def test_who_begins_to_wait_for_a_task_that_ends_just_now_is_not_left_waiting(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_dependent_added_while_a_task_ends_does_not_wait_forever(
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     add(ann, "a")
     take(ann)
     pause = Pause(finish.unblock_dependents)
     monkeypatch.setattr(finish, "unblock_dependents", pause)
-    ending = Background(lambda: end(ann, "T1"))
+    ending = Background(lambda: finish_task(ann, "T1"))
     assert pause.reached.wait(30)
     adding = Background(lambda: add(bob, "b", after=["T1"]))
     adding.join(0.3)
-    pause.go_on()
+    pause.resume()
     assert ending.result().state == "done"
     adding.result()
-    assert state(live_site, "T2") == "ready"
+    assert state(live_project, "T2") == "ready"
 
 
-def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
-    live_site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_task_dropped_while_its_owner_vanishes_stays_dropped(
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     add(ann, "a")
     take(ann)
     pause = Pause(session_extensions.return_tasks)
@@ -99,14 +99,14 @@ def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
     assert pause.reached.wait(30)
     dropping = Background(lambda: drop_task(bob.repo, bob.session, "T1", "no"))
     dropping.join(0.3)
-    pause.go_on()
+    pause.resume()
     leaving.result()
     dropping.result()
-    assert state(live_site, "T1") == "dropped"
+    assert state(live_project, "T1") == "dropped"
 
 
-def test_two_who_add_the_same_work_at_once_see_each_other(live_site: Site) -> None:
-    agents = [live_site.agent(f"a{number}") for number in range(8)]
+def test_two_sessions_that_add_the_same_work_at_once_see_each_other(live_project: Project) -> None:
+    agents = [live_project.agent(f"a{number}") for number in range(8)]
     start = threading.Barrier(len(agents))
 
     def add_it(number: int) -> object:
@@ -122,8 +122,8 @@ def test_two_who_add_the_same_work_at_once_see_each_other(live_site: Site) -> No
     "tasks.one-key-one-task",
     "Adding a task with the same key again returns the same task, even at the same instant.",
 )
-def test_one_key_added_by_many_at_once_is_one_task(live_site: Site) -> None:
-    agents = [live_site.agent(f"a{number}") for number in range(8)]
+def test_one_key_added_by_many_at_once_is_one_task(live_project: Project) -> None:
+    agents = [live_project.agent(f"a{number}") for number in range(8)]
     start = threading.Barrier(len(agents))
 
     def add_it(number: int) -> str:
@@ -133,8 +133,10 @@ def test_one_key_added_by_many_at_once_is_one_task(live_site: Site) -> None:
     assert {one.result() for one in [Background(lambda n=n: add_it(n)) for n in range(len(agents))]} == {"T1"}
 
 
-def test_two_dependencies_that_would_close_a_ring_together_cannot_both_be_added(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_two_dependencies_that_would_close_a_ring_together_cannot_both_be_added(
+    live_project: Project,
+) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     for number in range(3 * ROUNDS):
         one, other = add(ann, f"a{number}").id, add(ann, f"b{number}").id
         start = threading.Barrier(2)
@@ -152,8 +154,8 @@ def test_two_dependencies_that_would_close_a_ring_together_cannot_both_be_added(
         assert sorted([here.result(), there.result()]) == [False, True]
 
 
-def test_the_last_two_dependencies_may_end_at_once(live_site: Site) -> None:
-    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+def test_the_last_two_dependencies_may_end_at_once(live_project: Project) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
     for number in range(3 * ROUNDS):
         first, second = add(ann, f"a{number}").id, add(ann, f"b{number}").id
         third = add(ann, f"c{number}", after=[first, second]).id
@@ -162,7 +164,7 @@ def test_the_last_two_dependencies_may_end_at_once(live_site: Site) -> None:
 
         def end_it(agent: object, task: str, start: threading.Barrier = start) -> None:
             start.wait(30)
-            end(agent, task)  # type: ignore[arg-type]
+            finish_task(agent, task)  # type: ignore[arg-type]
 
         both = [
             Background(lambda finish=end_it, task=first: finish(ann, task)),
@@ -171,5 +173,5 @@ def test_the_last_two_dependencies_may_end_at_once(live_site: Site) -> None:
         for one in both:
             one.result()
         assert take(ann).task.id == third
-        end(ann, third)
-    take_nothing(ann)
+        finish_task(ann, third)
+    expect_no_task(ann)

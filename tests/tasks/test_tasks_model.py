@@ -12,16 +12,16 @@ from landlane.errors import Malformed, NotAllowed
 from landlane.tasks.model import (
     DONE,
     DROPPED,
+    FINAL,
     OPEN,
-    OVER,
-    STATES,
     TRANSITIONS,
     NewTask,
+    TaskState,
     branch_of,
-    check_new,
+    check_new_task,
     check_transition,
-    find_loop,
-    in_order,
+    dependency_order,
+    find_dependency_cycle,
     rank_of,
 )
 
@@ -31,12 +31,12 @@ HOUR = 3_600_000
 
 
 def test_every_state_has_its_row_in_the_one_table() -> None:
-    assert set(TRANSITIONS) == set(STATES)
-    assert all(then in STATES for row in TRANSITIONS.values() for then in row)
+    assert set(TRANSITIONS) == set(TaskState)
+    assert all(then in set(TaskState) for row in TRANSITIONS.values() for then in row)
 
 
 def test_nothing_follows_done_or_dropped() -> None:
-    assert {state for state, row in TRANSITIONS.items() if not row} == {DONE, DROPPED} == OVER
+    assert {state for state, row in TRANSITIONS.items() if not row} == {DONE, DROPPED} == FINAL
 
 
 def test_every_open_state_can_still_be_dropped_and_come_to_an_end() -> None:
@@ -48,9 +48,9 @@ def test_every_open_state_can_still_be_dropped_and_come_to_an_end() -> None:
         assert DONE in reached
 
 
-@pytest.mark.parametrize("now", STATES)
-def test_what_the_table_does_not_allow_is_refused_with_what_it_does(now: str) -> None:
-    for then in STATES:
+@pytest.mark.parametrize("now", list(TaskState))
+def test_other_transitions_are_refused_with_the_allowed_ones(now: TaskState) -> None:
+    for then in TaskState:
         if then in TRANSITIONS[now]:
             check_transition("T1", now, then)
         else:
@@ -61,11 +61,11 @@ def test_what_the_table_does_not_allow_is_refused_with_what_it_does(now: str) ->
 
 
 def test_a_title_becomes_one_line() -> None:
-    assert check_new(NewTask(title="  Parse \t the\n dates ")).title == "Parse the dates"
+    assert check_new_task(NewTask(title="  Parse \t the\n dates ")).title == "Parse the dates"
 
 
-def test_what_is_named_twice_counts_once() -> None:
-    new = check_new(NewTask(title="a", after=("T1", "T2", "T1"), labels=("x", "x")))
+def test_names_given_twice_count_once() -> None:
+    new = check_new_task(NewTask(title="a", after=("T1", "T2", "T1"), labels=("x", "x")))
     assert new.after == ("T1", "T2")
     assert new.labels == ("x",)
 
@@ -93,9 +93,9 @@ def test_what_is_named_twice_counts_once() -> None:
         (NewTask(title="x", max_attempts=101), "OUT_OF_RANGE"),
     ],
 )
-def test_what_cannot_be_stored_is_refused(new: NewTask, code: str) -> None:
+def test_values_that_cannot_be_stored_are_refused(new: NewTask, code: str) -> None:
     with pytest.raises(Malformed) as refused:
-        check_new(new)
+        check_new_task(new)
     assert refused.value.code == code
     assert refused.value.hint
 
@@ -117,34 +117,34 @@ def test_each_attempt_has_a_branch_of_its_own() -> None:
     assert branch_of("T7", 2) == "landlane/T7-2/work"
 
 
-def test_a_ring_is_told_from_its_start() -> None:
+def test_a_cycle_is_listed_from_its_start() -> None:
     after = {"T1": ("T2",), "T2": ("T9", "T3"), "T3": ("T1",)}
-    assert find_loop(after, "T1") == ("T1", "T2", "T3", "T1")
-    assert find_loop(after, "T2") == ("T2", "T3", "T1", "T2")
-    assert find_loop(after, "T9") == ()
-    assert find_loop({"T1": ("T1",)}, "T1") == ("T1", "T1")
+    assert find_dependency_cycle(after, "T1") == ("T1", "T2", "T3", "T1")
+    assert find_dependency_cycle(after, "T2") == ("T2", "T3", "T1", "T2")
+    assert find_dependency_cycle(after, "T9") == ()
+    assert find_dependency_cycle({"T1": ("T1",)}, "T1") == ("T1", "T1")
 
 
-def test_a_ring_elsewhere_is_no_ring_of_this_task() -> None:
-    assert find_loop({"T1": ("T2",), "T2": ("T3",), "T3": ("T2",)}, "T1") == ()
+def test_a_cycle_elsewhere_is_not_a_cycle_of_this_task() -> None:
+    assert find_dependency_cycle({"T1": ("T2",), "T2": ("T3",), "T3": ("T2",)}, "T1") == ()
 
 
 def test_long_chains_are_walked_to_their_end() -> None:
     chain = {f"T{n}": (f"T{n + 1}",) for n in range(1, 20_000)}
-    assert find_loop(chain, "T1") == ()
+    assert find_dependency_cycle(chain, "T1") == ()
     chain["T20000"] = ("T1",)
-    assert len(find_loop(chain, "T1")) == 20_001
+    assert len(find_dependency_cycle(chain, "T1")) == 20_001
 
 
 names = st.sampled_from("abcdefgh")
 
 
 @given(st.dictionaries(names, st.lists(names, max_size=3).map(tuple)))
-def test_each_stands_behind_those_it_waits_for_or_the_ring_is_a_ring(
+def test_each_task_comes_after_its_dependencies_or_a_cycle_is_reported(
     after: dict[str, tuple[str, ...]],
 ) -> None:
     try:
-        order = in_order(after)
+        order = dependency_order(after)
     except Malformed as refused:
         ring = refused.facts["cycle"]
         assert ring[0] == ring[-1]
@@ -156,4 +156,4 @@ def test_each_stands_behind_those_it_waits_for_or_the_ring_is_a_ring(
 
 
 def test_without_dependencies_the_order_stays() -> None:
-    assert in_order({"b": (), "a": (), "c": ("elsewhere",)}) == ["b", "a", "c"]
+    assert dependency_order({"b": (), "a": (), "c": ("elsewhere",)}) == ["b", "a", "c"]

@@ -14,12 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from landlane.testing.postgres_server import (
-    PostgresFailed,
-    PostgresServer,
-    PostgresUnavailable,
-    program_folders,
-)
+from landlane.testing.postgres_install import PostgresFailed, PostgresUnavailable, program_folders
+from landlane.testing.postgres_server import PostgresServer
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

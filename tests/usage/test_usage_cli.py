@@ -46,66 +46,69 @@ def configure(shell: Shell, text: str = SETTINGS) -> None:
 def test_what_was_spent_adds_up_and_unknown_stays_unknown(shell: Shell) -> None:
     configure(shell)
     for title in ("Parse dates", "Write the manual"):
-        shell.ask("task", "add", title, "--as", "ann")
+        shell.run_json("task", "add", title, "--as", "ann")
     words = ("usage", "add", "--as", "ann", "--task", "T1", "--key", "run-17")
-    assert shell.ask(*words, "--cost", "0.42")["usage"]["cost_micros"] == 420_000
-    again = shell.ask(*words, "--cost", "0.43")
+    assert shell.run_json(*words, "--cost", "0.42")["usage"]["cost_micros"] == 420_000
+    again = shell.run_json(*words, "--cost", "0.43")
     assert (again["is_new"], again["differs"], again["usage"]["cost_usd"]) == (False, True, 0.42)
-    assert "nothing was changed" in shell.tell(*words, "--cost", "0.43")
+    assert "nothing was changed" in shell.run_text(*words, "--cost", "0.43")
     tokens = ("--model", "gpt-5-mini", "--input-tokens", "48210", "--output-tokens", "2107")
-    assert shell.ask("usage", "add", "--task", "T2", *tokens, "--as", "ann")["usage"]["known_by"] == "priced"
+    assert (
+        shell.run_json("usage", "add", "--task", "T2", *tokens, "--as", "ann")["usage"]["known_by"]
+        == "priced"
+    )
 
     lines = [{"key": "a", "tasks": ["T2", "T1"], "cost_usd": 0.1}, {"key": "b", "task": "elsewhere"}]
     (shell.folder / "usage.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    done = shell.ask("usage", "import", "usage.jsonl", "--as", "ann")
+    done = shell.run_json("usage", "import", "usage.jsonl", "--as", "ann")
     assert (done["booked"], done["unattributed"], done["unknown_tasks"]) == (2, 1, ["elsewhere"])
-    assert shell.ask("usage", "import", "usage.jsonl", "--as", "ann")["known"] == 2
+    assert shell.run_json("usage", "import", "usage.jsonl", "--as", "ann")["known"] == 2
 
-    answer = shell.ask("usage")
+    answer = shell.run_json("usage")
     parts = [*answer["tasks"].values(), answer["unattributed"]]
     assert sum(one["cost_micros"] or 0 for one in parts) == answer["total"]["cost_micros"] == 601_333
     assert (answer["unattributed"]["cost_usd"], answer["total"]["is_least"]) == (None, True)
-    text = shell.tell("usage")
+    text = shell.run_text("usage")
     assert "unattributed  unknown" in text
     assert "in all: at least $0.601333; unknown for 1 of 4" in text
-    elsewhere = shell.ask("usage", "list", "--task", "T1")["elsewhere"]
+    elsewhere = shell.run_json("usage", "list", "--task", "T1")["elsewhere"]
     assert [(one["key"], one["task"]) for one in elsewhere] == [("a", "T2")]
-    assert "spent today, by UTC: at least $0.601333" in shell.tell("status")
-    assert shell.ask("status")["spent_today"]["budget_usd"] == 2
+    assert "≥ $0.60 of $2 today" in shell.run_text("status")
+    assert shell.run_json("status")["spent_today"]["budget_usd"] == 2
 
 
 def test_every_misuse_says_what_to_do(shell: Shell) -> None:
-    shell.refuse("UNKNOWN_TASK", "usage", "add", "--task", "T9", "--as", "ann", exit=2)
-    shell.refuse("BAD_AMOUNT", "usage", "add", "--cost", "-1", "--as", "ann", exit=2)
-    shell.refuse("BAD_TOKENS", "usage", "add", "--input-tokens", "many", "--as", "ann", exit=2)
-    shell.refuse("BAD_INSTANT", "usage", "add", "--at", "now", "--as", "ann", exit=2)
-    shell.refuse("BAD_KEY", "usage", "add", "--key", "x" * 401, "--as", "ann", exit=2)
-    shell.refuse("FILE_UNREADABLE", "usage", "import", "nowhere.jsonl", "--as", "ann", exit=2)
+    shell.run_error("UNKNOWN_TASK", "usage", "add", "--task", "T9", "--as", "ann", exit=2)
+    shell.run_error("BAD_AMOUNT", "usage", "add", "--cost", "-1", "--as", "ann", exit=2)
+    shell.run_error("BAD_TOKENS", "usage", "add", "--input-tokens", "many", "--as", "ann", exit=2)
+    shell.run_error("BAD_INSTANT", "usage", "add", "--at", "now", "--as", "ann", exit=2)
+    shell.run_error("BAD_KEY", "usage", "add", "--key", "x" * 401, "--as", "ann", exit=2)
+    shell.run_error("FILE_UNREADABLE", "usage", "import", "nowhere.jsonl", "--as", "ann", exit=2)
     (shell.folder / "bad.jsonl").write_text('{"cost_usd": 1}\n{"cost": 1}\n')
-    refused = shell.refuse("BAD_USAGE_RECORD", "usage", "import", "bad.jsonl", "--as", "ann", exit=2)
+    refused = shell.run_error("BAD_USAGE_RECORD", "usage", "import", "bad.jsonl", "--as", "ann", exit=2)
     assert refused["line"] == 2
-    shell.refuse("BAD_GROUP", "usage", "--by", "moon", exit=2)
-    shell.refuse("BAD_INSTANT", "stats", "--since", "soon", exit=2)
-    shell.refuse("BAD_PERIOD", "stats", "--since", "2026-02-01", "--until", "2026-01-01", exit=2)
+    shell.run_error("BAD_GROUP", "usage", "--by", "moon", exit=2)
+    shell.run_error("BAD_PERIOD", "stats", "--since", "soon", exit=2)
+    shell.run_error("BAD_PERIOD", "stats", "--since", "2026-02-01", "--until", "2026-01-01", exit=2)
     configure(shell, "[prices.gpt-4.1]\ninput = 1\noutput = 2\n")
-    assert "in quotes" in shell.refuse("SETTINGS_WRONG_TYPE", "usage", exit=2)["message"]
+    assert "in quotes" in shell.run_error("SETTINGS_WRONG_TYPE", "usage", exit=2)["message"]
     configure(shell, "[budgets]\nday = -1\n")
-    shell.refuse("SETTINGS_WRONG_TYPE", "usage", exit=2)
+    shell.run_error("SETTINGS_WRONG_TYPE", "usage", exit=2)
 
 
 def test_stats_tells_each_number_with_what_it_was_counted_from(shell: Shell) -> None:
     configure(shell)
-    shell.ask("task", "add", "Parse dates", "--path", "dates", "--as", "ann")
-    shell.ask("next", "--as", "ann")
+    shell.run_json("task", "add", "Parse dates", "--path", "dates", "--as", "ann")
+    shell.run_json("next", "--as", "ann")
     shell.git("switch", "--quiet", "-c", "landlane/T1-1/work")
     (shell.folder / "dates").write_text("parsed\n")
     shell.git("add", "dates")
     shell.git("commit", "--quiet", "-m", "Parse dates")
     shell.git("switch", "--quiet", "--detach", "main")
-    shell.ask("land", "landlane/T1-1/work", "--task", "T1", "--wait", "--as", "ann")
-    shell.ask("usage", "add", "--task", "T1", "--cost", "1.50", "--as", "ann")
+    shell.run_json("land", "landlane/T1-1/work", "--task", "T1", "--wait", "--as", "ann")
+    shell.run_json("usage", "add", "--task", "T1", "--cost", "1.50", "--as", "ann")
 
-    answer = shell.ask("stats", "--since", "1d")
+    answer = shell.run_json("stats", "--since", "1d")
     found = answer["metrics"]
     assert (found["tasks_landed"]["value"], found["attempts"]["value"]) == (1, 1)
     assert (found["merge_success"]["numerator"], found["merge_success"]["denominator"]) == (1, 1)
@@ -113,11 +116,11 @@ def test_stats_tells_each_number_with_what_it_was_counted_from(shell: Shell) -> 
     assert found["target_red"] == {"value": 0, "unit": "ms"}
     assert answer["definitions"].keys() == found.keys()
     assert sum(day["changes_landed"] for day in answer["days"]) == 1
-    text = shell.tell("stats")
+    text = shell.run_text("stats")
     assert "merge success           100.0%" in text
     assert "cost per landed change  $1.50   $1.50 for 1" in text
-    assert "conflict rate           unknown" in shell.tell("stats", "--until", "2020-01-01")
-    assert "divided by the changes that landed" in " ".join(shell.tell("stats", "--define").split())
+    assert "conflict rate           unknown" in shell.run_text("stats", "--until", "2020-01-01")
+    assert "divided by the changes that landed" in " ".join(shell.run_text("stats", "--define").split())
 
 
 @pytest.mark.promise(
@@ -131,18 +134,18 @@ def test_a_worker_that_uses_up_its_budget_is_ended_and_a_person_is_asked(shell: 
     shell.git("add", "spender.py")
     configure(
         shell,
-        f'[agents.spender]\ncommand = {worker}\nrole = "explore"\n'
+        f'[agents.spender]\ncommand = {worker}\nprotocol = "messages"\nrole = "explore"\n'
         "[budgets]\ntask = 1\n[landing]\nchecks = []\n",
     )
-    shell.ask("task", "add", "Look around", "--kind", "chore", "--as", "ann")
+    shell.run_json("task", "add", "Look around", "--kind", "chore", "--as", "ann")
 
     ended = shell.run("run", "--agent", "spender", "--json")
 
     assert ended.exit == 7, ended
-    answer = shell.ask("usage")
+    answer = shell.run_json("usage")
     assert answer["total"]["entries"] == 1
     assert answer["total"]["cost_usd"] >= 1
-    task = shell.ask("task", "show", "T1")["task"]
+    task = shell.run_json("task", "show", "T1")["task"]
     assert task["state"] == "waiting_for_person"
     assert "its budget is used up" in task["why"]
-    assert shell.ask("stats")["metrics"]["attempts"]["value"] == 1
+    assert shell.run_json("stats")["metrics"]["attempts"]["value"] == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from landlane.errors import Malformed
 from landlane.settings.model import Price
 from landlane.settings.money import micros_from
-from landlane.usage.add import totals_of
+from landlane.usage.import_records import parse_import_record
 from landlane.usage.model import (
     Total,
     UsageEntry,
@@ -21,12 +21,12 @@ from landlane.usage.model import (
     days_between,
     money_words,
     price_of,
-    read_foreign,
     read_money,
     read_tokens,
     total_words,
     usage_id,
 )
+from landlane.usage.totals import totals_of
 
 pytestmark = pytest.mark.unit
 
@@ -142,9 +142,9 @@ def test_days_begin_at_midnight_utc() -> None:
     assert days_between(5, 5) == ["1970-01-01"]
 
 
-def test_a_record_names_its_own_task_before_the_others() -> None:
-    found = read_foreign({"tasks": ["T1", "T2", "T1"], "task": "T9", "cost_usd": Decimal("0.1")}, "k")
-    assert (found.tasks, found.cost_micros, found.key) == (("T9", "T1", "T2"), 100_000, "k")
+def test_record_is_booked_to_its_own_task_first() -> None:
+    found = parse_import_record({"tasks": ["T1", "T2", "T1"], "task": "T9", "cost_usd": Decimal("0.1")}, "k")
+    assert (found.tasks, found.entry.cost_micros, found.entry.key) == (("T9", "T1", "T2"), 100_000, "k")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,6 @@ def test_a_record_names_its_own_task_before_the_others() -> None:
         {"at": "2026-02-30"},
     ],
 )
-def test_a_record_that_makes_no_sense_is_refused(record: object) -> None:
+def test_invalid_record_is_refused(record: object) -> None:
     with pytest.raises(Malformed):
-        read_foreign(record, "k")
+        parse_import_record(record, "k")

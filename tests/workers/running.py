@@ -33,6 +33,7 @@ heartbeat = "{heartbeat}"
 
 [agents.scripted]
 command = ["{python}", "-m", "landlane.testing.scripted_worker"]
+protocol = "messages"
 {more}
 """
 
@@ -75,7 +76,7 @@ class Works:
                 words += [f"--{name.replace('_', '-')}", str(one)]
         ended = self.shell.run(*words, "--json", stdin="\n".join(lines))
         assert ended.exit == 0, ended
-        return ended.answer()["task"]["id"]
+        return ended.json()["task"]["id"]
 
     def edit(self, title: str, path: str, text: str = "", **script: object) -> str:
         """A task that puts a line at the end of a file."""
@@ -86,12 +87,12 @@ class Works:
         """Run to the end; the answer."""
         ended = self.shell.run("run", "--json", *words, limit_seconds=LIMIT_SECONDS)
         assert ended.exit == exit, ended
-        return ended.answer()
+        return ended.json()
 
-    def begin(self, *words: str, command: str = "run") -> subprocess.Popen[str]:
+    def begin(self, *words: str) -> subprocess.Popen[str]:
         """Start a run and go on."""
         begun = subprocess.Popen(
-            [LANDLANE, command, *words],
+            [LANDLANE, "run", *words],
             cwd=self.root,
             env={**os.environ, **self.shell.environment},
             stdout=subprocess.PIPE,
@@ -102,10 +103,10 @@ class Works:
         return begun
 
     def task(self, task_id: str) -> dict[str, Any]:
-        return self.shell.ask("task", "show", task_id)["task"]
+        return self.shell.run_json("task", "show", task_id)["task"]
 
     def states(self) -> dict[str, str]:
-        return {one["id"]: one["state"] for one in self.shell.ask("task", "list")["tasks"]}
+        return {one["id"]: one["state"] for one in self.shell.run_json("task", "list", "--all")["tasks"]}
 
     def wait_for(self, task_id: str, *states: str) -> None:
         wait_until(lambda: self.states()[task_id] in states)
@@ -129,10 +130,10 @@ class Works:
     def check_clean(self) -> None:
         """Nothing is left: no process, claim, workspace, scratch, session, half-done record."""
         wait_until(lambda: self.workers_running() == [])
-        assert self.shell.ask("claims")["claims"] == []
-        assert [one["id"] for one in self.shell.ask("workspace", "list")["workspaces"]] == []
+        assert self.shell.run_json("claims")["claims"] == []
+        assert [one["id"] for one in self.shell.run_json("workspace", "list")["workspaces"]] == []
         # What an earlier attempt committed and was not used stays on its branch: it may be worth looking at.
-        tasks = self.shell.ask("task", "list")["tasks"]
+        tasks = self.shell.run_json("task", "list", "--all")["tasks"]
         over = [
             f"refs/heads/landlane/{one['id']}-{one['attempt']}/" for one in tasks if one["state"] == "done"
         ]
@@ -144,12 +145,12 @@ class Works:
         process.kill()
         process.communicate(timeout=30)
 
-    def keepers(self, process: subprocess.Popen[str]) -> list[int]:
-        """The keepers of a run: its helper forks them."""
+    def supervisors(self, process: subprocess.Popen[str]) -> list[int]:
+        """The supervisors of a run: its helper forks them."""
         return [pid for helper in _children(process.pid) for pid in _children(helper)]
 
     def helpers(self, process: subprocess.Popen[str]) -> list[int]:
-        """The processes that fork keepers."""
+        """The processes that fork supervisors."""
         return _children(process.pid)
 
 

@@ -11,14 +11,14 @@ import pytest
 from landlane.errors import Malformed
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkComplete, WorkFailed
 from landlane.tasks.attempts import begin_attempt, change_attempt
-from landlane.tasks.model import ENDED
+from landlane.tasks.model import AttemptState
 from landlane.values import replace
 from landlane.workers import attempt_log as attempt_logs
 from landlane.workers.attempt_log import AttemptLog, follow_log, log_path, prune_logs, read_log
 from landlane.workers.run_worker import WorkerEnd
-from tests.support.committing import Crew
+from tests.support.commits import CommitTestbed
 from tests.support.shell import Shell
-from tests.support.work_queue import add, take
+from tests.support.tasks import add, take
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def _lines(folder: Path, attempt: int = 1) -> list[str]:
     return found.lines
 
 
-def test_a_log_tells_what_the_worker_said_and_how_it_ended(tmp_path: Path) -> None:
+def test_a_log_has_the_workers_messages_and_its_end(tmp_path: Path) -> None:
     log = _log(tmp_path, secrets=("hunter2hunter2",))
     log.write("begun", "claude as explore")
     log.hide("joined later")
@@ -89,7 +89,7 @@ def test_of_a_log_that_is_too_long_the_beginning_and_the_end_are_kept(tmp_path: 
     assert numbers == [*range(len(found.head)), *range(len(found.head) + found.left_out, count)]
 
 
-def test_a_log_goes_on_after_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
+def test_a_log_continues_after_a_crash_in_the_middle_of_a_line(tmp_path: Path) -> None:
     log = _log(tmp_path)
     log.write("says", "one")
     with open(log.path, "ab") as file:
@@ -141,7 +141,7 @@ def test_the_oldest_logs_go(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "attempts") == ["T7-5.log"]
 
 
-def test_following_gives_every_line_once_and_counts_what_was_missed(
+def test_following_yields_every_line_once_and_counts_missed_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt_logs, "_HEAD_BYTES", 400)
@@ -168,31 +168,35 @@ def test_following_gives_every_line_once_and_counts_what_was_missed(
     assert len(numbers) + sum(gaps) == total
 
 
-def test_task_log_shows_the_log_of_an_attempt_and_where_it_is(crew: Crew) -> None:
-    keeper = crew.agent("ann")
-    add(keeper, "Parse dates")
-    task = take(keeper).task
-    repo = keeper.repo
+def test_task_log_shows_the_log_of_an_attempt_and_where_it_is(commit_testbed: CommitTestbed) -> None:
+    supervisor = commit_testbed.agent("ann")
+    add(supervisor, "Parse dates")
+    task = take(supervisor).task
+    repo = supervisor.repo
     facts = {"role": "explore", "client": "command"}
-    first = begin_attempt(repo, keeper.session, task, **facts)
-    state = crew.root / ".git" / "landlane"
+    session = supervisor.session
+    first = repo.change(lambda tx: begin_attempt(tx, repo, session, task, **facts))
+    state = commit_testbed.root / ".git" / "landlane"
     AttemptLog(str(state), task.id, 1).write("says", "it begins")
-    change_attempt(repo, first, "ended", state=ENDED, code="failed", reason="no", outcome="retry")
-    shell = Shell(crew.root)
+    change_attempt(
+        repo, first, "ended", state=AttemptState.ENDED, code="failed", reason="no", outcome="retry"
+    )
+    shell = Shell(commit_testbed.root)
 
-    answer = shell.ask("task", "log", "T1")
+    answer = shell.run_json("task", "log", "T1")
     assert [entry["kind"] for entry in answer["entries"]] == ["task.added", "task.taken"]
     assert [(one["attempt"], one["state"], one["code"]) for one in answer["attempts"]] == [
         (1, "ended", "failed")
     ]
     assert answer["log"]["lines"][0].endswith("says     it begins")
     assert (answer["log"]["is_here"], answer["log"]["left_out"]) == (True, 0)
-    text = shell.tell("task", "log", "T1", "--attempt", "1")
+    text = shell.run_text("task", "log", "T1", "--attempt", "1")
     assert text.splitlines()[-2:] == ["attempt 1:", f"  {answer['log']['lines'][0]}"]
-    assert shell.tell("task", "log", "T1", "--follow") == answer["log"]["lines"][0] + "\n"
-    shell.refuse("UNKNOWN_ATTEMPT", "task", "log", "T1", "--attempt", "2")
+    assert shell.run_text("task", "log", "T1", "--follow") == answer["log"]["lines"][0] + "\n"
+    shell.run_error("UNKNOWN_ATTEMPT", "task", "log", "T1", "--attempt", "2")
 
-    elsewhere = begin_attempt(repo, keeper.session, replace(task, attempt=2), **facts)
+    second = replace(task, attempt=2)
+    elsewhere = repo.change(lambda tx: begin_attempt(tx, repo, session, second, **facts))
     change_attempt(repo, elsewhere, "moved", machine="m-elsewhere")
-    assert "another machine (m-elsewhere)" in shell.ask("task", "log", "T1")["log"]["note"]
-    shell.refuse("ELSEWHERE", "task", "log", "T1", "--follow")
+    assert "another machine (m-elsewhere)" in shell.run_json("task", "log", "T1")["log"]["note"]
+    shell.run_error("ELSEWHERE", "task", "log", "T1", "--follow")

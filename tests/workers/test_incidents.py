@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.exec import sandboxed_run
-from landlane.protocol.worker.conversation import Conversation, WorkerLimits
-from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
+from landlane.protocol.worker.messages import Conversation, Heartbeat, WorkAssignment, WorkerLimits
 from landlane.sessions.join import join, leave, live_sessions
 from landlane.sessions.leases import renew_session
 from landlane.state.slot_kinds import SlotTaken
@@ -23,8 +22,8 @@ from landlane.testing.repositories import open_test_repository
 from landlane.values import as_dict, replace
 from landlane.workers import attempt_resources, finish_attempt, supervisor
 from landlane.workers.recover import is_orphaned
-from tests.support.killing import fork, stop_outside_the_store, wait_for
-from tests.support.sites import let_time_pass
+from tests.support.processes import fork, stop_outside_transactions, wait_for_exit
+from tests.support.project import let_time_pass
 from tests.support.waiting import wait_until
 from tests.workers.running import Works, work_on
 
@@ -39,12 +38,12 @@ LEASE_MS = 10_000
 STEPS = (
     *(
         "join",
-        "begin_in",
+        "begin_attempt",
         "take_task",
         "begin_run",
         "open_workspace",
         "prepare_client_homes",
-        "start_sandboxed",
+        "SandboxedChild",
     ),
     *("run_worker", "fetch_clone_branch", "commit_returned", "complete_task", "submit_branch"),
     *("end_session", "remove_scratch"),
@@ -119,7 +118,7 @@ def test_t28_a_worker_that_shows_life_is_never_ended(repository: Path) -> None:
 
 
 @pytest.mark.sandbox
-def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -> None:
+def test_t29_the_task_of_a_killed_owner_is_taken_by_an_idle_pool(works: Works) -> None:
     task = works.add(
         "Be left",
         "a.txt",
@@ -128,9 +127,9 @@ def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -
     )
     first = works.begin("--workers", "1")
     wait_until(lambda: bool(works.workers_running()))
-    idle = works.begin("--until-empty", command="worker")
+    idle = works.begin("--forever", "--until-empty")
 
-    for pid in [*works.keepers(first), first.pid]:
+    for pid in [*works.supervisors(first), first.pid]:
         os.kill(pid, signal.SIGKILL)
     first.communicate(timeout=30)
     idle.communicate(timeout=60)
@@ -152,8 +151,8 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     )
     first = works.begin("--workers", "1")
     wait_until(lambda: bool(works.workers_running()))
-    asleep = [*works.keepers(first), *works.workers_running(), first.pid]
-    stop_outside_the_store(str(works.root / ".git" / "landlane" / "store.db"), asleep)
+    asleep = [*works.supervisors(first), *works.workers_running(), first.pid]
+    stop_outside_transactions(str(works.root / ".git" / "landlane" / "store.db"), asleep)
     try:
         repo = open_test_repository(works.root)
         let_time_pass(repo.store, LEASE_MS)
@@ -172,7 +171,7 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     works.check_clean()
 
 
-def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -> None:
+def test_t31_a_reused_pid_is_not_the_supervisor(repository: Path) -> None:
     repo = open_test_repository(repository, str(repository.parent / "store.db"))
     here = repo.processes.current()
     attempt = Attempt(
@@ -210,7 +209,7 @@ def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -
         tasks[task] = name
         dying.append(fork(lambda at=(task, name, when): work_and_die(works, *at)))
         if len(dying) == 4 or name == STEPS[-1]:
-            ends += [wait_for(pid) for pid in dying]
+            ends += [wait_for_exit(pid) for pid in dying]
             dying.clear()
     assert dict(zip(STEPS, ends, strict=True)) == dict.fromkeys(STEPS, -signal.SIGKILL)
 
@@ -245,10 +244,10 @@ def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
 
 @pytest.mark.sandbox
 def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
-    """Eight keepers ask for one task in the same instant."""
+    """Eight supervisors ask for one task in the same instant."""
     task = works.edit("Only once", "a.txt", seconds=0.5)
     crowd = [fork(lambda: work_on(works, task, lambda _: None)) for _ in range(8)]
-    assert [wait_for(pid) for pid in crowd] == [0] * 8
+    assert [wait_for_exit(pid) for pid in crowd] == [0] * 8
 
     assert works.task(task)["attempt"] == 1
     works.run()

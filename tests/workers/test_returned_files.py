@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 TASK: Any = SimpleNamespace(id="T7", attempt=2)
 
 
-def test_what_was_returned_is_kept_as_it_was(tmp_path: Path) -> None:
+def test_returned_files_are_saved_unchanged(tmp_path: Path) -> None:
     scratch, state = tmp_path / "scratch", tmp_path / "state"
     (scratch / "src").mkdir(parents=True)
     (scratch / "src" / "a.py").write_text("a\n")
@@ -42,7 +42,7 @@ def test_what_was_returned_is_kept_as_it_was(tmp_path: Path) -> None:
     assert kept.parent.stat().st_mode & 0o077 == 0
 
 
-def test_who_returned_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_nothing_is_saved_when_nothing_was_returned(tmp_path: Path) -> None:
     said = WorkComplete(assignment="T7-2", summary="s", commit="0" * 40)
 
     assert save_returned(str(tmp_path / "state"), TASK, said, str(tmp_path)) == ""

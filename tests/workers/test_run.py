@@ -30,7 +30,7 @@ def test_tasks_are_worked_on_and_land(works: Works) -> None:
     works.check_clean()
 
 
-def test_nobody_is_started_in_vain_while_the_path_is_about_to_land(works: Works) -> None:
+def test_no_worker_starts_while_its_path_is_about_to_land(works: Works) -> None:
     """Until it has landed the entry holds the path: who comes next waits without a try, and begins then."""
     text = (works.root / "landlane.toml").read_text().replace('"test ! -e RED"', '"sleep 1"')
     (works.root / "landlane.toml").write_text(text)
@@ -39,14 +39,14 @@ def test_nobody_is_started_in_vain_while_the_path_is_about_to_land(works: Works)
 
     answer = works.run()
 
-    entries = works.shell.ask("journal")["entries"]
+    entries = works.shell.run_json("log")["entries"]
     joined = [one["agent"] for one in entries if one["kind"] == "session.joined"]
     assert sorted(answer["summary"]["done"]) == sorted(tasks)
     assert len([agent for agent in joined if agent.startswith("scripted-")]) == 3
     assert sorted(works.text("one.txt").splitlines()) == ["Say 0", "Say 1", "Say 2"]
 
 
-def test_what_stands_behind_a_landing_that_a_person_must_approve_ends_the_run(works: Works) -> None:
+def test_a_run_ends_when_its_paths_wait_for_an_approval(works: Works) -> None:
     text = (works.root / "landlane.toml").read_text().replace("[run]", 'gate = ["one.txt"]\n[run]')
     (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Ask before it lands")
@@ -81,7 +81,7 @@ def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
     assert works.states()[other] == "ready"
 
 
-def test_a_worker_that_may_not_commit_hands_its_change_back(works: Works) -> None:
+def test_a_worker_that_may_not_commit_returns_its_change(works: Works) -> None:
     text = (works.root / "landlane.toml").read_text().replace('role = "code"\n', "")
     (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Without a role")
@@ -94,7 +94,7 @@ def test_a_worker_that_may_not_commit_hands_its_change_back(works: Works) -> Non
     works.check_clean()
 
 
-def test_what_leaves_its_paths_does_not_land(works: Works) -> None:
+def test_a_change_outside_its_paths_does_not_land(works: Works) -> None:
     task = works.add("Write elsewhere", "mine.txt", script={"append": {"theirs.txt": "x\n"}}, max_attempts=1)
 
     answer = works.run(exit=1)
@@ -105,7 +105,7 @@ def test_what_leaves_its_paths_does_not_land(works: Works) -> None:
     works.check_clean()
 
 
-def test_a_worker_without_a_sign_of_life_is_ended_and_its_task_goes_on(repository: Path) -> None:
+def test_a_silent_worker_is_ended_and_its_task_is_tried_again(repository: Path) -> None:
     works = Works(repository, heartbeat="5s")
     task = works.add(
         "Hang once",
@@ -117,12 +117,12 @@ def test_a_worker_without_a_sign_of_life_is_ended_and_its_task_goes_on(repositor
     works.run()
 
     assert works.text("a.txt") == "after all"
-    history = works.shell.ask("task", "show", task)
+    history = works.shell.run_json("task", "show", task)
     assert "no sign of life" in str(history)
     works.check_clean()
 
 
-def test_what_does_not_fit_waits(repository: Path) -> None:
+def test_a_task_waits_for_missing_resources(repository: Path) -> None:
     works = Works(repository, workers=4, more="needs = { gpu = 8 }\n[slots.gpu]\ncapacity = 16\n")
     for name in ("a", "b", "c"):
         script = {"run": f"{UNTIL_LET_GO}; echo x > {name}.txt"}
@@ -138,7 +138,7 @@ def test_what_does_not_fit_waits(repository: Path) -> None:
     assert process.returncode == 0
     assert len(answer["summary"]["done"]) == 3
     used = most = 0
-    for entry in works.shell.ask("journal")["entries"]:
+    for entry in works.shell.run_json("log")["entries"]:
         if entry["kind"] in ("slot.taken", "slot.freed"):
             used += 8 if entry["kind"] == "slot.taken" else -8
             most = max(most, used)
@@ -146,7 +146,7 @@ def test_what_does_not_fit_waits(repository: Path) -> None:
     works.check_clean()
 
 
-def test_what_can_never_fit_is_said_and_left(repository: Path) -> None:
+def test_a_task_that_needs_too_many_resources_is_reported_and_left(repository: Path) -> None:
     works = Works(repository, more="[slots.gpu]\ncapacity = 8\n")
     task = works.edit("Too much", "a.txt", label="needs:gpu=16")
 
@@ -184,7 +184,7 @@ def test_ctrl_c_twice_stops_and_nothing_is_lost(works: Works) -> None:
     stop(process, times=2)
 
     assert works.states()[task] == "ready"
-    rescues = works.shell.ask("rescue", "list")["rescues"]
+    rescues = works.shell.run_json("rescue", "list")["rescues"]
     assert len(rescues) == 1
     works.check_clean()
 

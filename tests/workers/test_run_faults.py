@@ -21,17 +21,17 @@ from landlane.cli.run_live import LiveView
 from landlane.cli.run_progress import RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
-from landlane.platform.proc import read_process
+from landlane.platform.process import read_process
 from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporter
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.records import list_tasks
-from landlane.workers import finish_attempt, store_retry, supervisor
+from landlane.workers import attempt_resources, finish_attempt, supervisor
 from landlane.workers.model import RunRequest, RunStatus
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.supervisor import MessageRelay
-from tests.support.killing import fork, wait_for
+from tests.support.processes import fork, wait_for_exit
 from tests.support.waiting import wait_until
 from tests.workers.running import Works, kill_all, stop, work_on
 
@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 
 def keep(works: Works, task: str, step: str, what: str) -> dict[str, Any]:
-    """Run one keeper in which a step raises what nobody expects, or refuses; what it tells last."""
+    """Run one supervisor in which a step raises what nobody expects, or refuses; what it tells last."""
 
     def fail(*_: object, **__: object) -> None:
         refused = NotAllowed("not so", code="NOT_SO", hint="otherwise")
@@ -60,7 +60,7 @@ def keep_with(
     role: str = "code",
     check: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """Run one keeper in a process in which something is spoiled; what it tells last."""
+    """Run one supervisor in a process in which something is spoiled; what it tells last."""
     told = works.root.parent / "told"
     told.touch()
 
@@ -70,12 +70,12 @@ def keep_with(
             work_on(works, task, lambda one: print(json.dumps(one), file=file, flush=True), role)
         check()
 
-    assert wait_for(fork(work)) == 0
+    assert wait_for_exit(fork(work)) == 0
     return json.loads(told.read_text(encoding="utf-8").splitlines()[-1])
 
 
-def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
-    """A mistake of ours, a proved change that is not taken, and one whose keeper was gone before that."""
+def test_an_error_in_a_supervisor_is_reported_and_the_task_is_tried_again(works: Works) -> None:
+    """A mistake of ours, a proved change that is not taken, and one whose supervisor was gone before that."""
     broken = works.edit("Meet a mistake", "a.txt")
     refused = works.edit("Be refused", "b.txt")
     left = works.edit("Be left", "c.txt")
@@ -83,7 +83,7 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
     told = keep(works, broken, "commit_returned", "raise")
     assert told["outcome"] == "returned"
     assert "UNEXPECTED: 'nobody expects'" in told["why"]
-    assert "nobody expects" in str(works.shell.ask("task", "show", broken))
+    assert "nobody expects" in str(works.shell.run_json("task", "show", broken))
 
     told = keep(works, refused, "submit_branch", "refuse")
     assert (told["outcome"], told["code"]) == ("retry", "not_submitted")
@@ -110,8 +110,8 @@ class Forsaken:
 
     def spoil(self) -> None:
         """Make it so in this process."""
-        store_retry.RETRY_SECONDS = 0.01
-        store_retry.MAX_OUTAGE_SECONDS = 0.1 if self._how == "always" else 60.0
+        attempt_resources.RETRY_SECONDS = 0.01
+        attempt_resources.MAX_OUTAGE_SECONDS = 0.1 if self._how == "always" else 60.0
         run_worker = supervisor.run_worker  # pyright: ignore[reportPrivateImportUsage]
 
         def last_word(*words: Any, **more: Any) -> Any:
@@ -145,13 +145,13 @@ class Forsaken:
 
 
 def keep_without_store(works: Works, task: str, role: str, how: str) -> dict[str, Any]:
-    """Run one keeper whose store is away after the worker's last word; what it tells last."""
+    """Run one supervisor whose store is away after the worker's last word; what it tells last."""
     store = Forsaken(how)
     return keep_with(works, store.spoil, task=task, role=role, check=store.check)
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-def test_what_was_done_outlasts_a_store_that_is_away_for_a_moment(works: Works, how: str) -> None:
+def test_results_survive_a_short_outage_of_the_store(works: Works, how: str) -> None:
     """Every step behind the last word fails once; whether it was done all the same changes nothing."""
     committed = works.edit("Commit it", "a.txt")
     returned = works.edit("Hand it back", "b.txt")
@@ -168,7 +168,7 @@ def test_what_was_done_outlasts_a_store_that_is_away_for_a_moment(works: Works, 
     works.check_clean()
 
 
-def test_what_was_returned_is_kept_when_the_store_stays_away(works: Works) -> None:
+def test_returned_work_is_saved_when_the_store_stays_unavailable(works: Works) -> None:
     task = works.edit("Hand it back", "a.txt")
 
     told = keep_without_store(works, task, "explore", "always")
@@ -193,25 +193,25 @@ def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: Works) ->
 
     found = works.task(killed)
     assert (found["state"], found["attempt"], found["failures"], found["lapses"]) == ("done", 2, 0, 1)
-    assert "changed nothing" in str(answer["summary"]["failed"])
+    assert "changed no file" in str(answer["summary"]["failed"])
     assert works.states()[empty] in ("dead", "waiting_for_person")
     works.check_clean()
 
 
-def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_cannot_start_is_reported_and_left(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remote that is not there, and settings that are broken while it runs: neither is tried for ever."""
     monkeypatch.setattr(pool, "RETRY_SECONDS", 0.05)
     works.git("remote", "add", "origin", str(works.root.parent / "nowhere.git"))
     task = works.edit("Not to be begun", "a.txt")
     said: list[str] = []
-    site = open_repository(str(works.root)).require_git(said.append)
+    repo = open_repository(str(works.root)).require_git(said.append)
     common = {"folder": str(works.root), "is_json": True}
 
     def run(before: Callable[[], object] = lambda: None) -> str:
         fork_server = ForkServer(
             [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
         )
-        orchestrator = Orchestrator(site, RunRequest(workers=1), fork_server, lambda *_: None)
+        orchestrator = Orchestrator(repo, RunRequest(workers=1), fork_server, lambda *_: None)
         before()
         return dict(orchestrator.run().left)[task]
 
@@ -243,25 +243,23 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     )
     seen: list[RunStatus] = []
 
-    site = open_repository(str(works.root)).require_git(lambda _: None)
-    summary = Orchestrator(site, RunRequest(workers=1), fork_server, lambda *_: None).run(seen.append)
+    repo = open_repository(str(works.root)).require_git(lambda _: None)
+    summary = Orchestrator(repo, RunRequest(workers=1), fork_server, lambda *_: None).run(seen.append)
 
     assert summary.done == (task,)
     assert sum("it is away" in one.trouble for one in seen) >= 2
     works.check_clean()
 
 
-def test_what_others_set_free_between_two_looks_is_begun(
-    works: Works, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_unblocked_by_others_is_started(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks were read before; whether all is over is judged after."""
     task = works.edit("Held back", "a.txt")
-    works.shell.ask("task", "block", task, "--why", "not yet")
+    works.shell.run_json("task", "block", task, "--why", "not yet")
 
     class Slow(Orchestrator):
         def _is_finished(self) -> bool:
             if works.states()[task] == "blocked":
-                works.shell.ask("task", "unblock", task)
+                works.shell.run_json("task", "unblock", task)
             return super()._is_finished()
 
     monkeypatch.chdir(works.root)
@@ -269,12 +267,12 @@ def test_what_others_set_free_between_two_looks_is_begun(
     fork_server = ForkServer(
         [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
-    site = open_repository(str(works.root)).require_git(lambda _: None)
+    repo = open_repository(str(works.root)).require_git(lambda _: None)
 
-    assert Slow(site, RunRequest(workers=1), fork_server, lambda *_: None).run().done == (task,)
+    assert Slow(repo, RunRequest(workers=1), fork_server, lambda *_: None).run().done == (task,)
 
 
-def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
+def test_a_supervisor_never_waits_for_its_reader() -> None:
     ours, theirs = os.pipe()
     tell = pipe_reporter(theirs)
     for number in range(20_000):
@@ -292,11 +290,11 @@ def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
     assert fork.has_ended()
 
 
-def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() -> None:
+def test_a_supervisor_has_ended_when_its_process_has_and_not_when_it_falls_silent() -> None:
     """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
-    silent = "import json, os, sys; from landlane.platform.proc import read_process;"
+    silent = "import json, os, sys; from landlane.platform.process import read_process;"
     silent += "me = read_process(os.getpid());"
     silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
     silent += "os.write(1, json.dumps(told).encode() + b'\\n');"
@@ -322,7 +320,7 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
         assert not fork.readable_files
 
 
-def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_stranger_is_not() -> None:
+def test_a_silent_supervisor_is_waited_for_but_another_process_is_not() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         here = read_process(child.pid)
         assert here is not None
@@ -337,7 +335,7 @@ def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_s
         child.kill()
 
 
-def test_a_flood_of_words_is_not_passed_on() -> None:
+def test_a_flood_of_messages_is_not_relayed() -> None:
     told: list[dict[str, Any]] = []
     relay = MessageRelay(told.append, 0.0)
     for _ in range(1000):
@@ -351,7 +349,7 @@ def status(**more: Any) -> RunStatus:
     return RunStatus(slots=(), workers=0, **more)
 
 
-def test_what_waits_is_said_once_for_each_reason(
+def test_a_waiting_task_is_reported_once_for_each_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -400,7 +398,9 @@ def test_nothing_begins_below_the_floor(
 def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:
     settings, pid = works.root / "landlane.toml", works.root.parent / "pid"
     before = settings.read_text()
-    settings.write_text(before.replace("test ! -e RED", f"echo $$ > {pid}; exec sleep 60"))
+    settings.write_text(
+        before.replace("test ! -e RED", f"test -e a.txt || exit 0; echo $$ > {pid}; exec sleep 60")
+    )
     works.git("commit", "--quiet", "--all", "-m", "Test for long")
     task = works.edit("Be tested for long", "a.txt")
     process = works.begin()
@@ -427,7 +427,7 @@ def test_nothing_of_a_check_lives_on(works: Works) -> None:
     process = works.begin()
     wait_until(lambda: late.exists() and late.read_text().strip().isdigit(), seconds=60)
 
-    kill_all([*works.keepers(process), process.pid])
+    kill_all([*works.supervisors(process), process.pid])
     process.communicate(timeout=30)
     works.shell.run("doctor", "--fix")
 

@@ -25,7 +25,7 @@ LAST_SECONDS = 120 + SECONDS  # for what the kills left to do
 SEED = int(os.environ.get("LANDLANE_SEED", "11"))
 
 
-def test_a_killed_orchestrator_is_followed_by_one_that_waits_for_what_goes_on(works: Works) -> None:
+def test_a_new_orchestrator_waits_for_the_attempts_of_a_killed_one(works: Works) -> None:
     task = works.edit("Take a while", "a.txt", seconds=2)
     process = works.begin()
     wait_until(lambda: bool(works.workers_running()))
@@ -38,7 +38,7 @@ def test_a_killed_orchestrator_is_followed_by_one_that_waits_for_what_goes_on(wo
     works.check_clean()
 
 
-def test_a_killed_keeper_takes_its_worker_along_and_the_task_is_tried_again(works: Works) -> None:
+def test_a_killed_supervisor_takes_its_worker_along_and_the_task_is_tried_again(works: Works) -> None:
     task = works.add(
         "Be killed once",
         "a.txt",
@@ -48,7 +48,7 @@ def test_a_killed_keeper_takes_its_worker_along_and_the_task_is_tried_again(work
     process = works.begin()
     wait_until(lambda: bool(works.workers_running()))
 
-    os.kill(works.keepers(process)[0], signal.SIGKILL)
+    os.kill(works.supervisors(process)[0], signal.SIGKILL)
     process.communicate(timeout=60)
 
     assert process.returncode == 0
@@ -79,10 +79,10 @@ def test_everything_killed_at_once_is_cleared_up_by_the_next(works: Works) -> No
     )
     process = works.begin()
     wait_until(lambda: bool(works.workers_running()))
-    keepers = works.keepers(process)
+    supervisors = works.supervisors(process)
 
     os.kill(process.pid, signal.SIGSTOP)  # so that it clears nothing up meanwhile
-    for pid in [*keepers, process.pid]:
+    for pid in [*supervisors, process.pid]:
         os.kill(pid, signal.SIGKILL)
     process.communicate(timeout=30)
     works.run()
@@ -107,13 +107,13 @@ def test_two_orchestrators_share_one_queue(works: Works) -> None:
 
 
 def test_a_worker_of_another_pid_is_not_mistaken(works: Works) -> None:
-    """What a killed keeper leaves is told by pid and start time: a process that got its pid is left alone."""
+    """A worker is identified by pid and start time: a process that reuses its pid is left alone."""
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
     wait_until(lambda: bool(works.workers_running()))
     bystander = subprocess.Popen(["sleep", "60"])
     try:
-        kill_all([*works.keepers(process), process.pid])
+        kill_all([*works.supervisors(process), process.pid])
         process.communicate(timeout=30)
         works.shell.run("doctor", "--fix")
         wait_until(lambda: works.workers_running() == [])
@@ -138,7 +138,7 @@ def test_killed_at_random_every_task_ends_once_and_the_target_is_always_green(wo
     process = works.begin()
     while time.monotonic() < deadline and process.poll() is None:
         time.sleep(chance.uniform(0.1, 0.9))
-        victim = chance.choice(["orchestrator", "keeper", "worker", "helper"])
+        victim = chance.choice(["orchestrator", "supervisor", "worker", "helper"])
         _kill_one(works, process, victim, chance)
         if process.poll() is not None:
             process.communicate(timeout=30)
@@ -168,7 +168,7 @@ def _kill_one(works: Works, process: subprocess.Popen[str], victim: str, chance:
         if victim == "orchestrator":
             os.kill(process.pid, signal.SIGKILL)
             return
-        find = {"keeper": works.keepers, "helper": works.helpers}.get(victim)
+        find = {"supervisor": works.supervisors, "helper": works.helpers}.get(victim)
         pids = find(process) if find else works.workers_running()
         if pids:
             os.kill(chance.choice(pids), signal.SIGKILL)
@@ -176,8 +176,8 @@ def _kill_one(works: Works, process: subprocess.Popen[str], victim: str, chance:
         return  # it ended by itself
 
 
-def test_a_scratch_is_not_left(works: Works, tmp_path: Path) -> None:
-    shell = works.shell.where(TMPDIR=str(tmp_path / "tmp"))
+def test_no_scratch_folder_is_left(works: Works, tmp_path: Path) -> None:
+    shell = works.shell.with_env(TMPDIR=str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     works.edit("Say it", "a.txt")
 

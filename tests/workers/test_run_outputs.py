@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
+SPEAKS = 'protocol = "messages"\n'
+
 # Puts its description into its scratch under the path that its title ends with, and hands that back.
 WORKER = """
 from pathlib import Path
@@ -31,10 +33,11 @@ serve(make)
 """
 
 
-def test_the_output_of_a_task_comes_home_and_nothing_else_does(repository: Path, tmp_path: Path) -> None:
+def test_only_the_output_of_a_task_is_copied_back(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(WORKER, encoding="utf-8")
     works = Works(
-        repository, more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n'
+        repository,
+        more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n' + SPEAKS,
     )
     (tmp_path / "elsewhere").mkdir()
     (repository / "linked").symlink_to(tmp_path / "elsewhere")
@@ -61,7 +64,7 @@ def test_the_output_of_a_task_comes_home_and_nothing_else_does(repository: Path,
     assert (repository / "out" / "a.txt").read_text() == "made"
     assert (repository / "out" / "b" / "c.txt").read_text() == "made"
     for task, why in bad.items():
-        assert why in works.shell.tell("task", "log", task), task
+        assert why in works.shell.run_text("task", "log", task), task
     assert sorted(path.name for path in (repository / "out").iterdir()) == ["a.txt", "b"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert not (repository / "AGENTS.md").exists()

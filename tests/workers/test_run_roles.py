@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
+SPEAKS = 'protocol = "messages"\n'
+
 WORKER = """
 from pathlib import Path
 from landlane.worker import serve
@@ -36,7 +38,8 @@ serve(lambda work: work.complete("fine", verdict="approve"))
 def test_a_committing_worker_may_hand_files_back_as_well(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "make.py").write_text(WORKER, encoding="utf-8")
     works = Works(
-        repository, more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n'
+        repository,
+        more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n' + SPEAKS,
     )
     task = works.add("Make a.txt", "a.txt", role="code", label="agent:maker")
 
@@ -47,7 +50,7 @@ def test_a_committing_worker_may_hand_files_back_as_well(repository: Path, tmp_p
     works.check_clean()
 
 
-def test_what_the_role_of_a_task_may_not_write_is_said_and_left(works: Works) -> None:
+def test_a_task_whose_role_may_not_write_its_paths_is_reported_and_left(works: Works) -> None:
     task = works.edit("Write source as a writer of documents", "log.txt", role="document")
 
     answer = works.run(exit=1)
@@ -58,10 +61,12 @@ def test_what_the_role_of_a_task_may_not_write_is_said_and_left(works: Works) ->
 
 @pytest.mark.parametrize("is_reviewed", [False, True])
 @pytest.mark.parametrize("role", ["explore", "drafter"])
-def test_what_a_role_that_may_not_commit_hands_back_lands(
+def test_a_change_returned_by_a_role_that_may_not_commit_lands(
     repository: Path, role: str, is_reviewed: bool
 ) -> None:
-    more = f'[agents.judge]\ncommand = ["{sys.executable}", "-c", {json.dumps(JUDGE)}]\n'
+    more = (
+        f'[agents.judge]\ncommand = ["{sys.executable}", "-c", {json.dumps(JUDGE)}]\nprotocol = "messages"\n'
+    )
     more += '[roles.drafter]\nsummary = "drafts"\nwrites = ["*.txt"]\nverbs = []\n'
     works = Works(repository, more=more)
     task = works.edit("Draft", "a.txt", role=role, **({"label": "reviewer:judge"} if is_reviewed else {}))

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from landlane.testing.postgres_server import PostgresServer
 from landlane.testing.repositories import open_test_repository
 from tests.support.git import git_line
-from tests.support.sites import let_time_pass
+from tests.support.project import let_time_pass
 from tests.support.waiting import wait_until
 from tests.workers.running import Works
 
@@ -152,7 +152,7 @@ def machines(
         folder = tmp_path / name / "shop"
         git_line(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(folder))
         works = Works.there(folder)
-        works.shell = seed.shell.at(folder).where(
+        works.shell = seed.shell.at(folder).with_env(
             MACHINE=name, PYTHONPATH=str(first), LANDLANE_STORE=place, LANDLANE_AGENT=f"lead-{name}"
         )
         made.append(works)
@@ -163,7 +163,7 @@ def test_both_machines_work_off_one_queue(machines: tuple[Works, Works]) -> None
     north, south = machines
     tasks = [north.edit(f"Say {number}", f"{number}.txt", seconds=0.3) for number in range(6)]
 
-    both = [one.begin("--workers", "2", "--until-empty", command="worker") for one in machines]
+    both = [one.begin("--forever", "--workers", "2", "--until-empty") for one in machines]
     for process in both:
         process.communicate(timeout=120)
 
@@ -172,13 +172,13 @@ def test_both_machines_work_off_one_queue(machines: tuple[Works, Works]) -> None
     git_line(north.root, "fetch", "--quiet")
     names = git_line(north.root, "ls-tree", "--name-only", "origin/main").split()
     assert {f"{number}.txt" for number in range(6)} <= set(names)
-    assert south.shell.ask("claims")["claims"] == []
+    assert south.shell.run_json("claims")["claims"] == []
 
 
 @pytest.mark.parametrize(
     "machines", [f'[sessions]\nlease = "{LEASE_MS}ms"\n[store]\nwait = "2s"\n'], indirect=True, ids=["short"]
 )
-def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
+def test_a_disconnected_worker_loses_its_task_and_does_no_harm(
     machines: tuple[Works, Works], cable: Cable
 ) -> None:
     north, south = machines
@@ -204,22 +204,24 @@ def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
     git_line(north.root, "fetch", "--quiet")
     assert git_line(north.root, "show", "origin/main:a.txt") == "of the north"
     assert north.task(task)["attempt"] == 2
-    assert north.shell.ask("claims")["claims"] == []
+    assert north.shell.run_json("claims")["claims"] == []
     south.run()
     wait_until(lambda: south.workers_running() == [])
-    assert [one["id"] for one in south.shell.ask("workspace", "list")["workspaces"]] == []
+    assert [one["id"] for one in south.shell.run_json("workspace", "list")["workspaces"]] == []
 
 
 def give_judge(works: Works) -> None:
     """Let one machine know the reviewer; others cannot begin what it is asked for."""
     command = json.dumps([sys.executable, "-c", JUDGE])
     with (works.root / "landlane.toml").open("a", encoding="utf-8") as file:
-        file.write(f"\n[agents.judge]\ncommand = {command}\n")
+        file.write(f"\n[agents.judge]\ncommand = {command}\nprotocol = 'messages'\n")
 
 
 def review_of(works: Works, task: str) -> tuple[dict[str, str], dict[str, Any]]:
     """The review of a task, and the task of its reviewer."""
-    (review,) = (one for one in works.shell.ask("review", "list", "--all")["reviews"] if one["task"] == task)
+    (review,) = (
+        one for one in works.shell.run_json("review", "list", "--all")["reviews"] if one["task"] == task
+    )
     return review, works.task(review["verdicts"][0]["task"])
 
 
@@ -253,7 +255,7 @@ def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[W
         assert one.git("for-each-ref", "refs/landlane/proved", "refs/heads/landlane") == ""
 
 
-def test_what_another_machine_alone_has_is_neither_reviewed_nor_failed_here(
+def test_a_commit_on_another_machine_is_neither_reviewed_nor_failed_here(
     machines: tuple[Works, Works], tmp_path: Path
 ) -> None:
     north, south = machines
@@ -265,13 +267,13 @@ def test_what_another_machine_alone_has_is_neither_reviewed_nor_failed_here(
     north.begin("--workers", "1").communicate(timeout=100)
     review, reviewers = review_of(north, task)
 
-    away = south.begin("--workers", "1", "--until-empty", command="worker")
+    away = south.begin("--forever", "--workers", "1", "--until-empty")
     assert away.stderr is not None
     heard = _hear(away.stderr, f"{reviewers['id']} waits: {review['head'][:12]} is not here")
-    north.shell.ask("review", "give", review["id"], "--verdict", "approve", "--as", "judge")
+    north.shell.run_json("review", "give", review["id"], "--verdict", "approve", "--as", "judge")
     heard += _hear(away.stderr, f"{task} was approved at {review['head'][:12]}, which is not here")
     assert (south.task(task)["state"], south.task(reviewers["id"])["attempt"]) == ("review", 1), heard
-    assert "failed" not in str(south.shell.ask("task", "log", task)), heard
+    assert "failed" not in str(south.shell.run_json("task", "log", task)), heard
     north.run("--workers", "1")
     away.communicate(timeout=100)
 

@@ -16,13 +16,13 @@ import pytest
 from landlane.errors import Malformed
 from landlane.processes.tree import TREE_MARK, find_members
 from landlane.processes.tree_child import WorkerChild
-from landlane.protocol.worker.conversation import WorkerLimits
 from landlane.protocol.worker.messages import (
     Heartbeat,
     Progress,
     Usage,
     WorkAssignment,
     WorkComplete,
+    WorkerLimits,
     WorkFailed,
 )
 from landlane.workers.run_worker import WorkerEnd, run_worker
@@ -93,7 +93,7 @@ def failure(end: WorkerEnd, code: str) -> str:
 # ------------------------------------------------------------------------------------------ good ones
 
 
-def test_a_worker_is_heard_out(bench: Bench) -> None:
+def test_all_messages_of_a_worker_are_read(bench: Bench) -> None:
     told = f'{{"type":"Progress",{ID},"text":"half","done":0.5}}'
 
     end = bench.sh(f"read line; echo warning >&2; echo '{BEAT}'; echo '{told}'; echo '{DONE}'")
@@ -123,7 +123,7 @@ def test_a_long_assignment_reaches_a_worker_that_takes_its_time(bench: Bench) ->
     assert isinstance(end.outcome, WorkComplete)
 
 
-def test_a_worker_that_says_it_failed_is_believed(bench: Bench) -> None:
+def test_a_worker_that_reports_failure_has_failed(bench: Bench) -> None:
     said = f'{{"type":"WorkFailed",{ID},"code":"rate_limited","reason":"429","retry_after_seconds":30}}'
 
     end = bench.sh(f"echo '{said}'; exit 3")
@@ -134,7 +134,7 @@ def test_a_worker_that_says_it_failed_is_believed(bench: Bench) -> None:
     assert end.exit_code == 3
 
 
-def test_a_worker_may_be_slow_as_long_as_its_heart_beats(bench: Bench) -> None:
+def test_a_slow_worker_with_heartbeats_continues(bench: Bench) -> None:
     script = f"for n in 1 2 3 4 5 6 7 8; do echo '{BEAT}'; done; echo '{DONE}'"
 
     # By this clock, 50 of the 60 seconds pass before each of its signs of life.
@@ -144,7 +144,7 @@ def test_a_worker_may_be_slow_as_long_as_its_heart_beats(bench: Bench) -> None:
     assert end.messages == 9
 
 
-def test_one_that_stays_behind_its_last_word_is_ended_and_believed(bench: Bench) -> None:
+def test_a_worker_that_does_not_exit_after_its_last_message_is_ended_and_counts(bench: Bench) -> None:
     end = bench.sh("exec >&-; sleep 300 & echo never", limits=WorkerLimits(silence_ms=500))
     failure(end, "died")
 
@@ -214,7 +214,7 @@ def waits_for(name: str) -> str:
     return f"until test -e {name}; do sleep 0.02; done"
 
 
-def test_a_machine_that_slept_makes_nobody_silent(bench: Bench) -> None:
+def test_machine_sleep_does_not_count_as_silence(bench: Bench) -> None:
     now, ticks = Watch(), [0]
 
     def tick() -> str:
@@ -232,7 +232,7 @@ def test_a_machine_that_slept_makes_nobody_silent(bench: Bench) -> None:
     assert isinstance(end.outcome, WorkComplete), end
 
 
-def test_what_was_said_during_a_slow_tick_is_read_before_it_is_judged(bench: Bench) -> None:
+def test_output_during_a_slow_tick_is_read_before_limits_are_checked(bench: Bench) -> None:
     said = bench.folder / "said"
     now = [0]
 
@@ -255,7 +255,7 @@ def test_what_was_said_during_a_slow_tick_is_read_before_it_is_judged(bench: Ben
     assert isinstance(end.outcome, WorkComplete), end
 
 
-def test_whoever_is_silent_is_ended_though_every_tick_is_slow(bench: Bench) -> None:
+def test_a_silent_worker_is_ended_even_if_every_tick_is_slow(bench: Bench) -> None:
     now, ticks = Watch(), [0]
 
     def tick() -> str:
@@ -269,7 +269,7 @@ def test_whoever_is_silent_is_ended_though_every_tick_is_slow(bench: Bench) -> N
     assert ticks[0] > 1
 
 
-def test_taking_too_long_ends_it_though_the_heart_beats(bench: Bench) -> None:
+def test_the_time_limit_ends_a_worker_despite_heartbeats(bench: Bench) -> None:
     end = bench.sh(f"while :; do echo '{BEAT}'; sleep 0.1; done", limits=WorkerLimits(total_ms=600))
 
     assert "not done within" in failure(end, "late")
@@ -279,18 +279,18 @@ def test_a_closed_output_ends_it(bench: Bench) -> None:
     assert "closed its output" in failure(bench.sh("exec >&- 2>&-; sleep 300"), "closed")
 
 
-def test_death_before_the_end_is_told_with_how(bench: Bench) -> None:
+def test_death_before_the_last_message_is_reported_with_the_exit(bench: Bench) -> None:
     assert "exit code 7" in failure(bench.sh(f"echo '{BEAT}'; exit 7"), "died")
     assert "SIGKILL" in failure(bench.sh("kill -9 $$"), "died")
     assert "no end" in failure(bench.sh(f"printf '%s' '{DONE}'"), "malformed")
 
 
-def test_death_after_the_end_is_no_success(bench: Bench) -> None:
+def test_a_bad_exit_after_the_last_message_is_a_failure(bench: Bench) -> None:
     assert "ended badly (exit code 3)" in failure(bench.sh(f"echo '{DONE}'; exit 3"), "died")
     assert "SIGSEGV" in failure(bench.sh(f"echo '{DONE}'; kill -SEGV $$"), "died")
 
 
-def test_words_behind_the_end_are_no_success(bench: Bench) -> None:
+def test_output_after_the_last_message_is_a_failure(bench: Bench) -> None:
     assert "which was the end" in failure(bench.sh(f"echo '{DONE}'; echo '{BEAT}'"), "out_of_order")
     assert "which was the end" in failure(bench.sh(f"echo '{DONE}'; echo '{DONE}'"), "out_of_order")
 
@@ -317,7 +317,7 @@ def test_a_program_that_is_not_there_did_not_start(bench: Bench) -> None:
     assert end.exit_code is None
 
 
-def test_an_assignment_that_cannot_be_said_starts_nothing(bench: Bench) -> None:
+def test_an_assignment_that_cannot_be_encoded_starts_nothing(bench: Bench) -> None:
     with pytest.raises(Malformed):
         bench.sh("touch started", assignment=bench.assignment(attempt=-1))
 
@@ -341,7 +341,7 @@ time.sleep(300)
     "workers.none-survives",
     "A misbehaving worker is ended with everything it started, even when it ignores SIGTERM.",
 )
-def test_whoever_ignores_the_request_to_end_is_killed_with_all_its_children(bench: Bench) -> None:
+def test_a_worker_that_ignores_sigterm_is_killed_with_its_children(bench: Bench) -> None:
     end = bench.run(sys.executable, "-c", STUBBORN, "garbage")
 
     failure(end, "malformed")
@@ -369,7 +369,7 @@ def test_a_polite_worker_gets_the_time_to_end_by_itself(bench: Bench) -> None:
     assert (end.exit_code, "bye" in end.stderr) == (0, True)
 
 
-def test_whoever_runs_it_can_end_it_with_a_reason(bench: Bench) -> None:
+def test_the_caller_can_stop_a_worker_with_a_reason(bench: Bench) -> None:
     reasons = iter(["", "", "the lease is lost"])
 
     end = bench.sh("sleep 300", on_tick=lambda: next(reasons))
@@ -377,7 +377,7 @@ def test_whoever_runs_it_can_end_it_with_a_reason(bench: Bench) -> None:
     assert failure(end, "stopped") == "the lease is lost"
 
 
-def test_what_it_says_on_the_way_out_is_kept(bench: Bench) -> None:
+def test_the_last_message_of_a_stopped_worker_is_kept(bench: Bench) -> None:
     body = (
         "work.usage = Usage(cost_usd=0.5)\n"
         "try:\n  work.progress('begun')\n  time.sleep(60)\nfinally:\n  work.usage = Usage(cost_usd=0.75)"
@@ -392,7 +392,7 @@ def test_what_it_says_on_the_way_out_is_kept(bench: Bench) -> None:
     assert end.outcome.usage == Usage(cost_usd=0.75)
 
 
-def test_an_exception_of_whoever_listens_ends_the_worker_too(bench: Bench) -> None:
+def test_an_exception_in_a_callback_ends_the_worker(bench: Bench) -> None:
     def fall(_: object) -> None:
         raise KeyboardInterrupt
 
@@ -438,7 +438,7 @@ def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:
     assert (end.exit_code, end.was_killed) == (0, False)
 
 
-def test_its_heart_beats_while_it_works(bench: Bench) -> None:
+def test_the_library_sends_heartbeats_during_work(bench: Bench) -> None:
     asked = bench.assignment(heartbeat_seconds=0.15)
     enough = bench.folder / "enough"
 
@@ -464,14 +464,14 @@ def test_its_heart_beats_while_it_works(bench: Bench) -> None:
         ("os.kill(os.getpid(), 15)\ntime.sleep(60)", "stopped", "SIGTERM"),
     ],
 )
-def test_whatever_goes_wrong_in_it_is_said(bench: Bench, body: str, code: str, reason: str) -> None:
+def test_any_error_in_the_worker_is_reported(bench: Bench, body: str, code: str, reason: str) -> None:
     end = bench.python(serve(body))
 
     assert reason in failure(end, code)
     assert (end.exit_code, end.was_killed) == (0, False)
 
 
-def test_it_refuses_what_is_no_assignment() -> None:
+def test_an_invalid_assignment_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-c", serve("return None")], input=b"hello\n", capture_output=True, timeout=60
     )
@@ -496,7 +496,7 @@ def tidy(bench: Bench, example: str) -> tuple[WorkerEnd, Path, Path]:
     return bench.run(str(EXAMPLES / example), assignment=asked), checkout, scratch
 
 
-def test_the_example_in_shell_hands_back_a_patch(bench: Bench) -> None:
+def test_the_shell_example_returns_a_patch(bench: Bench) -> None:
     end, checkout, _ = tidy(bench, "worker.sh")
 
     assert isinstance(end.outcome, WorkComplete), end
@@ -508,7 +508,7 @@ def test_the_example_in_shell_hands_back_a_patch(bench: Bench) -> None:
     assert not end.was_killed
 
 
-def test_the_example_in_python_hands_back_files(bench: Bench) -> None:
+def test_the_python_example_returns_files(bench: Bench) -> None:
     program = os.environ["PATH"]
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{program}"
     try:
@@ -522,7 +522,7 @@ def test_the_example_in_python_hands_back_files(bench: Bench) -> None:
     assert (checkout / "src" / "a.py").read_text() == 'a = "\\\\"  \n\tb\n'
 
 
-def test_the_example_in_shell_ends_when_it_is_told_to(bench: Bench) -> None:
+def test_the_shell_example_ends_on_request(bench: Bench) -> None:
     (bench.folder / "slow").mkdir()
     git = bench.folder / "slow" / "git"
     git.write_text("#!/bin/sh\ntouch ../begun; exec sleep 300\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import at_terminal
+from tests.support.shell import run_at_terminal
 from tests.support.waiting import wait_until
 from tests.workers.running import Works, stop
 
@@ -37,7 +37,7 @@ def readers(repository: Path) -> Works:
     "hands.a-question-loses-no-change",
     "Changes a worker returns while a person is asked are kept on the branch of its attempt.",
 )
-def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
+def test_work_returned_before_an_answer_is_kept(readers: Works) -> None:
     works = readers
     asked = "landlane gate ask T1 --why 'Say it?' --json > asked.json; test $? = 7 && rm asked.json"
     task = works.add(
@@ -50,12 +50,12 @@ def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
     answer = works.run(exit=7)
 
     assert [one["task"] for one in answer["summary"]["waiting_for_person"]] == [task]
-    (gate,) = works.shell.ask("gate", "list")["gates"]
+    (gate,) = works.shell.run_json("gate", "list")["gates"]
     assert (gate["task"], gate["why"]) == (task, "Say it?")
     assert works.git("show", "landlane/T1-1/work:said.txt") == "as it was"
     assert works.git("ls-tree", "--name-only", "main", "said.txt") == ""
 
-    assert at_terminal(works.shell, "gate", "approve", gate["id"], "--why", "loudly")[0] == 0
+    assert run_at_terminal(works.shell, "gate", "approve", gate["id"], "--why", "loudly")[0] == 0
     works.run()
 
     assert works.task(task)["state"] == "done"
@@ -70,24 +70,24 @@ def run_until_handed_over(works: Works) -> None:
     """Run until the worker that handed its task over has ended."""
     process = works.begin()
     wait_until(lambda: works.shell.run("handoff", "show", "T1").exit == 0)
-    wait_until(lambda: works.keepers(process) == [])
+    wait_until(lambda: works.supervisors(process) == [])
     stop(process)
 
 
-def test_what_a_worker_has_not_finished_is_saved_once_it_has_handed_over(readers: Works) -> None:
+def test_unfinished_work_is_saved_after_a_handoff(readers: Works) -> None:
     works = readers
     task = works.add("Half of it", "a.txt", script={"run": f"echo half > a.txt; {HAND_OVER}"})
 
     run_until_handed_over(works)
 
-    (rescue,) = works.shell.ask("rescue", "list")["rescues"]
-    taken = works.shell.ask("accept", task, "--as", "bob")
+    (rescue,) = works.shell.run_json("rescue", "list")["rescues"]
+    taken = works.shell.run_json("handoff", "accept", task, "--as", "bob")
     assert f"rescue restore {rescue['id']}" in json.dumps(taken)
-    works.shell.ask("rescue", "restore", rescue["id"], "--as", "bob")
+    works.shell.run_json("rescue", "restore", rescue["id"], "--as", "bob")
     assert [path.read_text() for path in works.root.parent.rglob("*/a.txt")] == ["half\n"]
 
 
-def test_what_a_worker_puts_in_the_place_of_its_checkout_is_not_saved(readers: Works, tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_checkout_is_not_saved(readers: Works, tmp_path: Path) -> None:
     """Whoever saves it does so outside the sandbox, and sees more than the worker may."""
     private = tmp_path / "private"
     private.mkdir()
@@ -99,8 +99,8 @@ def test_what_a_worker_puts_in_the_place_of_its_checkout_is_not_saved(readers: W
 
     run_until_handed_over(works)
 
-    assert works.shell.ask("handoff", "show", "T1")["handoff"]["to"] == "bob"
-    assert works.shell.ask("rescue", "list")["rescues"] == []
+    assert works.shell.run_json("handoff", "show", "T1")["handoff"]["to"] == "bob"
+    assert works.shell.run_json("rescue", "list")["rescues"] == []
     objects = works.git("cat-file", "--batch-all-objects", "--batch-check").splitlines()
     blobs = [line.split()[0] for line in objects if " blob " in line]
     assert not any("a secret" in works.git("cat-file", "-p", one) for one in blobs)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.errors import StoreError, StoreTransient
-from landlane.workers import store_retry
-from landlane.workers.store_retry import StoreRetry
+from landlane.workers import attempt_resources
+from landlane.workers.attempt_resources import StoreRetry
+from landlane.workers.model import StopRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ class UnavailableStore:
         self.now = 0.0
         self.calls = 0
         clock: Any = SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep)
-        monkeypatch.setattr(store_retry, "time", clock)
+        monkeypatch.setattr(attempt_resources, "time", clock)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -46,7 +47,7 @@ def test_a_store_that_comes_back_is_waited_for_and_reported_once(
     unavailable: Callable[[float], UnavailableStore],
 ) -> None:
     reports: list[str] = []
-    retry, store, renewals = StoreRetry(reports.append, lambda: False), unavailable(100), [0]
+    retry, store, renewals = StoreRetry(reports.append, StopRequest()), unavailable(100), [0]
 
     assert retry.run(store.step, lambda: renewals.append(1)) == "done"
 
@@ -59,10 +60,10 @@ def test_a_store_that_comes_back_is_waited_for_and_reported_once(
 def test_a_lasting_outage_is_waited_for_once_and_not_for_each_step(
     unavailable: Callable[[float], UnavailableStore],
 ) -> None:
-    retry, store = StoreRetry(lambda _: None, lambda: False), unavailable(1000)
+    retry, store = StoreRetry(lambda _: None, StopRequest()), unavailable(1000)
     with pytest.raises(StoreTransient):
         retry.run(store.step)
-    assert store.now == store_retry.MAX_OUTAGE_SECONDS
+    assert store.now == attempt_resources.MAX_OUTAGE_SECONDS
     calls = store.calls
 
     with pytest.raises(StoreTransient):
@@ -72,10 +73,11 @@ def test_a_lasting_outage_is_waited_for_once_and_not_for_each_step(
 
 
 def test_a_stopping_attempt_waits_only_briefly(unavailable: Callable[[float], UnavailableStore]) -> None:
-    store = unavailable(100)
+    store, stop = unavailable(100), StopRequest()
+    stop.why = "the run was stopped"
 
     with pytest.raises(StoreTransient):
-        StoreRetry(lambda _: None, lambda: True).run(store.step)
+        StoreRetry(lambda _: None, stop).run(store.step)
 
     assert store.now < 10
 
@@ -87,6 +89,6 @@ def test_a_permanent_store_error_is_not_retried(unavailable: Callable[[float], U
         raise StoreError("no room", code="STORE_FULL")
 
     with pytest.raises(StoreError):
-        StoreRetry(lambda _: None, lambda: False).run(full)
+        StoreRetry(lambda _: None, StopRequest()).run(full)
 
     assert store.now == 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.workspaces import Yard
+from tests.support.workspaces import WorkspaceTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
+def testbed(repository: Path) -> Iterator[WorkspaceTestbed]:
     """A fresh repository; agents that still run are ended with the test."""
-    yard = Yard(repository)
-    yield yard
-    yard.end()
+    testbed = WorkspaceTestbed(repository)
+    yield testbed
+    testbed.end()

@@ -17,36 +17,36 @@ from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git.remove_checkout import removal_path
 from landlane.landing.after_landing import _close  # pyright: ignore[reportPrivateUsage]
+from landlane.rescue.refs import list_rescues
 from landlane.rescue.restore import restore
-from landlane.rescue.save import saved_work
 from tests.support.git import git
-from tests.support.workspaces import KINDS, Squatter, Yard, commit_file, is_whole
+from tests.support.workspaces import KINDS, ProcessInFolder, WorkspaceTestbed, commit_file, has_all_objects
 
 pytestmark = pytest.mark.integration
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def bring_back(yard: Yard, rescue: str) -> Path:
+def bring_back(testbed: WorkspaceTestbed, rescue: str) -> Path:
     """Restore a rescue into a folder of its own."""
-    folder = str(yard.repository.with_name("again"))
-    return Path(restore(yard.site(), yard.session(), rescue, "", folder).path)
+    folder = str(testbed.repository.with_name("again"))
+    return Path(restore(testbed.prepared_repo(), testbed.session(), rescue, "", folder).path)
 
 
 @kinds
-def test_a_clean_workspace_leaves_nothing(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_clean_workspace_leaves_nothing(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
 
-    closed = yard.close(workspace)
+    closed = testbed.close(workspace)
 
     assert (closed.rescue, closed.workspace.state) == ("", "closed")
-    assert yard.leftovers() == []
+    assert testbed.leftovers() == []
 
 
 @pytest.mark.slow
 @kinds
-def test_dirty_and_detached_work_comes_back(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_dirty_and_detached_work_comes_back(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     path = Path(workspace.path)
     git(path, "checkout", "--quiet", "--detach")
     lone = commit_file(path, "lone.txt", "on no branch\n")
@@ -55,11 +55,11 @@ def test_dirty_and_detached_work_comes_back(yard: Yard, kind: str) -> None:
     git(path, "add", "README.md")
     (path / "README.md").write_text("changed again\n")
 
-    closed = yard.close(workspace)
-    yard.gc()
+    closed = testbed.close(workspace)
+    testbed.gc()
 
     assert not path.exists()
-    again = bring_back(yard, closed.rescue)
+    again = bring_back(testbed, closed.rescue)
     assert git(again, "rev-parse", "HEAD").strip() == lone
     assert (again / "loose.txt").read_text() == "never added\n"
     assert (again / "README.md").read_text() == "changed again\n"
@@ -67,17 +67,17 @@ def test_dirty_and_detached_work_comes_back(yard: Yard, kind: str) -> None:
 
 
 @kinds
-def test_commits_on_the_branch_stay_on_the_branch(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_commits_on_the_branch_stay_on_the_branch(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     head = commit_file(workspace.path, "work.txt", "work\n")
 
-    closed = yard.close(workspace)
-    yard.gc()
+    closed = testbed.close(workspace)
+    testbed.gc()
 
-    assert closed.notes == (f"{workspace.branch} stays: it is not merged",)
-    assert git(yard.repository, "rev-parse", workspace.branch).strip() == head
-    assert git(yard.repository, "show", f"{head}:work.txt") == "work\n"
-    assert yard.leftovers() == [f"refs/heads/{workspace.branch}"]
+    assert closed.notes == (f"kept {workspace.branch}: it is not merged",)
+    assert git(testbed.repository, "rev-parse", workspace.branch).strip() == head
+    assert git(testbed.repository, "show", f"{head}:work.txt") == "work\n"
+    assert testbed.leftovers() == [f"refs/heads/{workspace.branch}"]
 
 
 @pytest.mark.promise(
@@ -87,11 +87,11 @@ def test_commits_on_the_branch_stay_on_the_branch(yard: Yard, kind: str) -> None
 @pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("way", ["squash", "rebase", "merge", "squash, then changed again"])
-def test_a_merged_branch_is_recognised_and_deleted(yard: Yard, kind: str, way: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_merged_branch_is_recognised_and_deleted(testbed: WorkspaceTestbed, kind: str, way: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     commit_file(workspace.path, "one.txt", "one\n")
     commit_file(workspace.path, "two.txt", "two\n")
-    home = yard.repository
+    home = testbed.repository
     branch = workspace.branch
     if kind == "clone":
         git(home, "fetch", "--quiet", workspace.path, f"{branch}:{branch}")
@@ -106,32 +106,34 @@ def test_a_merged_branch_is_recognised_and_deleted(yard: Yard, kind: str, way: s
     if "again" in way:
         commit_file(home, "one.txt", "one, and more\n")
 
-    closed = yard.close(workspace)
+    closed = testbed.close(workspace)
 
     assert closed.is_merged
     assert closed.rescue == ""
-    assert yard.leftovers() == []
+    assert testbed.leftovers() == []
 
 
-def test_a_branch_that_another_checkout_stands_on_is_not_deleted(yard: Yard) -> None:
-    workspace = yard.open(kind="clone").workspace
-    git(yard.repository, "branch", workspace.branch, workspace.base)
-    elsewhere = yard.repository.with_name("elsewhere")
-    git(yard.repository, "worktree", "add", "--quiet", str(elsewhere), workspace.branch)
+def test_a_branch_checked_out_elsewhere_is_not_deleted(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open(kind="clone").workspace
+    git(testbed.repository, "branch", workspace.branch, workspace.base)
+    elsewhere = testbed.repository.with_name("elsewhere")
+    git(testbed.repository, "worktree", "add", "--quiet", str(elsewhere), workspace.branch)
 
-    closed = yard.close(workspace)
+    closed = testbed.close(workspace)
 
-    assert closed.notes == (f"{workspace.branch} stays: another checkout stands on it",)
+    assert closed.notes == (f"kept {workspace.branch}: another checkout is on it",)
     assert git(elsewhere, "status", "--porcelain") == ""
 
 
 @kinds
-def test_links_that_leave_it_are_cut_and_their_targets_stay(yard: Yard, kind: str) -> None:
-    target = yard.repository.with_name("dependencies")
+def test_links_out_of_a_workspace_are_removed_and_their_targets_stay(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    target = testbed.repository.with_name("dependencies")
     for number in range(20):
         (target / f"package-{number}").mkdir(parents=True)
         (target / f"package-{number}" / "index.js").write_text("code\n")
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
     path = Path(workspace.path)
     (path / ".gitignore").write_text("node_modules\ndeep/\n")
     (path / "node_modules").symlink_to(target)
@@ -140,7 +142,7 @@ def test_links_that_leave_it_are_cut_and_their_targets_stay(yard: Yard, kind: st
     (path / "deep" / "file").symlink_to(target / "package-4" / "index.js")
     before = sorted(str(one) for one in target.rglob("*"))
 
-    yard.close(workspace)
+    testbed.close(workspace)
 
     assert not path.exists()
     assert sorted(str(one) for one in target.rglob("*")) == before
@@ -149,28 +151,28 @@ def test_links_that_leave_it_are_cut_and_their_targets_stay(yard: Yard, kind: st
 
 @pytest.mark.slow
 @kinds
-def test_a_live_process_is_noticed_and_force_goes_on(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_live_process_blocks_a_close_unless_forced(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     (Path(workspace.path) / "loose.txt").write_text("loose\n")
-    with Squatter(workspace.path) as squatter:
+    with ProcessInFolder(workspace.path) as squatter:
         with pytest.raises(Held) as raised:
-            yard.close(workspace)
+            testbed.close(workspace)
         assert (raised.value.code, raised.value.exit_code) == ("WORKSPACE_IN_USE", 3)
         assert raised.value.facts["processes"] == [squatter.process.pid]
         assert Path(workspace.path, "loose.txt").exists()
 
-        closed = yard.close(workspace, force=True)
+        closed = testbed.close(workspace, force=True)
 
     assert closed.rescue
-    assert (bring_back(yard, closed.rescue) / "loose.txt").read_text() == "loose\n"
+    assert (bring_back(testbed, closed.rescue) / "loose.txt").read_text() == "loose\n"
 
 
 @pytest.mark.slow
 @kinds
-def test_what_a_live_process_writes_while_it_is_closed_is_saved_too(
-    yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
+def test_files_that_a_live_process_writes_during_a_close_are_saved(
+    testbed: WorkspaceTestbed, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
     (Path(workspace.path) / "early.txt").write_text("early\n")
     told: list[str] = []
 
@@ -179,29 +181,31 @@ def test_what_a_live_process_writes_while_it_is_closed_is_saved_too(
         if step == "rescued":
             (Path(workspace.path) / "late.txt").write_text("late\n")
 
-    with Squatter(workspace.path):
-        closed = yard.close(workspace, force=True, on_step=after)
+    with ProcessInFolder(workspace.path):
+        closed = testbed.close(workspace, force=True, on_step=after)
 
     (note,) = [note for note in closed.notes if "meanwhile" in note]
-    again = bring_back(yard, note.split()[-1])
+    again = bring_back(testbed, note.split()[-1])
     assert (again / "late.txt").read_text() == "late\n"
 
 
 @kinds
-def test_anothers_live_session_is_respected_and_force_goes_on(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind, agent="bob").workspace
+def test_the_workspace_of_a_live_session_is_closed_only_with_force(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    workspace = testbed.open(kind=kind, agent="bob").workspace
 
     with pytest.raises(Held) as raised:
-        yard.close(workspace)
+        testbed.close(workspace)
     assert (raised.value.code, raised.value.facts["holder"]) == ("WORKSPACE_HELD", "bob")
 
-    assert yard.close(workspace, force=True).workspace.state == "closed"
+    assert testbed.close(workspace, force=True).workspace.state == "closed"
 
 
 @pytest.mark.slow
 @kinds
-def test_read_only_caches_do_not_stop_it(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_read_only_caches_do_not_stop_it(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     cache = Path(workspace.path) / "cache" / "deep"
     cache.mkdir(parents=True)
     (Path(workspace.path) / ".git/info").mkdir(exist_ok=True) if kind == "clone" else None
@@ -210,13 +214,13 @@ def test_read_only_caches_do_not_stop_it(yard: Yard, kind: str) -> None:
     for one in (cache / "module.bin", cache, cache.parent):
         one.chmod(stat.S_IREAD | (stat.S_IEXEC if one.is_dir() else 0))
 
-    yard.close(workspace)
+    testbed.close(workspace)
 
     assert not Path(workspace.path).exists()
 
 
-def test_what_cannot_be_read_is_not_deleted(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = yard.open().workspace
+def test_unreadable_files_are_not_deleted(testbed: WorkspaceTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = testbed.open().workspace
     secret = Path(workspace.path, "secret.txt")
     secret.write_text("readable by nobody\n")
 
@@ -225,64 +229,66 @@ def test_what_cannot_be_read_is_not_deleted(yard: Yard, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("landlane.rescue.save.save_checkout", refuse)
     with pytest.raises(RepositoryError, match="cannot be read"):
-        yard.close(workspace)
+        testbed.close(workspace)
     monkeypatch.undo()
 
     assert secret.exists()
-    (kept,) = yard.known()
+    (kept,) = testbed.workspaces()
     assert (kept.state, kept.why) == ("open", "secret.txt cannot be read")
-    assert yard.close(kept).rescue
+    assert testbed.close(kept).rescue
 
 
 @kinds
-def test_two_closers_at_once_and_one_is_told(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_of_two_concurrent_closes_one_is_refused(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     (Path(workspace.path) / "loose.txt").write_text("loose\n")
 
     def second(step: str) -> None:
         if step == "closing":
             with pytest.raises(NotAllowed):
-                yard.close(workspace)
+                testbed.close(workspace)
 
-    assert yard.close(workspace, on_step=second).rescue
+    assert testbed.close(workspace, on_step=second).rescue
 
 
 @kinds
-def test_a_folder_of_another_that_has_the_name_for_closing_is_not_touched(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_foreign_folder_with_the_removal_name_is_not_touched(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     foreign = Path(f"{workspace.path}.closing")
     foreign.mkdir()
     (foreign / "mine.txt").write_text("mine\n")
 
-    yard.close(workspace)
+    testbed.close(workspace)
 
     assert (foreign / "mine.txt").exists()
     assert not os.path.lexists(removal_path(workspace.path, workspace.id))
 
 
-def test_a_worktree_whose_folder_is_gone_keeps_its_staged_and_detached_work(yard: Yard) -> None:
-    workspace = yard.open().workspace
+def test_a_worktree_whose_folder_is_gone_keeps_its_staged_and_detached_work(
+    testbed: WorkspaceTestbed,
+) -> None:
+    workspace = testbed.open().workspace
     git(workspace.path, "checkout", "--quiet", "--detach")
     lone = commit_file(workspace.path, "lone.txt", "on no branch\n")
     Path(workspace.path, "staged.txt").write_text("staged\n")
     git(workspace.path, "add", "staged.txt")
     shutil.rmtree(workspace.path)
 
-    closed = yard.close(workspace)
-    yard.gc()
+    closed = testbed.close(workspace)
+    testbed.gc()
 
     assert not [note for note in closed.notes if "meanwhile" in note]
-    again = bring_back(yard, closed.rescue)
+    again = bring_back(testbed, closed.rescue)
     assert git(again, "rev-parse", "HEAD").strip() == lone
     assert git(again, "show", ":staged.txt") == "staged\n"
 
 
-def test_a_clean_worktree_whose_folder_is_gone_is_just_closed(yard: Yard) -> None:
-    workspace = yard.open().workspace
+def test_a_clean_worktree_whose_folder_is_gone_is_just_closed(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
     shutil.rmtree(workspace.path)
 
-    assert yard.close(workspace).rescue == ""
-    assert yard.leftovers() == []
+    assert testbed.close(workspace).rescue == ""
+    assert testbed.leftovers() == []
 
 
 @pytest.mark.skipif(
@@ -291,8 +297,8 @@ def test_a_clean_worktree_whose_folder_is_gone_is_just_closed(yard: Yard) -> Non
     else True,
     reason="mounting needs privileges",
 )
-def test_something_mounted_inside_is_not_emptied(yard: Yard, tmp_path: Path) -> None:
-    workspace = yard.open().workspace
+def test_something_mounted_inside_is_not_emptied(testbed: WorkspaceTestbed, tmp_path: Path) -> None:
+    workspace = testbed.open().workspace
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file.txt").write_text("precious\n")
@@ -302,7 +308,7 @@ exec '{Path(sys.executable).with_name("landlane")}' workspace close {workspace.i
 """
     done = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
-        cwd=yard.repository,
+        cwd=testbed.repository,
         capture_output=True,
         text=True,
     )
@@ -317,43 +323,43 @@ exec '{Path(sys.executable).with_name("landlane")}' workspace close {workspace.i
 @pytest.mark.promise("workspaces.gc-breaks-none", "No git prune or gc in any checkout breaks a workspace.")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_gc_and_prune_anywhere_break_no_workspace(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    first = yard.open(task, kind=kind).workspace
+def test_gc_and_prune_anywhere_break_no_workspace(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    first = testbed.open(task, kind=kind).workspace
     commit_file(first.path, "first.txt", "first\n")
-    yard.close(first)  # its branch stays, and the next workspace begins on it
-    doomed = commit_file(yard.repository, "doomed.txt", "soon rewound\n")
-    reused = yard.open(task, kind=kind).workspace
-    fresh = yard.open(kind=kind, agent="bob").workspace
+    testbed.close(first)  # its branch stays, and the next workspace begins on it
+    doomed = commit_file(testbed.repository, "doomed.txt", "soon rewound\n")
+    reused = testbed.open(task, kind=kind).workspace
+    fresh = testbed.open(kind=kind, agent="bob").workspace
     assert fresh.base == doomed
     late = commit_file(reused.path, "late.txt", "late\n")
     staged = Path(fresh.path, "staged.txt")
     staged.write_text("staged\n")
     git(fresh.path, "add", "staged.txt")
 
-    git(yard.repository, "reset", "--quiet", "--hard", "HEAD~1")
+    git(testbed.repository, "reset", "--quiet", "--hard", "HEAD~1")
     if kind == "clone":
-        git(yard.repository, "branch", "--quiet", "-D", first.branch)
-    yard.gc()
+        git(testbed.repository, "branch", "--quiet", "-D", first.branch)
+    testbed.gc()
     for path in (reused.path, fresh.path):
         git(path, "gc", "--quiet", "--prune=now")
         git(path, "prune", "--expire=now")
         git(path, "worktree", "prune", "--expire=now")
-    yard.gc()
+    testbed.gc()
 
     for one in (reused, fresh):
-        assert is_whole(one.path)
+        assert has_all_objects(one.path)
         assert git(one.path, "log", "--oneline", "--all")
     assert git(reused.path, "show", "HEAD:first.txt") == "first\n"
     assert git(fresh.path, "show", ":staged.txt") == "staged\n"
-    assert yard.close(reused).workspace.state == "closed"
-    assert git(yard.repository, "rev-parse", first.branch).strip() == late
+    assert testbed.close(reused).workspace.state == "closed"
+    assert git(testbed.repository, "rev-parse", first.branch).strip() == late
 
 
-def test_a_worktree_that_is_away_for_a_while_is_not_forgotten(yard: Yard) -> None:
-    workspace = yard.open().workspace
+def test_a_worktree_whose_folder_is_temporarily_missing_is_not_forgotten(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
     os.rename(workspace.path, f"{workspace.path}.away")
-    yard.gc()
+    testbed.gc()
     os.rename(f"{workspace.path}.away", workspace.path)
 
     assert git(workspace.path, "status", "--porcelain") == ""
@@ -362,10 +368,10 @@ def test_a_worktree_that_is_away_for_a_while_is_not_forgotten(yard: Yard) -> Non
 @pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("step", ["saved", "renamed"])
-def test_what_is_written_into_a_clean_workspace_while_it_is_closed_is_saved(
-    yard: Yard, kind: str, step: str, monkeypatch: pytest.MonkeyPatch
+def test_files_written_into_a_clean_workspace_during_its_close_are_saved(
+    testbed: WorkspaceTestbed, kind: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
     was_renamed = os.rename
 
     def write(folder: str) -> None:
@@ -377,34 +383,36 @@ def test_what_is_written_into_a_clean_workspace_while_it_is_closed_is_saved(
             write(target)
 
     monkeypatch.setattr("landlane.git.remove_checkout.os.rename", rename)
-    closed = yard.close(
+    closed = testbed.close(
         workspace, on_step=lambda done: write(workspace.path) if done == step == "saved" else None
     )
 
     assert closed.rescue
     assert closed.workspace.rescue == closed.rescue
-    assert [note for note in closed.notes if note.endswith(f"meanwhile is {closed.rescue}")]
-    assert (bring_back(yard, closed.rescue) / "late.txt").read_text() == "late\n"
+    assert [note for note in closed.notes if note.endswith(f"meanwhile is saved as {closed.rescue}")]
+    assert (bring_back(testbed, closed.rescue) / "late.txt").read_text() == "late\n"
 
 
-def test_what_is_committed_in_a_clone_while_it_is_closed_is_saved(yard: Yard) -> None:
-    workspace = yard.open(kind="clone").workspace
+def test_a_commit_in_a_clone_during_its_close_is_saved(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open(kind="clone").workspace
     late: list[str] = []
 
     def after(step: str) -> None:
         if step == "saved":
             late.append(commit_file(workspace.path, "late.txt", "late\n"))
 
-    closed = yard.close(workspace, on_step=after)
-    yard.gc()
+    closed = testbed.close(workspace, on_step=after)
+    testbed.gc()
 
-    assert git(bring_back(yard, closed.rescue), "rev-parse", "HEAD").strip() == late[0]
+    assert git(bring_back(testbed, closed.rescue), "rev-parse", "HEAD").strip() == late[0]
 
 
 @pytest.mark.slow
 @kinds
-def test_what_is_moved_in_with_an_old_time_while_it_is_closed_is_saved(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_file_with_an_old_time_moved_in_during_a_close_is_saved(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    workspace = testbed.open(kind=kind).workspace
     Path(workspace.path, "early.txt").write_text("early\n")
 
     def after(step: str) -> None:
@@ -413,68 +421,70 @@ def test_what_is_moved_in_with_an_old_time_while_it_is_closed_is_saved(yard: Yar
             late.write_text("late\n")
             os.utime(late, (1, 1))
 
-    closed = yard.close(workspace, on_step=after)
+    closed = testbed.close(workspace, on_step=after)
 
     (note,) = [note for note in closed.notes if "meanwhile" in note]
-    assert (bring_back(yard, note.split()[-1]) / "late.txt").read_text() == "late\n"
+    assert (bring_back(testbed, note.split()[-1]) / "late.txt").read_text() == "late\n"
 
 
 @kinds
-def test_nothing_is_saved_twice_when_nothing_was_written_meanwhile(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_nothing_is_saved_twice_if_nothing_changed_during_a_close(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    workspace = testbed.open(kind=kind).workspace
     Path(workspace.path, "early.txt").write_text("early\n")
 
-    closed = yard.close(workspace)
+    closed = testbed.close(workspace)
 
-    assert [one.id for one in saved_work(yard.site())] == [closed.rescue]
+    assert [one.id for one in list_rescues(testbed.prepared_repo().common_dir)] == [closed.rescue]
     assert not [note for note in closed.notes if "meanwhile" in note]
 
 
 @pytest.mark.slow
 @kinds
-def test_a_restoring_that_fails_leaves_nothing_in_the_way(
-    yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_restore_leaves_nothing_behind(
+    testbed: WorkspaceTestbed, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
     Path(workspace.path, "loose.txt").write_text("loose\n")
-    closed = yard.close(workspace)
+    closed = testbed.close(workspace)
 
     def fail(_: str) -> None:
         raise RepositoryError("the disk is full", code="GIT_FAILED", hint="make room")
 
     monkeypatch.setattr("landlane.rescue.restore.checkouts.write_files", fail)
     with pytest.raises(RepositoryError, match="the disk is full"):
-        bring_back(yard, closed.rescue)
+        bring_back(testbed, closed.rescue)
     monkeypatch.undo()
 
-    assert (bring_back(yard, closed.rescue) / "loose.txt").read_text() == "loose\n"
+    assert (bring_back(testbed, closed.rescue) / "loose.txt").read_text() == "loose\n"
 
 
 @pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("step", ["entered", "written"])
-def test_what_a_killed_restoring_left_gives_way(yard: Yard, kind: str, step: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_leftovers_of_a_killed_restore_are_replaced(testbed: WorkspaceTestbed, kind: str, step: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     Path(workspace.path, "loose.txt").write_text("loose\n")
-    closed = yard.close(workspace)
-    half = leave_half_restored(yard, closed.rescue, with_files=step == "written")
+    closed = testbed.close(workspace)
+    half = leave_half_restored(testbed, closed.rescue, with_files=step == "written")
 
-    again = bring_back(yard, closed.rescue)
+    again = bring_back(testbed, closed.rescue)
 
     assert again == half
     assert (again / "loose.txt").read_text() == "loose\n"
     with pytest.raises(Malformed) as raised:  # now there is work in it
-        bring_back(yard, closed.rescue)
+        bring_back(testbed, closed.rescue)
     assert raised.value.code == "PATH_TAKEN"
     assert (again / "loose.txt").exists()
 
 
-def leave_half_restored(yard: Yard, rescue_id: str, *, with_files: bool) -> Path:
+def leave_half_restored(testbed: WorkspaceTestbed, rescue_id: str, *, with_files: bool) -> Path:
     """What a process that was killed before the saved work was back leaves."""
-    (rescue,) = [one for one in saved_work(yard.site()) if one.id == rescue_id]
-    path = yard.repository.with_name("again") / f"rescue-{rescue_id}"
+    (rescue,) = [one for one in list_rescues(testbed.prepared_repo().common_dir) if one.id == rescue_id]
+    path = testbed.repository.with_name("again") / f"rescue-{rescue_id}"
     path.mkdir(parents=True)
-    home = yard.site().home
+    home = testbed.prepared_repo().home
     if rescue.kind == "clone":
         checkouts.add_detached_clone(home, str(path), rescue.head, rescue.ref)
     else:
@@ -502,18 +512,20 @@ close_workspace(repo.require_git(print), None, workspace, force=True, on_step=wa
 
 
 @kinds
-def test_who_settles_a_landing_sees_another_process_to_the_end_of_its_closing(yard: Yard, kind: str) -> None:
+def test_cleaning_up_after_a_landing_waits_for_a_close_by_another_process(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
     """Two settle at once: the second does not go away while the first is half way."""
-    opened = yard.open(kind=kind).workspace
-    site = yard.site()
+    opened = testbed.open(kind=kind).workspace
+    repo = testbed.prepared_repo()
     told: list[str] = []
-    command = [sys.executable, "-c", SLOW_CLOSER, str(yard.repository)]
+    command = [sys.executable, "-c", SLOW_CLOSER, str(testbed.repository)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdin is not None
         assert first.stdout is not None
         assert first.stdout.readline() == "half way\n"
-        (seen,) = yard.known()
-        second = threading.Thread(target=lambda: told.append(_close(site, seen, time.monotonic() + 20)))
+        (seen,) = testbed.workspaces()
+        second = threading.Thread(target=lambda: told.append(_close(repo, seen, time.monotonic() + 20)))
         second.start()
         second.join(0.3)
         assert second.is_alive()
@@ -522,18 +534,18 @@ def test_who_settles_a_landing_sees_another_process_to_the_end_of_its_closing(ya
         second.join(20)
 
     assert told == [f"{opened.id} is closed"]
-    assert yard.known() == []
-    assert yard.leftovers() == []
+    assert testbed.workspaces() == []
+    assert testbed.leftovers() == []
 
 
-def test_who_settles_a_landing_goes_on_with_what_a_killed_process_left(yard: Yard) -> None:
-    opened = yard.open().workspace
-    command = [sys.executable, "-c", SLOW_CLOSER, str(yard.repository)]
+def test_cleaning_up_after_a_landing_finishes_an_interrupted_close(testbed: WorkspaceTestbed) -> None:
+    opened = testbed.open().workspace
+    command = [sys.executable, "-c", SLOW_CLOSER, str(testbed.repository)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "half way\n"
-        (seen,) = yard.known()
+        (seen,) = testbed.workspaces()
         first.kill()
 
-    assert _close(yard.site(), seen, time.monotonic() + 20) == f"{opened.id} is closed"
-    assert yard.leftovers() == []
+    assert _close(testbed.prepared_repo(), seen, time.monotonic() + 20) == f"{opened.id} is closed"
+    assert testbed.leftovers() == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import LANDLANE, Shell, end_all
+from tests.support.shell import LANDLANE, Shell, wait_for_all
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def commit_at_once(shells: dict[str, Shell], path: str, message: str) -> None:
         shell.start("commit", "-m", f"{message} {name}", path.format(name), "--as", name, "--json")
         for name, shell in shells.items()
     ]
-    for ended in end_all(started):
+    for ended in wait_for_all(started):
         assert ended.exit == 0, ended
 
 
@@ -44,7 +44,7 @@ def set_up(shell: Shell, count: int) -> dict[str, Shell]:
     """So many agents in one checkout, each with a claim on its own file."""
     names = [f"agent{number:02}" for number in range(count)]
     for name in names:
-        shell.ask("claim", f"{name}.txt", "--as", name)
+        shell.run_json("claim", f"{name}.txt", "--as", name)
     return dict.fromkeys(names, shell)
 
 
@@ -79,7 +79,7 @@ def test_every_agent_in_one_checkout_gets_a_commit_of_its_own_file(shell: Shell,
         assert shell.git("status", "--porcelain") == ""
 
 
-def test_agents_that_add_everything_still_commit_only_their_own(shell: Shell) -> None:
+def test_agents_that_add_everything_commit_only_their_own_paths(shell: Shell) -> None:
     shells = set_up(shell, 4)
     base = shell.git("rev-parse", "HEAD").strip()
     for name in shells:
@@ -103,7 +103,7 @@ def test_every_worktree_gets_all_its_commits(shell: Shell, tmp_path: Path) -> No
     for name in names:
         shell.git("worktree", "add", "--quiet", "-b", name, str(tmp_path / name))
         shells[name] = Shell(tmp_path / name)
-        shell.ask("claim", f"{name}.txt", "--as", name)
+        shell.run_json("claim", f"{name}.txt", "--as", name)
     rounds = ROUNDS + 1  # the second commit of each branch has a parent that was made in the race
     for number in range(rounds):
         for name in names:
@@ -124,19 +124,19 @@ def test_hooks_never_run_at_the_same_time(shell: Shell) -> None:
     commit_at_once(shells, "{}.txt", "Work of")
 
 
-def test_nobody_commits_the_untracked_file_of_another(shell: Shell) -> None:
-    shell.ask("claim", "theirs.txt", "--as", "bob")
+def test_an_untracked_file_of_another_agent_is_not_committed(shell: Shell) -> None:
+    shell.run_json("claim", "theirs.txt", "--as", "bob")
     write(shell, "theirs.txt", "work of bob\n")
-    shell.ask("claim", "mine.txt", "--as", "ann")
+    shell.run_json("claim", "mine.txt", "--as", "ann")
     write(shell, "mine.txt", "work of ann\n")
 
-    refused = shell.refuse("CLAIM_HELD", "commit", "-m", "All", ".", "--as", "ann", exit=3)
+    refused = shell.run_error("CLAIM_HELD", "commit", "-m", "All", ".", "--as", "ann", exit=3)
 
     assert (refused["holder"], refused["path"]) == ("bob", "theirs.txt")
     assert refused["until"].endswith("Z")
     assert shell.git("status", "--porcelain") == "?? mine.txt\n?? theirs.txt\n"
-    shell.ask("release", "--all", "--as", "bob")
-    shell.refuse("NOT_CLAIMED", "commit", "-m", "It", "theirs.txt", "--as", "ann", exit=6)
+    shell.run_json("release", "--all", "--as", "bob")
+    shell.run_error("NOT_CLAIMED", "commit", "-m", "It", "theirs.txt", "--as", "ann", exit=6)
 
 
 @pytest.mark.promise(
@@ -156,27 +156,27 @@ def test_a_stale_tree_on_a_fetched_base_does_not_delete_what_a_peer_landed(
     peer.at("peer").git("commit", "--quiet", "-m", "Of the peer")
     peer.at("peer").git("push", "--quiet")
     write(shell, "mine.txt", "mine\n")
-    shell.ask("claim", ".", "--as", "ann")
+    shell.run_json("claim", ".", "--as", "ann")
     shell.git("fetch", "--quiet")
     shell.git("reset", "--soft", "origin/main")
 
-    refused = shell.refuse("WOULD_REVERT", "commit", "-m", "Mine", ".", "--as", "ann", exit=4)
+    refused = shell.run_error("WOULD_REVERT", "commit", "-m", "Mine", ".", "--as", "ann", exit=4)
     assert [one["path"] for one in refused["undone"]] == ["peer.txt"]
     assert "Of the peer" in refused["message"]
 
-    made = shell.ask("commit", "-m", "Mine", "mine.txt", "--as", "ann")
+    made = shell.run_json("commit", "-m", "Mine", "mine.txt", "--as", "ann")
     assert (made["paths"], made["left_alone"]) == (["mine.txt"], 1)
     assert "peer.txt" in shell.git("ls-tree", "--name-only", "HEAD")
 
-    shell.ask("commit", "-m", "Away with it", "peer.txt", "--revert", "--as", "ann")
+    shell.run_json("commit", "-m", "Away with it", "peer.txt", "--revert", "--as", "ann")
     assert "peer.txt" not in shell.git("ls-tree", "--name-only", "HEAD")
 
 
 @pytest.mark.parametrize("is_whole_group", [False, True])
-def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_whole_group: bool) -> None:
+def test_a_commit_killed_in_a_hook_does_not_block_later_commits(shell: Shell, is_whole_group: bool) -> None:
     hook = install_hook(shell, "pre-commit", "touch .git/begun; sleep 60")
     for name in ("ann", "bob"):
-        shell.ask("claim", f"{name}.txt", "--as", name)
+        shell.run_json("claim", f"{name}.txt", "--as", name)
         write(shell, f"{name}.txt", "text\n")
     before = shell.git("ls-files", "--stage")
     killed = subprocess.Popen(
@@ -192,9 +192,9 @@ def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_wh
     assert shell.git("ls-files", "--stage") == before
 
     begun = time.monotonic()
-    shell.ask("commit", "-m", "Mine", "bob.txt", "--as", "bob")
+    shell.run_json("commit", "-m", "Mine", "bob.txt", "--as", "bob")
     assert time.monotonic() - begun < 5
-    shell.ask("commit", "-m", "Mine", "ann.txt", "--as", "ann")
+    shell.run_json("commit", "-m", "Mine", "ann.txt", "--as", "ann")
 
     assert files_of_commits(shell, "HEAD~2") == [["ann.txt"], ["bob.txt"]]
     assert shell.git("status", "--porcelain") == ""
@@ -208,7 +208,7 @@ def test_commits_killed_at_any_moment_leave_nothing_half_done(shell: Shell) -> N
     lots = random.Random(seed)
     base = shell.git("rev-parse", "HEAD").strip()
     for name in ("ann", "bob"):
-        shell.ask("claim", f"{name}.txt", "--as", name)
+        shell.run_json("claim", f"{name}.txt", "--as", name)
     kills = 3 * ROUNDS
     for number in range(kills):
         write(shell, "ann.txt", f"{number}\n")
@@ -224,7 +224,7 @@ def test_commits_killed_at_any_moment_leave_nothing_half_done(shell: Shell) -> N
         with contextlib.suppress(ProcessLookupError):
             os.killpg(killed.pid, signal.SIGKILL)
         killed.wait(10)
-        shell.ask("commit", "-m", "Mine", "bob.txt", "--as", "bob")
+        shell.run_json("commit", "-m", "Mine", "bob.txt", "--as", "bob")
         assert shell.git("status", "--porcelain") in ("", " M ann.txt\n", "?? ann.txt\n")
 
     files = files_of_commits(shell, base)
@@ -239,38 +239,38 @@ def test_a_hook_can_ask_landlane_but_not_commit_with_it(shell: Shell) -> None:
         f"{LANDLANE} commit -m Inner b.txt --as ann --json > .git/inner; echo $? >> .git/inner"
     )
     install_hook(shell, "pre-commit", calls)
-    shell.ask("claim", "*.txt", "--as", "ann")
+    shell.run_json("claim", "*.txt", "--as", "ann")
     write(shell, "a.txt", "a\n")
     write(shell, "b.txt", "b\n")
     begun = time.monotonic()
 
-    assert shell.ask("commit", "-m", "Outer", "a.txt", "--as", "ann")["paths"] == ["a.txt"]
+    assert shell.run_json("commit", "-m", "Outer", "a.txt", "--as", "ann")["paths"] == ["a.txt"]
 
     assert time.monotonic() - begun < 10
-    assert (shell.folder / ".git/checked").read_text(encoding="utf-8") == "a.txt is yours to change\n"
+    assert (shell.folder / ".git/checked").read_text(encoding="utf-8") == "✓ ann may change a.txt\n"
     inner = (shell.folder / ".git/inner").read_text(encoding="utf-8")
     assert '"code": "GIT_BUSY"' in inner
     assert inner.endswith("\n5\n")
 
 
-def test_who_reads_back_what_a_commit_says(shell: Shell) -> None:
-    token = shell.ask("claim", "a.txt", "--as", "ann", "--task", "T7")["granted"][0]["token"]
+def test_who_shows_the_trailers_of_the_last_commit(shell: Shell) -> None:
+    token = shell.run_json("claim", "a.txt", "--as", "ann", "--task", "T7")["granted"][0]["token"]
     write(shell, "a.txt", "a\n")
 
-    made = shell.ask("commit", "-m", "Add a", "-m", "Because.", "a.txt", "--as", "ann")
+    made = shell.run_json("commit", "-m", "Add a", "-m", "Because.", "a.txt", "--as", "ann")
 
     assert made["branch"] == "main"
     assert made["trailers"]["tokens"] == [token]
     assert made["changed_by_hooks"] == []
-    change = shell.ask("who", "a.txt")["last_change"]
+    change = shell.run_json("who", "a.txt")["last_change"]
     assert {key: change[key] for key in ("agent", "session", "task", "tokens")} == made["trailers"]
     assert change["commit"] == made["commit"] == shell.git("rev-parse", "HEAD").strip()
-    assert "last changed by ann for T7 at " in shell.tell("who", "a.txt")
+    assert f"last change  {made['commit'][:8]} Add a (T7, ann, " in shell.run_text("who", "a.txt")
     write(shell, "a.txt", "b\n")
-    said = shell.tell("commit", "--message", "Change a", "a.txt", "--as", "ann")
+    said = shell.run_text("commit", "--message", "Change a", "a.txt", "--as", "ann")
     assert said == f"committed {shell.git('rev-parse', 'HEAD')[:12]} Change a\n"
 
 
 def test_a_message_is_given_once(shell: Shell) -> None:
-    shell.refuse("BOTH_NAMED", "commit", "-m", "a", "--message", "b", "README.md")
-    shell.refuse("NO_MESSAGE", "commit", "README.md")
+    shell.run_error("BOTH_NAMED", "commit", "-m", "a", "--message", "b", "README.md")
+    shell.run_error("NO_MESSAGE", "commit", "README.md")

@@ -11,7 +11,7 @@ import pytest
 from landlane.errors import RepositoryError
 from landlane.rescue.restore import restore
 from tests.support.git import git
-from tests.support.workspaces import KINDS, Yard, commit_file, is_whole
+from tests.support.workspaces import KINDS, WorkspaceTestbed, commit_file, has_all_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,42 +22,48 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture
-def module(yard: Yard, tmp_path: Path) -> Path:
+def module(testbed: WorkspaceTestbed, tmp_path: Path) -> Path:
     """A repository that is a submodule of the other, initialised there."""
     module = tmp_path / "module"
     git(tmp_path, "init", "--quiet", str(module))
     commit_file(module, "inner.txt", "inner\n")
-    git(yard.repository, "submodule", "--quiet", "add", str(module), "vendor/module")
-    git(yard.repository, "commit", "--quiet", "-m", "With a submodule")
+    git(testbed.repository, "submodule", "--quiet", "add", str(module), "vendor/module")
+    git(testbed.repository, "commit", "--quiet", "-m", "With a submodule")
     return module
 
 
 @pytest.mark.slow
 @kinds
-def test_a_submodule_is_there_and_goes_cleanly(yard: Yard, module: Path, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_submodule_is_there_and_goes_cleanly(testbed: WorkspaceTestbed, module: Path, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
 
     assert Path(workspace.path, "vendor/module/inner.txt").read_text() == "inner\n"
     assert git(workspace.path, "status", "--porcelain") == ""
-    closed = yard.close(workspace)
+    closed = testbed.close(workspace)
     assert closed.rescue == ""
-    assert yard.leftovers() == []
-    assert (yard.repository / "vendor/module/inner.txt").exists()
-    assert git(yard.repository, "status", "--porcelain") == ""
+    assert testbed.leftovers() == []
+    assert (testbed.repository / "vendor/module/inner.txt").exists()
+    assert git(testbed.repository, "status", "--porcelain") == ""
 
 
 @pytest.mark.slow
 @kinds
-def test_work_in_a_submodule_comes_back(yard: Yard, module: Path, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_work_in_a_submodule_comes_back(testbed: WorkspaceTestbed, module: Path, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     inner = Path(workspace.path, "vendor/module")
     (inner / "inner.txt").write_text("changed\n")
     lone = commit_file(inner, "lone.txt", "only here\n")
 
-    closed = yard.close(workspace)
-    yard.gc()
+    closed = testbed.close(workspace)
+    testbed.gc()
 
-    again = restore(yard.site(), yard.session(), closed.rescue, "", str(yard.repository.with_name("again")))
+    again = restore(
+        testbed.prepared_repo(),
+        testbed.session(),
+        closed.rescue,
+        "",
+        str(testbed.repository.with_name("again")),
+    )
     inner = Path(again.path, "vendor/module")
     assert (inner / "inner.txt").read_text() == "changed\n"
     assert git(inner, "rev-parse", "HEAD").strip() == lone
@@ -66,11 +72,11 @@ def test_work_in_a_submodule_comes_back(yard: Yard, module: Path, kind: str) -> 
 @pytest.mark.slow
 @kinds
 def test_a_submodule_whose_remote_is_gone_comes_from_the_main_checkout(
-    yard: Yard, module: Path, kind: str
+    testbed: WorkspaceTestbed, module: Path, kind: str
 ) -> None:
     shutil.rmtree(module)
 
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
 
     inner = Path(workspace.path, "vendor/module")
     assert (inner / "inner.txt").read_text() == "inner\n"
@@ -78,53 +84,53 @@ def test_a_submodule_whose_remote_is_gone_comes_from_the_main_checkout(
 
 
 @kinds
-def test_a_submodule_that_cannot_be_had_is_named_and_nothing_is_left(
-    yard: Yard, module: Path, kind: str
+def test_an_unavailable_submodule_is_named_and_nothing_is_left(
+    testbed: WorkspaceTestbed, module: Path, kind: str
 ) -> None:
     shutil.rmtree(module)
-    shutil.rmtree(yard.repository / ".git/modules")
+    shutil.rmtree(testbed.repository / ".git/modules")
 
     with pytest.raises(RepositoryError) as raised:
-        yard.open(kind=kind)
+        testbed.open(kind=kind)
 
     assert raised.value.code == "SUBMODULE_MISSING"
-    assert yard.leftovers() == []
+    assert testbed.leftovers() == []
 
 
 @pytest.mark.slow
 @kinds
 def test_a_submodule_that_the_main_checkout_does_without_stays_empty(
-    yard: Yard, module: Path, kind: str
+    testbed: WorkspaceTestbed, module: Path, kind: str
 ) -> None:
-    git(yard.repository, "submodule", "--quiet", "deinit", "--all", "--force")
+    git(testbed.repository, "submodule", "--quiet", "deinit", "--all", "--force")
 
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
 
     assert list(Path(workspace.path, "vendor/module").iterdir()) == []
-    yard.close(workspace)
+    testbed.close(workspace)
 
 
 @kinds
-def test_pointers_to_large_files_are_told_of(yard: Yard, kind: str) -> None:
-    commit_file(yard.repository, ".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")
+def test_lfs_pointers_are_reported(testbed: WorkspaceTestbed, kind: str) -> None:
+    commit_file(testbed.repository, ".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 5\n"
-    commit_file(yard.repository, "big.bin", pointer)
+    commit_file(testbed.repository, "big.bin", pointer)
 
-    opened = yard.open(kind=kind)
+    opened = testbed.open(kind=kind)
 
     assert Path(opened.workspace.path, "big.bin").read_text() == pointer
     assert any("Git LFS" in note for note in opened.notes)
-    assert yard.close(opened.workspace).rescue == ""
+    assert testbed.close(opened.workspace).rescue == ""
 
 
 @kinds
-def test_a_filter_of_the_repository_works_in_its_workspaces(yard: Yard, kind: str) -> None:
-    git(yard.repository, "config", "filter.lfs.smudge", "sed s/pointer/content/")
-    git(yard.repository, "config", "filter.lfs.clean", "sed s/content/pointer/")
-    commit_file(yard.repository, ".gitattributes", "*.bin filter=lfs\n")
-    commit_file(yard.repository, "big.bin", "content\n")
+def test_a_filter_of_the_repository_works_in_its_workspaces(testbed: WorkspaceTestbed, kind: str) -> None:
+    git(testbed.repository, "config", "filter.lfs.smudge", "sed s/pointer/content/")
+    git(testbed.repository, "config", "filter.lfs.clean", "sed s/content/pointer/")
+    commit_file(testbed.repository, ".gitattributes", "*.bin filter=lfs\n")
+    commit_file(testbed.repository, "big.bin", "content\n")
 
-    opened = yard.open(kind=kind)
+    opened = testbed.open(kind=kind)
 
     assert Path(opened.workspace.path, "big.bin").read_text() == "content\n"
     assert opened.notes == ()
@@ -133,20 +139,20 @@ def test_a_filter_of_the_repository_works_in_its_workspaces(yard: Yard, kind: st
 
 @pytest.mark.slow
 @kinds
-def test_a_sparse_checkout_makes_sparse_workspaces(yard: Yard, kind: str) -> None:
+def test_a_sparse_checkout_makes_sparse_workspaces(testbed: WorkspaceTestbed, kind: str) -> None:
     for folder in ("api", "web", "docs"):
-        commit_file(yard.repository, f"{folder}/file.txt", f"{folder}\n")
-    git(yard.repository, "sparse-checkout", "set", "--cone", "api")
-    assert not (yard.repository / "web").exists()
+        commit_file(testbed.repository, f"{folder}/file.txt", f"{folder}\n")
+    git(testbed.repository, "sparse-checkout", "set", "--cone", "api")
+    assert not (testbed.repository / "web").exists()
 
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
 
     assert Path(workspace.path, "api/file.txt").exists()
     assert not Path(workspace.path, "web").exists()
     assert git(workspace.path, "status", "--porcelain") == ""
     Path(workspace.path, "api/new.txt").write_text("new\n")
-    assert yard.close(workspace).rescue
-    assert (yard.repository / "api/file.txt").exists()
+    assert testbed.close(workspace).rescue
+    assert (testbed.repository / "api/file.txt").exists()
 
 
 @kinds
@@ -155,20 +161,20 @@ def test_a_shallow_repository_is_a_home(tmp_path: Path, repository: Path, kind: 
         commit_file(repository, f"{number}.txt", "x\n")
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))
-    yard = Yard(shallow)
+    testbed = WorkspaceTestbed(shallow)
 
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
     head = commit_file(workspace.path, "new.txt", "new\n")
 
     assert len(git(workspace.path, "log", "--oneline").splitlines()) == 2
-    assert is_whole(workspace.path)
-    yard.close(workspace)
+    assert has_all_objects(workspace.path)
+    testbed.close(workspace)
     assert git(shallow, "rev-parse", workspace.branch).strip() == head
-    yard.end()
+    testbed.end()
 
 
 @pytest.fixture
-def partial(tmp_path: Path, repository: Path) -> Iterator[Yard]:
+def partial(tmp_path: Path, repository: Path) -> Iterator[WorkspaceTestbed]:
     """A repository that lacks the older contents of files, and has a remote that has them."""
     for number in range(3):
         commit_file(repository, "file.txt", f"{number}\n")
@@ -176,12 +182,12 @@ def partial(tmp_path: Path, repository: Path) -> Iterator[Yard]:
     git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
     where = tmp_path / "partial"
     git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{repository}", str(where))
-    yard = Yard(where)
-    yield yard
-    yard.end()
+    testbed = WorkspaceTestbed(where)
+    yield testbed
+    testbed.end()
 
 
-def test_a_worktree_of_a_partial_clone_fetches_what_it_needs(partial: Yard) -> None:
+def test_a_worktree_of_a_partial_clone_fetches_what_it_needs(partial: WorkspaceTestbed) -> None:
     commit_file(partial.repository.with_name("repository"), "file.txt", "newer\n")
 
     workspace = partial.open().workspace
@@ -191,7 +197,7 @@ def test_a_worktree_of_a_partial_clone_fetches_what_it_needs(partial: Yard) -> N
     assert partial.close(workspace).workspace.state == "closed"
 
 
-def test_a_clone_of_a_partial_clone_is_refused_in_words(partial: Yard) -> None:
+def test_a_clone_of_a_partial_clone_is_refused(partial: WorkspaceTestbed) -> None:
     with pytest.raises(RepositoryError) as raised:
         partial.open(kind="clone")
 

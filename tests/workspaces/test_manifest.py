@@ -13,7 +13,7 @@ from landlane.state.slots import list_slots
 from landlane.tasks.change import block_task
 from landlane.workspaces.environment import shell_environment
 from tests.support.git import git
-from tests.support.workspaces import KINDS, Yard
+from tests.support.workspaces import KINDS, WorkspaceTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,25 +32,25 @@ DATABASE = "database"
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
+def testbed(repository: Path) -> Iterator[WorkspaceTestbed]:
     (repository / ".gitignore").write_text(".env\nnode_modules\nvendor/\ngenerated/\nseen.json\n")
     git(repository, "add", ".gitignore")
     git(repository, "commit", "--quiet", "-m", "Ignore")
-    yard = Yard(repository)
-    yield yard
-    yard.end()
+    testbed = WorkspaceTestbed(repository)
+    yield testbed
+    testbed.end()
 
 
 @kinds
-def test_it_is_copied_linked_installed_generated_and_checked(yard: Yard, kind: str) -> None:
-    home = yard.repository
+def test_it_is_copied_linked_installed_generated_and_checked(testbed: WorkspaceTestbed, kind: str) -> None:
+    home = testbed.repository
     (home / ".env").write_text("SECRET=1\n")
     (home / ".env").chmod(0o600)
     (home / "node_modules" / "left-pad").mkdir(parents=True)
     (home / "vendor" / "deep").mkdir(parents=True)
     (home / "vendor" / "deep" / "lib").write_text("library\n")
     (home / "vendor" / "link").symlink_to("deep/lib")
-    yard.settings("""
+    testbed.write_settings("""
 [workspace]
 copy = [".env", "vendor"]
 link = ["node_modules"]
@@ -59,7 +59,7 @@ generate = ["echo $LANDLANE_TASK > generated/task"]
 check = "test -d node_modules/left-pad && grep -q SECRET .env"
 """)
 
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
 
     path = Path(workspace.path)
     assert (path / ".env").stat().st_mode & 0o777 == 0o600
@@ -68,7 +68,7 @@ check = "test -d node_modules/left-pad && grep -q SECRET .env"
     assert (path / "node_modules").readlink() == home / "node_modules"
     assert (path / "generated/task").read_text() == f"{workspace.task}\n"
     assert git(path, "status", "--porcelain") == ""
-    assert [word for word in yard.told if word.startswith("check: ")]
+    assert [word for word in testbed.messages if word.startswith("check: ")]
 
 
 @pytest.mark.slow
@@ -90,48 +90,48 @@ check = "test -d node_modules/left-pad && grep -q SECRET .env"
         ('link = [".git/hooks"]', "link", "'.git/hooks' belongs to git"),
     ],
 )
-def test_what_is_missing_is_named_and_nothing_is_left(
-    yard: Yard, kind: str, manifest: str, step: str, missing: str
+def test_a_missing_file_is_named_and_nothing_is_left(
+    testbed: WorkspaceTestbed, kind: str, manifest: str, step: str, missing: str
 ) -> None:
-    yard.repository.with_name("outside").write_text("not yours\n")
-    yard.settings(f"[workspace]\n{manifest}\n{SLOTS}")
+    testbed.repository.with_name("outside").write_text("not yours\n")
+    testbed.write_settings(f"[workspace]\n{manifest}\n{SLOTS}")
 
     with pytest.raises(LandlaneError) as raised:
-        yard.open(kind=kind)
+        testbed.open(kind=kind)
 
     assert raised.value.code == "WORKSPACE_NOT_RUNNABLE"
     assert raised.value.facts["step"] == step
     assert missing in raised.value.message
-    assert yard.leftovers() == []
-    (failed,) = yard.known(with_closed=True)
+    assert testbed.leftovers() == []
+    (failed,) = testbed.workspaces(with_closed=True)
     assert failed.state == "failed"
     assert missing in failed.why
 
 
 @kinds
-def test_a_linked_folder_of_the_repository_does_not_lead_out(yard: Yard, kind: str) -> None:
-    outside = yard.repository.with_name("outside")
+def test_a_linked_folder_of_the_repository_does_not_lead_out(testbed: WorkspaceTestbed, kind: str) -> None:
+    outside = testbed.repository.with_name("outside")
     outside.mkdir()
-    (yard.repository / "way").symlink_to(outside)
-    git(yard.repository, "add", "way")
-    git(yard.repository, "commit", "--quiet", "-m", "A link that leads out")
-    (yard.repository / "way" / "new").write_text("x")
-    yard.settings('[workspace]\ncopy = ["way/new"]\n')
+    (testbed.repository / "way").symlink_to(outside)
+    git(testbed.repository, "add", "way")
+    git(testbed.repository, "commit", "--quiet", "-m", "A link that leads out")
+    (testbed.repository / "way" / "new").write_text("x")
+    testbed.write_settings('[workspace]\ncopy = ["way/new"]\n')
 
     with pytest.raises(LandlaneError, match="leads out"):
-        yard.open(kind=kind)
+        testbed.open(kind=kind)
 
     assert [path.name for path in outside.iterdir()] == ["new"]
 
 
 @kinds
-def test_slots_are_leased_exported_and_freed(yard: Yard, kind: str) -> None:
-    yard.settings(
+def test_slots_are_leased_exported_and_freed(testbed: WorkspaceTestbed, kind: str) -> None:
+    testbed.write_settings(
         "[workspace]\n"
         'check = \'printf "{\\"port\\": %s, \\"db\\": \\"%s\\"}" $PORT $DATABASE > seen.json\'\n' + SLOTS
     )
 
-    first, second = yard.open(kind=kind).workspace, yard.open(kind=kind).workspace
+    first, second = testbed.open(kind=kind).workspace, testbed.open(kind=kind).workspace
 
     environment = first.environment
     assert environment["DATABASE"] == "db1"
@@ -140,38 +140,38 @@ def test_slots_are_leased_exported_and_freed(yard: Yard, kind: str) -> None:
     seen = json.loads(Path(first.path, "seen.json").read_text())
     assert (str(seen["port"]), seen["db"]) == (environment["PORT"], "db1")
     assert f"export PORT={environment['PORT']}" in shell_environment(first)
-    yard.close(first)
-    assert {slot.place for slot in list_slots(yard.repo())} == {second.environment["PORT"], "db2"}
-    yard.close(second)
-    assert yard.leftovers() == []
+    testbed.close(first)
+    assert {slot.place for slot in list_slots(testbed.repo())} == {second.environment["PORT"], "db2"}
+    testbed.close(second)
+    assert testbed.leftovers() == []
 
 
 @kinds
-def test_without_a_free_slot_nothing_is_left(yard: Yard, kind: str) -> None:
-    yard.settings(SLOTS)
-    yard.open(kind=kind)
-    yard.open(kind=kind)
-    before = yard.leftovers()
+def test_without_a_free_slot_nothing_is_left(testbed: WorkspaceTestbed, kind: str) -> None:
+    testbed.write_settings(SLOTS)
+    testbed.open(kind=kind)
+    testbed.open(kind=kind)
+    before = testbed.leftovers()
 
     with pytest.raises(Held) as raised:
-        yard.open(kind=kind, agent="bob")
+        testbed.open(kind=kind, agent="bob")
 
     assert (raised.value.code, raised.value.exit_code) == ("SLOT_TAKEN", 3)
     assert "DATABASE" in raised.value.message
-    assert yard.leftovers() == before
+    assert testbed.leftovers() == before
 
 
 @kinds
-def test_whoever_adopts_a_workspace_gets_its_slots(yard: Yard, kind: str) -> None:
-    yard.settings(SLOTS)
-    task = yard.task()
-    first = yard.open(task, agent="bob", kind=kind).workspace
-    yard.leave("bob")
-    assert list_slots(yard.repo()) == []
-    block_task(yard.repo(), None, task, "looked into")  # so that it is the same attempt still
+def test_adopting_a_workspace_leases_its_slots(testbed: WorkspaceTestbed, kind: str) -> None:
+    testbed.write_settings(SLOTS)
+    task = testbed.task()
+    first = testbed.open(task, agent="bob", kind=kind).workspace
+    testbed.leave("bob")
+    assert list_slots(testbed.repo()) == []
+    block_task(testbed.repo(), None, task, "looked into")  # so that it is the same attempt still
 
-    second = yard.open(task, kind=kind).workspace
+    second = testbed.open(task, kind=kind).workspace
 
     assert second.id == first.id
     assert second.environment == first.environment
-    assert {slot.agent for slot in list_slots(yard.repo())} == {"ann"}
+    assert {slot.agent for slot in list_slots(testbed.repo())} == {"ann"}

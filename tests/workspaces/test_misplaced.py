@@ -20,7 +20,7 @@ from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict
 from landlane.workspaces import move_misplaced as stray_moves
 from landlane.workspaces.misplaced import STRAY, UNKNOWN, find_misplaced
-from landlane.workspaces.model import Workspace
+from landlane.workspaces.model import OPEN, Workspace, WorkspaceKind
 from landlane.workspaces.move_misplaced import locate, move_misplaced_changes
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Scene:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.repo: Repository = open_repository(str(root))
-        self.site = self.repo.require_git()
+        self.prepared_repo = self.repo.require_git()
 
     def worker(
         self, name: str, *patterns: str, kind: str = "worktree", task: str = ""
@@ -68,10 +68,10 @@ class Scene:
                 session=session.id,
                 machine=session.machine,
                 home=str(self.root / ".git"),
-                kind=kind,
+                kind=WorkspaceKind(kind),
                 path=str(path),
                 branch=f"{session.agent}/{task}",
-                state="open",
+                state=OPEN,
                 opened_at=0,
             )
             records.put(tx, "workspace", as_dict(made), "opened", session)
@@ -85,12 +85,12 @@ class Scene:
             take(repo, session, make_request(repo, wanted, task=task))
 
     def strays(self) -> dict[str, tuple[str, str]]:
-        return {one.path: (one.state, one.to) for one in find_misplaced(self.site)}
+        return {one.path: (one.state, one.to) for one in find_misplaced(self.prepared_repo)}
 
     def move(self, *paths: str, to: str = "", cwd: Path | None = None) -> list[str]:
-        wanted = [locate(self.site, str(cwd or self.root), path, to) for path in paths] or None
-        moved = move_misplaced_changes(self.site, None, wanted, to)
-        return [f"{step.stray.path} to {step.workspace.id}" for step in moved.steps]
+        wanted = [locate(self.prepared_repo, str(cwd or self.root), path, to) for path in paths] or None
+        moved = move_misplaced_changes(self.prepared_repo, None, wanted, to)
+        return [f"{one.change.path} to {one.workspace.id}" for one in moved.moves]
 
     def status(self) -> str:
         return git(self.root, "status", "--porcelain")
@@ -121,7 +121,7 @@ def test_a_change_in_the_main_checkout_belongs_to_the_workspace_of_its_holder(sc
     }
 
 
-def test_what_its_holder_changes_where_it_works_is_no_stray(scene: Scene) -> None:
+def test_changes_of_a_holder_where_it_works_are_not_misplaced(scene: Scene) -> None:
     _, own = scene.worker("ann", "src/a.py")
     scene.claim(join(scene.repo, "bob").session, "src/b.py")
     (own / "src" / "a.py").write_text("mine\n")
@@ -142,7 +142,7 @@ def test_a_change_in_the_workspace_of_another_is_a_stray(scene: Scene, kind: str
     assert git(other, "status", "--porcelain") == ""
 
 
-def test_who_has_several_workspaces_is_asked_which_unless_the_claim_has_a_task(scene: Scene) -> None:
+def test_with_several_workspaces_the_target_must_be_named_unless_the_claim_has_a_task(scene: Scene) -> None:
     session, _ = scene.worker("ann", "src/b.py", task="T1")
     scene.worker("ann", task="T2")
     scene.claim(session, "src/a.py", task="T2")
@@ -156,17 +156,17 @@ def test_who_has_several_workspaces_is_asked_which_unless_the_claim_has_a_task(s
     assert scene.move("src/b.py", to="T1") == ["src/b.py to W1"]
 
 
-def test_the_doctor_tells_of_strays_and_how_to_move_them(scene: Scene) -> None:
+def test_the_doctor_reports_misplaced_changes_and_how_to_move_them(scene: Scene) -> None:
     scene.worker("ann", "src/**")
     (scene.root / "README.md").write_text("unknown is no trouble\n")
-    well = next(check for check in examine(str(scene.root)) if check.name == "stray work")
+    well = next(check for check in examine(str(scene.root)) if check.name == "misplaced changes")
     (scene.root / "src" / "a.py").write_text("changed\n")
-    unwell = next(check for check in examine(str(scene.root)) if check.name == "stray work")
+    unwell = next(check for check in examine(str(scene.root)) if check.name == "misplaced changes")
 
     assert well.is_ok
     assert not unwell.is_ok
     assert unwell.found == f"in {scene.root}: src/a.py of ann"
-    assert "landlane stray move" in unwell.hint
+    assert "landlane misplaced move" in unwell.hint
 
 
 # -------------------------------------------------------------------------------------------- moving
@@ -194,7 +194,7 @@ def test_all_of_a_change_is_moved_and_the_old_place_is_as_committed(scene: Scene
     assert scene.strays() == {}
 
 
-def test_changes_of_both_are_joined(scene: Scene) -> None:
+def test_changes_of_both_sides_are_merged(scene: Scene) -> None:
     _, own = scene.worker("ann", "src/a.py")
     (own / "src" / "a.py").write_text("ONE\ntwo\nthree\n")
     (scene.root / "src" / "a.py").write_text("one\ntwo\nTHREE\n")
@@ -206,7 +206,7 @@ def test_changes_of_both_are_joined(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("theirs", ["ONE!\ntwo\nthree\n", None, "ONE\ntwo\0three\n"])
-def test_where_both_changed_the_same_nothing_is_moved(scene: Scene, theirs: str | None) -> None:
+def test_nothing_is_moved_if_both_sides_changed_the_same_lines(scene: Scene, theirs: str | None) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "src" / "a.py").write_text("ONE\ntwo\nthree\n")
     (scene.root / "src" / "new.py").write_text("new\n")
@@ -225,7 +225,7 @@ def test_where_both_changed_the_same_nothing_is_moved(scene: Scene, theirs: str 
     assert not (own / "src" / "new.py").exists()
 
 
-def test_what_fails_on_the_way_is_taken_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_that_fails_is_rolled_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "src" / "a.py").write_text("changed\n")
     (scene.root / "src" / "new.py").write_text("new\n")
@@ -234,7 +234,7 @@ def test_what_fails_on_the_way_is_taken_back(scene: Scene, monkeypatch: pytest.M
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(stray_moves, "_restore", fail)
+    monkeypatch.setattr(stray_moves, "_restore_committed", fail)
     with pytest.raises(OSError, match="full"):
         scene.move()
 
@@ -247,7 +247,7 @@ def test_a_move_can_be_undone_by_rescues_and_is_in_the_journal(scene: Scene) -> 
     (scene.root / "src" / "a.py").write_text("stray\n")
     (own / "src" / "b.py").write_text("mine\n")
 
-    moved = move_misplaced_changes(scene.site, None, None, "")
+    moved = move_misplaced_changes(scene.prepared_repo, None, None, "")
 
     assert [root for root, _ in moved.rescues] == [str(scene.root), str(own)]
     entries = [entry.facts() for entry in read_entries(scene.repo) if entry.kind == "stray.moved"]
@@ -269,7 +269,7 @@ def test_named_paths_are_moved_alone_also_from_inside_the_workspace(scene: Scene
     assert scene.status() == " M src/b.py\n"
 
 
-def test_a_change_that_nobody_holds_is_moved_only_by_name_and_place(scene: Scene) -> None:
+def test_an_unclaimed_change_is_moved_only_if_named_with_its_workspace(scene: Scene) -> None:
     _, own = scene.worker("ann", "src/**")
     (scene.root / "README.md").write_text("new\n")
 
@@ -293,7 +293,7 @@ def test_a_change_is_not_moved_to_the_workspace_of_another(scene: Scene) -> None
     assert error.value.facts["holder"] == "ann"
 
 
-def test_what_is_in_its_place_or_unchanged_is_not_moved(scene: Scene) -> None:
+def test_changes_in_the_right_place_and_unchanged_files_are_not_moved(scene: Scene) -> None:
     scene.worker("ann", "src/a.py")
     scene.claim(join(scene.repo, "bob").session, "src/b.py")
     (scene.root / "src" / "b.py").write_text("bob works here\n")
@@ -305,7 +305,7 @@ def test_what_is_in_its_place_or_unchanged_is_not_moved(scene: Scene) -> None:
     assert error.value.code == "NOT_MISPLACED"
 
 
-def test_a_link_in_the_workspace_leads_nothing_astray(scene: Scene, tmp_path: Path) -> None:
+def test_a_link_in_the_workspace_is_not_followed(scene: Scene, tmp_path: Path) -> None:
     _, own = scene.worker("ann", "src/**")
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from landlane.claims.read import list_claims
+from landlane.claims.take import list_claims
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.target import fetch_target, find_target
 from landlane.tasks.change import block_task, drop_task, fail_task
 from landlane.tasks.git_evidence import GitEvidence
-from landlane.tasks.pick import resume_task, wait_for_task
+from landlane.tasks.pick import next_task, resume_task
 from landlane.tasks.records import get_task
 from tests.support.git import git
-from tests.support.workspaces import KINDS, Yard, add_remote, advance, commit_file
+from tests.support.workspaces import KINDS, WorkspaceTestbed, add_remote, advance, commit_file
 
 pytestmark = pytest.mark.integration
 
@@ -47,30 +47,32 @@ def in_threads(count: int, work: object) -> list[BaseException | None]:
 
 
 @kinds
-def test_a_workspace_is_a_checkout_with_a_branch_beside_the_repository(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    tip = git(yard.repository, "rev-parse", "main").strip()
+def test_a_workspace_is_a_checkout_with_a_branch_beside_the_repository(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    task = testbed.task()
+    tip = git(testbed.repository, "rev-parse", "main").strip()
 
-    opened = yard.open(task, kind=kind)
+    opened = testbed.open(task, kind=kind)
 
     workspace = opened.workspace
     path = Path(workspace.path)
     assert opened.is_new
     assert (workspace.state, workspace.kind, workspace.task) == ("open", kind, task)
-    assert path == yard.folder / f"{task}-ann"
+    assert path == testbed.folder / f"{task}-ann"
     assert (path / "README.md").read_text() == "# A repository for tests\n"
     assert git(path, "symbolic-ref", "--short", "HEAD").strip() == f"landlane/{task}-1/work"
     assert git(path, "rev-parse", "HEAD").strip() == workspace.base == tip
     assert git(path, "status", "--porcelain") == ""
-    assert git(yard.repository, "status", "--porcelain") == ""
-    assert yard.refs().count(f"refs/landlane/base/{workspace.id}") == 1
+    assert git(testbed.repository, "status", "--porcelain") == ""
+    assert testbed.refs().count(f"refs/landlane/base/{workspace.id}") == 1
 
 
 @kinds
-def test_the_same_call_gives_the_same_workspace(yard: Yard, kind: str) -> None:
-    task = yard.task()
+def test_the_same_call_gives_the_same_workspace(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
 
-    first, second = yard.open(task, kind=kind), yard.open(task, kind=kind)
+    first, second = testbed.open(task, kind=kind), testbed.open(task, kind=kind)
 
     assert second.workspace == first.workspace
     assert not second.is_new
@@ -81,10 +83,10 @@ def test_the_same_call_gives_the_same_workspace(yard: Yard, kind: str) -> None:
     "A workspace starts from the current state of the remote, or clearly reports that it does not.",
 )
 @kinds
-def test_it_begins_where_the_remote_is_now(yard: Yard, kind: str) -> None:
-    tip = advance(add_remote(yard.repository))
+def test_a_workspace_starts_at_the_current_commit_of_the_remote(testbed: WorkspaceTestbed, kind: str) -> None:
+    tip = advance(add_remote(testbed.repository))
 
-    opened = yard.open(kind=kind)
+    opened = testbed.open(kind=kind)
 
     assert opened.workspace.base == tip
     assert not opened.workspace.is_offline
@@ -92,175 +94,181 @@ def test_it_begins_where_the_remote_is_now(yard: Yard, kind: str) -> None:
 
 
 @kinds
-def test_a_remote_that_is_gone_is_said_and_nothing_is_left(yard: Yard, kind: str) -> None:
-    shutil.rmtree(add_remote(yard.repository))
+def test_an_unreachable_remote_is_reported_and_nothing_is_left(testbed: WorkspaceTestbed, kind: str) -> None:
+    shutil.rmtree(add_remote(testbed.repository))
 
     with pytest.raises(RepositoryError) as raised:
-        yard.open(kind=kind)
+        testbed.open(kind=kind)
 
     assert (raised.value.code, raised.value.exit_code) == ("OFFLINE", 1)
     assert "--offline" in raised.value.hint
-    assert yard.leftovers() == []
+    assert testbed.leftovers() == []
 
 
 @kinds
-def test_offline_is_allowed_and_said_loudly(yard: Yard, kind: str) -> None:
-    shutil.rmtree(add_remote(yard.repository))
+def test_opening_offline_is_allowed_and_reported(testbed: WorkspaceTestbed, kind: str) -> None:
+    shutil.rmtree(add_remote(testbed.repository))
 
-    opened = yard.open(kind=kind, is_offline=True)
+    opened = testbed.open(kind=kind, is_offline=True)
 
     assert opened.workspace.is_offline
-    assert opened.notes[0].startswith("OFFLINE: begun from origin/main")
+    assert opened.notes[0].startswith("OFFLINE: started from origin/main")
 
 
-def test_a_remote_without_the_branch_yet_is_not_offline(yard: Yard) -> None:
-    remote = yard.repository.with_name("empty.git")
-    git(yard.repository, "init", "--quiet", "--bare", str(remote))
-    git(yard.repository, "remote", "add", "origin", str(remote))
+def test_a_remote_without_the_branch_yet_is_not_offline(testbed: WorkspaceTestbed) -> None:
+    remote = testbed.repository.with_name("empty.git")
+    git(testbed.repository, "init", "--quiet", "--bare", str(remote))
+    git(testbed.repository, "remote", "add", "origin", str(remote))
 
-    assert yard.open().workspace.base == git(yard.repository, "rev-parse", "main").strip()
+    assert testbed.open().workspace.base == git(testbed.repository, "rev-parse", "main").strip()
 
 
-def test_commits_that_wait_to_be_pushed_are_part_of_the_base(yard: Yard) -> None:
-    add_remote(yard.repository)
-    tip = commit_file(yard.repository, "own.txt", "not pushed yet\n")
+def test_unpushed_commits_are_part_of_the_base(testbed: WorkspaceTestbed) -> None:
+    add_remote(testbed.repository)
+    tip = commit_file(testbed.repository, "own.txt", "not pushed yet\n")
 
-    assert yard.open().workspace.base == tip
+    assert testbed.open().workspace.base == tip
 
 
 @pytest.mark.parametrize("folder", [".", "inside", "src/../inside", "../repository/inside"])
-def test_a_folder_inside_the_repository_is_refused(yard: Yard, folder: str) -> None:
-    yard.settings(f'[workspace]\nfolder = "{folder}"\n')
+def test_a_folder_inside_the_repository_is_refused(testbed: WorkspaceTestbed, folder: str) -> None:
+    testbed.write_settings(f'[workspace]\nfolder = "{folder}"\n')
 
     with pytest.raises(Malformed) as raised:
-        yard.open()
+        testbed.open()
 
     assert raised.value.code == "WORKSPACE_INSIDE"
-    assert not (yard.repository / "inside").exists()
+    assert not (testbed.repository / "inside").exists()
 
 
-def test_a_link_that_leads_inside_is_seen_through(yard: Yard) -> None:
-    (yard.repository / "deep").mkdir()
-    yard.repository.with_name("outside").symlink_to(yard.repository / "deep")
-    yard.settings('[workspace]\nfolder = "../outside"\n')
+def test_a_link_to_a_path_inside_is_resolved(testbed: WorkspaceTestbed) -> None:
+    (testbed.repository / "deep").mkdir()
+    testbed.repository.with_name("outside").symlink_to(testbed.repository / "deep")
+    testbed.write_settings('[workspace]\nfolder = "../outside"\n')
 
     with pytest.raises(Malformed, match="inside the repository"):
-        yard.open()
+        testbed.open()
 
 
-def test_another_folder_outside_is_used(yard: Yard) -> None:
-    yard.settings('[workspace]\nfolder = "../elsewhere"\n')
+def test_another_folder_outside_is_used(testbed: WorkspaceTestbed) -> None:
+    testbed.write_settings('[workspace]\nfolder = "../elsewhere"\n')
 
-    assert Path(yard.open().workspace.path).parent == yard.repository.with_name("elsewhere")
+    assert Path(testbed.open().workspace.path).parent == testbed.repository.with_name("elsewhere")
 
 
-def test_a_task_that_another_has_is_refused(yard: Yard) -> None:
-    yard.task()
-    picked = wait_for_task(yard.repo("bob"), yard.session("bob"), "", 0, GitEvidence(yard.repo("bob")).start)
+def test_a_task_that_another_has_is_refused(testbed: WorkspaceTestbed) -> None:
+    testbed.task()
+    picked = next_task(
+        testbed.repo("bob"), testbed.session("bob"), "", GitEvidence(testbed.repo("bob")).start
+    )
 
     with pytest.raises(Held) as raised:
-        yard.open(picked.task.id)  # type: ignore[union-attr]
+        testbed.open(picked.task.id)  # type: ignore[union-attr]
 
     assert (raised.value.exit_code, raised.value.facts["holder"]) == (3, "bob")
-    assert yard.known() == []
+    assert testbed.workspaces() == []
 
 
-def test_whoever_looks_into_the_same_attempt_after_another_left_gets_the_same_workspace(yard: Yard) -> None:
-    task = yard.task()
-    first = yard.open(task, agent="bob").workspace
-    yard.leave("bob")
-    block_task(yard.repo(), None, task, "looked into")
+def test_the_next_session_of_the_same_attempt_gets_the_same_workspace(
+    testbed: WorkspaceTestbed,
+) -> None:
+    task = testbed.task()
+    first = testbed.open(task, agent="bob").workspace
+    testbed.leave("bob")
+    block_task(testbed.repo(), None, task, "looked into")
 
-    second = yard.open(task).workspace
+    second = testbed.open(task).workspace
 
     assert (second.id, second.path, second.agent) == (first.id, first.path, "ann")
 
 
-def test_opening_a_workspace_for_a_ready_task_takes_the_task_with_its_paths(yard: Yard) -> None:
-    task = yard.task(paths=("src/a.py",))
+def test_opening_a_workspace_for_a_ready_task_takes_the_task_with_its_paths(
+    testbed: WorkspaceTestbed,
+) -> None:
+    task = testbed.task(paths=("src/a.py",))
 
-    yard.open(task)
+    testbed.open(task)
 
-    repo = yard.repo()
+    repo = testbed.repo()
     assert (get_task(repo, task).owner, get_task(repo, task).state) == ("ann", "active")
     assert [(one.agent, one.pattern) for one in list_claims(repo)] == [("ann", "src/a.py")]
     with pytest.raises(Held):
-        yard.open(task, agent="bob")
+        testbed.open(task, agent="bob")
 
 
-def test_a_task_whose_paths_another_holds_is_not_opened(yard: Yard) -> None:
-    yard.open(yard.task(paths=("src",)), agent="bob")
-    task = yard.task("other work", paths=("src/a.py",))
+def test_a_task_whose_paths_another_holds_is_not_opened(testbed: WorkspaceTestbed) -> None:
+    testbed.open(testbed.task(paths=("src",)), agent="bob")
+    task = testbed.task("other work", paths=("src/a.py",))
 
     with pytest.raises(Held) as refused:
-        yard.open(task)
+        testbed.open(task)
 
     assert refused.value.code == "TASK_PATHS_HELD"
-    assert get_task(yard.repo(), task).state == "ready"
+    assert get_task(testbed.repo(), task).state == "ready"
 
 
-def test_an_unknown_task_or_kind_is_refused(yard: Yard) -> None:
+def test_an_unknown_task_or_kind_is_refused(testbed: WorkspaceTestbed) -> None:
     with pytest.raises(Malformed, match="T999"):
-        yard.open("T999")
+        testbed.open("T999")
     with pytest.raises(Malformed) as raised:
-        yard.open(kind="container")
+        testbed.open(kind="container")
     assert raised.value.code == "UNKNOWN_KIND"
 
 
 @kinds
-def test_what_others_put_at_its_place_is_not_touched(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    foreign = yard.folder / f"{task}-ann"
+def test_files_of_others_at_the_path_are_not_touched(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    foreign = testbed.folder / f"{task}-ann"
     foreign.mkdir(parents=True)
     (foreign / "mine.txt").write_text("mine\n")
 
-    opened = yard.open(task, kind=kind)
+    opened = testbed.open(task, kind=kind)
 
     assert opened.workspace.path == f"{foreign}-2"
     assert [path.name for path in foreign.iterdir()] == ["mine.txt"]
 
 
 @kinds
-def test_a_folder_that_may_not_be_written_is_said_in_words(yard: Yard, kind: str) -> None:
-    yard.folder.write_text("not even a folder")
+def test_an_unwritable_folder_is_reported(testbed: WorkspaceTestbed, kind: str) -> None:
+    testbed.folder.write_text("not even a folder")
 
     with pytest.raises(RepositoryError) as raised:
-        yard.open(kind=kind)
+        testbed.open(kind=kind)
 
     assert raised.value.code == "FOLDER_FORBIDDEN"
-    assert yard.known() == []
+    assert testbed.workspaces() == []
 
 
 @kinds
-def test_the_branch_of_an_earlier_workspace_goes_on(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    first = yard.open(task, kind=kind).workspace
+def test_the_branch_of_an_earlier_workspace_goes_on(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    first = testbed.open(task, kind=kind).workspace
     head = commit_file(first.path, "half.txt", "half done\n")
-    yard.close(first)
-    commit_file(yard.repository, "meanwhile.txt", "landed\n")
+    testbed.close(first)
+    commit_file(testbed.repository, "meanwhile.txt", "landed\n")
 
-    opened = yard.open(task, kind=kind)
+    opened = testbed.open(task, kind=kind)
 
     assert git(opened.workspace.path, "rev-parse", "HEAD").strip() == head
     assert opened.workspace.base == first.base
-    assert any("goes on" in note for note in opened.notes)
+    assert any("continues at" in note for note in opened.notes)
 
 
 @pytest.mark.slow
 @kinds
-def test_earlier_attempts_are_in_reach(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    repo, session = yard.repo(), yard.session()
-    wait_for_task(repo, session, "", 0, GitEvidence(yard.repo()).start)
-    first = yard.open(task, kind=kind).workspace
+def test_branches_and_rescues_of_earlier_attempts_are_listed(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    repo, session = testbed.repo(), testbed.session()
+    next_task(repo, session, "", GitEvidence(testbed.repo()).start)
+    first = testbed.open(task, kind=kind).workspace
     head = commit_file(first.path, "half.txt", "half done\n")
     Path(first.path, "loose.txt").write_text("not committed\n")
-    rescue = yard.close(first).rescue
+    rescue = testbed.close(first).rescue
     fail_task(repo, session, task, "tried in vain")
-    wait_for_task(repo, session, "", 0, GitEvidence(yard.repo()).start)
+    next_task(repo, session, "", GitEvidence(testbed.repo()).start)
     assert resume_task(repo, session) is not None
 
-    opened = yard.open(task, kind=kind)
+    opened = testbed.open(task, kind=kind)
 
     assert opened.workspace.branch == f"landlane/{task}-2/work"
     assert opened.branches == (f"landlane/{task}-1/work",)
@@ -270,73 +278,73 @@ def test_earlier_attempts_are_in_reach(yard: Yard, kind: str) -> None:
     assert git(opened.workspace.path, "show", f"{head}:half.txt") == "half done\n"
 
 
-def test_a_branch_that_is_checked_out_elsewhere_is_refused_in_words(yard: Yard) -> None:
-    task = yard.task()
-    elsewhere = yard.repository.with_name("elsewhere")
-    git(yard.repository, "worktree", "add", "--quiet", "-b", f"landlane/{task}-1/work", str(elsewhere))
+def test_opening_a_branch_checked_out_elsewhere_is_refused(testbed: WorkspaceTestbed) -> None:
+    task = testbed.task()
+    elsewhere = testbed.repository.with_name("elsewhere")
+    git(testbed.repository, "worktree", "add", "--quiet", "-b", f"landlane/{task}-1/work", str(elsewhere))
 
     with pytest.raises(RepositoryError) as raised:
-        yard.open(task)
+        testbed.open(task)
 
     assert raised.value.code == "WORKTREE_REFUSED"
     assert "elsewhere" in raised.value.message
     assert git(elsewhere, "status", "--porcelain") == ""
-    assert yard.known() == []
-    assert not yard.folder.exists() or not list(yard.folder.iterdir())
+    assert testbed.workspaces() == []
+    assert not testbed.folder.exists() or not list(testbed.folder.iterdir())
 
 
-def test_a_task_that_is_over_gets_none(yard: Yard) -> None:
-    task = yard.task()
-    drop_task(yard.repo(), yard.session(), task, "not wanted")
+def test_an_ended_task_gets_no_workspace(testbed: WorkspaceTestbed) -> None:
+    task = testbed.task()
+    drop_task(testbed.repo(), testbed.session(), task, "not wanted")
 
     with pytest.raises(NotAllowed):
-        yard.open(task)
+        testbed.open(task)
 
 
 @kinds
-def test_a_folder_removed_by_hand_is_made_anew(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    first = yard.open(task, kind=kind).workspace
+def test_a_folder_removed_by_hand_is_created_again(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    first = testbed.open(task, kind=kind).workspace
     shutil.rmtree(first.path)
 
-    second = yard.open(task, kind=kind)
+    second = testbed.open(task, kind=kind)
 
     assert second.is_new
     assert Path(second.workspace.path, "README.md").exists()
-    assert [one.state for one in yard.known(with_closed=True)] == ["closed", "open"]
+    assert [one.state for one in testbed.workspaces(with_closed=True)] == ["closed", "open"]
 
 
 @pytest.mark.slow
 @kinds
-def test_sixteen_at_once_all_succeed(yard: Yard, kind: str) -> None:
-    add_remote(yard.repository)
-    tasks = [yard.task() for _ in range(CROWD)]
+def test_sixteen_at_once_all_succeed(testbed: WorkspaceTestbed, kind: str) -> None:
+    add_remote(testbed.repository)
+    tasks = [testbed.task() for _ in range(CROWD)]
     for number in range(CROWD):
-        yard.session(f"a{number}")
+        testbed.session(f"a{number}")
 
-    raised = in_threads(CROWD, lambda number: yard.open(tasks[number], agent=f"a{number}", kind=kind))
+    raised = in_threads(CROWD, lambda number: testbed.open(tasks[number], agent=f"a{number}", kind=kind))
 
     assert raised == [None] * CROWD
-    opened = yard.known()
+    opened = testbed.workspaces()
     assert len({one.path for one in opened}) == CROWD
     assert {one.state for one in opened} == {"open"}
     assert all(git(one.path, "status", "--porcelain") == "" for one in opened)
 
 
-def test_worktrees_that_others_add_at_the_same_time_do_not_disturb(yard: Yard) -> None:
-    tasks = [yard.task() for _ in range(6)]
+def test_worktrees_that_others_add_at_the_same_time_do_not_disturb(testbed: WorkspaceTestbed) -> None:
+    tasks = [testbed.task() for _ in range(6)]
     for number in range(6):
-        yard.session(f"a{number}")
+        testbed.session(f"a{number}")
 
     def work(number: int) -> None:
         if number < 6:
-            yard.open(tasks[number], agent=f"a{number}")
+            testbed.open(tasks[number], agent=f"a{number}")
             return
         for turn in range(4):
-            place = yard.repository.with_name(f"other-{number}-{turn}")
+            place = testbed.repository.with_name(f"other-{number}-{turn}")
             subprocess.run(
                 ["git", "worktree", "add", "--quiet", "--detach", str(place)],
-                cwd=yard.repository,
+                cwd=testbed.repository,
                 capture_output=True,
             )
 
@@ -345,16 +353,16 @@ def test_worktrees_that_others_add_at_the_same_time_do_not_disturb(yard: Yard) -
     assert raised[:6] == [None] * 6
 
 
-def test_sixteen_fetches_at_once_while_the_remote_advances(yard: Yard) -> None:
-    remote = add_remote(yard.repository)
-    site = yard.site()
-    target = find_target(site.home, site.settings)
+def test_sixteen_fetches_at_once_while_the_remote_advances(testbed: WorkspaceTestbed) -> None:
+    remote = add_remote(testbed.repository)
+    repo = testbed.prepared_repo()
+    target = find_target(repo.home, repo.settings)
     trouble: list[str] = []
     tips: list[str] = []
 
     def work(number: int) -> None:
         if number < CROWD:
-            trouble.append(fetch_target(site.home, target))
+            trouble.append(fetch_target(repo.home, target))
         else:
             tips.append(advance(remote, f"turn-{len(tips)}.txt"))
 
@@ -363,17 +371,17 @@ def test_sixteen_fetches_at_once_while_the_remote_advances(yard: Yard) -> None:
 
     assert set(trouble) == {""}
     assert len(trouble) == 5 * CROWD
-    assert fetch_target(site.home, target) == ""
-    assert git(yard.repository, "rev-parse", "origin/main").strip() == tips[-1]
+    assert fetch_target(repo.home, target) == ""
+    assert git(testbed.repository, "rev-parse", "origin/main").strip() == tips[-1]
 
 
 @kinds
-def test_two_processes_that_ask_for_one_task_get_one_workspace(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    yard.session()
+def test_two_processes_that_ask_for_one_task_get_one_workspace(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    testbed.session()
     opened: list[str] = []
 
-    raised = in_threads(2, lambda _: opened.append(yard.open(task, kind=kind).workspace.id))
+    raised = in_threads(2, lambda _: opened.append(testbed.open(task, kind=kind).workspace.id))
 
     assert raised == [None, None]
     assert len(set(opened)) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from landlane.errors import LandlaneError, RepositoryError
 from tests.support.git import git
-from tests.support.workspaces import KINDS, Yard, commit_file, is_whole
+from tests.support.workspaces import KINDS, WorkspaceTestbed, commit_file, has_all_objects
 
 pytestmark = pytest.mark.integration
 
@@ -18,52 +18,52 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 @kinds
-def test_a_repository_without_a_commit_is_refused_in_words(tmp_path: Path, kind: str) -> None:
+def test_a_repository_without_a_commit_is_refused(tmp_path: Path, kind: str) -> None:
     git(tmp_path, "init", "--quiet", "unborn")
-    yard = Yard(tmp_path / "unborn")
+    testbed = WorkspaceTestbed(tmp_path / "unborn")
 
     with pytest.raises(RepositoryError) as raised:
-        yard.open(kind=kind)
+        testbed.open(kind=kind)
 
     assert raised.value.code == "NO_TARGET"
-    assert yard.leftovers() == []
-    yard.end()
+    assert testbed.leftovers() == []
+    testbed.end()
 
 
 @pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("name", ["with space", "ünï-コード", "quote'\"back\\slash", "-dash"])
 def test_a_repository_may_have_an_odd_name(tmp_path: Path, repository: Path, kind: str, name: str) -> None:
-    yard = Yard(repository.rename(tmp_path / name))
-    workspace = yard.open(kind=kind).workspace
+    testbed = WorkspaceTestbed(repository.rename(tmp_path / name))
+    workspace = testbed.open(kind=kind).workspace
     commit_file(workspace.path, "new.txt", "new\n")
-    yard.gc()
+    testbed.gc()
 
-    assert is_whole(workspace.path)
-    assert yard.close(workspace).workspace.state == "closed"
-    yard.end()
+    assert has_all_objects(workspace.path)
+    assert testbed.close(workspace).workspace.state == "closed"
+    testbed.end()
 
 
 @kinds
-def test_a_repository_with_a_line_end_in_its_name_works_or_is_refused_in_words(
+def test_a_repository_with_a_newline_in_its_name_works_or_is_refused(
     tmp_path: Path, repository: Path, kind: str
 ) -> None:
-    yard = Yard(repository.rename(tmp_path / "two\nlines"))
+    testbed = WorkspaceTestbed(repository.rename(tmp_path / "two\nlines"))
     try:
-        workspace = yard.open(kind=kind).workspace
+        workspace = testbed.open(kind=kind).workspace
     except LandlaneError as error:
         assert error.message  # noqa: PT017 - either way is fine
     else:
         assert git(workspace.path, "status", "--porcelain") == ""
-        yard.close(workspace)
-    yard.end()
+        testbed.close(workspace)
+    testbed.end()
 
 
 @kinds
-def test_a_detached_main_checkout_does_not_matter(yard: Yard, kind: str) -> None:
-    git(yard.repository, "checkout", "--quiet", "--detach")
+def test_a_detached_main_checkout_does_not_matter(testbed: WorkspaceTestbed, kind: str) -> None:
+    git(testbed.repository, "checkout", "--quiet", "--detach")
 
-    assert yard.open(kind=kind).workspace.target == "main"
+    assert testbed.open(kind=kind).workspace.target == "main"
 
 
 @kinds
@@ -71,37 +71,37 @@ def test_a_bare_repository_with_worktrees_is_a_home(tmp_path: Path, repository: 
     git(tmp_path, "clone", "--quiet", "--bare", str(repository), "bare.git")
     git(tmp_path / "bare.git", "remote", "remove", "origin")
     git(tmp_path / "bare.git", "worktree", "add", "--quiet", "-b", "own", str(tmp_path / "own"), "main")
-    yard = Yard(tmp_path / "own")
+    testbed = WorkspaceTestbed(tmp_path / "own")
 
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
 
     assert Path(workspace.path) == tmp_path / "bare.git.workspaces" / f"{workspace.task}-ann"
     assert git(workspace.path, "status", "--porcelain") == ""
     commit_file(workspace.path, "new.txt", "new\n")
-    assert yard.close(workspace).workspace.state == "closed"
+    assert testbed.close(workspace).workspace.state == "closed"
     assert git(tmp_path / "bare.git", "show", f"{workspace.branch}:new.txt") == "new\n"
-    yard.end()
+    testbed.end()
 
 
-def test_a_clone_is_set_up_like_its_home(yard: Yard) -> None:
-    git(yard.repository, "config", "core.autocrlf", "input")
-    git(yard.repository, "config", "filter.odd.clean", 'sed "s/a\\\\b/c/"')
-    git(yard.repository, "config", "user.name", "Somebody Else")
-    git(yard.repository, "remote", "add", "origin", "../somewhere.git")
-    (yard.repository / ".git/info/exclude").write_text("secret.txt\n")
-    (yard.repository / ".git/hooks").mkdir(exist_ok=True)
-    (yard.repository / ".git/hooks/pre-commit").write_text("#!/bin/sh\nexit 1\n")
-    (yard.repository / ".git/hooks/pre-commit").chmod(0o755)
+def test_a_clone_is_set_up_like_its_home(testbed: WorkspaceTestbed) -> None:
+    git(testbed.repository, "config", "core.autocrlf", "input")
+    git(testbed.repository, "config", "filter.odd.clean", 'sed "s/a\\\\b/c/"')
+    git(testbed.repository, "config", "user.name", "Somebody Else")
+    git(testbed.repository, "remote", "add", "origin", "../somewhere.git")
+    (testbed.repository / ".git/info/exclude").write_text("secret.txt\n")
+    (testbed.repository / ".git/hooks").mkdir(exist_ok=True)
+    (testbed.repository / ".git/hooks/pre-commit").write_text("#!/bin/sh\nexit 1\n")
+    (testbed.repository / ".git/hooks/pre-commit").chmod(0o755)
 
-    path = Path(yard.open(kind="clone", is_offline=True).workspace.path)
+    path = Path(testbed.open(kind="clone", is_offline=True).workspace.path)
 
     def setting(name: str) -> str:
         return git(path, "config", name).strip()
 
     assert setting("core.autocrlf") == "input"
-    assert setting("filter.odd.clean") == git(yard.repository, "config", "filter.odd.clean").strip()
+    assert setting("filter.odd.clean") == git(testbed.repository, "config", "filter.odd.clean").strip()
     assert setting("user.name") == "Somebody Else"
-    assert setting("remote.origin.url") == str(yard.repository.with_name("somewhere.git"))
+    assert setting("remote.origin.url") == str(testbed.repository.with_name("somewhere.git"))
     (path / "secret.txt").write_text("never to be seen\n")
     assert git(path, "status", "--porcelain") == ""
     (path / "new.txt").write_text("new\n")

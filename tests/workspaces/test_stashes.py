@@ -13,8 +13,8 @@ from landlane.claims.model import Taken
 from landlane.errors import Held, LandlaneError, NotAllowed
 from landlane.workspaces import stash as stashes
 from tests.support.git import git
-from tests.support.rescue import tree_of
-from tests.support.workspaces import KINDS, Yard, commit_file
+from tests.support.rescue import read_tree
+from tests.support.workspaces import KINDS, WorkspaceTestbed, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,19 +25,21 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
+def testbed(repository: Path) -> Iterator[WorkspaceTestbed]:
     commit_file(repository, "lines.txt", "".join(f"{number}\n" for number in range(30)))
-    yard = Yard(repository)
-    yield yard
-    yard.end()
+    testbed = WorkspaceTestbed(repository)
+    yield testbed
+    testbed.end()
 
 
-def save(yard: Yard, place: str | Path, agent: str = "ann", message: str = "") -> str:
-    return stashes.save(yard.site(agent, place), yard.session(agent), message).id
+def save(testbed: WorkspaceTestbed, place: str | Path, agent: str = "ann", message: str = "") -> str:
+    return stashes.save(testbed.prepared_repo(agent, place), testbed.session(agent), message).id
 
 
-def restore(yard: Yard, place: str | Path, agent: str = "ann", stash: str = "") -> tuple[str, ...]:
-    return stashes.restore(yard.site(agent, place), stash)[1]
+def restore(
+    testbed: WorkspaceTestbed, place: str | Path, agent: str = "ann", stash: str = ""
+) -> tuple[str, ...]:
+    return stashes.restore(testbed.prepared_repo(agent, place), stash)[1]
 
 
 def status(place: str | Path) -> str:
@@ -47,35 +49,35 @@ def status(place: str | Path) -> str:
 @pytest.mark.promise("stash.own-content", "Changes stashed in one checkout never reappear in another.")
 @pytest.mark.slow
 @kinds
-def test_each_gets_its_own_content_back(yard: Yard, kind: str) -> None:
-    ann, bob = yard.open(kind=kind).workspace.path, yard.open(kind=kind, agent="bob").workspace.path
-    places = {"ann": Path(ann), "bob": Path(bob), "main": yard.repository}
+def test_each_gets_its_own_content_back(testbed: WorkspaceTestbed, kind: str) -> None:
+    ann, bob = testbed.open(kind=kind).workspace.path, testbed.open(kind=kind, agent="bob").workspace.path
+    places = {"ann": Path(ann), "bob": Path(bob), "main": testbed.repository}
     for agent, place in places.items():
         (place / "README.md").write_text(f"by {agent}\n")
         (place / f"{agent}.txt").write_text(f"new by {agent}\n")
-        save(yard, place, agent)
+        save(testbed, place, agent)
         assert status(place) == ""
         assert not (place / f"{agent}.txt").exists()
 
     for agent, place in places.items():
-        restore(yard, place, agent)
+        restore(testbed, place, agent)
         assert (place / "README.md").read_text() == f"by {agent}\n"
         assert (place / f"{agent}.txt").read_text() == f"new by {agent}\n"
     for agent, place in places.items():
-        assert stashes.put_aside(yard.site(agent, place)) == []
+        assert stashes.list_stashes(testbed.prepared_repo(agent, place)) == []
 
 
 @pytest.mark.slow
 @kinds
-def test_nothing_saved_is_nothing_to_restore(yard: Yard, kind: str) -> None:
-    ann, bob = yard.open(kind=kind).workspace.path, yard.open(kind=kind, agent="bob").workspace.path
+def test_restoring_without_a_stash_is_refused(testbed: WorkspaceTestbed, kind: str) -> None:
+    ann, bob = testbed.open(kind=kind).workspace.path, testbed.open(kind=kind, agent="bob").workspace.path
     Path(bob, "README.md").write_text("by bob\n")
-    save(yard, bob, "bob")
+    save(testbed, bob, "bob")
 
     with pytest.raises(LandlaneError) as nothing_to_save:
-        save(yard, ann)
+        save(testbed, ann)
     with pytest.raises(LandlaneError) as nothing_to_restore:
-        restore(yard, ann)
+        restore(testbed, ann)
 
     assert nothing_to_save.value.code == "NOTHING_TO_SAVE"
     assert nothing_to_restore.value.code == "NOTHING_TO_RESTORE"
@@ -84,8 +86,8 @@ def test_nothing_saved_is_nothing_to_restore(yard: Yard, kind: str) -> None:
 
 @pytest.mark.slow
 @kinds
-def test_all_of_it_comes_back_as_it_was(yard: Yard, kind: str) -> None:
-    place = Path(yard.open(kind=kind).workspace.path)
+def test_everything_is_restored_as_it_was(testbed: WorkspaceTestbed, kind: str) -> None:
+    place = Path(testbed.open(kind=kind).workspace.path)
     (place / "README.md").write_text("staged\n")
     git(place, "add", "README.md")
     (place / "README.md").write_text("staged, then changed\n")
@@ -97,111 +99,113 @@ def test_all_of_it_comes_back_as_it_was(yard: Yard, kind: str) -> None:
     Path(os.fsdecode(os.fsencode(place) + b"/not-\xff-utf8")).write_text("bytes\n")
     (place / "deep/er").mkdir(parents=True)
     (place / "deep/er/file").write_text("deep\n")
-    before, index = tree_of(str(place)), git(place, "ls-files", "--stage", "-z")
+    before, index = read_tree(str(place)), git(place, "ls-files", "--stage", "-z")
     seen = status(place)
 
-    stash = save(yard, place, message="all sorts")
+    stash = save(testbed, place, message="all sorts")
     assert status(place) == ""
-    yard.gc()
-    (known,) = stashes.put_aside(yard.site(at=place))
+    testbed.gc()
+    (known,) = stashes.list_stashes(testbed.prepared_repo(at=place))
     assert (known.id, known.facts["reason"]) == (stash, "all sorts")
-    restore(yard, place)
+    restore(testbed, place)
 
-    assert tree_of(str(place)) == before
+    assert read_tree(str(place)) == before
     assert git(place, "ls-files", "--stage", "-z") == index
     assert status(place) == seen
 
 
-def test_the_last_one_comes_back_first_and_any_by_its_id(yard: Yard) -> None:
-    place = Path(yard.open().workspace.path)
+def test_the_newest_stash_is_restored_first_and_any_by_its_id(testbed: WorkspaceTestbed) -> None:
+    place = Path(testbed.open().workspace.path)
     (place / "one.txt").write_text("1\n")
-    first = save(yard, place)
+    first = save(testbed, place)
     (place / "two.txt").write_text("2\n")
-    save(yard, place)
+    save(testbed, place)
 
-    restore(yard, place)
+    restore(testbed, place)
     assert (place / "two.txt").exists()
     (place / "two.txt").unlink()
-    restore(yard, place, stash=first)
+    restore(testbed, place, stash=first)
     assert (place / "one.txt").exists()
 
 
-def test_another_checkouts_stash_is_not_restored_here(yard: Yard) -> None:
-    ann, bob = yard.open().workspace.path, yard.open(agent="bob").workspace.path
+def test_another_checkouts_stash_is_not_restored_here(testbed: WorkspaceTestbed) -> None:
+    ann, bob = testbed.open().workspace.path, testbed.open(agent="bob").workspace.path
     Path(bob, "README.md").write_text("by bob\n")
-    stash = save(yard, bob, "bob")
+    stash = save(testbed, bob, "bob")
 
     with pytest.raises(LandlaneError) as raised:
-        restore(yard, ann, stash=stash)
+        restore(testbed, ann, stash=stash)
 
     assert raised.value.code == "NOTHING_TO_RESTORE"
 
 
 @kinds
-def test_a_dirty_checkout_is_not_restored_into(yard: Yard, kind: str) -> None:
-    place = Path(yard.open(kind=kind).workspace.path)
+def test_a_dirty_checkout_is_not_restored_into(testbed: WorkspaceTestbed, kind: str) -> None:
+    place = Path(testbed.open(kind=kind).workspace.path)
     (place / "README.md").write_text("first\n")
-    save(yard, place)
+    save(testbed, place)
     (place / "README.md").write_text("second\n")
 
     with pytest.raises(LandlaneError) as raised:
-        restore(yard, place)
+        restore(testbed, place)
 
     assert raised.value.code == "CHECKOUT_DIRTY"
     assert (place / "README.md").read_text() == "second\n"
 
 
-def claim(yard: Yard, path: str, agent: str) -> None:
-    repo = yard.repo(agent)
+def claim(testbed: WorkspaceTestbed, path: str, agent: str) -> None:
+    repo = testbed.repo(agent)
     request = claims.make_request(repo, (repo.git.pattern_of(path, "glob"),))
-    assert isinstance(claims.take(repo, yard.session(agent), request), Taken)
+    assert isinstance(claims.take(repo, testbed.session(agent), request), Taken)
 
 
-def test_in_a_shared_checkout_the_changes_of_others_stay(yard: Yard) -> None:
-    claim(yard, "*.txt", "bob")
-    (yard.repository / "lines.txt").write_text("by bob\n")
-    (yard.repository / "README.md").write_text("by ann\n")
+def test_in_a_shared_checkout_the_changes_of_others_stay(testbed: WorkspaceTestbed) -> None:
+    claim(testbed, "*.txt", "bob")
+    (testbed.repository / "lines.txt").write_text("by bob\n")
+    (testbed.repository / "README.md").write_text("by ann\n")
 
     with pytest.raises(Held) as raised:
-        save(yard, yard.repository)
+        save(testbed, testbed.repository)
 
     assert (raised.value.exit_code, raised.value.facts["holder"]) == (3, "bob")
-    assert (yard.repository / "lines.txt").read_text() == "by bob\n"
+    assert (testbed.repository / "lines.txt").read_text() == "by bob\n"
 
 
-def test_in_a_shared_checkout_own_claims_are_no_hindrance(yard: Yard) -> None:
-    claim(yard, "lines.txt", "ann")
-    claim(yard, "other/**", "bob")
-    (yard.repository / "lines.txt").write_text("by ann\n")
+def test_in_a_shared_checkout_own_claims_do_not_block_a_stash(testbed: WorkspaceTestbed) -> None:
+    claim(testbed, "lines.txt", "ann")
+    claim(testbed, "other/**", "bob")
+    (testbed.repository / "lines.txt").write_text("by ann\n")
 
-    save(yard, yard.repository)
-    restore(yard, yard.repository)
+    save(testbed, testbed.repository)
+    restore(testbed, testbed.repository)
 
-    assert (yard.repository / "lines.txt").read_text() == "by ann\n"
+    assert (testbed.repository / "lines.txt").read_text() == "by ann\n"
 
 
 @kinds
-def test_in_a_workspace_of_ones_own_the_claims_of_others_do_not_matter(yard: Yard, kind: str) -> None:
-    claim(yard, "README.md", "bob")
-    place = Path(yard.open(kind=kind).workspace.path)
+def test_in_an_own_workspace_the_claims_of_others_do_not_block_a_stash(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    claim(testbed, "README.md", "bob")
+    place = Path(testbed.open(kind=kind).workspace.path)
     (place / "README.md").write_text("tried in my own workspace\n")
 
-    assert save(yard, place)
+    assert save(testbed, place)
 
 
 @pytest.mark.slow
 @kinds
-def test_after_head_moved_changes_are_merged(yard: Yard, kind: str) -> None:
-    place = Path(yard.open(kind=kind).workspace.path)
+def test_after_head_moved_changes_are_merged(testbed: WorkspaceTestbed, kind: str) -> None:
+    place = Path(testbed.open(kind=kind).workspace.path)
     text = (place / "lines.txt").read_text()
     (place / "lines.txt").write_text(text.replace("2\n", "two\n", 1))
     git(place, "add", "lines.txt")
     (place / "lines.txt").write_text(text.replace("2\n", "two\n", 1).replace("5\n", "five\n", 1))
     (place / "new.txt").write_text("new\n")
-    save(yard, place)
+    save(testbed, place)
     commit_file(place, "lines.txt", text.replace("27\n", "twenty-seven\n"))
 
-    notes = restore(yard, place)
+    notes = restore(testbed, place)
 
     assert "merged onto" in notes[0]
     now = (place / "lines.txt").read_text()
@@ -213,70 +217,72 @@ def test_after_head_moved_changes_are_merged(yard: Yard, kind: str) -> None:
     assert "five\n" not in staged
     assert "twenty-seven\n" in staged
     assert git(place, "status", "--porcelain") == "MM lines.txt\n?? new.txt\n"
-    assert stashes.put_aside(yard.site(at=place)) == []
-    assert len(git(yard.repository, "worktree", "list").splitlines()) == (2 if kind == "worktree" else 1)
+    assert stashes.list_stashes(testbed.prepared_repo(at=place)) == []
+    assert len(git(testbed.repository, "worktree", "list").splitlines()) == (2 if kind == "worktree" else 1)
 
 
 @pytest.mark.slow
 @kinds
-def test_after_head_moved_a_conflict_touches_nothing(yard: Yard, kind: str) -> None:
-    place = Path(yard.open(kind=kind).workspace.path)
+def test_after_head_moved_a_conflict_touches_nothing(testbed: WorkspaceTestbed, kind: str) -> None:
+    place = Path(testbed.open(kind=kind).workspace.path)
     (place / "README.md").write_text("mine\n")
-    stash = save(yard, place)
+    stash = save(testbed, place)
     commit_file(place, "README.md", "theirs\n")
 
     with pytest.raises(LandlaneError) as raised:
-        restore(yard, place)
+        restore(testbed, place)
 
     assert raised.value.code == "MOVED_MEANWHILE"
     assert raised.value.facts["paths"] == ["README.md"]
     assert stash in raised.value.hint
     assert status(place) == ""
-    assert [one.id for one in stashes.put_aside(yard.site(at=place))] == [stash]
+    assert [one.id for one in stashes.list_stashes(testbed.prepared_repo(at=place))] == [stash]
 
 
-def test_in_the_middle_of_a_merge_nothing_is_put_aside(yard: Yard) -> None:
-    place = Path(yard.open().workspace.path)
+def test_during_a_merge_nothing_is_stashed(testbed: WorkspaceTestbed) -> None:
+    place = Path(testbed.open().workspace.path)
     commit_file(place, "README.md", "ours\n")
     git(place, "checkout", "--quiet", "-b", "side", "HEAD~1")
     commit_file(place, "README.md", "theirs\n")
     git(place, "merge", "-", is_checked=False)
 
     with pytest.raises(NotAllowed) as raised:
-        save(yard, place)
+        save(testbed, place)
 
     assert raised.value.code == "OPERATION_IN_PROGRESS"
 
 
 @pytest.mark.slow
 @kinds
-def test_what_is_put_aside_outlives_its_workspace(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_stash_outlives_its_workspace(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     Path(workspace.path, "README.md").write_text("put aside\n")
-    stash = save(yard, workspace.path)
-    yard.close(workspace)
-    yard.gc()
+    stash = save(testbed, workspace.path)
+    testbed.close(workspace)
+    testbed.gc()
 
     from landlane.rescue.restore import restore as bring_back
 
-    again = bring_back(yard.site(), yard.session(), stash, "", str(yard.repository.with_name("again")))
+    again = bring_back(
+        testbed.prepared_repo(), testbed.session(), stash, "", str(testbed.repository.with_name("again"))
+    )
     assert Path(again.path, "README.md").read_text() == "put aside\n"
 
 
-def test_checkouts_within_the_main_one_are_neither_saved_nor_removed(yard: Yard) -> None:
-    main = yard.repository
+def test_checkouts_within_the_main_one_are_neither_saved_nor_removed(testbed: WorkspaceTestbed) -> None:
+    main = testbed.repository
     git(main, "worktree", "add", "--quiet", "-b", "side", ".claude/wt")
     inner = main / ".claude/wt"
     lone = commit_file(inner, "inner.txt", "committed in there\n")
     (inner / "loose.txt").write_text("loose in there\n")
-    workspace = Path(yard.open(kind="clone").workspace.path)
+    workspace = Path(testbed.open(kind="clone").workspace.path)
     (workspace / "loose.txt").write_text("loose in the clone\n")
     os.rename(workspace, main / ".claude/clone")
     git(main, "worktree", "add", "--quiet", "--detach", "top-wt")
     (main / "README.md").write_text("changed\n")
     (main / ".claude/note.txt").write_text("note\n")
 
-    save(yard, main)
+    save(testbed, main)
 
     assert git(main, "diff", "HEAD") == ""
     assert not (main / ".claude/note.txt").exists()
@@ -286,7 +292,7 @@ def test_checkouts_within_the_main_one_are_neither_saved_nor_removed(yard: Yard)
     assert git(main / ".claude/clone", "status", "--porcelain") == "?? loose.txt\n"
     assert git(main / "top-wt", "status", "--porcelain") == ""
 
-    restore(yard, main)
+    restore(testbed, main)
 
     assert (main / "README.md").read_text() == "changed\n"
     assert (main / ".claude/note.txt").read_text() == "note\n"
@@ -294,10 +300,10 @@ def test_checkouts_within_the_main_one_are_neither_saved_nor_removed(yard: Yard)
 
 
 @kinds
-def test_what_is_written_while_it_is_saved_stays(
-    yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
+def test_files_written_during_a_stash_stay(
+    testbed: WorkspaceTestbed, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Path(yard.open(kind=kind).workspace.path)
+    place = Path(testbed.open(kind=kind).workspace.path)
     (place / "README.md").write_text("early\n")
     (place / "new").mkdir()
     (place / "new/early.txt").write_text("early\n")
@@ -312,7 +318,7 @@ def test_what_is_written_while_it_is_saved_stays(
         return saved
 
     monkeypatch.setattr(stashes, "save_checkout", slow)
-    save(yard, place)
+    save(testbed, place)
 
     assert git(place, "status", "--porcelain", "-uall") == " M lines.txt\n?? new/both.txt\n?? new/late.txt\n"
     assert (place / "new/both.txt").read_text() == (place / "lines.txt").read_text() == "late\n"
@@ -320,9 +326,11 @@ def test_what_is_written_while_it_is_saved_stays(
 
 @pytest.mark.slow
 @kinds
-def test_files_in_the_place_of_folders_and_folders_in_the_place_of_files(yard: Yard, kind: str) -> None:
-    commit_file(yard.repository, "folder/deep/file.txt", "file\n")
-    place = Path(yard.open(kind=kind).workspace.path)
+def test_files_in_the_place_of_folders_and_folders_in_the_place_of_files(
+    testbed: WorkspaceTestbed, kind: str
+) -> None:
+    commit_file(testbed.repository, "folder/deep/file.txt", "file\n")
+    place = Path(testbed.open(kind=kind).workspace.path)
     (place / "lines.txt").unlink()
     (place / "lines.txt/a/b").mkdir(parents=True)
     (place / "lines.txt/a/b/c.txt").write_text("c\n")
@@ -330,25 +338,25 @@ def test_files_in_the_place_of_folders_and_folders_in_the_place_of_files(yard: Y
     (place / "folder/deep").rmdir()
     (place / "folder/deep").symlink_to("..")
     (place / "empty/inner").mkdir(parents=True)
-    before = tree_of(str(place))
+    before = read_tree(str(place))
 
-    save(yard, place)
+    save(testbed, place)
 
     assert status(place) == ""
     assert (place / "lines.txt").is_file()
     assert (place / "folder/deep/file.txt").read_text() == "file\n"
     assert not (place / "empty").exists()
-    restore(yard, place)
-    assert tree_of(str(place)) == before
+    restore(testbed, place)
+    assert read_tree(str(place)) == before
 
 
-def test_a_folder_in_which_somebody_stands_is_not_made_anew(yard: Yard) -> None:
-    commit_file(yard.repository, "src/only.txt", "only\n")
-    place = Path(yard.open().workspace.path)
+def test_a_folder_with_a_process_in_it_is_not_recreated(testbed: WorkspaceTestbed) -> None:
+    commit_file(testbed.repository, "src/only.txt", "only\n")
+    place = Path(testbed.open().workspace.path)
     (place / "src/only.txt").write_text("changed\n")
     before = (place / "src").stat().st_ino
 
-    save(yard, place)
+    save(testbed, place)
 
     assert (place / "src").stat().st_ino == before
     assert (place / "src/only.txt").read_text() == "only\n"
@@ -357,15 +365,15 @@ def test_a_folder_in_which_somebody_stands_is_not_made_anew(yard: Yard) -> None:
 @pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_submodules_stay_as_they_are_and_hinder_nobody(
-    yard: Yard, tmp_path: Path, kind: str, is_moved: bool
+def test_submodules_stay_as_they_are_and_block_nothing(
+    testbed: WorkspaceTestbed, tmp_path: Path, kind: str, is_moved: bool
 ) -> None:
     module = tmp_path / "module"
     git(tmp_path, "init", "--quiet", str(module))
     commit_file(module, "code.txt", "code\n")
-    git(yard.repository, "submodule", "--quiet", "add", str(module), "vendor/module")
-    git(yard.repository, "commit", "--quiet", "-m", "With a submodule")
-    place = Path(yard.open(kind=kind).workspace.path)
+    git(testbed.repository, "submodule", "--quiet", "add", str(module), "vendor/module")
+    git(testbed.repository, "commit", "--quiet", "-m", "With a submodule")
+    place = Path(testbed.open(kind=kind).workspace.path)
     inner = place / "vendor/module"
     if is_moved:
         commit_file(inner, "own.txt", "own\n")
@@ -374,10 +382,10 @@ def test_submodules_stay_as_they_are_and_hinder_nobody(
     (place / "README.md").write_text("changed\n")
     seen = status(place)
 
-    save(yard, place)
+    save(testbed, place)
     assert (place / "README.md").read_text() != "changed\n"
     assert (inner / "code.txt").read_text() == "changed in the submodule\n"
-    restore(yard, place)
+    restore(testbed, place)
 
     assert status(place) == seen
     assert (inner / "code.txt").read_text() == "changed in the submodule\n"
@@ -385,38 +393,38 @@ def test_submodules_stay_as_they_are_and_hinder_nobody(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_a_git_stash_of_a_clone_hinders_nobody_and_stays(yard: Yard, is_moved: bool) -> None:
-    place = Path(yard.open(kind="clone").workspace.path)
+def test_a_git_stash_of_a_clone_stays_and_blocks_nothing(testbed: WorkspaceTestbed, is_moved: bool) -> None:
+    place = Path(testbed.open(kind="clone").workspace.path)
     (place / "README.md").write_text("in the stash of git\n")
     git(place, "stash", "--quiet")
     git(place, "branch", "gone-later")
     (place / "README.md").write_text("put aside\n")
 
-    save(yard, place)
+    save(testbed, place)
     git(place, "branch", "--quiet", "-D", "gone-later")
     (place / "lines.txt").write_text("a second one\n")
     git(place, "stash", "--quiet")
     if is_moved:
         commit_file(place, "more.txt", "more\n")
     stashed = git(place, "stash", "list", "--format=%H")
-    restore(yard, place)
+    restore(testbed, place)
 
     assert (place / "README.md").read_text() == "put aside\n"
     assert git(place, "stash", "list", "--format=%H") == stashed
     assert "gone-later" not in git(place, "branch", "--list")
 
 
-def test_staged_files_whose_line_ends_git_converts_come_back_byte_for_byte(yard: Yard) -> None:
-    place = yard.repository
+def test_staged_files_whose_line_ends_git_converts_come_back_byte_for_byte(testbed: WorkspaceTestbed) -> None:
+    place = testbed.repository
     git(place, "config", "core.autocrlf", "true")
     (place / "lines.txt").write_bytes(b"one\r\nstaged\r\n")
     (place / "new.txt").write_bytes(b"new\r\n")
     git(place, "add", "lines.txt", "new.txt")
-    before, seen = tree_of(str(place)), status(place)
+    before, seen = read_tree(str(place)), status(place)
 
-    save(yard, place)
+    save(testbed, place)
     assert status(place) == ""
-    restore(yard, place)
+    restore(testbed, place)
 
-    assert tree_of(str(place)) == before
+    assert read_tree(str(place)) == before
     assert status(place) == seen

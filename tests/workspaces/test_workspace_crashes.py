@@ -10,13 +10,13 @@ import pytest
 from landlane.errors import Held, NotAllowed
 from landlane.git import remove_checkout as removing
 from landlane.git.remove_checkout import removal_path
+from landlane.rescue.refs import list_rescues
 from landlane.rescue.restore import restore
-from landlane.rescue.save import saved_work
+from landlane.workspaces import clean_up
 from landlane.workspaces import close as closing
-from landlane.workspaces import recover
 from tests.support.git import git
-from tests.support.killing import killed_after
-from tests.support.workspaces import KINDS, Squatter, Yard, commit_file
+from tests.support.processes import kill_after
+from tests.support.workspaces import KINDS, ProcessInFolder, WorkspaceTestbed, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,18 +52,18 @@ KILLED_CLOSING = [(kind, step) for kind in KINDS for step in CLOSING[kind]]
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
+def testbed(repository: Path) -> Iterator[WorkspaceTestbed]:
     (repository / ".gitignore").write_text(".env\n")
     (repository / ".env").write_text("SECRET=1\n")
     git(repository, "add", ".gitignore")
-    yard = Yard(repository)
-    yard.settings(SETTINGS)
-    yield yard
-    yard.end()
+    testbed = WorkspaceTestbed(repository)
+    testbed.write_settings(SETTINGS)
+    yield testbed
+    testbed.end()
 
 
 def open_in_child(repository: Path, task: str, kind: str) -> Callable[[Callable[[str], None]], object]:
-    return lambda on_step: Yard(repository).open(task, kind=kind, on_step=on_step)
+    return lambda on_step: WorkspaceTestbed(repository).open(task, kind=kind, on_step=on_step)
 
 
 def spoil(workspace: Workspace) -> str:
@@ -80,12 +80,12 @@ def spoil(workspace: Workspace) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_these_are_the_steps(yard: Yard, kind: str) -> None:
+def test_opening_and_closing_have_these_steps(testbed: WorkspaceTestbed, kind: str) -> None:
     opening: list[str] = []
-    workspace = yard.open(kind=kind, on_step=opening.append).workspace
+    workspace = testbed.open(kind=kind, on_step=opening.append).workspace
     spoil(workspace)
     closing_steps: list[str] = []
-    yard.close(workspace, on_step=closing_steps.append)
+    testbed.close(workspace, on_step=closing_steps.append)
 
     assert tuple(opening) == OPENING
     assert tuple(closing_steps) == CLOSING[kind]
@@ -97,37 +97,37 @@ def test_these_are_the_steps(yard: Yard, kind: str) -> None:
 )
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "step"), KILLED_OPENING)
-def test_an_opener_that_is_killed_leaves_nothing_or_a_whole_workspace(
-    yard: Yard, kind: str, step: str
+def test_a_killed_open_leaves_nothing_or_a_complete_workspace(
+    testbed: WorkspaceTestbed, kind: str, step: str
 ) -> None:
-    task = yard.task()
-    yard.session()
-    killed_after(step, open_in_child(yard.repository, task, kind))
+    task = testbed.task()
+    testbed.session()
+    kill_after(step, open_in_child(testbed.repository, task, kind))
 
-    told = recover.mend(yard.site(), yard.session())
+    told = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
     if step == "opened":
-        (known,) = yard.known()
+        (known,) = testbed.workspaces()
         assert told == []
         assert git(known.path, "status", "--porcelain") == ""
     else:
-        assert told == ["W1 was half opened, and is taken back"]
-        assert yard.leftovers() == []
-        assert yard.known() == []
-    opened = yard.open(task, kind=kind)
+        assert told == ["removed W1, whose opening had been interrupted"]
+        assert testbed.leftovers() == []
+        assert testbed.workspaces() == []
+    opened = testbed.open(task, kind=kind)
     assert opened.is_new == (step != "opened")
-    yard.close(opened.workspace)
-    assert yard.leftovers() == []
+    testbed.close(opened.workspace)
+    assert testbed.leftovers() == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_opening_again_needs_no_other_command_first(yard: Yard, kind: str) -> None:
-    task = yard.task()
-    yard.session()
-    killed_after("entered", open_in_child(yard.repository, task, kind))
+def test_opening_again_needs_no_other_command_first(testbed: WorkspaceTestbed, kind: str) -> None:
+    task = testbed.task()
+    testbed.session()
+    kill_after("entered", open_in_child(testbed.repository, task, kind))
 
-    assert yard.open(task, kind=kind).is_new
-    assert [one.state for one in yard.known(with_closed=True)] == ["failed", "open"]
+    assert testbed.open(task, kind=kind).is_new
+    assert [one.state for one in testbed.workspaces(with_closed=True)] == ["failed", "open"]
 
 
 @pytest.mark.promise(
@@ -136,36 +136,38 @@ def test_opening_again_needs_no_other_command_first(yard: Yard, kind: str) -> No
 )
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "step"), KILLED_CLOSING)
-def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_killing_a_close_loses_nothing(testbed: WorkspaceTestbed, kind: str, step: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     lone = spoil(workspace)
 
     def close(on_step: Callable[[str], None]) -> object:
-        return Yard(yard.repository).close(workspace, on_step=on_step)
+        return WorkspaceTestbed(testbed.repository).close(workspace, on_step=on_step)
 
-    killed_after(step, close)
-    told = recover.mend(yard.site(), yard.session())
+    kill_after(step, close)
+    told = clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
-    assert told == ([] if step == "closed" else ["W1 was half closed, and is closed now"])
-    assert yard.known() == []
-    (rescue,) = saved_work(yard.site())
-    assert yard.leftovers() == [f"refs/heads/{workspace.branch}", rescue.ref]
-    yard.gc()
-    again = restore(yard.site(), yard.session(), rescue.id, "", str(yard.repository.with_name("again")))
+    assert told == ([] if step == "closed" else ["finished removing W1, which had been interrupted"])
+    assert testbed.workspaces() == []
+    (rescue,) = list_rescues(testbed.prepared_repo().common_dir)
+    assert testbed.leftovers() == [f"refs/heads/{workspace.branch}", rescue.ref]
+    testbed.gc()
+    again = restore(
+        testbed.prepared_repo(), testbed.session(), rescue.id, "", str(testbed.repository.with_name("again"))
+    )
     path = Path(again.path)
     assert git(path, "rev-parse", "HEAD").strip() == lone
     assert git(path, "show", ":staged.txt") == "staged\n"
     assert (path / "loose.txt").read_text() == "loose\n"
-    assert git(yard.repository, "show", f"{workspace.branch}:kept.txt") == "on the branch\n"
+    assert git(testbed.repository, "show", f"{workspace.branch}:kept.txt") == "on the branch\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_what_was_written_before_a_closer_was_killed_at_its_renaming_is_saved(
-    yard: Yard, kind: str, is_clean: bool
+def test_files_written_before_a_close_was_killed_at_the_rename_are_saved(
+    testbed: WorkspaceTestbed, kind: str, is_clean: bool
 ) -> None:
-    workspace = yard.open(kind=kind).workspace
+    workspace = testbed.open(kind=kind).workspace
     if not is_clean:
         spoil(workspace)
 
@@ -175,21 +177,23 @@ def test_what_was_written_before_a_closer_was_killed_at_its_renaming_is_saved(
 
     def close(die: Callable[[str], None]) -> object:
         # In the child alone: it dies where the second look would begin.
-        closing._save_late = lambda *_: die("renamed")  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-        return Yard(yard.repository).close(workspace, on_step=write_late)
+        closing._Closing._save_late = lambda *_: die("renamed")  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+        return WorkspaceTestbed(testbed.repository).close(workspace, on_step=write_late)
 
-    killed_after("renamed", close)
-    recover.mend(yard.site(), yard.session())
+    kill_after("renamed", close)
+    clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
-    assert yard.known() == []
-    late = saved_work(yard.site())[-1]
-    again = restore(yard.site(), yard.session(), late.id, "", str(yard.repository.with_name("again")))
+    assert testbed.workspaces() == []
+    late = list_rescues(testbed.prepared_repo().common_dir)[-1]
+    again = restore(
+        testbed.prepared_repo(), testbed.session(), late.id, "", str(testbed.repository.with_name("again"))
+    )
     assert Path(again.path, "late.txt").read_text() == "late\n"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_half_deleted_workspace_is_not_taken_for_deletions(yard: Yard, kind: str) -> None:
-    workspace = yard.open(kind=kind).workspace
+def test_a_half_deleted_workspace_is_not_taken_for_deletions(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
     renamed = Path(removal_path(workspace.path, workspace.id))
 
     def close(on_step: Callable[[str], None]) -> object:
@@ -199,61 +203,67 @@ def test_a_half_deleted_workspace_is_not_taken_for_deletions(yard: Yard, kind: s
                 on_step("half")
 
         removing.remove_tree = half
-        return Yard(yard.repository).close(workspace)
+        return WorkspaceTestbed(testbed.repository).close(workspace)
 
     if kind == "worktree":
-        killed_after("forgotten", lambda die: Yard(yard.repository).close(workspace, on_step=die))
+        kill_after(
+            "forgotten", lambda die: WorkspaceTestbed(testbed.repository).close(workspace, on_step=die)
+        )
         (renamed / "README.md").unlink()
     else:
-        killed_after("half", close)
+        kill_after("half", close)
     assert renamed.exists()
-    recover.mend(yard.site(), yard.session())
+    clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
-    assert saved_work(yard.site()) == []
+    assert list_rescues(testbed.prepared_repo().common_dir) == []
     assert not renamed.exists()
-    assert yard.known() == []
+    assert testbed.workspaces() == []
 
 
-def test_a_process_in_a_renamed_workspace_is_noticed(yard: Yard) -> None:
-    workspace = yard.open().workspace
-    killed_after("renamed", lambda die: Yard(yard.repository).close(workspace, on_step=die))
-    (half,) = yard.known()
+def test_a_process_in_a_renamed_workspace_blocks_its_removal(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
+    kill_after("renamed", lambda die: WorkspaceTestbed(testbed.repository).close(workspace, on_step=die))
+    (half,) = testbed.workspaces()
 
-    with Squatter(removal_path(workspace.path, workspace.id)) as squatter:
+    with ProcessInFolder(removal_path(workspace.path, workspace.id)) as squatter:
         with pytest.raises(Held) as raised:
-            yard.close(half)
+            testbed.close(half)
         assert raised.value.facts["processes"] == [squatter.process.pid]
 
-    assert yard.close(half).workspace.state == "closed"
+    assert testbed.close(half).workspace.state == "closed"
 
 
-def test_what_somebody_puts_at_its_place_after_a_crash_is_not_touched(yard: Yard) -> None:
-    workspace = yard.open().workspace
+def test_files_put_at_the_path_after_a_crash_are_not_touched(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
     spoil(workspace)
 
     def close(on_step: Callable[[str], None]) -> object:
-        return Yard(yard.repository).close(workspace, on_step=on_step)
+        return WorkspaceTestbed(testbed.repository).close(workspace, on_step=on_step)
 
-    killed_after("renamed", close)
+    kill_after("renamed", close)
     Path(workspace.path).mkdir()
     Path(workspace.path, "mine.txt").write_text("mine\n")
-    recover.mend(yard.site(), yard.session())
+    clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session())
 
     assert Path(workspace.path, "mine.txt").read_text() == "mine\n"
-    assert len(saved_work(yard.site())) == 1
-    assert yard.known() == []
+    assert len(list_rescues(testbed.prepared_repo().common_dir)) == 1
+    assert testbed.workspaces() == []
 
 
-def test_a_half_opened_workspace_in_which_an_installer_still_runs_is_left_for_later(yard: Yard) -> None:
-    task = yard.task()
-    yard.session()
-    killed_after("written", open_in_child(yard.repository, task, "worktree"))
-    (half,) = yard.known()
+def test_a_half_opened_workspace_in_which_an_installer_still_runs_is_left_for_later(
+    testbed: WorkspaceTestbed,
+) -> None:
+    task = testbed.task()
+    testbed.session()
+    kill_after("written", open_in_child(testbed.repository, task, "worktree"))
+    (half,) = testbed.workspaces()
 
-    with Squatter(half.path) as squatter:
-        assert recover.mend(yard.site(), yard.session()) == []
+    with ProcessInFolder(half.path) as squatter:
+        assert clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session()) == []
         assert Path(half.path).exists()
         with pytest.raises(NotAllowed, match=f"process {squatter.process.pid} "):
-            yard.open(task)
+            testbed.open(task)
 
-    assert recover.mend(yard.site(), yard.session()) == ["W1 was half opened, and is taken back"]
+    assert clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session()) == [
+        "removed W1, whose opening had been interrupted"
+    ]

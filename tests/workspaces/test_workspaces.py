@@ -10,13 +10,13 @@ import pytest
 
 from landlane.errors import Held, NotAllowed
 from landlane.journal import read as journal
-from landlane.platform.process_identity import Process
-from landlane.rescue.save import saved_work
+from landlane.platform.process import Process
+from landlane.rescue.refs import list_rescues
 from landlane.tasks.change import block_task
 from landlane.values import as_dict
-from landlane.workspaces import records as operations
-from landlane.workspaces import recover
-from tests.support.workspaces import Yard
+from landlane.workspaces import clean_up, records
+from landlane.workspaces.model import CLOSING
+from tests.support.workspaces import WorkspaceTestbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,36 +25,36 @@ pytestmark = pytest.mark.contract
 
 
 @pytest.fixture
-def yard(repository: Path, store: str) -> Iterator[Yard]:
+def testbed(repository: Path, store: str) -> Iterator[WorkspaceTestbed]:
     """A fresh repository on each kind of store."""
     del store  # the repository points to it
-    yard = Yard(repository)
-    yield yard
-    yard.end()
+    testbed = WorkspaceTestbed(repository)
+    yield testbed
+    testbed.end()
 
 
-def kinds(yard: Yard) -> list[str]:
+def kinds(testbed: WorkspaceTestbed) -> list[str]:
     return [
         entry.kind
-        for entry in journal.read_entries(yard.repo())
+        for entry in journal.read_entries(testbed.repo())
         if entry.kind.startswith(("workspace.", "rescue."))
     ]
 
 
-def gone(yard: Yard) -> dict[str, object]:
+def gone(testbed: WorkspaceTestbed) -> dict[str, object]:
     """A process of this machine that has ended."""
-    me = yard.repo().processes.current()
+    me = testbed.repo().processes.current()
     return as_dict(Process(boot_id=me.boot_id, namespace=me.namespace, pid=2**22 - 3, started=me.started))
 
 
-def test_every_step_is_in_the_journal(yard: Yard) -> None:
-    workspace = yard.open().workspace
+def test_every_step_is_in_the_journal(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
     Path(workspace.path, "loose.txt").write_text("loose\n")
-    yard.close(workspace)
+    testbed.close(workspace)
 
     entries = [
         entry
-        for entry in journal.read_entries(yard.repo())
+        for entry in journal.read_entries(testbed.repo())
         if entry.kind.startswith(("workspace.", "rescue."))
     ]
     # What was written a moment before it is closed is looked at twice, and what is saved twice is kept once.
@@ -68,15 +68,15 @@ def test_every_step_is_in_the_journal(yard: Yard) -> None:
         "workspace.closed",
     ]
     saved = {entry.facts()["rescue"] for entry in entries if entry.kind == "rescue.saved"}
-    assert {one.id for one in saved_work(yard.repo().require_git())} == saved - forgotten
+    assert {one.id for one in list_rescues(testbed.repo().require_git().common_dir)} == saved - forgotten
 
 
-def test_ids_are_never_given_twice(yard: Yard) -> None:
-    tasks = [yard.task() for _ in range(6)]
+def test_ids_are_never_given_twice(testbed: WorkspaceTestbed) -> None:
+    tasks = [testbed.task() for _ in range(6)]
     for number in range(6):
-        yard.session(f"a{number}")
+        testbed.session(f"a{number}")
     threads = [
-        threading.Thread(target=yard.open, args=(task,), kwargs={"agent": f"a{number}"})
+        threading.Thread(target=testbed.open, args=(task,), kwargs={"agent": f"a{number}"})
         for number, task in enumerate(tasks)
     ]
     for thread in threads:
@@ -84,51 +84,53 @@ def test_ids_are_never_given_twice(yard: Yard) -> None:
     for thread in threads:
         thread.join(60)
 
-    assert sorted(one.id for one in yard.known()) == ["W1", "W2", "W3", "W4", "W5", "W6"]
+    assert sorted(one.id for one in testbed.workspaces()) == ["W1", "W2", "W3", "W4", "W5", "W6"]
 
 
-def test_a_step_from_another_state_is_refused(yard: Yard) -> None:
-    workspace = yard.open().workspace
-    yard.close(workspace)
+def test_a_change_from_another_state_is_refused(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
+    testbed.close(workspace)
 
     with pytest.raises(NotAllowed) as raised:
-        operations.change_state(yard.repo(), workspace, "closing", None, state="closing")
+        records.update(testbed.repo(), workspace, "closing", None, state=CLOSING)
 
     assert raised.value.code == "WORKSPACE_BUSY"
 
 
-def test_only_what_its_process_left_is_taken_over(yard: Yard) -> None:
-    workspace = yard.open().workspace
-    repo = yard.repo()
+def test_only_a_closing_whose_process_has_ended_is_taken_over(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
+    repo = testbed.repo()
     me = as_dict(repo.processes.current())
     parent = {**me, "pid": 1, "started": repo.processes.identify(1).started}
-    half = operations.change_state(repo, workspace, "closing", None, state="closing", process=parent)
+    half = records.update(repo, workspace, "closing", None, state=CLOSING, process=parent)
 
-    assert operations.take_over(repo, half, "closing") is None
-    assert recover.mend(yard.site(), yard.session()) == []
+    assert records.take_over(repo, half) is None
+    assert clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session()) == []
 
-    operations.change_state(repo, half, "closing", None, process=gone(yard))
-    assert recover.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
-
-
-def test_a_workspace_is_held_as_long_as_its_session_lives(yard: Yard) -> None:
-    workspace = yard.open(agent="bob").workspace
-
-    assert operations.is_held(yard.repo(), workspace)
-    yard.leave("bob")
-    assert not operations.is_held(yard.repo(), workspace)
-    assert yard.close(workspace).workspace.state == "closed"
+    records.update(repo, half, "closing", None, process=gone(testbed))
+    assert clean_up.finish_interrupted(testbed.prepared_repo(), testbed.session()) == [
+        f"finished removing {workspace.id}, which had been interrupted"
+    ]
 
 
-def test_whoever_follows_adopts_and_the_former_is_held_off(yard: Yard) -> None:
-    task = yard.task()
-    yard.open(task, agent="bob")
-    yard.leave("bob")
-    block_task(yard.repo(), None, task, "looked into")  # so that it is the same attempt still
+def test_a_workspace_is_held_as_long_as_its_session_lives(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open(agent="bob").workspace
 
-    adopted = yard.open(task).workspace
+    assert records.is_held(testbed.repo(), workspace)
+    testbed.leave("bob")
+    assert not records.is_held(testbed.repo(), workspace)
+    assert testbed.close(workspace).workspace.state == "closed"
+
+
+def test_the_next_session_adopts_a_workspace_and_the_former_is_refused(testbed: WorkspaceTestbed) -> None:
+    task = testbed.task()
+    testbed.open(task, agent="bob")
+    testbed.leave("bob")
+    block_task(testbed.repo(), None, task, "looked into")  # so that it is the same attempt still
+
+    adopted = testbed.open(task).workspace
 
     assert adopted.agent == "ann"
-    assert "workspace.adopted" in kinds(yard)
+    assert "workspace.adopted" in kinds(testbed)
     with pytest.raises(Held):
-        yard.close(adopted, agent="bob")
+        testbed.close(adopted, agent="bob")

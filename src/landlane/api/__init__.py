@@ -2,58 +2,47 @@
 
 from __future__ import annotations
 
-from landlane.api.landlane import (
-    Branch,
-    Claim,
-    ClaimRefused,
-    Decision,
-    Entry,
-    Fan,
-    Gate,
-    Handoff,
-    Landlane,
-    LandlaneError,
-    Lineage,
-    Number,
-    PathCheck,
-    Refusal,
-    Refused,
-    Review,
-    Session,
-    Slot,
-    SlotRefused,
-    SlotTaken,
-    State,
-    StateStale,
-    Step,
-    Taken,
-    Verdict,
-)
+from landlane.api.landlane import ClaimRefused, Landlane
+from landlane.claims.check import PathCheck
+from landlane.claims.model import Claim, Refusal, Refused, SavedWork, Taken
+from landlane.errors import LandlaneError
+from landlane.fanout.model import BranchResult, Fan
+from landlane.gates.model import Gate
+from landlane.handoffs.model import Handoff
+from landlane.reviews.model import Review
+from landlane.sessions.model import Session, Slot
+from landlane.state.key_rules import State, StateStale
+from landlane.state.numbers import AllocatedNumber
+from landlane.state.slot_kinds import SlotRefused, SlotTaken
+from landlane.state.steps import CompletedStep
+from landlane.store.journal_chain import Entry, JournalCheck
+from landlane.tasks.retry_rules import Decision, Lineage
 
 __all__ = [
-    "Branch",
+    "AllocatedNumber",
+    "BranchResult",
     "Claim",
     "ClaimRefused",
+    "CompletedStep",
     "Decision",
     "Entry",
     "Fan",
     "Gate",
     "Handoff",
+    "JournalCheck",
     "Landlane",
     "LandlaneError",
     "Lineage",
-    "Number",
+    "PathCheck",
     "Refusal",
     "Refused",
     "Review",
+    "SavedWork",
     "Session",
     "Slot",
     "SlotRefused",
     "SlotTaken",
-    "PathCheck",
     "State",
     "StateStale",
-    "Step",
     "Taken",
-    "Verdict",
 ]

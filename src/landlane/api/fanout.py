@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from landlane.clock import parse_duration
-from landlane.fanout import read as fanout_read
-from landlane.fanout import split as fans
-from landlane.fanout.model import Branch, Fan
-from landlane.plans.model import Plan, make_plan, make_task
+from landlane.api.session_view import SessionView, milliseconds
+from landlane.fanout.join import find_fan, list_fans
+from landlane.fanout.split import SplitTask, split_task
+from landlane.plans.fields import make_task
+from landlane.plans.model import Plan, make_plan
 from landlane.plans.parse import read_plan
-from landlane.state.steps import find_step, put_step_in
+from landlane.state.steps import find_step
 from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
+    from landlane.fanout.model import BranchResult, Fan
 
     Parts = str | Plan | Sequence[str | Mapping[str, Any]]
 
 
-def plan_of(parts: Parts, title: str = "") -> Plan:
+def plan_of(parts: Parts) -> Plan:
     """Return a plan from its TOML or Markdown text, a list of titles, or a list of facts such as `paths`.
 
     Raises:
@@ -35,15 +33,11 @@ def plan_of(parts: Parts, title: str = "") -> Plan:
         return read_plan(parts, "")
     facts = [{"title": part} if isinstance(part, str) else dict(part) for part in parts]
     tasks = [make_task({key: (item, 0) for key, item in fact.items()}, 0) for fact in facts]
-    return make_plan(title, tasks)
+    return make_plan("", tasks)
 
 
-class Fans:
+class Fans(SessionView):
     """Split tasks of one repository."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def out(
         self,
@@ -54,8 +48,8 @@ class Fans:
         deadline: str | float = 0,
         rest: str = "drop",
         key: str = "",
-        memo: Callable[[fans.FannedOut], str] = lambda _: "",
-    ) -> fans.FannedOut:
+        memo: Callable[[SplitTask], str] = lambda _: "",
+    ) -> SplitTask:
         """Split a task into branches; the task waits for them and continues once with all results.
 
         `policy` is all, any, collect, or how many branches must be done; `deadline` is a duration. With a
@@ -70,34 +64,20 @@ class Fans:
             Stale: the task belongs to another session.
             Held: it already waits for other branches.
         """
-        deadline_ms = (
-            parse_duration(deadline, what="deadline") if isinstance(deadline, str) else int(deadline * 1000)
-        )
-        repo, session = self._repo, self._session()
+        repo, session = self._repo, self._session
+        deadline_ms = milliseconds(deadline, "deadline")
         step = find_step(repo, key) if key else None
         if step is not None:
             fan, branches = self.get(step.about)
             tasks = tuple(get_task(repo, branch.task) for branch in branches)
-            return fans.FannedOut(fan=fan, tasks=tasks, is_new=False)
+            return SplitTask(fan=fan, tasks=tasks, is_new=False)
+        plan, also = plan_of(parts), self._step_recorder(key, task, lambda split: split.fan.id, memo)
+        return self._settled(split_task(repo, session, task, plan, str(policy), deadline_ms, rest, also))
 
-        def also(tx: Transaction, fanned: fans.FannedOut) -> None:
-            if key:
-                about, kept = fanned.fan.id, memo(fanned)
-                put_step_in(tx, repo, session, key, task=task, about=about, memo=kept)
-
-        plan = plan_of(parts)
-        done = fans.fan_out(repo, session, task, plan, str(policy), deadline_ms, rest, also)
-        repo.settle()
-        return done
-
-    def get(self, name: str) -> tuple[Fan, tuple[Branch, ...]]:
+    def get(self, name: str) -> tuple[Fan, tuple[BranchResult, ...]]:
         """Return a fan by its id or its task, with results and failures in the order of its plan."""
-        found = fanout_read.find_fan(self._repo, name)
-        self._repo.settle()
-        return found
+        return self._settled(find_fan(self._repo, name))
 
     def list(self, *, with_all: bool = False) -> Sequence[Fan]:
         """Return the open fans, or all of them."""
-        found = fanout_read.list_fans(self._repo, with_all=with_all)
-        self._repo.settle()
-        return found
+        return self._settled(list_fans(self._repo, with_all=with_all))

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import os
 
+from landlane.api.session_view import SessionView, milliseconds
 from landlane.clients.calling_process import why_not_a_person
-from landlane.clock import parse_duration
 from landlane.errors import NotAllowed
-from landlane.gates import ask as gates
-from landlane.gates import decide as gates_decide
+from landlane.gates.decide import answer_gate, withdraw_gate
 from landlane.gates.model import APPROVAL, Gate
-from landlane.gates.subject import ask_person, ask_plainly, check_unmoved, wait_for_answer
+from landlane.gates.records import get_gate, list_gates
+from landlane.gates.subject import ask_person, check_subject_unchanged, wait_for_answer
 from landlane.roles import require_person
 
-__all__ = ["Gate", "Gates"]
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
-
-
-class Gates:
+class Gates(SessionView):
     """Questions to a person, asked by one session."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def ask(
         self, task: str, why: str, *, kind: str = APPROVAL, about: str = "", wait: str | float = 0
@@ -43,18 +30,13 @@ class Gates:
             Stale: the task no longer belongs to this session.
             WaitsForPerson: another question about the task has no answer yet.
         """
-        repo, session = self._repo, self._session()
-        if repo.checkout.common_dir:
-            gate = ask_person(repo.require_git(), session, task, kind, why, about)
-        else:
-            gate = ask_plainly(repo, session, task, kind, why, about)
-        repo.settle()
-        wait_ms = parse_duration(str(wait), what="wait")
-        return wait_for_answer(repo, session, gate.id, wait_ms) if wait_ms else gate
+        wait_ms = milliseconds(wait, "wait")
+        gate = self._settled(ask_person(self._repo, self._session, task, kind, why, about))
+        return wait_for_answer(self._repo, self._session, gate.id, wait_ms) if wait_ms else gate
 
     def waiting(self) -> list[Gate]:
         """Return what waits for a person, riskiest first."""
-        return gates.list_gates(self._repo)
+        return list_gates(self._repo)
 
     def wait(self, gate: str, wait: str | float) -> Gate:
         """Return the gate once it is answered, or as it is when the time is up; waiting renews the session.
@@ -62,8 +44,7 @@ class Gates:
         Raises:
             Malformed: there is no such gate.
         """
-        wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
-        return wait_for_answer(self._repo, self._session(), gate, wait_ms)
+        return wait_for_answer(self._repo, self._session, gate, milliseconds(wait, "wait"))
 
     def answer(self, gate: str, *, approve: bool, why: str = "", head: str = "") -> Gate:
         """Answer as the person at the terminal of this process; any other caller is refused.
@@ -76,7 +57,7 @@ class Gates:
             NotAllowed: the caller is an agent, there is no terminal, or the gate is not waiting.
             Stale: its subject has changed.
         """
-        repo, session = self._repo, self._session()
+        repo, session = self._repo, self._session
         variables = [name for name in ("LANDLANE_SESSION", "LANDLANE_AGENT") if os.environ.get(name)]
         why_not = f"{variables[0]} is for agents" if variables else why_not_a_person()
         require_person.check_person(session)
@@ -86,12 +67,10 @@ class Gates:
                 code="NOT_A_PERSON",
                 hint="a person runs it in a terminal of their own, that no agent was started from",
             )
-        found = gates.get_gate(repo, gate)
+        found = get_gate(repo, gate)
         if approve and repo.checkout.common_dir:
-            check_unmoved(repo.require_git(), found)
-        answered = gates_decide.answer(repo, session, gate, approve=approve, why=why, head=head)
-        repo.settle()
-        return answered
+            check_subject_unchanged(repo.require_git(), found)
+        return self._settled(answer_gate(repo, session, gate, approve=approve, why=why, head=head))
 
     def get(self, gate: str) -> Gate:
         """Return one gate, with its answer if it has one.
@@ -99,7 +78,7 @@ class Gates:
         Raises:
             Malformed: there is no such gate.
         """
-        return gates.get_gate(self._repo, gate)
+        return get_gate(self._repo, gate)
 
     def withdraw(self, gate: str, why: str = "") -> Gate:
         """Withdraw a question and resume the task.
@@ -108,6 +87,4 @@ class Gates:
             Malformed: there is no such gate.
             NotAllowed: it is not waiting, or another session asked.
         """
-        found = gates_decide.withdraw(self._repo, self._session(), gate, why)
-        self._repo.settle()
-        return found
+        return self._settled(withdraw_gate(self._repo, self._session, gate, why))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from landlane.handoffs import accept as handoffs
-from landlane.handoffs import decline, records
-from landlane.handoffs.hand_over import context_for, hand_over
-from landlane.handoffs.model import Draft, Handoff
-from landlane.state.steps import find_step, put_step_in
+from landlane.api.session_view import SessionView
+from landlane.handoffs.accept import accept_handoff, decline_handoff
+from landlane.handoffs.context import context_for
+from landlane.handoffs.model import Draft
+from landlane.handoffs.records import find_handoff, handed_to, list_handoffs
+from landlane.handoffs.send import collect_and_send, send_handoff
+from landlane.state.steps import find_step
 from landlane.tasks.model import ANYBODY
 from landlane.tasks.records import get_task
 
@@ -16,17 +18,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.claims.model import Refused
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
+    from landlane.handoffs.accept import Accepted
+    from landlane.handoffs.model import Handoff
 
 
-class Handoffs:
+class Handoffs(SessionView):
     """Handoffs of tasks between sessions, as one session sees them."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def send(
         self,
@@ -70,20 +67,16 @@ class Handoffs:
             fields=dict(fields or {}),
             maximum=maximum,
         )
-        repo, session = self._repo, self._session()
+        repo, session = self._repo, self._session
         done = find_step(repo, key) if key else None
         if done is not None and (sent := self.show(done.about)) is not None:
             return sent
-
-        def also(tx: Transaction, made: Handoff) -> None:
-            if key:
-                put_step_in(tx, repo, session, key, task=task, about=made.id, memo=memo(made))
-
+        also = self._step_recorder(key, task, lambda handoff: handoff.id, memo)
         if not repo.checkout.common_dir:
-            return self._settled(handoffs.send_handoff(repo, session, draft, also=also))
-        return self._settled(hand_over(repo.require_git(), session, draft, also=also))
+            return self._settled(send_handoff(repo, session, draft, also=also))
+        return self._settled(collect_and_send(repo.require_git(), session, draft, also=also))
 
-    def accept(self, task: str, digest: str = "") -> handoffs.Accepted | Refused:
+    def accept(self, task: str, digest: str = "") -> Accepted | Refused:
         """Accept a handed-off task with its claims and its workspace; the hash shows what was read.
 
         Raises:
@@ -91,9 +84,7 @@ class Handoffs:
             Held: it is addressed to another agent, for now.
             Stale: the hash differs, or another session has accepted it.
         """
-        outcome = handoffs.accept_handoff(self._repo, self._session(), task, digest)
-        self._repo.settle()
-        return outcome
+        return self._settled(accept_handoff(self._repo, self._session, task, digest))
 
     def decline(self, task: str, why: str) -> Handoff:
         """Decline a handed-off task, with a reason; then any agent may take it.
@@ -101,26 +92,21 @@ class Handoffs:
         Raises:
             Held: it is addressed to another agent.
         """
-        return self._settled(decline.decline_handoff(self._repo, self._session(), task, why))
+        return self._settled(decline_handoff(self._repo, self._session, task, why))
 
     def show(self, task: str) -> Handoff | None:
         """Return the newest handoff of a task, or the one with this id."""
-        return records.find_handoff(self._repo, task)
+        return find_handoff(self._repo, task)
 
     def list(self, *, everything: bool = False) -> Sequence[Handoff]:
         """Return the handoffs that wait to be accepted, or all."""
-        return records.list_handoffs(self._repo, with_settled=everything)
+        return list_handoffs(self._repo, with_settled=everything)
 
     def mine(self) -> Sequence[Handoff]:
         """Return the handoffs that wait for this agent."""
-        return records.handed_to(self._repo, self._session())
+        return handed_to(self._repo, self._session)
 
     def context(self, task: str) -> str:
         """Return what a task's owner should read first: the handoff, or what its last owner left."""
         repo = self._repo
-        place = repo.require_git() if repo.checkout.common_dir else repo
-        return context_for(place, get_task(repo, task))
-
-    def _settled(self, handoff: Handoff) -> Handoff:
-        self._repo.settle()
-        return handoff
+        return context_for(repo.require_git() if repo.checkout.common_dir else repo, get_task(repo, task))

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from landlane.api.session_view import SessionView
 from landlane.app.repair_config import prepare_git
-from landlane.landing.model import OPEN
+from landlane.landing.model import OPEN, QUEUED, TESTING
+from landlane.landing.queue import wait_for_landing
 from landlane.landing.records import list_landings
 from landlane.landing.submit import submit_branch
-from landlane.landing.wait import wait_for_landing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.landing.model import Landing
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
 
 
-class Landings:
+class Landings(SessionView):
     """The landing queue, as one session sees it."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def submit(self, branch: str = "", *, task: str = "") -> Landing:
         """Submit a branch to the queue; from then on the landing holds the claims.
@@ -30,10 +25,7 @@ class Landings:
         Raises:
             NotAllowed: it is empty, its evidence is missing, or it changes unclaimed paths.
         """
-        repo = prepare_git(self._repo)
-        submitted = submit_branch(repo, self._session(), branch, task)
-        repo.settle()
-        return submitted.landing
+        return self._settled(submit_branch(prepare_git(self._repo), self._session, branch, task)).landing
 
     def wait(self, landing: str, on_stage: Callable[[str], None] = lambda _: None) -> Landing:
         """Run the queue, or watch the process that runs it, until a landing has ended.
@@ -41,9 +33,9 @@ class Landings:
         Raises:
             LandlaneError: the queue stopped before the entry had ended.
         """
-        ended, stop = wait_for_landing(prepare_git(self._repo), self._session(), landing, on_stage)
-        self._repo.settle()
-        if stop is not None and ended.state in ("queued", "testing"):
+        waited = wait_for_landing(prepare_git(self._repo), self._session, landing, on_stage)
+        ended, stop = self._settled(waited)
+        if stop is not None and ended.state in (QUEUED, TESTING):
             raise stop
         return ended
 

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from landlane.clock import parse_duration
-from landlane.state.steps import find_step, put_step_in
+from landlane.api.session_view import SessionView, milliseconds
+from landlane.state.steps import find_step
+from landlane.tasks.lineage import lineage_of
 from landlane.tasks.records import get_task, task_history
-from landlane.tasks.retry import end_attempt, lineage_of
-from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
-from landlane.tasks.worker_pool import Pool, pause_pool, pool_of, resume_pool
-
-__all__ = ["Decision", "Lineage", "Pool", "Retries"]
+from landlane.tasks.retry import end_attempt
+from landlane.tasks.retry_rules import AttemptEnd, Decision, RetryOutcome
+from landlane.tasks.worker_pool import get_pool, pause_pool, resume_pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
+    from landlane.tasks.retry_rules import Lineage
+    from landlane.tasks.worker_pool import Pool
 
 
-class Retries:
+class Retries(SessionView):
     """The outcome of attempts, and whether another one is allowed."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def end(
         self,
@@ -56,35 +50,26 @@ class Retries:
         Raises:
             Stale: the task no longer belongs to this session.
         """
-        repo, session = self._repo, self._session()
+        repo, session = self._repo, self._session
         found = get_task(repo, task)
         done = find_step(repo, key) if key else None
         if done is not None:
-            return Decision(outcome=done.about, task=found, why=found.why)
-        how = AttemptEnd(
-            task=task,
-            attempt=found.attempt,
+            return Decision(outcome=RetryOutcome(done.about), task=found, why=found.why)
+        end = AttemptEnd(
             code=code,
             feedback=feedback,
             change=change,
-            is_progress=bool(change),
-            took_ms=_milliseconds(took),
+            took_ms=milliseconds(took),
             cost_micros=None if cost_usd is None else round(cost_usd * 1_000_000),
             is_infrastructure=could_not_begin,
             may_retry=may_retry,
-            retry_after_ms=_milliseconds(retry_after),
+            retry_after_ms=milliseconds(retry_after),
         )
-
-        def also(tx: Transaction, decision: Decision) -> None:
-            if key:
-                about, kept = decision.outcome, memo(decision)
-                put_step_in(tx, repo, session, key, task=task, about=about, memo=kept)
-
-        decision = end_attempt(
-            repo, session, task, how, grace=found.failures + 1 if at_once else 0, also=also
+        also = self._step_recorder(key, task, lambda decision: decision.outcome, memo)
+        immediate_retries = found.failures + 1 if at_once else 0
+        return self._settled(
+            end_attempt(repo, session, task, end, immediate_retries=immediate_retries, also=also)
         )
-        repo.settle()
-        return decision
 
     def feedback(self, task: str) -> tuple[str, ...]:
         """Return the feedback on every failed attempt, oldest first; a retry gets all of it."""
@@ -92,21 +77,17 @@ class Retries:
         return tuple(str(facts.get("feedback") or facts["why"]) for facts in failed)
 
     def budget(self, task: str) -> Lineage:
-        """What a task has used, with its retries, children and follow-ups."""
+        """Return what a task has used, with its retries, children and follow-ups."""
         return lineage_of(self._repo, get_task(self._repo, task))
 
     def pool(self) -> Pool:
-        """Whether workers are started, and what keeps them from it."""
-        return pool_of(self._repo)
+        """Return the worker pool: whether workers are started, and what prevents it."""
+        return get_pool(self._repo)
 
     def pause(self, why: str) -> Pool:
-        """Start no further work until somebody resumes it."""
-        return pause_pool(self._repo, self._session(), why)
+        """Start no further work until the pool is resumed."""
+        return pause_pool(self._repo, self._session, why)
 
     def resume(self) -> Pool:
         """Start work again."""
-        return resume_pool(self._repo, self._session())
-
-
-def _milliseconds(length: str | float) -> int:
-    return parse_duration(length) if isinstance(length, str) else round(length * 1000)
+        return resume_pool(self._repo, self._session)

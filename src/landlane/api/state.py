@@ -1,29 +1,25 @@
-"""Shared state, slots and numbers for Python agents: `Landlane.state`, `.slots`, `.numbers`."""
+"""Shared state for Python agents: `Landlane.state`, `.slots`, `.numbers` and `.steps`."""
 
 from __future__ import annotations
 
-from landlane.clock import parse_duration
+from landlane.api.session_view import SessionView, milliseconds
 from landlane.state import keys as state
 from landlane.state import numbers, slots
-from landlane.state.key_rules import State, StateStale
-from landlane.state.numbers import Number
-from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
+from landlane.state.steps import find_step, record_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
+    from landlane.sessions.model import Slot
+    from landlane.state.key_rules import State, StateStale
+    from landlane.state.numbers import AllocatedNumber
+    from landlane.state.slot_kinds import SlotRefused, SlotTaken
+    from landlane.state.steps import CompletedStep
 
 
-class SharedState:
+class SharedState(SessionView):
     """Values under keys, each with a version, as one session sees them."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def get(self, key: str) -> State | None:
         """Return the current version of a key; None when there is none."""
@@ -39,9 +35,9 @@ class SharedState:
             NotAllowed: the settings reserve it for another writer, or restrict its value.
             Stale: the session has ended.
         """
-        outcome = state.set_state(self._repo, self._session(), key, value, expect=expect, is_any=overwrite)
-        self._repo.settle()
-        return outcome
+        return self._settled(
+            state.set_state(self._repo, self._session, key, value, expect=expect, is_any=overwrite)
+        )
 
     def append(self, key: str, value: Any, reducer: str = "") -> State:
         """Combine a value with the current one: append, union, max, min, sum or merge.
@@ -51,9 +47,7 @@ class SharedState:
             NotAllowed: the settings reserve it for another writer, or require another reducer.
             Stale: the session has ended.
         """
-        outcome = state.append_state(self._repo, self._session(), key, value, reducer=reducer)
-        self._repo.settle()
-        return outcome
+        return self._settled(state.append_state(self._repo, self._session, key, value, reducer=reducer))
 
     def list(self, prefix: str = "") -> tuple[State, ...]:
         """Return the keys with this prefix, each at its current version."""
@@ -67,16 +61,12 @@ class SharedState:
         self, key: str, *, since: int | None = None, timeout: str | float | None = None
     ) -> State | None:
         """Wait until a key has a version above `since`, or above the current one; None on timeout."""
-        timeout_ms = None if timeout is None else _milliseconds(timeout, "timeout")
+        timeout_ms = None if timeout is None else milliseconds(timeout, "timeout")
         return state.watch_state(self._repo, key, since=since, timeout_ms=timeout_ms)
 
 
-class Slots:
+class Slots(SessionView):
     """Ports, names and amounts that one session holds at a time."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def take(
         self, kind: str, *, name: str = "", amount: int = 1, wait: str | float = 0
@@ -89,9 +79,7 @@ class Slots:
         """
         repo = self._repo
         request = slots.make_slot_request(repo, kind, name=name, amount=amount)
-        outcome = slots.take_slot(repo, self._session(), request, _milliseconds(wait, "wait"))
-        self._repo.settle()
-        return outcome
+        return self._settled(slots.take_slot(repo, self._session, request, milliseconds(wait, "wait")))
 
     def free(self, slot_id: str) -> Slot:
         """Release a slot.
@@ -101,37 +89,47 @@ class Slots:
             Stale: the session has ended.
             LandlaneError: it is not held.
         """
-        slot = slots.free(self._repo, self._session(), slot_id)
-        self._repo.settle()
-        return slot
+        return self._settled(slots.free(self._repo, self._session, slot_id))
 
     def list(self, kind: str = "") -> tuple[Slot, ...]:
         """Return all held slots."""
         return tuple(slots.list_slots(self._repo, kind))
 
 
-class Numbers:
+class Numbers(SessionView):
     """Unique numbers."""
 
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
-
-    def give(self, kind: str, *, purpose: str = "") -> Number:
+    def give(self, kind: str, *, purpose: str = "", new: bool = False) -> AllocatedNumber:
         """Return the next number of a kind, above all allocated numbers and all in git.
 
+        A kind that is neither in the settings nor used before is refused, unless it is `new`.
+
         Raises:
-            Malformed: the kind or the purpose cannot be used.
+            Malformed: the kind is unknown, or the kind or the purpose cannot be used.
             Stale: the session has ended.
         """
-        number = numbers.give_number(self._repo, self._session(), kind, purpose=purpose)
-        self._repo.settle()
-        return number
+        given = numbers.give_number(self._repo, self._session, kind, purpose=purpose, is_new_kind=new)
+        return self._settled(given)
 
-    def list(self, kind: str) -> tuple[Number, ...]:
+    def list(self, kind: str) -> tuple[AllocatedNumber, ...]:
         """Return every number of a kind: used, pending or abandoned."""
         return tuple(numbers.list_numbers(self._repo, kind))
 
 
-def _milliseconds(length: str | float, what: str) -> int:
-    return parse_duration(length, what=what) if isinstance(length, str) else int(length * 1000)
+class Steps(SessionView):
+    """Completed steps, as one session sees them."""
+
+    def get(self, key: str) -> CompletedStep | None:
+        """Return the step that was done under a key; None when there is none."""
+        return find_step(self._repo, key)
+
+    def keep(self, key: str, *, task: str = "", about: str = "", memo: str = "") -> CompletedStep:
+        """Record that something was done; recording it again returns the first record.
+
+        Handoffs, ends of attempts and fans take their own `key`: they and their step are one transaction.
+
+        Raises:
+            Malformed: the key or the memo cannot be stored.
+            Stale: the session has ended.
+        """
+        return self._settled(record_step(self._repo, self._session, key, task=task, about=about, memo=memo))

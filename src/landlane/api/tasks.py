@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from landlane.clock import parse_duration
+from landlane.api.session_view import SessionView, milliseconds
 from landlane.landing.submit import fetch_reviewed_commit, fetch_task_commits
-from landlane.plans.add_tasks import Entered, enter_plan
+from landlane.plans.add_tasks import add_plan
 from landlane.plans.parse import read_plan
-from landlane.reviews.model import check_step
-from landlane.tasks import import_checklist as checklists
-from landlane.tasks.add import Added, LooksAlike, add_task
+from landlane.reviews.model import review_labels
+from landlane.tasks.add import add_task
 from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
-from landlane.tasks.evidence import Completion, change_digest, complete_task
+from landlane.tasks.evidence import change_digest, complete_task
 from landlane.tasks.finish import add_dependency
 from landlane.tasks.git_evidence import GitEvidence
-from landlane.tasks.model import NewTask, Task
-from landlane.tasks.pick import NothingReady, Picked, resume_task, take_task, wait_for_task
+from landlane.tasks.import_checklist import import_checklist
+from landlane.tasks.model import REVIEW_KIND, NewTask
+from landlane.tasks.pick import Picked, next_task, resume_task, take_task
 from landlane.tasks.records import get_task, list_tasks, task_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from landlane.repository import Repository
-    from landlane.sessions.model import Session
+    from landlane.plans.add_tasks import AddedPlan
     from landlane.store.journal_chain import Entry
+    from landlane.tasks.add import Added, LooksAlike
+    from landlane.tasks.evidence import Completion
+    from landlane.tasks.import_checklist import Imported
+    from landlane.tasks.model import Task
+    from landlane.tasks.pick import NothingReady
 
 
-class Tasks:
+class Tasks(SessionView):
     """Tasks of one repository, as one session sees them."""
-
-    def __init__(self, repo: Repository, session: Callable[[], Session]) -> None:
-        self._repo = repo
-        self._session = session
 
     def add(
         self,
@@ -55,7 +55,7 @@ class Tasks:
         next_action: str = "",
         force: bool = False,
     ) -> Added | LooksAlike:
-        """Add a task, or say which tasks look like the same work; adding a `key` again changes nothing.
+        """Add a task, or return the tasks that look like the same work; adding a `key` again changes nothing.
 
         Raises:
             Malformed: a field cannot be used, or a dependency is unknown.
@@ -72,51 +72,47 @@ class Tasks:
             check=check,
             output=output,
             key=key,
-            labels=(*labels, *check_step(review, reviewers, decider)),
+            labels=(*labels, *review_labels(review, reviewers, decider)),
             parent=parent,
             next_action=next_action,
         )
-        outcome = add_task(self._repo, self._session(), new, force=force)
-        self._repo.settle()
-        return outcome
+        return self._settled(add_task(self._repo, self._session, new, force=force))
 
     def next(self, *, role: str = "", wait: str | float = 0, resume: bool = False) -> Picked | NothingReady:
-        """Take the best ready task whose paths are free, and its paths; or go on with the one in hand.
+        """Take the best ready task whose paths are free, and its paths; or resume the one it already has.
 
         Raises:
             Stale: the session has ended.
         """
-        wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
-        in_hand = resume_task(self._repo, self._session()) if resume else None
-        if in_hand is not None:
-            return in_hand
+        wait_ms = milliseconds(wait, "wait")
+        resumed = resume_task(self._repo, self._session) if resume else None
+        if resumed is not None:
+            return resumed
         start = GitEvidence(self._repo).start
-        outcome = wait_for_task(self._repo, self._session(), role, wait_ms, start)
+        outcome = next_task(self._repo, self._session, role, start, wait_ms=wait_ms)
         if isinstance(outcome, Picked):
-            self._bring_reviewed(outcome.task)
-        self._repo.settle()
-        return outcome
+            self._fetch_reviewed(outcome.task)
+        return self._settled(outcome)
 
-    def _bring_reviewed(self, task: Task) -> None:
+    def _fetch_reviewed(self, task: Task) -> None:
         """Fetch the commits of another machine that this session is to review."""
-        if task.kind == "review":
+        if task.kind == REVIEW_KIND:
             fetch_reviewed_commit(self._repo, task)
 
     def take(self, task: str) -> Picked | None:
-        """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
+        """Take this task and its paths; None when it is not ready, backs off, or its paths are held.
 
         Raises:
             Malformed: there is no such task.
             Stale: the session has ended.
         """
         start = GitEvidence(self._repo).start()
-        outcome = take_task(self._repo, self._session(), task, start)
+        outcome = take_task(self._repo, self._session, task, start)
         if outcome is not None:
-            self._bring_reviewed(outcome.task)
-        self._repo.settle()
-        return outcome
+            self._fetch_reviewed(outcome.task)
+        return self._settled(outcome)
 
-    def enter(self, plan: str, *, force: bool = False) -> Entered:
+    def enter(self, plan: str, *, force: bool = False) -> AddedPlan:
         """Add the tasks of a TOML or Markdown plan that are not there yet (all or nothing).
 
         Example:
@@ -125,21 +121,17 @@ class Tasks:
         Raises:
             Malformed: the plan has problems; all of them are named.
         """
-        entered = enter_plan(self._repo, self._session(), read_plan(plan, ""), force=force)
-        self._repo.settle()
-        return entered
+        return self._settled(add_plan(self._repo, self._session, read_plan(plan, ""), force=force))
 
     def done(self, task: str, *, result: str = "") -> Completion:
-        """Say that a task is done; tells how far it is believed, and on what evidence.
+        """Report a task as done, and return its state after its evidence was verified.
 
         Raises:
             Stale: the task no longer belongs to this session.
         """
         if self._repo.checkout.common_dir:
             fetch_task_commits(self._repo, task)
-        completion = complete_task(self._repo, self._session(), task, result=result)
-        self._repo.settle()
-        return completion
+        return self._settled(complete_task(self._repo, self._session, task, result=result))
 
     def fail(self, task: str, why: str, *, final: bool = False) -> Task:
         """Give a task back with a report of what was learned; after the last attempt it is dead.
@@ -148,24 +140,24 @@ class Tasks:
             Stale: the task no longer belongs to this session.
         """
         change = change_digest(self._repo, task)
-        failed = fail_task(self._repo, self._session(), task, why, is_final=final, change=change)
+        failed = fail_task(self._repo, self._session, task, why, is_final=final, change=change)
         return self._settled(failed)
 
     def block(self, task: str, why: str) -> Task:
         """Keep a task from being offered."""
-        return self._settled(block_task(self._repo, self._session(), task, why))
+        return self._settled(block_task(self._repo, self._session, task, why))
 
     def unblock(self, task: str) -> Task:
         """Offer a blocked task again."""
-        return self._settled(unblock_task(self._repo, self._session(), task))
+        return self._settled(unblock_task(self._repo, self._session, task))
 
     def retry(self, task: str, why: str = "") -> Task:
         """Give a task that failed, died or got stuck another round of attempts."""
-        return self._settled(retry_task(self._repo, self._session(), task, why))
+        return self._settled(retry_task(self._repo, self._session, task, why))
 
     def drop(self, task: str, why: str) -> Task:
-        """Give a task up for good."""
-        return self._settled(drop_task(self._repo, self._session(), task, why))
+        """Drop a task for good."""
+        return self._settled(drop_task(self._repo, self._session, task, why))
 
     def after(self, task: str, before: str) -> Task:
         """Make a task wait for another.
@@ -173,26 +165,20 @@ class Tasks:
         Raises:
             Malformed: they would wait for each other; the message names the cycle.
         """
-        return self._settled(add_dependency(self._repo, self._session(), task, before))
+        return self._settled(add_dependency(self._repo, self._session, task, before))
 
     def get(self, task: str) -> Task:
-        """A task by its id."""
+        """Return a task by its id."""
         return get_task(self._repo, task)
 
     def list(self, *states: str) -> Sequence[Task]:
-        """All tasks, or those in these states."""
+        """Return all tasks, or those in these states."""
         return list_tasks(self._repo, states)
 
     def history(self, task: str) -> Sequence[Entry]:
-        """Everything that happened to a task."""
+        """Return the journal entries about a task, oldest first."""
         return task_history(self._repo, task)
 
-    def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
+    def import_checklist(self, text: str, *, force: bool = False) -> Imported:
         """Import a Markdown checklist as tasks; importing it again adds nothing."""
-        outcome = checklists.import_checklist(self._repo, self._session(), text, force=force)
-        self._repo.settle()
-        return outcome
-
-    def _settled(self, task: Task) -> Task:
-        self._repo.settle()
-        return task
+        return self._settled(import_checklist(self._repo, self._session, text, force=force))

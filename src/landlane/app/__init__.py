@@ -1,1 +1,1 @@
-"""Open the repository and its store, join the packages, and return a context."""
+"""Open the repository and its store, connect the packages, and return a `Repository`."""

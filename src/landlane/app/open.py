@@ -1,11 +1,15 @@
-"""Open the repository of a folder: find its checkout, read its settings, open its store."""
+"""Open the repository of a folder: find its checkout, read its settings, open its store, join the packages.
+
+`assemble_repository` is the only way to a repository, so the extension points of sessions and tasks are never
+empty. Most commands need none of the packages behind them, so each group is imported on first use.
+"""
 
 from __future__ import annotations
 
 import os
 import pwd
 
-from landlane.app.plain_files import detect_restore
+from landlane.app.plain_files import detect_restore, update_files
 from landlane.app.repository_record import (
     ID_FILE,
     begin_repository,
@@ -14,29 +18,36 @@ from landlane.app.repository_record import (
     unwritable,
     write_id,
 )
-from landlane.app.store_location import open_store, store_place
-from landlane.app.wiring import assemble_repository
 from landlane.errors import StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.repository import GitRepository, is_case_insensitive
-from landlane.platform.process_identity import MachineProcesses
+from landlane.platform.process import MachineProcesses
+from landlane.repository import Repository
+from landlane.sessions import extensions as session_extensions
+from landlane.sessions.leases import sweep
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
-from landlane.settings.model import FILE_NAME
-from landlane.store.sqlite.schema import moved_away
-from landlane.values import replace
+from landlane.settings.model import FILE_NAME, LOCAL_NAME
+from landlane.store.sqlite.database import store_moved_error
+from landlane.store.sqlite.store import SqliteStore
+from landlane.tasks.extensions import install
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.clock import Clock
-    from landlane.repository import Repository
+    from landlane.git.repository import GitRepository
+    from landlane.platform.process import MachineProcesses
+    from landlane.repository import Repository, Secrets
+    from landlane.sessions.extensions import SessionExtensions
     from landlane.settings.model import Settings
-    from landlane.store.interface import Store
+    from landlane.store.interface import Store, Transaction
+    from landlane.tasks.extensions import Budgets, FollowUps, Offers, ReviewRules, Waits
 
 
-# A file in the git directory of a checkout in which hooks were answered (see hook_entry/checkout_cache.py).
+# A file in the git directory of a checkout in which hooks were answered (see hook_entry/repository.py).
 ANSWERED = "landlane-hook"
 
 
@@ -70,7 +81,7 @@ def open_repository(
     folder = checkout.state_folder
     _make_folder(folder, checkout)
     of_settings = checkout.home_checkout if is_guest else checkout
-    settings = _read_settings(of_settings, os.path.join(folder, "settings.cache"))
+    settings = _read_settings(of_settings, folder)
     if most_wait_ms is not None and most_wait_ms < settings.store.wait_ms:
         settings = replace(settings, store=replace(settings.store, wait_ms=most_wait_ms))
     repository_id, former_id = repository_id_of(folder, settings)
@@ -104,12 +115,12 @@ def _as_seen_by_guest(checkout: Checkout) -> Checkout:
     return Checkout(root=checkout.root, git_dir=home, common_dir=home)
 
 
-def _read_settings(checkout: Checkout, memory: str) -> Settings:
+def _read_settings(checkout: Checkout, folder: str) -> Settings:
     """Return the settings of a checkout, or those of the main checkout if it has no settings file."""
     root = checkout.root
     if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
         root = checkout.home_checkout.root
-    return read_settings(root, memory)
+    return read_settings(root, os.path.join(folder, "settings.cache"), os.path.join(folder, LOCAL_NAME))
 
 
 def _make_folder(folder: str, checkout: Checkout) -> None:
@@ -144,7 +155,7 @@ def _ignores_case(store: Store, checkout: Checkout, settings: Settings, former_i
         )
     )
     if moved is not None:  # even a read would return outdated state
-        raise moved_away(str(store.describe()["place"]), moved["value"])
+        raise store_moved_error(str(store.describe()["place"]), moved["value"])
     if row is None:
         ignore_case = settings.claims.ignore_case
         if ignore_case is None:
@@ -170,3 +181,154 @@ def person_name() -> str:
         letter if letter.isascii() and (letter.isalnum() or letter in "._@-") else "-" for letter in name
     )
     return cleaned.lstrip(".-")[:64] or "person"
+
+
+STORE_NAME = "store.db"
+
+POINTER = "store-url"
+
+_URL = ("postgresql://", "postgres://")
+
+
+def store_place(checkout: Checkout, settings: Settings) -> str:
+    """Return where the store is, by the environment, the last `store move`, the settings or the default."""
+    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store.url
+    if "://" in place:
+        return place
+    # A relative path must mean the same in every folder and worktree: it starts where the git directory is.
+    base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
+    return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
+
+
+def _pointed_to(folder: str) -> str:
+    """Return where the last `store move` went; empty if there was none."""
+    path = os.path.join(folder, POINTER)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            place = file.read().strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}",
+            code="STORE_FORBIDDEN",
+            hint="it says where the store is: ask the user who moved it, or set LANDLANE_STORE",
+        ) from error
+    if "://" not in place and not os.path.isabs(place):
+        raise StoreError(
+            f"{path} does not say where the store is",
+            code="STORE_POINTER_BROKEN",
+            hint="write the store's URL or path into it; remove it only if the store was never moved",
+        )
+    return place
+
+
+def open_store(
+    place: str,
+    folder: str,
+    repository_id: str,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    is_short_lived: bool = False,
+    is_fresh: bool = False,
+) -> Store:
+    """Open the store at a path or URL; with `is_fresh` it may be new, and the caller fills it."""
+    if place.startswith(_URL):
+        try:
+            from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise StoreError(
+                "the driver for PostgreSQL is not installed",
+                code="POSTGRES_MISSING",
+                hint="pip install 'landlane[postgres]'",
+            ) from error
+
+        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store.wait_ms)
+    if "://" in place:
+        raise StoreError(
+            f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
+            code="STORE_UNKNOWN_KIND",
+            hint="give a path for SQLite or a postgresql:// URL",
+        )
+    return SqliteStore(
+        sqlite_path(place),
+        repository_id,
+        clone=os.path.dirname(folder),
+        clock=clock,
+        wait_ms=settings.store.wait_ms,
+        # A command exits without closing the store, to save emptying its log. The next command reads that
+        # log, so it is kept short.
+        checkpoint_pages=200 if is_short_lived else 1000,
+        is_fresh=is_fresh,
+    )
+
+
+def sqlite_path(place: str) -> str:
+    """Return the file that a path means: itself, or the store in that folder."""
+    path = os.path.abspath(place)
+    return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path
+
+
+def assemble_repository(
+    *, settings: Settings, store: Store, git: GitRepository, processes: MachineProcesses, secrets: Secrets
+) -> Repository:
+    """Return the opened repository, with all packages connected."""
+    session_extensions.install(_load_session_extensions)
+    install(_Tasks())
+    return Repository(
+        settings=settings,
+        store=store,
+        git=git,
+        checkout=git.checkout,
+        processes=processes,
+        secrets=secrets,
+        before_change=sweep,
+        after_change=_after_change,
+        update_files=update_files,
+    )
+
+
+def _after_change(tx: Transaction, repo: Repository) -> None:
+    from landlane.tasks.extensions import settle_touched  # noqa: PLC0415 - only changes of tasks need it
+
+    settle_touched(tx, repo)
+
+
+def _load_session_extensions() -> SessionExtensions:
+    from landlane.app.session_extensions import Sessions  # noqa: PLC0415 - few commands need it
+
+    return Sessions()
+
+
+@value
+class _Tasks:
+    @property
+    def follow_ups(self) -> FollowUps:
+        from landlane.app.task_follow_ups import TaskFollowUps  # noqa: PLC0415 - few commands need it
+
+        return TaskFollowUps()
+
+    @property
+    def offers(self) -> Offers:
+        from landlane.app.task_offers import TaskOffers  # noqa: PLC0415 - few commands need it
+
+        return TaskOffers()
+
+    @property
+    def budgets(self) -> Budgets:
+        from landlane.app.task_budgets import TaskBudgets  # noqa: PLC0415 - few commands need it
+
+        return TaskBudgets()
+
+    @property
+    def reviews(self) -> ReviewRules:
+        from landlane.app.task_reviews import TaskReviews  # noqa: PLC0415 - few commands need it
+
+        return TaskReviews()
+
+    @property
+    def waits(self) -> Waits:
+        from landlane.app.task_waits import TaskWaits  # noqa: PLC0415 - few commands need it
+
+        return TaskWaits()

@@ -1,25 +1,37 @@
 """The plain files beside the store: keep them up to date, and detect a store that came from a backup.
 
-`journal.jsonl`, `claims.json` and `tasks.json` follow the store. `journal.store` holds the id of the store
-that the journal file was copied from.
+`journal.jsonl` grows line by line; `claims.json` and `tasks.json` are rewritten. `journal.store` holds the id
+of the store that the journal file was copied from.
+
+Lines are appended after the commit of what they describe, under a separate lock. A process that finds it
+taken does nothing, because its holder checks for new entries once more after releasing it. The holder stops
+after a while even if others keep writing, and leaves the rest to the next command. A line torn by a crash is
+cut off and written again.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import time
 
 from landlane.app.repository_record import begin_epoch, newest_epoch
-from landlane.files import write_whole
-from landlane.store.mirror import JOURNAL, Mirror, read_journal, read_tail, set_aside
+from landlane.claims.take import list_claims
+from landlane.clock import rfc3339
+from landlane.errors import StoreError
+from landlane.files import write_atomically
+from landlane.store.file_lock import FairLock
+from landlane.store.journal_chain import format_line, parse_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from landlane.repository import Repository
     from landlane.store.interface import Store
     from landlane.store.journal_chain import Entry
+
 
 _STORE_ID_FILE = "journal.store"
 
@@ -40,9 +52,9 @@ def journal_path(repo: Repository) -> str:
 
 
 def _live_claims(repo: Repository) -> list[dict[str, Any]]:
-    from landlane.claims import read, to_json  # noqa: PLC0415 - not every command writes the file
+    from landlane.claims.to_json import claim_json  # noqa: PLC0415 - not every command writes the file
 
-    return [to_json.claim_json(claim, repo.store) for claim in read.list_claims(repo)]
+    return [claim_json(claim, repo.store) for claim in list_claims(repo)]
 
 
 def _open_tasks(repo: Repository) -> list[dict[str, Any]]:
@@ -63,7 +75,7 @@ def detect_restore(store: Store, folder: str) -> None:
     # The epoch first: if this process dies in between, the next one detects the restore again.
     try:
         begin_epoch(store, newest_epoch(_readable_entries(path)), "store.restored", {})
-        set_aside(path)
+        move_aside(path)
     except FileNotFoundError:
         return  # another process was quicker
 
@@ -83,7 +95,7 @@ def _is_copy_of(store: Store, folder: str, path: str) -> bool:
     if copied_id == store_id:
         return True
     if copied_id and os.path.exists(path):
-        set_aside(path)
+        move_aside(path)
     write_copied_store_id(folder, store_id)
     return not copied_id
 
@@ -105,4 +117,192 @@ def read_copied_store_id(folder: str) -> str:
 
 def write_copied_store_id(folder: str, store_id: str) -> None:
     """Record which store the journal file is a copy of."""
-    write_whole(os.path.join(folder, _STORE_ID_FILE), store_id + "\n")
+    write_atomically(os.path.join(folder, _STORE_ID_FILE), store_id + "\n")
+
+
+JOURNAL = "journal.jsonl"
+# Each live file, and the kinds of entries after which it must be written again.
+_TRIGGERS = {
+    "claims": ("claim.", "session.", "store.", "repository."),
+    "tasks": ("task.", "store.", "repository."),
+}
+_LOOK_BACK = 500
+_TAIL_BYTES = 65_536
+_SMALL_BYTES = 32_768
+_LONGEST_SECONDS = 0.5  # how long one command copies while others keep writing
+_BYTES_PER_SECOND = 100_000  # how fast large live files are rewritten, on average
+
+
+class Mirror:
+    """The files of one repository in its state folder."""
+
+    def __init__(
+        self, folder: str, store: Store, live: Mapping[str, Callable[[], list[dict[str, Any]]]]
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._live = live
+        self.journal_path = os.path.join(folder, JOURNAL)
+
+    def sync(self, *, wait_seconds: float = 0.0) -> int:
+        """Update the files from the store; return how many entries were added.
+
+        A file that cannot be written never fails the operation that was committed: the next one catches up.
+        """
+        try:
+            # A separate lock object for each call, because threads that share one do not exclude each other.
+            lock = FairLock(os.path.join(self._folder, "mirror.lock"))
+        except OSError:
+            return 0
+        try:
+            return self._sync_with(lock, wait_seconds)
+        finally:
+            lock.close()
+
+    def _sync_with(self, lock: FairLock, wait_seconds: float) -> int:
+        added = 0
+        deadline = time.monotonic() + max(wait_seconds, _LONGEST_SECONDS)
+        try:
+            while lock.acquire(wait_seconds):
+                try:
+                    position, new = self._append_new(deadline)
+                    added += new
+                    for noun in self._live:
+                        if self._is_behind(noun, position):
+                            self._write_live(noun, position)
+                finally:
+                    lock.release()
+                if time.monotonic() >= deadline:
+                    break
+                last = self._store.last_entry()
+                if last is None or last.position <= self.last_position():
+                    break
+        except (OSError, StoreError):
+            return added
+        return added
+
+    def _append_new(self, deadline: float) -> tuple[int, int]:
+        """Append missing entries; return the last position in the file, and how many were added."""
+        position = self._cut_torn_line()
+        added = 0
+        file = os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            while page := self._store.entries(position, 500):
+                text = "".join(format_line(entry) + "\n" for entry in page)
+                _write_all(file, text.encode("utf-8"))
+                position = page[-1].position
+                added += len(page)
+                if time.monotonic() >= deadline:
+                    break
+        finally:
+            os.close(file)
+        return position, added
+
+    def _cut_torn_line(self) -> int:
+        """Cut off an incomplete last line; return the position of the last entry."""
+        try:
+            size = os.path.getsize(self.journal_path)
+        except OSError:
+            return 0
+        entry, end = read_tail(self.journal_path)
+        if end < size:
+            os.truncate(self.journal_path, end)
+        return entry.position if entry else 0
+
+    def last_position(self) -> int:
+        """Return the position of the last complete line."""
+        entry, _ = read_tail(self.journal_path)
+        return entry.position if entry else 0
+
+    def _is_behind(self, noun: str, position: int) -> bool:
+        """Return whether a live file is out of date; a killed process may not have written it."""
+        written_at = self._written_position(noun)
+        if written_at == position:
+            return False
+        if written_at < 0 or position - written_at >= _LOOK_BACK:
+            return True
+        since = self._store.entries(written_at, _LOOK_BACK)
+        return any(entry.kind.startswith(_TRIGGERS[noun]) for entry in since)
+
+    def _written_position(self, noun: str) -> int:
+        """Return the journal position in a live file; -1 if the file is missing or unreadable."""
+        try:
+            with open(os.path.join(self._folder, f"{noun}.json"), "rb") as file:
+                head = file.read(64)
+            return int(head.partition(b'"position": ')[2].partition(b",")[0])
+        except (OSError, ValueError):
+            return -1
+
+    def _write_live(self, noun: str, position: int) -> None:
+        """Write a live file; a very large one is not rewritten for every change."""
+        path = os.path.join(self._folder, f"{noun}.json")
+        try:
+            old = os.stat(path)
+            if old.st_size > _SMALL_BYTES and time.time() - old.st_mtime < old.st_size / _BYTES_PER_SECOND:
+                return
+        except OSError:
+            pass
+        # One line per item, so that `diff` and `grep` work; indenting everything takes twice as long.
+        lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in self._live[noun]())
+        text = f'{{"position": {position}, "{noun}": [\n{lines}\n]}}'
+        scratch = f"{path}.new"  # a fixed name, because the lock is held; a leftover is overwritten
+        with open(scratch, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(scratch, path)
+
+
+def read_tail(path: str) -> tuple[Entry | None, int]:
+    """Return the last complete entry of a journal file, and the offset of its end."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            length = _TAIL_BYTES
+            while True:
+                start = max(size - length, 0)
+                file.seek(start)
+                entry, end = _last_full_entry(file.read(size - start))
+                if entry is not None or start == 0:
+                    return entry, start + end
+                length *= 8
+    except OSError:
+        return None, 0
+
+
+def _last_full_entry(raw: bytes) -> tuple[Entry | None, int]:
+    end = raw.rfind(b"\n") + 1
+    while end > 0:
+        start = raw.rfind(b"\n", 0, end - 1) + 1
+        try:
+            return parse_line(raw[start : end - 1].decode("utf-8")), end
+        except ValueError:
+            end = start
+    return None, 0
+
+
+def read_journal(path: str) -> Iterator[Entry]:
+    """Yield all entries of a journal file.
+
+    Raises:
+        ValueError: a line is not a journal entry; a torn last line is skipped.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.endswith("\n"):
+                    yield parse_line(line)
+    except FileNotFoundError:
+        return
+
+
+def move_aside(path: str) -> str:
+    """Rename a file to a name with the current time, and return the new path."""
+    stem, ending = os.path.splitext(path)
+    stamp = rfc3339(time.time_ns() // 1_000_000).replace(":", "").replace(".", "-")
+    moved = f"{stem}.before-{stamp}{ending}"
+    os.replace(path, moved)
+    return moved
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]

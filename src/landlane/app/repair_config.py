@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 _LOOK_BACK = 5000
 
-_OVER = ("session.left", "session.lapsed", "session.gone")
+_SESSION_ENDS = ("session.left", "session.lapsed", "session.gone")
 
 
 def describe_active(repo: Repository, at_ms: int) -> str:
-    """Who was at work at an instant of the calendar, as far as the newest stretch of the journal tells."""
+    """Return which sessions were live at a calendar time, as far as the newest journal entries show."""
     last = ""
-    since: set[str] = set()
+    ended_since: set[str] = set()
     for entry in read_entries(repo, max(0, last_position(repo) - _LOOK_BACK)):
         if entry.at <= at_ms:
             last = f"{entry.agent} ({entry.session})" if entry.session else last
-        elif entry.kind in _OVER:
-            since.add(entry.agent)
+        elif entry.kind in _SESSION_ENDS:
+            ended_since.add(entry.agent)
     live = {one.agent for one in live_sessions(repo) if repo.store.wall_of(one.started_at) <= at_ms}
-    named = ", ".join(sorted(live | since)) or "nobody"
+    named = ", ".join(sorted(live | ended_since)) or "nobody"
     return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
 
 
@@ -49,23 +49,22 @@ def prepare_git(repo: Repository, report: Callable[[str], None] | None = None) -
 
 
 def repair_and_record(repo: Repository, *, is_thorough: bool = False) -> list[str]:
-    """Put right shared settings that cannot be meant; says and records which, and who was active."""
-    flips = find_config_damage(repo.home)
-    if not flips:
+    """Repair damaged shared git config; report and record what was repaired, and which sessions were live."""
+    if not find_config_damage(repo.home):
         return []
     active = describe_active(repo, changed_at(os.path.join(repo.common_dir, "config")))
-    mended = repair_config(repo.home, is_thorough=is_thorough)
+    repaired = repair_config(repo.home, is_thorough=is_thorough)
 
     def record(tx: Transaction) -> None:
-        tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
+        tx.record("git.mended", "", "", {"reason": "; ".join(repaired), "active": active})
 
-    # What could not be mended comes again with every command: told each time, written down only when done.
-    if mended and not any(flip.is_certain or is_thorough for flip in find_config_damage(repo.home)):
+    # Damage that cannot be repaired is reported by every command, but recorded only after a repair.
+    if repaired and not any(flip.is_certain or is_thorough for flip in find_config_damage(repo.home)):
         repo.store.change(record)
-    told = [f"{line} ({active})" for line in mended]
-    for line in told:
+    lines = [f"{line} ({active})" for line in repaired]
+    for line in lines:
         repo.report(line)
-    return told
+    return lines
 
 
 def changed_at(path: str) -> int:

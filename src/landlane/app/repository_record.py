@@ -6,7 +6,7 @@ import os
 
 from landlane.claims.take import add_claim
 from landlane.errors import StoreError
-from landlane.files import write_whole
+from landlane.files import write_atomically
 from landlane.ids import epoch_of, is_uuid, new_uuid
 from landlane.patterns.pattern import parse
 from landlane.sessions.model import Claim
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 ID_FILE = "repository"
-_TABLES = (
+_TABLES = (  # those with a column for the repository
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
     *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
@@ -139,6 +139,6 @@ def _read_id(path: str) -> str:
 def write_id(path: str, repository_id: str) -> None:
     """Write the id durably: after a power cut the repository must not get a new one."""
     try:
-        write_whole(path, repository_id + "\n", is_durable=True)
+        write_atomically(path, repository_id + "\n", is_durable=True)
     except OSError as error:
         raise unwritable(path, error) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.roles.built_in import find_role
+from landlane.roles.model import find_role
 from landlane.tasks.return_lapsed import return_tasks, waits_for_person
 from landlane.values import value
 

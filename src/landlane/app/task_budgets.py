@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.usage.add import BOOKING, settle_in
+from landlane.usage.add import BOOKING, book_ended_attempt
 from landlane.usage.budget import TASK, over_in
 from landlane.values import value
 
@@ -24,7 +24,7 @@ class TaskBudgets:
         return BOOKING
 
     def book(self, tx: Transaction, repo: Repository, attempt: Attempt) -> None:
-        settle_in(tx, repo, attempt)
+        book_ended_attempt(tx, repo, attempt)
 
     def why_over(self, snapshot: Snapshot, repo: Repository, task: Task) -> str:
         over = over_in(snapshot, repo, task)

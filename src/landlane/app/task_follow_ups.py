@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from landlane.fanout.join import settle_fan_in, settle_fans
-from landlane.gates import decide as gates
-from landlane.gates.ask import open_gate_in
+from landlane.fanout.join import settle_fan, settle_fans
+from landlane.gates.decide import withdraw_task_gates
+from landlane.gates.open import open_gate_in
 from landlane.handoffs import transfer as handoffs
-from landlane.reviews import close as reviews
+from landlane.reviews.close import settle_review, settle_reviews
 from landlane.tasks.records import FAN_LABEL, REVIEW_LABEL
 from landlane.values import value
 
@@ -26,18 +26,18 @@ class TaskFollowUps:
 
     def settle(self, tx: Transaction, repo: Repository, label: str) -> None:
         if label.startswith(FAN_LABEL):
-            settle_fan_in(tx, repo, label.removeprefix(FAN_LABEL))
+            settle_fan(tx, repo, label.removeprefix(FAN_LABEL))
         elif label.startswith(REVIEW_LABEL):
-            reviews.settle_in(tx, repo, label.removeprefix(REVIEW_LABEL))
+            settle_review(tx, repo, label.removeprefix(REVIEW_LABEL))
 
     def settle_due(self, repo: Repository, nouns: Collection[str]) -> None:
         if "fan" in nouns:
             settle_fans(repo)
         if "review" in nouns:
-            reviews.settle_reviews(repo)
+            settle_reviews(repo)
 
     def leave_waiting(self, tx: Transaction, task: Task) -> None:
-        gates.withdraw_in(tx, task)
+        withdraw_task_gates(tx, task)
 
     def drop(self, tx: Transaction, task: Task, why: str) -> None:
         handoffs.withdraw_in(tx, task.id, why)

@@ -22,10 +22,10 @@ class TaskOffers:
     def reserved(self, tx: Transaction, repo: Repository, session: Session) -> tuple[set[str], set[str]]:
         others: set[str] = set()
         if tx.all("records_in", noun="review", states=["open", "deciding"]):
-            others = _review_rules().not_to_take(tx, session)
+            others = _review_rules().tasks_not_for(tx, session)
         holders: set[str] = set()
         for one in transfer.waiting_in(tx):
-            if transfer.may_have(repo, one, session, tx.now):
+            if transfer.is_offered_to(repo, one, session, tx.now):
                 holders.add(one.holder)
             else:
                 others.add(one.task)

@@ -1,10 +1,10 @@
-"""The review that a task may need before it lands."""
+"""The review that a task may require before it lands."""
 
 from __future__ import annotations
 
-from landlane.reviews import give_verdict, records
-from landlane.reviews import open as opening
-from landlane.reviews.model import Step
+from landlane.reviews import records
+from landlane.reviews.model import RequiredReview
+from landlane.reviews.open import find_required_review, open_review, withdraw_from_review
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 
 @value
 class TaskReviews:
-    """Implements `tasks.extensions.Reviews` with reviews."""
+    """Implements `tasks.extensions.ReviewRules` with reviews."""
 
-    def step_for(self, repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
-        return opening.step_for(repo, task, kind, changed)
+    def find_required(self, repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
+        return find_required_review(repo, task, kind, changed)
 
-    def begin(
+    def open(
         self,
         tx: Transaction,
         repo: Repository,
         session: Session | None,
         task: Task,
         head: str,
-        step: object,
+        required: object,
         *,
         base: str,
         change: str,
     ) -> None:
-        assert isinstance(step, Step)  # what `step_for` returned
-        opening.begin_review_in(tx, repo, session, task, head, step, base=base, change=change)
+        assert isinstance(required, RequiredReview)  # what `find_required` returned
+        open_review(tx, repo, session, task, head, required, base=base, change=change)
 
     def is_approved(self, snapshot: Snapshot, task: Task, head: str) -> bool:
         return records.is_approved(snapshot, task, head)
 
-    def rejection_of(self, snapshot: Snapshot, task: Task, head: str) -> str:
-        return records.rejection_of(snapshot, task, head)
+    def find_rejection(self, snapshot: Snapshot, task: Task, head: str) -> str:
+        return records.find_rejection(snapshot, task, head)
 
-    def take_back(self, repo: Repository, session: Session, task_id: str) -> Task:
-        return give_verdict.take_back(repo, session, task_id)
+    def withdraw(self, repo: Repository, session: Session, task_id: str) -> Task:
+        return withdraw_from_review(repo, session, task_id)
 
     def review_of(self, repo: Repository, task: Task) -> str:
-        return give_verdict.review_of_task(repo, task).id
+        return records.review_of_task(repo, task).id

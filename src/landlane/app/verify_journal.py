@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from landlane.app.plain_files import journal_path
+from landlane.app.plain_files import journal_path, read_journal
 from landlane.journal.git_copy import REF, read_journal_ref
 from landlane.journal.read import last_position
 from landlane.journal.verify import verify
-from landlane.store.mirror import read_journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.repository import Repository
-    from landlane.store.journal_chain import Verdict
+    from landlane.store.journal_chain import JournalCheck
 
 
-def verify_journal(repo: Repository) -> Verdict:
+def verify_journal(repo: Repository) -> JournalCheck:
     """Check the journal's chain, and every copy of it that is here."""
     mirrored = last_position(repo)
     repo.settle(wait_seconds=5.0)

@@ -6,26 +6,26 @@ import os
 import shlex
 from enum import StrEnum
 
-from landlane.claims.held import token_over
-from landlane.claims.read import list_claims, live_claims_of, lost_claims
-from landlane.errors import Held, NotAllowed, PatternError, Stale
-from landlane.patterns.pattern import covers_alternative, has_special
-from landlane.sessions.model import covers_all
-from landlane.sessions.read import find_ancestors
+from landlane.claims.describe import describe_holder
+from landlane.claims.not_held import holder_facts, lease_error, token_error
+from landlane.claims.take import list_claims, live_claims_of, lost_claims
+from landlane.errors import Held, NotAllowed, PatternError
+from landlane.patterns.pattern import covers_all, covers_alternative, has_special, reads_as_name
+from landlane.sessions.leases import find_ancestors
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.model import Claim
+    from landlane.claims.model import Claim, LostClaim
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 class PathState(StrEnum):
-    """Who may change a path: its holder, anybody, or only another session."""
+    """Whether a session may change a path."""
 
     HELD = "held"  # by the session itself
     OTHER = "other"  # held by another session
@@ -58,7 +58,7 @@ def check(repo: Repository, session: Session | None, pattern: Pattern, token: in
         others = [claim for claim in near if claim.session != session.id]
     # A caller without a session has lost its claims with it.
     if token is not None and all(claim.token != token for claim in mine):
-        raise token_over(session, pattern.text)
+        raise repo.store.view(lambda snapshot: token_error(snapshot, token, pattern, session))
     if mine:
         return PathCheck(path=pattern.text, state=PathState.HELD, claim=mine[-1])
     if others and session is not None:
@@ -110,38 +110,32 @@ def _refuse_uncovered(repo: Repository, session: Session, path: str, wanted: Pat
     if found.state in (PathState.HELD, PathState.FREE):
         return
     holder = found.claim
-    facts: dict[str, object] = {"path": path}
+    facts = {"path": path, **holder_facts(holder)}
     if holder is not None:
-        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task or None}
+        facts["task"] = holder.task or None
     if lost := _find_lapsed(repo, session, wanted):
-        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
-        raise Stale(
-            f"the lease of {session.agent} on {lost} is over{now_held}",
-            code="LEASE_OVER",
-            hint="look at what changed meanwhile, then claim it anew before committing anything",
-            **facts,
-        )
+        raise lease_error(lost, repo.store.view(lambda snapshot: snapshot.now), holder, facts)
     if holder is not None:
         raise Held(
-            f"{path} is held by {holder.agent}: it is not {session.agent}'s to commit",
+            describe_holder(repo, path, holder),
             code="CLAIM_HELD",
-            hint="leave it out; `landlane claims` shows who holds what",
+            hint="leave it out of the commit; see who holds what: landlane claims",
             **facts,
         )
     raise NotAllowed(
-        f"{path} has changed, but {session.agent} holds no claim on it",
+        f"{path} has changes, but {session.agent} has not claimed it",
         code="NOT_CLAIMED",
-        hint=f"if the change is yours: {_how_to_claim(repo, path)}; else leave it out",
+        hint=f"claim it, or leave it out of the commit: {_how_to_claim(repo, path)}",
         **facts,
     )
 
 
-def _find_lapsed(repo: Repository, session: Session, wanted: Pattern) -> str:
-    """Return the pattern of a lost claim that covered this path; empty if there is none."""
+def _find_lapsed(repo: Repository, session: Session, wanted: Pattern) -> LostClaim | None:
+    """Return a lost claim of the agent that covered this path."""
     for lost in repo.store.view(lambda snapshot: lost_claims(snapshot, session.agent)):
         if covers_all(repo.git.pattern_of(lost.pattern, lost.kind).alternatives, wanted):
-            return lost.pattern
-    return ""
+            return lost
+    return None
 
 
 def _how_to_claim(repo: Repository, path: str) -> str:
@@ -149,7 +143,8 @@ def _how_to_claim(repo: Repository, path: str) -> str:
         # A link as typed means its target; a glob means the link itself.
         folder, _, name = path.rpartition("/")
         return shlex.join(["landlane", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
-    return shlex.join(["landlane", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])
+    marker = "" if repo.git.is_at_root and not reads_as_name(path) else ":/"
+    return shlex.join(["landlane", "claim", marker + path, *(["--literal"] if has_special(path) else [])])
 
 
 def pattern_of(repo: Repository, path: str) -> Pattern:

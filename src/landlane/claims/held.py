@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from landlane.claims.model import Refused, Request, Taken
-from landlane.claims.read import claims_near, find_lost_claim, live_claims_of, lost_claims
-from landlane.claims.take import identity, take_in
-from landlane.errors import Held, LandlaneError, Stale
+from landlane.claims.take import find_lost_claim, identity, live_claims_of, lost_claims, take_in
 from landlane.patterns.pattern import areas_of
 from landlane.sessions.leases import require_live
 from landlane.values import replace
@@ -53,9 +51,9 @@ def release(
         chosen = list(held.values())
         if patterns is not None:
             chosen = [
-                held.get(identity(pattern)) or _raise_not_held(tx, session, pattern) for pattern in patterns
+                held.get(identity(pattern)) or _refuse(tx, repo, session, pattern) for pattern in patterns
             ]
-        claims = [claim for same in chosen for claim in _of_token(same, token, session)]
+        claims = [claim for same in chosen for claim in _of_token(tx, repo, same, token, session)]
         for claim in claims:
             if tx.run("claim_drop", session=session.id, token=claim.token):
                 # `renew` must not take again what the session released itself.
@@ -63,17 +61,22 @@ def release(
                 facts: dict[str, object] = {"pattern": claim.pattern, "token": claim.token}
                 facts |= {"commit": commit} if commit else {}
                 tx.record("claim.released", session.agent, session.id, facts)
-                tx.frees = True
+                tx.has_freed = True
         return tuple(dict.fromkeys(claim.pattern for claim in claims))
 
     return repo.change(work)
 
 
-def _of_token(claims: list[Claim], token: int | None, session: Session) -> list[Claim]:
+def _of_token(
+    tx: Snapshot, repo: Repository, claims: list[Claim], token: int | None, session: Session
+) -> list[Claim]:
     """Return the claims on one pattern that are meant: all, or the one with this token."""
     meant = [claim for claim in claims if token in (None, claim.token)]
-    if not meant:
-        raise token_over(session, claims[0].pattern)
+    if not meant and token is not None:
+        pattern = repo.git.pattern_of(claims[0].pattern, claims[0].kind)
+        from landlane.claims.not_held import token_error  # noqa: PLC0415 - most tokens are current
+
+        raise token_error(tx, token, pattern, session)
     return meant
 
 
@@ -112,69 +115,25 @@ def _renew_one(tx: Transaction, me: Session, claim: Claim) -> Claim:
 def _take_again(tx: Transaction, repo: Repository, me: Session, pattern: Pattern) -> Claim:
     lost = find_lost_claim(tx, me.agent, pattern.text)
     if lost is None:
-        _raise_not_held(tx, me, pattern)
+        _refuse(tx, repo, me, pattern)
     request = Request(patterns=(pattern,), mode=lost.mode, ttl_ms=lost.ttl_ms)
     outcome = take_in(tx, repo, me, request)
     if isinstance(outcome, Refused):
-        _raise_not_held(tx, me, pattern)
+        _refuse(tx, repo, me, pattern)
     tx.run("lapsed_drop", agent=me.agent, pattern=pattern.text)
     return outcome.granted[0]
+
+
+def _refuse(tx: Snapshot, repo: Repository, session: Session, pattern: Pattern) -> NoReturn:
+    from landlane.claims.not_held import not_held_error  # noqa: PLC0415 - most callers hold what they name
+
+    raise not_held_error(tx, repo, session, pattern)
 
 
 def _refuse_lapsed(tx: Snapshot, session: Session) -> None:
     """Refuse a session that holds nothing because all its leases have ended."""
     lost = [claim for claim in lost_claims(tx, session.agent) if claim.ended_at >= session.started_at]
     if lost:
-        raise Stale(
-            f"the lease of {session.agent} on {lost[-1].pattern} is over, and nothing else is held",
-            code="LEASE_OVER",
-            hint="look at what changed meanwhile, then claim anew before changing anything",
-            pattern=lost[-1].pattern,
-        )
+        from landlane.claims.not_held import lease_error  # noqa: PLC0415 - few leases end
 
-
-def token_over(session: Session | None, pattern: str) -> Stale:
-    """Return the error for a token whose claim has ended."""
-    whose = f" of {session.agent}" if session is not None else ""
-    return Stale(
-        f"the grant{whose} on {pattern} that this token belongs to is over",
-        code="LEASE_OVER",
-        hint="look at what changed meanwhile, then go on with the token of the newest grant",
-        pattern=pattern,
-    )
-
-
-def _raise_not_held(tx: Snapshot, session: Session, pattern: Pattern) -> NoReturn:
-    """Refuse to use a claim that has lapsed, that another session holds, or that never existed."""
-    holder = next(
-        (
-            claim
-            for claim in claims_near(tx, pattern.alternatives, session.id)
-            if claim.session != session.id and not claim.is_over(tx.now) and claim.overlaps(pattern)
-        ),
-        None,
-    )
-    facts: dict[str, object] = {"pattern": pattern.text}
-    if holder is not None:
-        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task}
-    if find_lost_claim(tx, session.agent, pattern.text) is not None:
-        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
-        raise Stale(
-            f"the lease of {session.agent} on {pattern.text} is over{now_held}",
-            code="LEASE_OVER",
-            hint="look at what changed meanwhile, then claim it anew before changing anything",
-            **facts,
-        )
-    if holder is not None:
-        raise Held(
-            f"{pattern.text} is held by {holder.agent}, not by {session.agent}",
-            code="CLAIM_HELD",
-            hint="`landlane claims` shows who holds what",
-            **facts,
-        )
-    raise LandlaneError(
-        f"{session.agent} holds no claim on {pattern.text}",
-        code="NOT_HELD",
-        hint="name a pattern exactly as it was granted; `landlane claims` lists them",
-        **facts,
-    )
+        raise lease_error(lost[-1], tx.now, None, {"pattern": lost[-1].pattern})

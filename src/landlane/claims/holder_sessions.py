@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from landlane.claims.model import Request
-from landlane.claims.read import claims_of
-from landlane.claims.take import grant_new
-from landlane.ids import digest, new_secret, short_id
-from landlane.sessions.leases import restart_lease
+from landlane.claims.take import claims_of, grant_new
+from landlane.ids import new_secret
+from landlane.sessions.join import add_session
+from landlane.sessions.leases import end_session, lock_live_session, restart_lease
 from landlane.sessions.model import ClaimMode, SessionKind
-from landlane.sessions.read import get_session
+from landlane.sessions.notices import add_notice, list_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,18 +28,16 @@ def begin_holder(
     tx: Transaction, author: Session, name: str, kind: SessionKind, lease_ms: int = FOR_EVER_MS
 ) -> Session:
     """Start a session that only holds claims."""
-    session_id = short_id("s")
-    facts: dict[str, object] = {
-        "generation": 1,
-        "kind": kind,
-        "role": author.role,
-        "machine": author.machine,
-        "secret_hash": digest(new_secret()),
-        "lease_ms": lease_ms,
-    }
-    tx.run("session_add", session=session_id, agent=name, **facts)
-    tx.record("session.joined", name, session_id, facts)
-    return get_session(tx, session_id)
+    return add_session(
+        tx,
+        name,
+        generation=1,
+        kind=kind,
+        role=author.role,
+        machine=author.machine,
+        secret=new_secret(),
+        lease_ms=lease_ms,
+    )
 
 
 def give_claim(
@@ -58,8 +56,23 @@ def give_claim(
     grant_new(tx, session, request, pattern, number)
 
 
-def give_kept(tx: Transaction, repo: Repository, kept: Sequence[Mapping[str, Any]], heir: Session) -> None:
-    """Give the claims that a holder kept to a session, as they were; its lease starts again."""
+def end_holder(tx: Transaction, holder_id: str, heir_id: str = "") -> None:
+    """Release what a holder has and end its session; the heir, if there is one, gets its unread notices."""
+    holder = lock_live_session(tx, holder_id) if holder_id else None
+    if holder is None:
+        return
+    for notice in list_unread(tx, holder_id) if heir_id else ():
+        add_notice(tx, heir_id, str(notice["text"]))
+    drop_claims(tx, claims_of(tx, holder_id))
+    end_session(tx, holder, "session.left", {})
+    tx.has_freed = True
+
+
+def return_claims(
+    tx: Transaction, repo: Repository, holder_id: str, kept: Sequence[Mapping[str, Any]], heir: Session
+) -> None:
+    """End a holder and give its claims to a session, as they were; the lease of that session starts again."""
+    end_holder(tx, holder_id, heir.id)
     has = {(claim.pattern, claim.mode) for claim in claims_of(tx, heir.id)}
     shortest = heir.shortest_ms
     for claim in kept:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from landlane.clock import duration_text
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Alternative, Pattern, alternatives_overlap
-from landlane.sessions.model import Claim, ClaimMode, Waiter
+from landlane.sessions.model import Claim, ClaimMode, SessionKind, Waiter
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -59,11 +59,34 @@ class LostClaim:
 
 
 @value
+class SavedWork:
+    """What a former holder left on claimed paths: the id of its rescue, empty if that failed, and a note."""
+
+    rescue: str
+    note: str
+
+
+@value
 class Taken:
     """The claims that were granted; with `is_partial`, also what was refused."""
 
     granted: tuple[Claim, ...]
     refused: tuple[Refusal, ...] = ()
+    saved: SavedWork | None = None
+    waited_ms: int = 0
+
+
+@value
+class Holding:
+    """A live claim with what others need to know about it: its task's title, who holds it, who waits.
+
+    `kind` is not that of an agent or person where a session holds the claim for work that waits.
+    """
+
+    claim: Claim
+    title: str = ""
+    kind: SessionKind = SessionKind.AGENT
+    waiting: tuple[str, ...] = ()  # agents, in the order in which they get it
 
 
 @value
@@ -81,6 +104,9 @@ class Refusal:
     until: int
     is_waiting: bool
     hint: str
+    holders: tuple[Holding, ...] = ()  # every claim in the way; the fields above are about the first
+    waiting: tuple[str, ...] = ()  # the agents ahead of the caller, in their order
+    position: int = 1  # the caller's place in line, if it waits
 
 
 @value
@@ -90,6 +116,8 @@ class Refused:
     refused: tuple[Refusal, ...]
     code: str = "CLAIM_HELD"
     cycle: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()  # the patterns of the request that nobody else holds
+    waited_ms: int = 0
 
 
 def find_conflict(wanted: Pattern, mode: ClaimMode, other: Claim | Waiter) -> Alternative | None:
@@ -119,6 +147,20 @@ def check_request(request: Request, *, max_ttl_ms: int) -> Request:
     check_pattern_count(len(request.patterns))
     check_ttl(request.ttl_ms, max_ttl_ms)
     return request
+
+
+def check_can_wait(request: Request) -> None:
+    """Refuse to wait for part of a set.
+
+    Raises:
+        Malformed: the request is partial.
+    """
+    if request.is_partial:
+        raise Malformed(
+            "--partial takes what is free now; there is nothing to wait for",
+            code="PARTIAL_WAIT",
+            hint="leave out --partial or --wait",
+        )
 
 
 def check_pattern_count(count: int) -> None:

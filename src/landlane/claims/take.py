@@ -1,30 +1,36 @@
-"""Take claims: check and grant in one transaction; a refusal names the holder."""
+"""Look up claims, and take them: check and grant in one transaction; a refusal names the holder."""
 
 from __future__ import annotations
 
 from landlane.claims.model import (
     LONGEST_NOTE,
-    Refusal,
+    LostClaim,
     Refused,
     Request,
     Taken,
     check_request,
     find_conflict,
 )
-from landlane.clock import duration_text
 from landlane.errors import NotAllowed
 from landlane.ids import token_of
-from landlane.patterns.pattern import areas_of
-from landlane.sessions.leases import end_if_gone, lapse, renew_session, require_live
-from landlane.sessions.model import Claim, ClaimMode, Session, Waiter, covers_all
-from landlane.sessions.read import find_ancestors, find_session
+from landlane.patterns.pattern import areas_of, covers_all
+from landlane.sessions.leases import (
+    end_if_gone,
+    find_ancestors,
+    find_session,
+    lapse,
+    renew_session,
+    require_live,
+    sweep_if_due,
+)
+from landlane.sessions.model import Claim, ClaimMode, Session
 from landlane.text import check_label, check_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.model import Identity
+    from landlane.claims.model import Identity, Refusal
     from landlane.patterns.pattern import Alternative, Pattern
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Transaction
@@ -32,9 +38,59 @@ if TYPE_CHECKING:
     Own = dict[tuple[Identity, ClaimMode], int]  # the tokens of what a session holds already
 
 
-# The names of sessions that hold claims for an entry of the landing queue, and for a gate, start so.
-_ENTRY = "landing-"
-_GATE = "gate-"
+def claims_of(snapshot: Snapshot, session: str) -> list[Claim]:
+    """Return what a session holds, also claims whose lease has ended and that were not removed yet."""
+    return Claim.from_rows(snapshot.all("claims_of", session=session))
+
+
+def live_claims_of(snapshot: Snapshot, session: str) -> list[Claim]:
+    """Return what a session holds now."""
+    return [claim for claim in claims_of(snapshot, session) if not claim.is_over(snapshot.now)]
+
+
+def claims_of_task(snapshot: Snapshot, session: str, task: str) -> list[Claim]:
+    """Return the live claims that a session holds for a task."""
+    return [claim for claim in live_claims_of(snapshot, session) if claim.task == task]
+
+
+def claims_near(snapshot: Snapshot, alternatives: Sequence[Alternative], session: str) -> list[Claim]:
+    """Return the claims that may overlap these alternatives; those of the session below them are left out."""
+    return Claim.from_rows(snapshot.near("claims_near", alternatives, session))
+
+
+def lost_claims(snapshot: Snapshot, agent: str) -> list[LostClaim]:
+    """Return the claims that an agent lost and has not taken again, oldest first."""
+    return [LostClaim.from_row(row) for row in snapshot.all("lapsed_of", agent=agent)]
+
+
+def list_lost_by_others(snapshot: Snapshot, agent: str) -> list[LostClaim]:
+    """Return the claims that other agents lost and have not taken again, oldest first."""
+    return [LostClaim.from_row(row) for row in snapshot.all("lapsed_of_others", agent=agent)]
+
+
+def find_lost_claim(snapshot: Snapshot, agent: str, pattern: str) -> LostClaim | None:
+    """Return the claim on this pattern that an agent lost."""
+    row = snapshot.one("lapsed_get", agent=agent, pattern=pattern)
+    return LostClaim.from_row(row) if row is not None else None
+
+
+def list_claims(repo: Repository, patterns: Sequence[Pattern] = ()) -> list[Claim]:
+    """Return the live claims, oldest first: all of them, or those that overlap one of these patterns."""
+
+    def look(snapshot: Snapshot) -> list[Claim]:
+        if not patterns:
+            claims = Claim.from_rows(snapshot.all("claims_all"))
+            return [claim for claim in claims if not claim.is_over(snapshot.now)]
+        found = {
+            claim.token: claim
+            for pattern in patterns
+            for claim in claims_near(snapshot, pattern.alternatives, "")
+            if not claim.is_over(snapshot.now) and claim.overlaps(pattern)
+        }
+        return [found[token] for token in sorted(found)]
+
+    sweep_if_due(repo.store)
+    return repo.store.view(look)
 
 
 def make_request(
@@ -129,7 +185,7 @@ def take_in(
     refused = tuple(refusal for refusal in refusals if refusal is not None)
     free = [pattern for pattern, refusal in zip(request.patterns, refusals, strict=True) if refusal is None]
     if refused and not (request.is_partial and free):
-        return Refused(refused=refused)
+        return Refused(refused=refused, free=tuple(pattern.text for pattern in free))
     return Taken(granted=_grant(tx, me, request, free, own), refused=refused)
 
 
@@ -157,7 +213,8 @@ def find_refusals(
         refusals = [
             _find_refusal(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns
         ]
-        blockers = {refusal.session for refusal in refusals if refusal is not None and not refusal.is_waiting}
+        found = [refusal.holders for refusal in refusals if refusal is not None]
+        blockers = {holding.claim.session for holders in found for holding in holders}
         gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, repo.processes)]
         if not gone:
             return refusals, own
@@ -190,15 +247,15 @@ def _find_refusal(
     """Return why a pattern cannot be granted, if another session holds it or has waited longer for it."""
     if own and (identity(pattern), request.mode) in own:
         return None
-    for claim in others:
-        held = find_conflict(pattern, request.mode, claim)
-        if held is not None:
-            return _refuse_held(tx, pattern, claim, held)
+    held = [claim for claim in others if find_conflict(pattern, request.mode, claim) is not None]
+    if held:
+        from landlane.claims.describe import refuse_held  # noqa: PLC0415 - most requests are granted
+
+        return refuse_held(tx, me, request, pattern, held, ticket)
     if tx.has_waiters and not _holds_all(tx, me, pattern):
-        for waiter in Waiter.from_rows(tx.near("waiters_near", pattern.alternatives, me.id)):
-            wanted = find_conflict(pattern, request.mode, waiter)
-            if wanted is not None and (ticket is None or waiter.ticket < ticket):
-                return _refuse_awaited(pattern, waiter, wanted)
+        from landlane.claims.describe import refuse_awaited  # noqa: PLC0415 - most requests are granted
+
+        return refuse_awaited(tx, me, request, pattern, ticket)
     return None
 
 
@@ -206,49 +263,6 @@ def _holds_all(tx: Transaction, me: Session, pattern: Pattern) -> bool:
     """Return whether the session holds all of this already, so that no waiter is overtaken."""
     claims = Claim.from_rows(tx.all("claims_of", session=me.id))
     return covers_all([alternative for claim in claims for alternative in claim.alternatives], pattern)
-
-
-def _refuse_held(tx: Snapshot, pattern: Pattern, claim: Claim, held: Alternative) -> Refusal:
-    wait = f"or stand in line: --wait {duration_text(claim.until - tx.now)}"
-    is_wider = bool(pattern.alternatives[0].rest) or len(held.key) > len(pattern.alternatives[0].key)
-    narrower = "claim a narrower path, " if is_wider else ""
-    if claim.agent.startswith(_ENTRY):  # it never lapses, and is seldom held for long
-        entry = claim.agent.removeprefix(_ENTRY)
-        wait = f"or stand in line: --wait 10m; `landlane queue show {entry}` tells how far it is"
-    if claim.agent.startswith(_GATE):
-        gate = claim.agent.removeprefix(_GATE)
-        wait = f"or wait until a person has answered {gate}; `landlane gate show {gate}` tells what is asked"
-    if claim.mode is ClaimMode.SHARED:
-        wait = f"claim it --shared too if your change can be combined, {wait}"
-    return Refusal(
-        pattern=pattern.text,
-        holder=claim.agent,
-        session=claim.session,
-        held=claim.pattern,
-        mode=claim.mode,
-        task=claim.task,
-        note=claim.note,
-        since=claim.granted_at,
-        until=claim.until,
-        is_waiting=False,
-        hint=f"work on something else, {narrower}{wait}",
-    )
-
-
-def _refuse_awaited(pattern: Pattern, waiter: Waiter, wanted: Alternative) -> Refusal:
-    return Refusal(
-        pattern=pattern.text,
-        holder=waiter.agent,
-        session=waiter.session,
-        held=waiter.patterns[waiter.alternatives.index(wanted)],
-        mode=waiter.mode,
-        task=waiter.task,
-        note="",
-        since=waiter.since,
-        until=waiter.alive_until,
-        is_waiting=True,
-        hint=f"{waiter.agent} has waited longer for it; stand in line with --wait, or work on something else",
-    )
 
 
 def _grant(

@@ -1,71 +1,57 @@
 """Wait for claims: first come, first served over overlapping sets, with deadlock detection and a limit.
 
-A waiter has a ticket in the store, and every second it writes that it is still alive. It gets its whole set
+A waiter has a ticket in the store, and every second it writes that it is still alive. It gets its full set
 once nothing in it is held and no earlier ticket overlaps it. Before it starts to wait, it looks for a cycle
 of sessions that wait for each other; if it would close one, it is refused at once.
 """
 
 from __future__ import annotations
 
-from landlane.claims.model import Refused, Request, Taken, find_conflict, find_cycle
-from landlane.claims.read import claims_near
-from landlane.claims.take import check_allowed, take, take_in
-from landlane.errors import Malformed
+from landlane.claims.describe import list_waiters, waiters_ahead
+from landlane.claims.model import Refused, Request, Taken, check_can_wait, find_conflict, find_cycle
+from landlane.claims.take import check_allowed, claims_near, take_in
 from landlane.patterns.pattern import Pattern, areas_of
 from landlane.sessions.model import Waiter
 from landlane.sessions.wait_queue import QueuedWait, QueueEntry
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from landlane.claims.model import Refusal
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Listener, Snapshot, Transaction
+    from landlane.store.interface import Snapshot, Transaction
 
 
 # Only one session at a time may join the queue: two could each close half of a cycle without seeing it.
 _JOINING = "//waiting"
 
 
-def take_or_wait(
+def wait_for_claims(
     repo: Repository,
     session: Session,
     request: Request,
     wait_ms: int,
     on_wait: Callable[[Refused], None] | None = None,
+    on_beat: Callable[[Refused], None] | None = None,
 ) -> Taken | Refused:
-    """Take claims, waiting for them if necessary; `on_wait` is called once with what is waited for.
+    """Take claims as soon as they are free; `on_wait` is called once with what is waited for.
+
+    `on_beat` is called about every second while it waits, with the caller's current place in line.
 
     Raises:
         Malformed: a request for part of a set cannot wait.
         Stale: the session is over.
         NotAllowed: its role may not claim this.
     """
-    if wait_ms <= 0:
-        return take(repo, session, request)
     check_can_wait(request)
     check_allowed(repo, session, request)
-    listener = repo.store.listen()  # before the first attempt, so that no release in between is missed
-    try:
-        return _ClaimWait(repo, session, request, listener, wait_ms, on_wait).run()
-    finally:
-        listener.close()
-
-
-def check_can_wait(request: Request) -> None:
-    """Refuse to wait for part of a set.
-
-    Raises:
-        Malformed: the request is partial.
-    """
-    if request.is_partial:
-        raise Malformed(
-            "--partial takes what is free now; there is nothing to wait for",
-            code="PARTIAL_WAIT",
-            hint="leave out --partial or --wait",
-        )
+    wait = _ClaimWait(repo, session, request, on_beat)
+    outcome = wait.run(wait_ms, on_wait)
+    return replace(outcome, waited_ms=wait.waited_ms)
 
 
 class _ClaimWait(QueuedWait):
@@ -76,27 +62,41 @@ class _ClaimWait(QueuedWait):
         repo: Repository,
         session: Session,
         request: Request,
-        listener: Listener,
-        wait_ms: int,
-        on_wait: Callable[[Refused], None] | None,
+        on_beat: Callable[[Refused], None] | None,
     ) -> None:
-        super().__init__(repo, session, listener, wait_ms, on_wait)
+        super().__init__(repo, session, {**areas_of(request.patterns), _JOINING: True})
         self._request = request
-        self.areas = {**areas_of(request.patterns), _JOINING: True}
+        self._on_beat = on_beat
 
     def attempt(self, tx: Transaction) -> Taken | Refused:
         outcome = take_in(tx, self.repo, self.session, self._request, self.ticket)
         if isinstance(outcome, Refused):
             cycle = _find_cycle(tx, self.session, self._request, self.ticket)
             if cycle:
-                return Refused(refused=outcome.refused, code="WAIT_CYCLE", cycle=cycle)
+                return replace(outcome, code="WAIT_CYCLE", cycle=cycle)
         return outcome
 
     def is_final(self, outcome: Any) -> bool:
         return isinstance(outcome, Taken) or bool(outcome.cycle)
 
+    def waits_on(self, outcome: Any) -> None:
+        if self._on_beat is not None:
+            refused = self.repo.store.view(lambda snapshot: self._with_place(snapshot, outcome))
+            self._on_beat(replace(refused, waited_ms=self.waited_ms))
+
+    def _with_place(self, snapshot: Snapshot, outcome: Refused) -> Refused:
+        """Return a refusal with the place that the caller's ticket has in line now."""
+        wanted = {pattern.text: pattern for pattern in self._request.patterns}
+        refused: list[Refusal] = []
+        for refusal in outcome.refused:
+            pattern = wanted[refusal.pattern]
+            waiting = waiters_ahead(snapshot, self.session, self._request, pattern, self.ticket)
+            refused.append(replace(refusal, waiting=waiting, position=len(waiting) + 1))
+        return replace(outcome, refused=tuple(refused))
+
     def timed_out(self, outcome: Any) -> Refused:
-        return Refused(refused=outcome.refused, code="WAIT_TIMED_OUT")
+        now = self.repo.store.view(lambda snapshot: self._with_place(snapshot, outcome))
+        return replace(now, code="WAIT_TIMED_OUT")
 
     def queue_entry(self) -> QueueEntry:
         request = self._request
@@ -142,9 +142,3 @@ def _find_cycle(tx: Transaction, session: Session, request: Request, ticket: int
         return found
 
     return tuple(names.get(member, member) for member in find_cycle(session.id, blockers))
-
-
-def list_waiters(snapshot: Snapshot) -> list[Waiter]:
-    """Return the waiters that are alive, in order of arrival."""
-    waiters = Waiter.from_rows(snapshot.all("waiters_all"))
-    return [waiter for waiter in waiters if waiter.alive_until > snapshot.now]

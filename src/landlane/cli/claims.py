@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from landlane.claims.claim_paths import claim_paths
+from landlane.claims.describe import next_in_line
 from landlane.claims.held import release as release_claims
 from landlane.claims.held import renew as renew_claims
-from landlane.claims.model import ClaimMode, Request, check_pattern_count
-from landlane.claims.take import make_request, take
+from landlane.claims.model import ClaimMode, Refused, check_can_wait, check_pattern_count
+from landlane.claims.take import make_request
 from landlane.claims.to_json import claim_json, outcome_json
-from landlane.claims.wait import check_can_wait, take_or_wait
-from landlane.cli.command import heed_signals
-from landlane.cli.former_work import save_former_work
-from landlane.cli.parse_number import read_number
+from landlane.cli.arguments import read_number, read_wait
+from landlane.cli.command import stop_on_signals
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
-from landlane.errors import Malformed
-from landlane.patterns.pattern import reads_as_name
+from landlane.errors import Malformed, PatternError
+from landlane.units import clock_time, count, exact_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from landlane.claims.model import Refused
-    from landlane.cli.command_call import CommandCall
+    from landlane.claims.model import Claim, Request, SavedWork, Taken
+    from landlane.cli.command import CommandCall
     from landlane.patterns.pattern import Pattern
-    from landlane.sessions.model import Session
 
 
 def claim(
@@ -37,95 +37,111 @@ def claim(
     task: str,
     note: str,
 ) -> int:
-    """Take claims and show them, or show who is in the way."""
+    """Take claims and show them, or show which claims conflict."""
     repo = call.repo
+    read = read_patterns(call, patterns, literal, "claim")
+    typed = {pattern.text: text for pattern, text in zip(read, patterns, strict=True)}
     request = make_request(
         repo,
-        read_patterns(call, patterns, literal),
+        read,
         mode=ClaimMode.SHARED if shared else ClaimMode.EXCLUSIVE,
         ttl_ms=parse_duration(ttl, what="--ttl") if ttl else None,
         task=task,
         note=note,
         is_partial=partial,
     )
-    wait_ms = parse_duration(wait, what="--wait")
+    wait_ms = read_wait(wait)
     if wait_ms:
         check_can_wait(request)
-    session = call.session()
-    outcome = _take(call, session, request, wait_ms)
-    answer, code = outcome_json(outcome, repo.store)
-    if not code:
-        answer |= save_former_work(call, session, outcome.granted)
-    if code and not call.terminal.is_json:
-        _complain(call, answer)
+        outcome = _wait(call, request, wait_ms, typed)
     else:
-        call.terminal.answer(answer, _granted_text(answer))
-    return code
+        outcome = claim_paths(repo, call.session(), request)
+    answer, code = outcome_json(outcome, repo.store, typed)
+    if isinstance(outcome, Refused):
+        from landlane.cli.claims_refused import refuse  # noqa: PLC0415 - most requests are granted
+
+        given = {"--ttl": ttl, "--task": task, "--note": note}
+        options = [word for name, text in given.items() if text for word in (name, text)]
+        options += [name for name, is_set in {"--shared": shared, "--literal": literal}.items() if is_set]
+        return refuse(call, outcome, answer, code, typed, options)
+    answer |= show_saved(call, outcome.saved)
+    return call.terminal.answer(answer, _granted_text(call, outcome, typed, answer))
 
 
-def _take(call: CommandCall, session: Session, request: Request, wait_ms: int) -> Any:
-    if wait_ms <= 0:
-        return take(call.repo, session, request)
+def _wait(call: CommandCall, request: Request, wait_ms: int, typed: dict[str, str]) -> Taken | Refused:
+    from landlane.cli.claims_refused import WaitingLine  # noqa: PLC0415 - most requests do not wait
 
-    def on_wait(refused: Refused) -> None:
-        first = refused.refused[0]
-        call.terminal.note(f"waiting for {first.holder}, who holds {in_one_line(first.held)} …")
-
-    heed_signals()
-    return take_or_wait(call.repo, session, request, wait_ms, on_wait)
-
-
-def read_patterns(call: CommandCall, texts: tuple[str, ...], is_literal: bool) -> tuple[Pattern, ...]:
-    """Return the patterns that these texts mean."""
-    check_pattern_count(len(texts))
-    return tuple(call.repo.git.pattern(text, is_literal=is_literal) for text in texts)
+    stop_on_signals()
+    line = WaitingLine(call.terminal, wait_ms, typed)
+    try:
+        return claim_paths(call.repo, call.session(), request, wait_ms, line.begin, line.update)
+    finally:
+        line.end()
 
 
-def read_paths(call: CommandCall, texts: tuple[str, ...], is_literal: bool = False) -> tuple[Pattern, ...]:
-    """Return literal path patterns; no character is special, and `deploy:prod` is a path here."""
-    check_pattern_count(len(texts))
-    pattern = call.repo.git.pattern
-    return tuple(pattern(text, is_literal=is_literal or not reads_as_name(text)) for text in texts)
-
-
-def _granted_text(answer: dict[str, Any]) -> str:
+def _granted_text(call: CommandCall, taken: Taken, typed: dict[str, str], answer: dict[str, Any]) -> str:
+    waited = f" (waited {exact_duration(taken.waited_ms)})" if taken.waited_ms >= 1000 else ""
     lines = [
-        f"granted {in_one_line(item['pattern'])}"
-        f"  ({item['mode']}, token {item['token']}, until {item['until']})"
-        for item in answer["granted"]
+        f"✓ claimed {_path_text(claim, typed)} for {exact_duration(claim.ttl_ms)}"
+        f"{waited}{_verbose_text(call, claim)}"
+        for claim in taken.granted
     ]
-    lines += [f"refused {in_one_line(item['pattern'])}  {_in_the_way(item)}" for item in answer["refused"]]
+    lines += [f"✗ {in_one_line(item['message'])}" for item in answer["refused"]]
     return "\n".join(lines)
 
 
-def _complain(call: CommandCall, answer: dict[str, Any]) -> None:
-    call.terminal.complain(answer["message"], "", answer["code"])
-    for item in answer["refused"]:
-        call.terminal.note(f"  {in_one_line(item['pattern'])}: {_in_the_way(item)}")
-    call.terminal.note(f"hint: {answer['hint']}")
+def _path_text(claim: Claim, typed: dict[str, str]) -> str:
+    return in_one_line(typed.get(claim.pattern, claim.pattern))
 
 
-def _in_the_way(item: dict[str, Any]) -> str:
-    verb = "waits for" if item["waiting"] else "holds"
-    task = f", task {item['task']}" if item["task"] else ""
-    note = f", “{item['note']}”" if item["note"] else ""
-    line = f"{item['holder']} {verb} {item['held']} for {item['age']}{task}{note}, until {item['until']}"
-    return in_one_line(line)
+def _verbose_text(call: CommandCall, claim: Claim) -> str:
+    if not call.terminal.is_verbose:
+        return ""
+    until = clock_time(call.repo.store.wall_of(claim.until), has_seconds=True)
+    return f" ({claim.mode}, token {claim.token}, until {until})"
+
+
+def show_saved(call: CommandCall, saved: SavedWork | None) -> dict[str, str]:
+    """Show what was saved of a former holder's work; return the fields for the answer."""
+    if saved is None:
+        return {}
+    call.terminal.note(saved.note)
+    return {"rescued": saved.rescue} if saved.rescue else {}
+
+
+def read_patterns(
+    call: CommandCall, texts: tuple[str, ...], is_literal: bool, command: str = ""
+) -> tuple[Pattern, ...]:
+    """Return the patterns that these texts mean; `command` is the one that a hint can repeat."""
+    check_pattern_count(len(texts))
+    return tuple(_read_pattern(call, text, is_literal, command) for text in texts)
+
+
+def _read_pattern(call: CommandCall, text: str, is_literal: bool, command: str) -> Pattern:
+    try:
+        return call.repo.git.pattern(text, is_literal=is_literal)
+    except PatternError as error:
+        inside = text.replace("../", "")
+        if error.code == "PATH_OUTSIDE" and text.startswith("../") and inside and command:
+            from shlex import quote  # noqa: PLC0415 - only a mistake needs it
+
+            marker = ":/" if call.cwd != call.repo.checkout.root else ""
+            error.hint = f"landlane {command} {quote(marker + inside)}"
+        raise
 
 
 def renew(call: CommandCall, patterns: tuple[str, ...], literal: bool) -> int:
-    """Renew leases and show until when."""
+    """Renew leases and show for how long."""
     repo = call.repo
-    wanted = read_patterns(call, patterns, literal) if patterns else None
+    wanted = read_patterns(call, patterns, literal, "renew") if patterns else None
     taken = renew_claims(repo, call.session(), wanted)
     claims = [claim_json(item, repo.store) for item in taken.granted]
     text = "\n".join(
-        f"renewed {in_one_line(item['pattern'])}  (token {item['token']}, until {item['until']})"
-        for item in claims
+        f"✓ renewed {in_one_line(item.pattern)} for {exact_duration(item.ttl_ms)}{_verbose_text(call, item)}"
+        for item in taken.granted
     )
     answer = {"ok": True, "renewed": [item["pattern"] for item in claims], "claims": claims}
-    call.terminal.answer(answer, text or "nothing is held")
-    return 0
+    return call.terminal.answer(answer, text or "No claims.")
 
 
 def release(
@@ -136,18 +152,28 @@ def release(
     token: str,
     literal: bool,
 ) -> int:
-    """Release claims and show which."""
+    """Release claims and show which, and who gets them next."""
     if bool(patterns) == all:
         raise Malformed(
-            "name what to release, or say --all",
+            "release needs a path, or --all" if not patterns else "release takes paths or --all, not both",
             code="NOTHING_NAMED" if not patterns else "BOTH_NAMED",
-            hint="landlane release src/api.py, or landlane release --all",
+            hint="release everything you hold: landlane release --all",
         )
     repo = call.repo
-    wanted = None if all else read_patterns(call, patterns, literal)
+    wanted = None if all else read_patterns(call, patterns, literal, "release")
     commit_id = repo.git.commit_id(commit) if commit else ""
     number = read_number(token, "--token")
+    following = next_in_line(repo, wanted or ())  # before the release, which lets them have it
     released = release_claims(repo, call.session(), wanted, commit=commit_id, token=number)
-    text = "\n".join(f"released {in_one_line(pattern)}" for pattern in released) or "nothing was held"
-    call.terminal.answer({"ok": True, "released": list(released), "commit": commit_id or None}, text)
-    return 0
+    answer = {"ok": True, "released": list(released), "commit": commit_id or None, "next": following}
+    return call.terminal.answer(answer, _released_text(released, following, is_all=all))
+
+
+def _released_text(released: Sequence[str], following: dict[str, str], *, is_all: bool) -> str:
+    if is_all:
+        return f"✓ released {count(len(released), 'claim')}" if released else "No claims."
+    return "\n".join(
+        f"✓ released {in_one_line(pattern)}"
+        + (f"; {following[pattern]} is next" if pattern in following else "")
+        for pattern in released
+    )

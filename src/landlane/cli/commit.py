@@ -14,7 +14,7 @@ from landlane.workspaces.to_json import commit_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def commit(
@@ -23,19 +23,17 @@ def commit(
     """Commit only these paths, and show the commit."""
     if message and m:
         raise Malformed("the message is given twice", code="BOTH_NAMED", hint="use either -m or --message")
+    text = message or "\n\n".join(m)
     if os.environ.get("LANDLANE_RESIDENT"):
-        return commit_inside(call, paths, message or "\n\n".join(m), task)
-    repo = call.repo
-    repo = prepare_git(repo, call.terminal.note)
-    request = make_commit_request(
-        repo, paths, call.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert
-    )
+        return commit_inside(call, paths, text, task)
+    repo = prepare_git(call.repo, call.terminal.note)
+    request = make_commit_request(repo, paths, call.cwd, message=text, task=task, may_undo=revert)
     made = make_commit(repo, call.session(), request)
     if made.changed_by_hooks:
         names = in_one_line(", ".join(made.changed_by_hooks[:10]))
         call.terminal.note(f"changed while the hooks ran, and not committed: {names}")
     if made.left_alone:
         call.terminal.note(f"left alone: {made.left_alone} other staged path(s)")
-    text = f"committed {made.commit[:12]} {made.subject}"
-    call.terminal.answer(commit_json(made), in_one_line(text))
-    return 0
+    return call.terminal.answer(
+        commit_json(made), in_one_line(f"committed {made.commit[:12]} {made.subject}")
+    )

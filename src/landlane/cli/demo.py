@@ -6,31 +6,31 @@ import os
 import sys
 import tempfile
 
-from landlane.cli.command import heed_signals
-from landlane.cli.parse_number import read_number
+from landlane.cli.arguments import read_number
+from landlane.cli.command import stop_on_signals
 from landlane.demo.measure import WAYS
-from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS, answer_of, play, rows_of
+from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS, demo_json, run_demo, table_rows
 from landlane.demo.sample_tasks import FEWEST_TASKS, MOST_TASKS
-from landlane.demo.scratch import Stage
+from landlane.demo.scratch import DemoRun
 from landlane.errors import Malformed
 from landlane.platform.terminal import is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def demo(call: CommandCall, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
     """Run the three variants on scratch repositories, or evaluate an earlier demo again."""
-    many = _within(agents, "--agents", FEWEST_AGENTS, MOST_AGENTS)
-    count = _within(tasks, "--tasks", FEWEST_TASKS, MOST_TASKS)
+    agent_count = _read_within(agents, "--agents", FEWEST_AGENTS, MOST_AGENTS)
+    task_count = _read_within(tasks, "--tasks", FEWEST_TASKS, MOST_TASKS)
     number = read_number(seed, "--seed") or 0
     if recount:
         return _count(call, os.path.join(call.cwd, recount))
-    return _play(call, agents=many, tasks=count, seed=number, ways=_ways(way), is_kept=keep)
+    return _run(call, agents=agent_count, tasks=task_count, seed=number, ways=_read_ways(way), is_kept=keep)
 
 
-def _ways(text: str) -> tuple[str, ...]:
+def _read_ways(text: str) -> tuple[str, ...]:
     if text and text not in WAYS:
         raise Malformed(
             f"--way must be one of {', '.join(WAYS)}, not {text[:20]!r}",
@@ -40,7 +40,7 @@ def _ways(text: str) -> tuple[str, ...]:
     return (text,) if text else WAYS
 
 
-def _within(text: str, what: str, least: int, most: int) -> int:
+def _read_within(text: str, what: str, least: int, most: int) -> int:
     number = read_number(text, what)
     if number is None or not least <= number <= most:
         raise Malformed(
@@ -51,15 +51,15 @@ def _within(text: str, what: str, least: int, most: int) -> int:
     return number
 
 
-def _play(
+def _run(
     call: CommandCall, *, agents: int, tasks: int, seed: int, ways: tuple[str, ...], is_kept: bool
 ) -> int:
-    heed_signals()
-    is_watched = not call.terminal.is_json and is_terminal(sys.stderr)
+    stop_on_signals()
+    has_terminal = not call.terminal.is_json and is_terminal(sys.stderr)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="landlane-demo-"))
     try:
-        with Stage(folder, is_kept=is_kept, say=call.terminal.note, is_watched=is_watched) as stage:
-            play(stage, agents=agents, seed=seed, tasks=tasks, ways=ways)
+        with DemoRun(folder, is_kept=is_kept, report=call.terminal.note, has_terminal=has_terminal) as run:
+            run_demo(run, agents=agents, seed=seed, tasks=tasks, ways=ways)
             call.terminal.note("\ncounting what is left …\n")
             return _count(call, folder, is_kept=is_kept)
     finally:
@@ -71,10 +71,10 @@ def _play(
 
 
 def _count(call: CommandCall, folder: str, *, is_kept: bool = True) -> int:
-    answer = answer_of(folder)
-    head, rows = rows_of(answer)
+    answer = demo_json(folder)
+    head, rows = table_rows(answer)
     answer["folder"] = folder if is_kept else None
     call.terminal.answer(answer, call.terminal.table("", head, rows).lstrip("\n"))
     if not answer["ok"] and not call.terminal.is_json:
-        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
+        call.terminal.print_error(answer["message"], answer["hint"], answer["code"])
     return 0 if answer["ok"] else 1

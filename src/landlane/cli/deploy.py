@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
-from landlane.cli.command import heed_signals
+from landlane.cli.arguments import read_wait
+from landlane.cli.command import stop_on_signals
+from landlane.cli.table import empty_text, text_width
 from landlane.cli.terminal import in_one_line
-from landlane.clock import parse_duration
+from landlane.clock import parse_rfc3339
 from landlane.deploys.records import list_deploys
 from landlane.deploys.to_json import deployed_json, history_json
 from landlane.errors import LandlaneError
+from landlane.units import exact_duration, time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from collections.abc import Sequence
+
+    from landlane.cli.command import CommandCall
 
 
 def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) -> int:
     """Deploy, and show whether the commit is live."""
-    wait_ms = parse_duration(wait, what="--wait")
+    wait_ms = read_wait(wait)
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
-    heed_signals()
+    stop_on_signals()
     out = 2 if call.terminal.is_json else 1
     try:
         from landlane.deploys.deploy import deploy as run_deploy  # noqa: PLC0415 - the history does not need it
@@ -29,47 +34,57 @@ def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) 
     except LandlaneError as error:
         return fail(call, error)
     answer, code = deployed_json(done)
-    if code and not call.terminal.is_json:
+    if code:
         if done.code == "VERIFY_FAILED":
             call.terminal.note(done.output.rstrip("\n"))
-        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
-    else:
-        how = "verified" if done.verified else f"not verified: [deploy.{target}] has no verify command"
-        text = f"{done.id}: {done.commit[:12]} is live at {target} ({how})"
-        call.terminal.answer(answer, in_one_line(text))
-    return code
+        return call.terminal.refuse(answer, code)
+    took = exact_duration(round(answer["seconds"] * 1000))
+    how = (
+        f"verified by {done.verify}" if done.verified else f"not verified: deploy.{target}.verify is not set"
+    )
+    text = f"✓ {done.id}: {target} runs {done.commit[:8]}, {how} ({took})"
+    return call.terminal.answer(answer, in_one_line(text), quiet=done.id)
 
 
 def fail(call: CommandCall, error: LandlaneError) -> int:
     """Report an error with the commits, paths and conflicts it names."""
     if call.terminal.is_json:
         return call.fail(error)
-    call.terminal.complain(error.message, "", error.code)
-    for commit in error.facts.get("commits", ()):
-        call.terminal.note(f"  {_commit_text(commit)}")
-    for path in error.facts.get("paths", ()):
-        call.terminal.note(f"  {in_one_line(path)}")
+    now = call.wall_now()
+    details = _commit_lines(error.facts.get("commits", ()), now)
+    details += [f"  {in_one_line(path)}" for path in error.facts.get("paths", ())]
     for conflict in error.facts.get("conflicts", ()):
-        call.terminal.note(f"  {in_one_line(conflict['path'])}")
-        for commit in conflict["commits"]:
-            call.terminal.note(f"    {_commit_text(commit)}")
-    if error.hint:
-        call.terminal.note(f"hint: {in_one_line(error.hint)}")
+        details.append(f"  {in_one_line(conflict['path'])}")
+        details += [f"  {line}" for line in _commit_lines(conflict["commits"], now)]
+    call.terminal.print_error(error.message, error.hint, error.code, details, error.exit_code)
     return error.exit_code
 
 
-def _commit_text(commit: dict[str, str]) -> str:
-    by = f"  ({commit['agent']})" if commit["agent"] else ""
-    return in_one_line(f"{commit['commit'][:12]} {commit['subject']}{by}")
+def _commit_lines(commits: Sequence[dict[str, str]], now: int) -> list[str]:
+    """Return one line per commit: its id, subject, agent and age."""
+    rows = [
+        (in_one_line(one["subject"]), in_one_line(one["agent"]), time_ago(parse_rfc3339(one["at"]), now))
+        for one in commits
+    ]
+    wide = max((text_width(subject) for subject, _, _ in rows), default=0)
+    agent_width = max((text_width(agent) for _, agent, _ in rows), default=0)
+    return [
+        f"  {one['commit'][:8]}  {subject}{' ' * (wide - text_width(subject))}  {agent:<{agent_width}}  {age}"
+        for one, (subject, agent, age) in zip(commits, rows, strict=True)
+    ]
 
 
 def history(call: CommandCall, target: str) -> int:
-    """List deploys, newest last, and show what is live."""
-    call.show_life()
-    answer = history_json(list_deploys(call.repo, target))
-    columns = ["id", "target", "state", "commit", "agent", "began", "reason"]
-    items = [{**item, "commit": item["commit"][:12]} for item in answer["deploys"]]
-    cells = [[str(item[column] or "") for column in columns] for item in items]
-    title = f"{len(items)} deploy{'' if len(items) == 1 else 's'}"
-    call.terminal.answer(answer, call.terminal.table(title, columns, cells))
-    return 0
+    """List deploys, newest first."""
+    call.renew_session()
+    deploys = list_deploys(call.repo, target)
+    answer = history_json(deploys)
+    if not deploys:
+        return call.terminal.answer(answer, empty_text("deploy"))
+    columns = ["deploy", "target", "state", "commit", "agent", "when", "reason"]
+    now = call.wall_now()
+    rows = [
+        [one.id, one.target, one.state, one.commit[:8], one.agent, time_ago(one.began_at, now), one.reason]
+        for one in reversed(deploys)
+    ]
+    return call.terminal.answer(answer, call.terminal.table("", columns, rows, cut="REASON"))

@@ -2,49 +2,93 @@
 
 from __future__ import annotations
 
+import os
+import time
+
+from landlane.cli.terminal import in_one_line
 from landlane.doctor.examine import examine
+from landlane.doctor.report import report_text, write_report
+from landlane.doctor.summary import group, limits, summarize
+from landlane.doctor.to_json import check_json
+from landlane.text import home_path
+from landlane.units import count, exact_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
-    from landlane.doctor.examine import Check
+    from collections.abc import Iterable
+    from typing import Any
+
+    from landlane.cli.command import CommandCall
+    from landlane.doctor.check import Check
+    from landlane.doctor.summary import Finding
 
 
-def _hints(checks: list[Check]) -> list[str]:
-    """Return each hint once; several rows of one client share a hint under the client's name."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for check in checks:
-        if check.hint:
-            names.setdefault((check.name.partition(":")[0], check.hint), []).append(check.name)
-    return [f"hint ({rows[0] if len(rows) == 1 else whole}): {hint}" for (whole, hint), rows in names.items()]
-
-
-def doctor(call: CommandCall, fix: bool) -> int:
+def doctor(call: CommandCall, fix: bool, report: str) -> int:
     """Check the repository and show each finding."""
+    begun_at = time.monotonic()
     checks = examine(call.cwd, fix=fix)
-    rows = [
-        {
-            "name": check.name,
-            "ok": check.is_ok,
-            "enforced": check.is_enforced,
-            "found": check.found,
-            "hint": check.hint or None,
-        }
-        for check in checks
-    ]
-    is_well = all(check.is_ok for check in checks)
-    marks = {True: "ok", False: "TROUBLE"}
-    cells = [
-        [marks[check.is_ok], "enforced" if check.is_enforced else "unenforced", check.name, check.found]
-        for check in checks
-    ]
-    hints = _hints(checks)
-    text = call.terminal.table("", ["", "", "check", "found"], cells) + (
-        "\n" + "\n".join(hints) if hints else ""
-    )
-    answer = {"ok": is_well, "checks": rows}
-    if not is_well:
-        worst = next(check for check in checks if not check.is_ok)
+    took = exact_duration(round((time.monotonic() - begun_at) * 1000))
+    problems = [check for check in checks if not check.is_ok]
+    answer: dict[str, Any] = {
+        "ok": not problems,
+        "checks": [check_json(check) for check in checks],
+        "summary": summarize(checks),
+    }
+    if problems:
+        worst = problems[0]
         answer |= {"code": "UNWELL", "message": f"{worst.name}: {worst.found}", "hint": worst.hint}
-    call.terminal.answer(answer, text.strip("\n"))
-    return 0 if is_well else 1
+    if report:
+        write_report(os.path.join(call.cwd, report), report_text(checks))
+        text = f"✓ wrote {report} ({count(len(problems), 'problem')}; secrets removed)"
+        return call.terminal.answer({**answer, "report": report}, text, 1 if problems else 0, quiet=report)
+    if call.terminal.is_verbose:
+        lines = _all_lines(checks)
+    elif fix:
+        lines = _fix_lines(checks) or [f"✓ nothing to fix ({count(len(checks), 'check')}, {took})"]
+    elif problems:
+        lines = _problem_lines(checks, home_path(call.cwd))
+    else:
+        lines = _healthy_lines(checks, home_path(call.cwd), took)
+    return call.terminal.answer(answer, "\n".join(lines), 1 if problems else 0)
+
+
+def _healthy_lines(checks: list[Check], place: str, took: str) -> list[str]:
+    summary = summarize(checks)
+    lines = [f"✓ no problems in {place} ({count(len(checks), 'check')}, {took})"]
+    lines += [f"  {topic:<8}  {in_one_line(text)}" for topic, text in summary.items()]
+    shown = "; ".join(summary.values())
+    return [*lines, *(f"– {_subject_text(one)}" for one in group(limits(checks)) if one.found not in shown)]
+
+
+def _problem_lines(checks: list[Check], place: str) -> list[str]:
+    problems = group(check for check in checks if not check.is_ok)
+    lines = [line for one in problems for line in _with_fix(f"✗ {_subject_text(one)}", one)]
+    open_ones = limits(checks)
+    lines += [f"– {_subject_text(one)}" for one in group(open_ones)]
+    passed = sum(check.is_ok for check in checks) - len(open_ones)
+    lines.append(f"✓ {count(passed, 'check')} passed (list them: landlane doctor -v)")
+    total = count(len(problems), "problem")
+    return [*lines, "", f"{total} in {place}. For a bug report: landlane doctor --report report.txt"]
+
+
+def _fix_lines(checks: list[Check]) -> list[str]:
+    fixed = [f"✓ fixed  {_subject_text(one)}" for one in group(check for check in checks if check.is_fixed)]
+    left = group(check for check in checks if not check.is_ok)
+    return [*fixed, *(line for one in left for line in _with_fix(f"✗ left   {_subject_text(one)}", one))]
+
+
+def _all_lines(checks: Iterable[Check]) -> list[str]:
+    lines: list[str] = []
+    for check in checks:
+        mark = "✗" if not check.is_ok else "✓" if check.is_enforced else "–"
+        lines.append(in_one_line(f"{mark} {check.name}: {check.found}"))
+        lines += [f"    hint: {in_one_line(check.hint)}"] if check.hint else []
+    return lines
+
+
+def _subject_text(finding: Finding) -> str:
+    return in_one_line(f"{finding.subject}: {finding.found}")
+
+
+def _with_fix(line: str, finding: Finding) -> list[str]:
+    return [line, f"    fix: {in_one_line(finding.hint)}"] if finding.hint else [line]

@@ -1,61 +1,152 @@
-"""The commands for questions to a person: gate show, ask, approve, reject, withdraw."""
+"""The commands for questions to a person: gate list, show, ask, approve, reject, withdraw."""
 
 from __future__ import annotations
 
-from landlane.cli.command import heed_signals
-from landlane.cli.gate_list import is_guest, landing_item, trusted_checkout
+import shlex
+
+from landlane.cli.arguments import read_wait
+from landlane.cli.command import stop_on_signals
 from landlane.cli.person import person_at
-from landlane.clock import parse_duration
+from landlane.cli.terminal import in_one_line
 from landlane.errors import NotAllowed, WaitsForPerson
-from landlane.gates.ask import get_gate
-from landlane.gates.decide import answer
-from landlane.gates.decide import withdraw as take_back
-from landlane.gates.subject import ask_person, ask_plainly, check_unmoved, wait_for_answer, what_moved
-from landlane.gates.to_json import gate_json, gate_text
+from landlane.gates.decide import answer_gate, withdraw_gate
+from landlane.gates.records import get_gate, list_gates
+from landlane.gates.subject import (
+    ask_person,
+    check_subject_unchanged,
+    describe_subject_change,
+    wait_for_answer,
+)
+from landlane.gates.to_json import gate_json
+from landlane.git.run import try_git_output
 from landlane.git.target import find_target
+from landlane.inbox.card import card_text, change_text, question
+from landlane.inbox.held_landings import landing_gate_json
+from landlane.inbox.outcome import gate_outcome, landing_outcome
+from landlane.inbox.unblocks import find_unblocked
 from landlane.landing.after_landing import delete_entry_ref
-from landlane.landing.outcomes import decide_held_entry
-from landlane.landing.records import get_landing
+from landlane.landing.decide import decide_held_entry
+from landlane.landing.records import get_landing, list_landings
 from landlane.landing.submit import diff_stat
 from landlane.landing.to_json import landing_json
 from landlane.resident.start import start_queue_runner
 from landlane.tasks.model import check_reason
+from landlane.tasks.records import list_tasks
+from landlane.units import rough_duration
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.gates.model import Gate
+    from landlane.landing.model import Landing
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
 
 _LANDING = "L"  # prefix of landing ids
+_KIND_LANDING = "landing"
+_COLUMNS = ["id", "question", "agent", "change", "risk", "waits", "state"]
+_MOST_WHY = 200
+
+
+def list_all(call: CommandCall, all: bool = False) -> int:
+    """Show what waits for a person, riskiest first."""
+    call.renew_session()
+    repo = call.repo
+    now = call.wall_now()
+    items = [gate_json(gate, now) for gate in list_gates(repo, () if all else ("waiting",))]
+    items += [_landing_item(call, landing, now) for landing in list_landings(repo, ("held",))]
+    overdue = repo.settings.gates.overdue_ms // 1000
+    items = [
+        {**item, "is_overdue": item["state"] == "waiting" and item["waited_seconds"] >= overdue}
+        for item in items
+    ]
+    items.sort(key=lambda item: (item["state"] != "waiting", -item["risk"], item["asked_at"]))
+    if not items:
+        return call.terminal.answer({"ok": True, "gates": []}, "Nothing waits for a person.")
+    rows = [_row(item, is_all=all) for item in items]
+    text = call.terminal.table("", _COLUMNS, rows, right=("RISK", "WAITS"), cut="QUESTION")
+    quiet = "\n".join(item["id"] for item in items)
+    return call.terminal.answer({"ok": True, "gates": items}, text, quiet=quiet)
+
+
+def _row(item: dict[str, Any], *, is_all: bool) -> list[str]:
+    asked = question(item) if item["kind"] == _KIND_LANDING else " ".join(item["why"].split())[:_MOST_WHY]
+    task = f"{item['task']}: " if item["task"] and item["kind"] != _KIND_LANDING else ""
+    waits = rough_duration(item["waited_seconds"] * 1000) + (", overdue" if item["is_overdue"] else "")
+    return [
+        item["id"],
+        task + asked,
+        item["agent"] or "",
+        change_text({**item["evidence"], "paths": ()}).rstrip(": "),
+        str(item["risk"]),
+        waits if item["state"] == "waiting" else "",
+        item["state"] if is_all else "",
+    ]
+
+
+def _trusted_repository(call: CommandCall) -> Repository | None:
+    """Return the repository to run git in, or None without git.
+
+    For a sandboxed caller only the main checkout's git config is trusted.
+    """
+    repo = call.repo
+    if not repo.checkout.common_dir:
+        return None
+    return replace(repo, checkout=repo.home) if call.is_sandboxed else repo
+
+
+def _landing_item(call: CommandCall, landing: Landing, now: int) -> dict[str, Any]:
+    """Return a held landing in the form of a gate."""
+    return landing_gate_json(_trusted_repository(call) or call.repo, landing, now)
 
 
 def show(call: CommandCall, id: str) -> int:
-    """Show everything a person needs to decide."""
-    call.show_life()
-    seen, repo = trusted_checkout(call), call.repo
+    """Show everything a person needs to decide, and the commands that answer."""
+    call.renew_session()
+    item = read_item(call, id.upper())
+    text = card_text(item)
+    if call.terminal.is_verbose and item["diffstat"]:
+        text += f"\n\n{item['diffstat']}"
+    if item["state"] == "waiting":
+        text += f"\napprove: landlane gate approve {item['id']}"
+        text += f"\nreject:  landlane gate reject {item['id']} --why 'reason'"
+    text = "\n".join(map(in_one_line, text.split("\n")))
+    return call.terminal.answer({"ok": True, "gate": item}, text)
+
+
+def read_item(call: CommandCall, id: str) -> dict[str, Any]:
+    """Return a gate or a held landing as JSON, with what changed since and what an answer unblocks."""
+    trusted, repo = _trusted_repository(call), call.repo
     now = call.wall_now()
-    item: dict[str, Any]
     moved = ""
+    item: dict[str, Any]
     if id.startswith(_LANDING):
         landing = get_landing(repo, id)
-        item = landing_item(call, landing, now) | (
+        item = _landing_item(call, landing, now) | (
             {} if landing.state == "held" else {"state": landing.state}
         )
     else:
         gate = get_gate(repo, id)
         item = gate_json(gate, now)
-        moved = what_moved(seen, gate) if seen is not None and gate.state == "waiting" else ""
-    stat = _stat_of(seen, str(item["about"].get("head", "")))
-    text = gate_text(item) + (f"\n\n{stat}" if stat else "") + (f"\n\n  moved: {moved}" if moved else "")
-    call.terminal.answer(
-        {"ok": True, "gate": {**item, "moved": moved or None, "diffstat": stat or None}}, text
-    )
-    return 0
+        if trusted is not None and gate.state == "waiting":
+            moved = describe_subject_change(trusted, gate)
+    unblocks = find_unblocked(list_tasks(repo), item["task"]) if item["task"] else []
+    stat = _stat_of(trusted, str(item["about"].get("head", "")))
+    return {**item, "moved": moved or None, "unblocks": unblocks, "diffstat": stat or None}
+
+
+def diff_of(call: CommandCall, item: dict[str, Any]) -> str:
+    """Return the diff that an item is about."""
+    trusted, base = _trusted_repository(call), item["evidence"].get("base")
+    head = item["about"].get("head")
+    if trusted is None or not head or not base:
+        return "There is no diff to show."
+    diff = try_git_output(trusted.home, "diff", f"{base}...{head}")
+    return "\n".join(map(in_one_line, diff.replace("\t", "    ").split("\n"))) or "The diff is empty."
 
 
 def _stat_of(repo: Repository | None, head: str) -> str:
@@ -64,14 +155,11 @@ def _stat_of(repo: Repository | None, head: str) -> str:
 
 def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str) -> int:
     """Ask a person about a task; the task is paused until there is an answer."""
-    wait_ms = parse_duration(wait, what="--wait") if wait else 0
+    wait_ms = read_wait(wait)
     repo, session = call.repo, call.session()
-    if repo.checkout.common_dir:
-        gate = ask_person(repo.require_git(), session, task, kind, why, about, is_guest=is_guest(call))
-    else:
-        gate = ask_plainly(repo, session, task, kind, why, about)
+    gate = ask_person(repo, session, task, kind, why, about, is_sandboxed=call.is_sandboxed)
     if gate.state == "waiting" and wait_ms:
-        heed_signals()
+        stop_on_signals()
         call.terminal.note(f"{gate.id} waits for a person: landlane gate show {gate.id}")
         gate = wait_for_answer(repo, session, gate.id, wait_ms)
     return _show_answer(call, gate)
@@ -79,76 +167,71 @@ def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str
 
 def _show_answer(call: CommandCall, gate: Gate) -> int:
     """Show the decision; exit 0 for approved, 6 for rejected, 7 while it is pending."""
-    shown = gate_json(gate, call.wall_now())
+    item = gate_json(gate, call.wall_now())
     if gate.state == "waiting":
         raise WaitsForPerson(
-            f"{gate.id} waits for a person; {gate.task} rests until then, and its paths are kept",
+            f"{gate.id} waits for a person; {gate.task} is paused and keeps its paths",
             code="WAITS_FOR_PERSON",
-            hint=f"give the same command again to hear the answer, with --wait 10m to wait for it; "
-            f"a person answers with `landlane gate approve {gate.id}`",
-            gate=shown,
+            hint=f"wait for the answer: {_ask_again(call, gate)}",
+            gate=item,
         )
     if gate.state != "approved":
         raise NotAllowed(
             f"{gate.id} was {gate.state} by {gate.answered_by}" + (f": {gate.answer}" if gate.answer else ""),
             code="GATE_REJECTED" if gate.state == "rejected" else "GATE_WITHDRAWN",
-            hint="do it another way, or ask about something else",
-            gate=shown,
+            hint=f"do it another way, and see what was said: landlane gate show {gate.id}",
+            gate=item,
         )
-    reason = f": {gate.answer}" if gate.answer else ""
-    call.terminal.answer({"ok": True, "gate": shown}, f"{gate.id} was approved by {gate.answered_by}{reason}")
-    return 0
+    text = f"✓ {gate.id} was approved by {gate.answered_by}" + (f": {gate.answer}" if gate.answer else "")
+    return call.terminal.answer({"ok": True, "gate": item}, text)
+
+
+def _ask_again(call: CommandCall, gate: Gate) -> str:
+    """Return the command that waits for the answer to the same question."""
+    kind = "" if gate.kind == "approval" else f" --kind {gate.kind}"
+    named = f" --as {call.name}" if call.name else ""
+    return f"landlane gate ask {gate.task} --why {shlex.quote(gate.why)}{kind} --wait{named}"
 
 
 def withdraw(call: CommandCall, id: str, why: str) -> int:
     """Withdraw a question and resume the task."""
-    gate = take_back(call.repo, call.session(), id, why)
+    gate = withdraw_gate(call.repo, call.session(), id.upper(), why)
     then = f"; {gate.task} is yours again" if gate.is_resumed else ""
-    call.terminal.answer({"ok": True, "gate": gate_json(gate)}, f"{id} is withdrawn{then}")
-    return 0
+    return call.terminal.answer({"ok": True, "gate": gate_json(gate)}, f"✓ withdrew {gate.id}{then}")
 
 
 def approve(call: CommandCall, id: str, head: str, why: str = "") -> int:
     """Approve exactly what is waiting: a landing goes on, a task resumes."""
-    person = person_at(call)
+    id = id.upper()
+    person = person_at(call, f"approve {id}")
     if not id.startswith(_LANDING):
-        return _answer(call, person, id, approve=True, head=head, why=why)
-    repo = call.repo.require_git()
-    call.terminal.note(diff_stat(repo, get_landing(repo, id).head))
-    return _decide(call, person, id, approve=True, head=head, why="")
+        return _answer_gate(call, person, id, approve=True, head=head, why=why)
+    return _decide_landing(call, person, id, approve=True, head=head, why="")
 
 
 def reject(call: CommandCall, id: str, why: str) -> int:
     """Reject, with a reason for the session that asked."""
-    person = person_at(call)
+    id = id.upper()
+    person = person_at(call, f"reject {id}")
     reason = check_reason(why)
-    if not id.startswith(_LANDING):
-        return _answer(call, person, id, approve=False, head="", why=reason)
-    return _decide(call, person, id, approve=False, head="", why=reason)
+    decide = _decide_landing if id.startswith(_LANDING) else _answer_gate
+    return decide(call, person, id, approve=False, head="", why=reason)
 
 
-def _answer(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
-    seen, repo = trusted_checkout(call), call.repo
+def _answer_gate(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
+    trusted, repo = _trusted_repository(call), call.repo
     gate = get_gate(repo, id)
-    if approve and gate.state == "waiting" and seen is not None:
-        check_unmoved(seen, gate)
-        if stat := _stat_of(seen, str(gate.about.get("head", ""))):
-            call.terminal.note(stat)
-    gate = answer(repo, person, id, approve=approve, why=why, head=head)
+    if approve and gate.state == "waiting" and trusted is not None:
+        check_subject_unchanged(trusted, gate)
+    gate = answer_gate(repo, person, id, approve=approve, why=why, head=head)
     word = "approved" if approve else "rejected"
-    then = ""
-    if gate.task:
-        then = (
-            f"; {gate.agent} goes on with {gate.task}"
-            if gate.is_resumed
-            else f"; {gate.task} is not at rest any more"
-        )
     item = {**gate_json(gate, call.wall_now()), "decision": word, "by": person.agent}
-    call.terminal.answer({"ok": True, "gate": item}, f"{id} is {word}{then}")
-    return 0
+    return call.terminal.answer({"ok": True, "gate": item}, f"✓ {in_one_line(gate_outcome(repo, gate))}")
 
 
-def _decide(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
+def _decide_landing(
+    call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str
+) -> int:
     repo = call.repo.require_git()
     landing = decide_held_entry(repo, person, id, is_approved=approve, head=head, why=why)
     if not approve:
@@ -162,5 +245,4 @@ def _decide(call: CommandCall, person: Session, id: str, *, approve: bool, head:
         "gate": {"id": id, "decision": word, "by": person.agent, "head": landing.head},
         "landing": item,
     }
-    call.terminal.answer(answer, f"{id} is {word}")
-    return 0
+    return call.terminal.answer(answer, f"✓ {in_one_line(landing_outcome(repo, landing))}")

@@ -6,13 +6,14 @@ import os
 
 from landlane.app.repair_config import prepare_git
 from landlane.cli.sandboxed.own_clone import git_inside
+from landlane.error_json import failure_json
 from landlane.git.lock import git_lock, lock_environment
 from landlane.git.run import run_git_interactive
 from landlane.hooks.git_command.guard import check_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 _STDERR = 2
@@ -24,20 +25,15 @@ def git(call: CommandCall, words: tuple[str, ...]) -> int:
         return git_inside(call, words)
     cwd = call.cwd
     repo = prepare_git(call.repo, call.terminal.note)
-    verdict = check_git(repo, call.known_session(), cwd, words)
-    is_json = call.terminal.is_json
-    out = _STDERR if is_json else None
-    if verdict.is_racy:
-        with git_lock(repo.common_dir, f"git {verdict.verb}", on_wait=call.terminal.note):
+    reach = check_git(repo, call.known_session(), cwd, words)
+    out = _STDERR if call.terminal.is_json else None
+    if reach.is_racy:
+        with git_lock(repo.common_dir, f"git {reach.verb}", on_wait=call.terminal.note):
             code = run_git_interactive(words, cwd=cwd, out=out, variables=lock_environment(repo.common_dir))
     else:
         code = run_git_interactive(words, cwd=cwd, out=out)
-    if is_json:
-        answer = {"ok": code == 0, "exit": code, "verb": verdict.verb, "reach": verdict.kind}
-        failed = {
-            "code": "GIT_FAILED",
-            "message": f"git {verdict.verb} ended with {code}",
-            "hint": "what it said is on stderr",
-        }
-        call.terminal.answer(answer if code == 0 else answer | failed)
-    return code
+    answer = {"ok": True, "exit": code, "verb": reach.verb, "reach": reach.reach}
+    if code:
+        message = f"git {reach.verb} ended with {code}"
+        answer |= failure_json("GIT_FAILED", message, "what it said is on stderr")
+    return call.terminal.answer(answer, code=code)

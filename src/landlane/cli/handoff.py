@@ -5,27 +5,25 @@ from __future__ import annotations
 from landlane.app.repair_config import prepare_git
 from landlane.claims.model import Refused
 from landlane.claims.to_json import claim_json, outcome_json
-from landlane.cli.parse_number import read_number
-from landlane.cli.read_file import read_file
+from landlane.cli.arguments import read_file, read_number
 from landlane.cli.terminal import in_one_line
 from landlane.clock import rfc3339
 from landlane.errors import Malformed
-from landlane.handoffs.accept import accept_handoff, send_handoff
-from landlane.handoffs.decline import decline_handoff
-from landlane.handoffs.hand_over import context_for, hand_over, handed_by, traces_of
+from landlane.handoffs.accept import accept_handoff, decline_handoff
+from landlane.handoffs.context import context_for, handed_by, traces_of
 from landlane.handoffs.model import LONGEST_TEXT, Draft, check_receiver, read_field
-from landlane.handoffs.records import find_handoff
-from landlane.handoffs.to_json import handoff_json, handoff_text
+from landlane.handoffs.records import find_handoff, list_handoffs
+from landlane.handoffs.send import collect_and_send, send_handoff
+from landlane.handoffs.to_json import handoff_json, handoff_row, handoff_text
 from landlane.tasks.records import get_task
 from landlane.tasks.to_json import task_json
+from landlane.units import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
-    from landlane.handoffs.accept import Accepted
-    from landlane.handoffs.model import Handoff
+    from landlane.cli.command import CommandCall
     from landlane.tasks.model import Task
 
 
@@ -44,23 +42,26 @@ def send(
 ) -> int:
     """Hand off a task."""
     check_receiver(to)
-    texts = _read_texts(product, context)
+    product_text, context_text = _read_texts(product, context)
     repo = call.repo
     draft = Draft(
         task=task,
         to=to,
-        product=texts[0],
-        context=texts[1],
+        product=product_text,
+        context=context_text,
         constraints=constraint,
         next=next,
         blockers=blocker,
         assumptions=assumption,
         fields=dict(read_field(one, repo.settings) for one in field),
-        maximum=read_number(max, "--max") or 0 if max else 0,
+        maximum=read_number(max, "--max") or 0,
     )
-    sent = _hand_over(call, draft)
-    row = handoff_json(sent)
-    left = task_json(get_task(repo, task), repo.store)
+    session = call.session()
+    if repo.checkout.common_dir:
+        sent = collect_and_send(prepare_git(repo, call.terminal.note), session, draft)
+    else:
+        sent = send_handoff(repo, session, draft)
+    item = task_json(get_task(repo, task), repo.store)
     lines = [f"{sent.id} hands {sent.task} to {sent.to} (handoff {sent.attempt} of {sent.maximum})"]
     if sent.until > sent.sent_at:
         lines.append(f"  kept for it until {rfc3339(sent.until)}; then it is anybody's")
@@ -74,8 +75,7 @@ def send(
         )
     lines += [f"  not known: {in_one_line(text)}" for text in sent.taken.get("unknown", ())]
     lines.append(f"  hash {sent.digest}")
-    call.terminal.answer({"ok": True, "handoff": row, "task": left}, "\n".join(lines))
-    return 0
+    return call.terminal.answer({"ok": True, "handoff": handoff_json(sent), "task": item}, "\n".join(lines))
 
 
 def _read_texts(product: str, context: str) -> tuple[str, str]:
@@ -93,92 +93,65 @@ def _read_texts(product: str, context: str) -> tuple[str, str]:
     return first.removesuffix("\n"), second
 
 
-def _hand_over(call: CommandCall, draft: Draft) -> Handoff:
-    repo, session = call.repo, call.session()
-    if repo.checkout.common_dir:
-        return hand_over(prepare_git(repo, call.terminal.note), session, draft)
-    return send_handoff(repo, session, draft)
-
-
 def show(call: CommandCall, task: str) -> int:
     """Show a handoff in full, or what the last owner of a task left without one."""
-    call.show_life()
-    found = find_handoff(call.repo, task)
-    if found is None:
-        return _show_left(call, task)
-    text = handoff_text(found, call.wall_now())
-    call.terminal.answer({"ok": True, "handoff": handoff_json(found), "context": text}, text)
-    return 0
-
-
-def _show_left(call: CommandCall, task: str) -> int:
-    repo = call.repo
-    place = repo.require_git() if repo.checkout.common_dir else repo
-    left = context_for(place, get_task(repo, task))
-    if not left:
+    call.renew_session()
+    handoff = find_handoff(call.repo, task)
+    if handoff is not None:
+        text = handoff_text(handoff, call.wall_now())
+        return call.terminal.answer({"ok": True, "handoff": handoff_json(handoff), "context": text}, text)
+    context = context_for(call.repo, get_task(call.repo, task))
+    if not context:
         raise Malformed(
             f"nothing was handed over with {task}",
             code="NO_HANDOFF",
             hint=f"`landlane task show {task}` tells how it stands",
         )
-    call.terminal.answer({"ok": True, "handoff": None, "context": left}, left)
-    return 0
+    return call.terminal.answer({"ok": True, "handoff": None, "context": context}, context)
 
 
 def accept(call: CommandCall, task: str, hash: str) -> int:
     """Accept a handoff and show it."""
-    outcome = accept_handoff(call.repo, call.session(), task, hash.strip())
+    repo = call.repo
+    outcome = accept_handoff(repo, call.session(), task, hash.strip())
     if isinstance(outcome, Refused):
-        return _refuse(call, task, outcome)
-    return _show_accepted(call, outcome)
-
-
-def _refuse(call: CommandCall, task: str, outcome: Any) -> int:
-    answer, code = outcome_json(outcome, call.repo.store)
-    first = answer["refused"][0]
-    answer |= {"task": None, "claims": []}
-    answer["message"] = f"{task} will change {first['pattern']}, which {first['holder']} holds"
-    call.terminal.answer(answer, "")
-    if not call.terminal.is_json:
-        call.terminal.complain(answer["message"], str(answer.get("hint", "")), str(answer["code"]))
-    return code
-
-
-def _show_accepted(call: CommandCall, accepted: Accepted) -> int:
-    store = call.repo.store
-    task = task_json(accepted.task, store)
-    claims = [claim_json(claim, store) for claim in accepted.claims]
-    repo = call.repo
-    context = context_for(repo.require_git() if repo.checkout.common_dir else repo, accepted.task)
-    lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
+        answer, code = outcome_json(outcome, repo.store)
+        first = answer["refused"][0]
+        answer |= {"task": None, "claims": []}
+        answer["message"] = f"{task} will change {first['pattern']}, which {first['holder']} holds"
+        return call.terminal.refuse(answer, code)
+    item = task_json(outcome.task, repo.store)
+    claims = [claim_json(claim, repo.store) for claim in outcome.claims]
+    context = context_for(repo, outcome.task)
+    lines = [f"{item['id']} {item['title']} is yours (attempt {item['attempt']}, branch {item['branch']})"]
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
-    lines += ["", context]
-    answer = {
-        "ok": True,
-        "task": task,
-        "claims": claims,
-        "handoff": handoff_json(accepted.handoff),
-        "context": context,
-    }
-    call.terminal.answer(answer, "\n".join(lines))
-    return 0
+    answer = {"ok": True, "task": item, "claims": claims, "handoff": handoff_json(outcome.handoff)}
+    return call.terminal.answer({**answer, "context": context}, "\n".join([*lines, "", context]))
 
 
-def what_was_left(call: CommandCall, task: Task) -> dict[str, Any]:
-    """Return the previous owner's `handoff` and `context`, and both as `lines` of text."""
-    repo = call.repo
-    place = repo.require_git() if repo.checkout.common_dir else repo
-    context = context_for(place, task)
-    handoff = handed_by(place, task)
+def describe_earlier_work(call: CommandCall, task: Task) -> tuple[dict[str, Any], list[str]]:
+    """Return the previous owner's `handoff` and `context` as JSON, and as lines of text."""
+    context = context_for(call.repo, task)
+    handoff = handed_by(call.repo, task)
     if handoff is not None:
-        return {"handoff": handoff_json(handoff), "context": context, "lines": ["", context]}
-    lines = [f"  {in_one_line(line)}" for line in traces_of(place, task)]
-    return {"handoff": None, "context": context, "lines": lines}
+        return {"handoff": handoff_json(handoff), "context": context}, ["", context]
+    lines = [f"  {in_one_line(line)}" for line in traces_of(call.repo, task)]
+    return {"handoff": None, "context": context}, lines
 
 
 def decline(call: CommandCall, task: str, why: str) -> int:
     """Decline a handoff."""
     declined = decline_handoff(call.repo, call.session(), task, why)
     text = f"{declined.id} is declined: {declined.task} is anybody's now"
-    call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)
-    return 0
+    return call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)
+
+
+def list_all(call: CommandCall, all: bool) -> int:
+    """List handoffs."""
+    call.renew_session()
+    handoffs = list_handoffs(call.repo, with_settled=all)
+    now = call.wall_now()
+    rows = [handoff_row(handoff, now) for handoff in handoffs]
+    columns = ["id", "task", "from", "to", "standing", "next"]
+    table = call.terminal.table(count(len(rows), "handoff"), columns, rows)
+    return call.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in handoffs]}, table)

@@ -10,7 +10,7 @@ _ANSWERING = "landlane.hook_entry.client_full_path"  # imported by name: cli doe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def hook(call: CommandCall, client: str, word: str) -> int:
@@ -18,5 +18,5 @@ def hook(call: CommandCall, client: str, word: str) -> int:
     answer = import_module(_ANSWERING).answer
     payload = sys.stdin.buffer.read() if sys.stdin is not None else b""
     spoken = answer(client, word, payload, os.environ)
-    call.terminal.speak(spoken.stdout, spoken.stderr)
+    call.terminal.write_raw(spoken.stdout, spoken.stderr)
     return spoken.exit_code

@@ -6,14 +6,14 @@ import shlex
 from difflib import unified_diff
 
 from landlane.clients.model import CLIENTS
-from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.init import InitOptions, carry_out, plan_init, plan_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
-    from landlane.setup.init import Plan
+    from landlane.cli.command import CommandCall
+    from landlane.setup.init import InitPlan
 
 
 def init(
@@ -26,37 +26,33 @@ def init(
     no_trust: bool,
 ) -> int:
     """Show the plan, ask for confirmation, then apply it."""
-    chosen = Chosen(clients=client, has_clients=not no_clients, has_trust=not no_trust)
-    plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, chosen)
-    _show(call, plan, with_diffs=dry_run)
-    answer: dict[str, Any] = {"ok": True, "changed": [], **_facts(plan)}
-    bare = _unprotected(plan)
+    options = InitOptions(clients=client, has_clients=not no_clients, has_trust=not no_trust)
+    plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, options)
+    _print_plan(call, plan, with_diffs=dry_run)
+    answer: dict[str, Any] = {"ok": True, "changed": [], **_plan_json(plan)}
+    warning = _unprotected(plan)
     if plan.is_nothing:
-        call.terminal.answer(answer, "\n".join(["nothing to do", *bare]))
-        return 0
+        return call.terminal.answer(answer, "\n".join(["nothing to do", *warning]))
     if dry_run:
         answer |= {"plan": [path for _, path, _ in plan.lines], "steps": _steps(plan)}
-        call.terminal.answer(answer, "\n".join(["nothing was changed (--dry-run)", *bare]))
-        return 0
-    if not yes and not call.terminal.confirm("go ahead?"):
-        call.terminal.answer(answer, "nothing was changed")
-        return 0
+        return call.terminal.answer(answer, "\n".join(["nothing was changed (--dry-run)", *warning]))
+    if not yes and call.terminal.can_ask and not call.terminal.confirm("go ahead?"):
+        return call.terminal.answer(answer, "nothing was changed")
     done = carry_out(plan)
     for note in done.notes:
         call.terminal.note(f"note: {note}")
     answer |= {"changed": list(done.changed), "notes": list(done.notes)}
-    text = "\n".join([*(f"changed {path}" for path in done.changed), *bare]) or "nothing to do"
+    text = "\n".join([*(f"changed {path}" for path in done.changed), *warning]) or "nothing to do"
     if len(plan.clients) > len(plan.unprotected):
         call.terminal.note("`landlane doctor` proves that the hooks fire and refuse")
-    call.terminal.answer(answer, text)
-    return 0
+    return call.terminal.answer(answer, text)
 
 
-def _show(call: CommandCall, plan: Plan, *, with_diffs: bool) -> None:
+def _print_plan(call: CommandCall, plan: InitPlan, *, with_diffs: bool) -> None:
     for verb, path, why in plan.lines:
         call.terminal.note(f"  {verb:<7} {path}  {why}")
-    for left in plan.changes.skipped:
-        call.terminal.note(f"  leave   {left.path}  {left.why}")
+    for skipped in plan.changes.skipped:
+        call.terminal.note(f"  leave   {skipped.path}  {skipped.why}")
     if plan.is_undo:
         why = "the state stays: it holds the history of all sessions; remove it with"
         call.terminal.note(f"  keep    {plan.folder}  {why} rm -r {shlex.quote(plan.folder)}")
@@ -66,7 +62,7 @@ def _show(call: CommandCall, plan: Plan, *, with_diffs: bool) -> None:
                 call.terminal.note(_diff(step.path, step.before, step.after))
 
 
-def _unprotected(plan: Plan) -> list[str]:
+def _unprotected(plan: InitPlan) -> list[str]:
     """Return the warning that names clients whose edits are not checked."""
     if not plan.unprotected:
         return []
@@ -75,13 +71,13 @@ def _unprotected(plan: Plan) -> list[str]:
     return [f"NOT protected: {titles} ({why}). Mend that, then run `landlane init` again"]
 
 
-def _facts(plan: Plan) -> dict[str, Any]:
-    left = [{"path": change.path, "why": change.why} for change in plan.changes.skipped]
-    bare = [name for name, _ in plan.unprotected]
-    return {"clients": list(plan.clients), "left": left, "unprotected": bare}
+def _plan_json(plan: InitPlan) -> dict[str, Any]:
+    skipped = [{"path": change.path, "why": change.why} for change in plan.changes.skipped]
+    unprotected = [name for name, _ in plan.unprotected]
+    return {"clients": list(plan.clients), "left": skipped, "unprotected": unprotected}
 
 
-def _steps(plan: Plan) -> list[dict[str, Any]]:
+def _steps(plan: InitPlan) -> list[dict[str, Any]]:
     diffs = {step.path: _diff(step.path, step.before, step.after) for step in plan.changes.steps}
     return [
         {"verb": verb, "path": path, "why": why, "diff": diffs.get(path)} for verb, path, why in plan.lines

@@ -4,130 +4,177 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.open import ANSWERED, person_name
+from landlane.cli.inbox import item_lines
+from landlane.cli.table import align
 from landlane.cli.terminal import in_one_line
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git.discovery import find_checkout
-from landlane.git.hooks.former_hooks import load_installed_hooks
-from landlane.managed_files.manifest import load_record
-from landlane.settings.detect_test_command import find_test_command
-from landlane.status.next_steps import Equipment, Standpoint, Step, next_steps, tells_of
-from landlane.status.overview import stand
+from landlane.inbox.items import list_items
+from landlane.status.headline import SEPARATOR, headline_json, headline_text, read_headline
+from landlane.status.next_steps import NextStep, Overview, RepositorySetup, next_steps, overview_line
+from landlane.status.overview import read_overview
+from landlane.status.setup_state import installed_clients, read_setup
+from landlane.status.troubles import trouble_lines
+from landlane.tasks.records import get_task
+from landlane.units import join_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
+    from landlane.git.discovery import Checkout
+    from landlane.sessions.model import Session
 
 
-_MORE = "`landlane --help` lists all commands"
+_PURPOSE = "Landlane keeps coding agents from overwriting each other's work in one git repository."
+_DEMO = NextStep(command="landlane demo", why="see it work in a scratch repository (under a minute)")
+_INIT = NextStep(command="landlane init", why="set up this repository (shows a plan first)")
+_GIT_INIT = NextStep(command="git init", why="make this directory a repository, then: landlane init")
+_START_AGAIN = NextStep(command="landlane init", why="start again with an empty state")
+_STATE_GONE = "was deleted. Claims, tasks and the journal are gone"
+_MOST_STEPS = 2  # that people see
 
 
-def standing(call: CommandCall) -> int:
+def show(call: CommandCall) -> int:
     """Show the caller's situation without changing anything; no state folder is created."""
     try:
         checkout = find_checkout(call.cwd)
     except RepositoryError as error:
         if error.code != "NO_REPOSITORY":
             raise
-        steps = (
-            Step(command="cd REPOSITORY", why="go into a repository of yours, or make one with `git init`"),
-            Step(command="landlane demo", why="see what it does, on a scratch repository"),
-        )
-        return _answer(
-            call, "no_repository", ["there is no git repository here"], steps, {"repository": None}
-        )
-    facts: dict[str, Any] = {"repository": checkout.root}
-    first = [f"repository {checkout.root}"]
+        lines = [_PURPOSE, "This directory is not in a git repository."]
+        return _answer(call, "no_repository", lines, (_DEMO, _GIT_INIT), {"repository": None})
     if not os.path.isdir(checkout.state_folder):
-        has = Equipment(has_git=bool(checkout.common_dir))
-        first.append("nobody has used Landlane here yet; nothing is held, and no client asks")
-        steps = next_steps(Standpoint(tasks={}), has)
-        return _answer(call, "not_set_up", first, steps, facts)
-    has = _equipment(call)
-    point, me = _look(call)
-    facts |= {"you": me or None, "set_up": has.is_set_up, "clients": list(has.clients), **_numbers(point)}
-    first += [_set_up_in_words(has), *([f"you are {me}"] if me else []), tells_of(point)]
-    troubles = _troubles(point)
-    state = troubles[0][0] if troubles else _state(point, has)
-    return _answer(call, state, [*first, *(text for _, text in troubles)], next_steps(point, has), facts)
+        return _show_without_state(call, checkout)
+    return _show_situation(call, checkout)
 
 
-def _look(call: CommandCall) -> tuple[Standpoint, str]:
+def _show_without_state(call: CommandCall, checkout: Checkout) -> int:
+    fields = {"repository": checkout.root}
+    name = os.path.basename(checkout.home_checkout.root if checkout.common_dir else checkout.root)
+    if checkout.git_dir and os.path.exists(os.path.join(checkout.git_dir, ANSWERED)):
+        folder = os.path.relpath(checkout.state_folder, checkout.root)
+        lines = [f"{name}{SEPARATOR}✗ state missing", "", f"✗ {folder} {_STATE_GONE}."]
+        return _answer(call, "state_missing", lines, (_START_AGAIN,), fields)
+    steps = (_INIT, _DEMO) if checkout.common_dir else (_INIT,)
+    clients = installed_clients(checkout.root)
+    lines = [f"{name}{SEPARATOR}not set up", _risk_line(clients)]
+    return _answer(call, "not_set_up", lines, steps, {**fields, "installed": clients})
+
+
+def _risk_line(clients: Sequence[str]) -> str:
+    if not clients:
+        return "No coding client is installed here. People and scripts can still claim paths."
+    none = {1: "It does not check", 2: "Neither checks"}.get(len(clients), "None of them checks")
+    verb = "is" if len(clients) == 1 else "are"
+    return f"{join_words(clients)} {verb} installed. {none} claims before it edits."
+
+
+def _show_situation(call: CommandCall, checkout: Checkout) -> int:
+    repo, setup, me = call.repo, read_setup(call.repo), _find_session(call)
+    overview, person = read_overview(repo, me), person_name()
+    headline, items = read_headline(repo, person), list_items(repo, person)
+    fields = {
+        "repository": checkout.root,
+        "headline": headline_json(headline),
+        "you": me.agent if me else None,
+        "set_up": setup.is_set_up,
+        "clients": list(setup.clients),
+        **_numbers(overview),
+        "inbox": items,
+    }
+    steps = next_steps(overview, setup)
+    state = _state(overview, setup, has_items=bool(items))
+    if me is not None and not me.is_person:
+        visible = _agent_steps(call, overview)
+        return _answer(call, state, _agent_lines(call, me, overview), steps, fields, visible)
+    troubles = trouble_lines(repo, overview, call.wall_now())
+    shown = [in_one_line(headline_text(headline))]
+    if not items and not troubles:
+        shown.append(overview_line(overview))
+    shown += ["", *map(in_one_line, troubles)] if troubles else []
+    shown += ["", "Needs you", *item_lines(items)] if items else []
+    hidden = {"landlane inbox"} | ({step.command for step in steps} if troubles else set[str]())
+    visible = [step for step in steps if step.command not in hidden]
+    return _answer(call, state, shown, steps, fields, visible)
+
+
+def _find_session(call: CommandCall) -> Session | None:
     try:
-        me = call.known_session()
+        return call.known_session()
     except LandlaneError:
-        me = None  # a caller that lost its session may still look
-    return stand(call.repo, me), me.agent if me else ""
+        return None  # a caller that lost its session may still look
 
 
-def _equipment(call: CommandCall) -> Equipment:
+def _agent_lines(call: CommandCall, me: Session, overview: Overview) -> list[str]:
+    """Return what an agent needs: its tasks and claims; messages for it follow on stderr."""
+    from landlane.claims.take import live_claims_of  # noqa: PLC0415 - only agents need it
+
     repo = call.repo
-    checkout, settings = repo.checkout, repo.settings
-    record = load_record(checkout.state_folder)
-    has_git = bool(checkout.common_dir)
-    has_git_hooks = has_git and load_installed_hooks(checkout.home_checkout.common_dir) is not None
-    has_checks = settings.landing.checks is not None
-    return Equipment(
-        is_set_up=bool(record.entries) or has_git_hooks,
-        has_git=has_git,
-        has_checks=has_checks,
-        checks="" if has_checks else find_test_command(checkout.root)[0],
-        agent=settings.run.agent,
-        clients=record.clients,
-        workers=tuple(settings.agents),
-    )
+    claims = repo.store.view(lambda snapshot: live_claims_of(snapshot, me.id))
+    tasks = [get_task(repo, name) for name in overview.mine]
+    lines = [f"You are {me.agent} in {os.path.basename(repo.checkout.root)}"]
+    lines += [f"  task    {task.id} {in_one_line(task.title)}" for task in tasks] or ["  no task"]
+    lines += [f"  claimed {in_one_line(claim.pattern)}" for claim in claims] or ["  no claims"]
+    return lines
 
 
-def _set_up_in_words(has: Equipment) -> str:
-    if not has.is_set_up:
-        return "not set up: no client asks before it changes a file"
-    return f"set up for {', '.join(has.clients)}" if has.clients else "set up, for no coding client"
+def _agent_steps(call: CommandCall, overview: Overview) -> list[NextStep]:
+    named = f" --as {call.name}" if call.name else ""
+    if overview.mine:
+        return [NextStep(command=f"landlane next --resume{named}", why="show your task in full")]
+    if overview.ready:
+        return [NextStep(command=f"landlane next{named}", why="take the next ready task and its paths")]
+    return []
 
 
-def _troubles(point: Standpoint) -> list[tuple[str, str]]:
-    """Return what blocks progress: a code for programs and a line for people."""
-    waiting = len(point.gates)
-    found = (
-        ("target_red", point.red, point.red),
-        ("queue_paused", point.queue_paused, f"the landing queue is paused: {point.queue_paused}"),
-        ("pool_paused", point.pool_paused, f"the pool of workers is paused: {point.pool_paused}"),
-        ("waits_for_person", waiting, f"{waiting} wait{'s' if waiting == 1 else ''} for a person"),
-    )
-    return [(word, text) for word, is_so, text in found if is_so]
-
-
-def _state(point: Standpoint, has: Equipment) -> str:
-    if not has.is_set_up:
+def _state(overview: Overview, setup: RepositorySetup, *, has_items: bool) -> str:
+    troubles = {
+        "target_red": overview.red,
+        "queue_paused": overview.queue_paused,
+        "pool_paused": overview.pool_paused,
+        "waits_for_person": has_items or overview.gates,
+    }
+    if found := next((name for name, is_so in troubles.items() if is_so), ""):
+        return found
+    if not setup.is_set_up:
         return "not_set_up"
-    if point.ready:
+    if overview.ready:
         return "tasks_ready"
-    return "working" if point.attempts or point.landings or point.mine else "nothing_to_do"
+    return "working" if overview.attempts or overview.landings or overview.mine else "nothing_to_do"
 
 
-def _numbers(point: Standpoint) -> dict[str, Any]:
+def _numbers(overview: Overview) -> dict[str, Any]:
     return {
-        "tasks": dict(point.tasks),
-        "yours": list(point.mine),
-        "ready": list(point.ready),
-        "dead": list(point.dead),
-        "gates": list(point.gates),
-        "sessions": point.sessions,
-        "claims": point.claims,
-        "attempts": point.attempts,
-        "landings": point.landings,
-        "pool_paused": point.pool_paused or None,
-        "queue_paused": point.queue_paused or None,
-        "target_red": point.red or None,
+        "tasks": dict(overview.tasks),
+        "yours": list(overview.mine),
+        "ready": list(overview.ready),
+        "dead": list(overview.dead),
+        "gates": list(overview.gates),
+        "sessions": overview.sessions,
+        "claims": overview.claims,
+        "attempts": overview.attempts,
+        "landings": overview.landings,
+        "pool_paused": overview.pool_paused or None,
+        "queue_paused": overview.queue_paused or None,
+        "target_red": overview.red or None,
     }
 
 
 def _answer(
-    call: CommandCall, state: str, lines: list[str], steps: tuple[Step, ...], facts: dict[str, Any]
+    call: CommandCall,
+    state: str,
+    lines: list[str],
+    steps: Sequence[NextStep],
+    fields: dict[str, Any],
+    visible: Sequence[NextStep] | None = None,
 ) -> int:
+    """Answer with all steps; people see the first of those that the lines do not show already."""
+    shown = (steps if visible is None else visible)[:_MOST_STEPS]
+    rows = align([[step.command, in_one_line(step.why)] for step in shown], cut=1, gap="    ")
     next_items = [{"command": step.command, "why": step.why} for step in steps]
-    width = max((len(step.command) for step in steps), default=0)
-    shown = [f"  {step.command:<{width}}  {in_one_line(step.why)}" for step in steps]
-    text = "\n".join([*(in_one_line(line) for line in lines), "", "next:", *shown, _MORE])
-    call.terminal.answer({"ok": True, "state": state, **facts, "next": next_items}, text)
-    return 0
+    text = "\n".join([*lines, *(["", *rows] if rows else [])])
+    return call.terminal.answer({"ok": True, "state": state, **fields, "next": next_items}, text)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from landlane.cli.command import heed_signals
-from landlane.clock import parse_duration
+from landlane.cli.arguments import read_wait
+from landlane.cli.command import stop_on_signals
 from landlane.processes.passthrough import check_command, run_passthrough
 from landlane.state.once import run_once
 from landlane.state.to_json import once_json
+from landlane.units import time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
-    from landlane.cli.command_call import CommandCall
-    from landlane.state.once import Run
+    from landlane.cli.command import CommandCall
+    from landlane.processes.child import ChildResult
+    from landlane.state.once import OnceRun
 
 
 def once(call: CommandCall, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
@@ -22,15 +24,15 @@ def once(call: CommandCall, key: str, command: tuple[str, ...], again: bool, wai
     check_command(command, cwd)
     out = 2 if call.terminal.is_json else 1
 
-    def runner(on_start: Any, on_tick: Any) -> Any:
+    def runner(on_start: Callable[[int], None], on_tick: Callable[[], None]) -> ChildResult:
         return run_passthrough(command, cwd=cwd, out=out, err=2, on_start=on_start, on_tick=on_tick)
 
-    def on_wait(run: Run) -> None:
-        call.terminal.note(f"waiting for {run.agent}, who runs {run.key} …")
+    def on_wait(run: OnceRun) -> None:
+        call.terminal.note(f"waiting for {run.key}, which {run.agent} is running …")
 
-    wait_ms = parse_duration(wait, what="--wait") if wait else None
+    wait_ms = read_wait(wait) or None
     session = call.session()
-    heed_signals()
+    stop_on_signals()
     outcome = run_once(
         call.repo,
         session,
@@ -41,11 +43,12 @@ def once(call: CommandCall, key: str, command: tuple[str, ...], again: bool, wai
         wait_ms=wait_ms,
         on_wait=on_wait,
     )
-    answer, code = once_json(outcome)
-    if call.terminal.is_json:
-        call.terminal.answer(answer)
-    elif not answer["ok"] and not answer["ran"]:
-        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
-    elif not answer["ran"]:
-        call.terminal.note(f"{key} was run before, by {answer['agent']}; exit {answer['exit']}")
-    return code
+    now = call.wall_now()
+    answer, code = once_json(outcome, command, now)
+    if not answer["ok"] and not answer["ran"]:
+        return call.terminal.refuse(answer, code)
+    run = outcome.run
+    if not answer["ran"] and not call.terminal.is_quiet:
+        age = time_ago(run.done_at or run.begun_at, now)
+        call.terminal.note(f"{key} already ran: by {run.agent}, {age}, exit {run.exit_code}")
+    return call.terminal.answer(answer, code=code)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from landlane.app.open import person_name
 from landlane.clients.calling_process import why_not_a_person
 from landlane.errors import NotAllowed
-from landlane.sessions.identify import Caller, identify, known_session
+from landlane.sessions.join import Caller, identify, known_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.sessions.model import Session
 
 
-def person_at(call: CommandCall) -> Session:
+def person_at(call: CommandCall, what: str = "decide this") -> Session:
     """Return the session of the person at the terminal.
 
     Raises:
@@ -21,10 +21,11 @@ def person_at(call: CommandCall) -> Session:
     """
     who = why_no_person(call)
     if who:
+        named = f" --as {call.name}" if call.name else ""
         raise NotAllowed(
-            f"only a person at a terminal can decide this: {who}",
+            f"only a person can {what}, and {who}",
             code="NOT_A_PERSON",
-            hint="a person runs it in a terminal of their own, that no agent was started from",
+            hint=f"go on with something else: landlane next{named}",
         )
     return identify(call.repo, Caller(person=person_name())).session
 
@@ -37,10 +38,10 @@ def why_no_person(call: CommandCall) -> str:
     """
     caller = call.caller()
     known = known_session(call.repo, caller)
+    if known is not None and not known.session.is_person:
+        return f"this is {known.session.agent}"
     if caller.name or caller.session_text or caller.agent_variable:
         return "--as, LANDLANE_SESSION and LANDLANE_AGENT are for agents"
-    if known is not None and known.session.kind != "person":
-        return f"this is the session of {known.session.agent}, an agent"
     if known is not None and known.session.role:
-        return f"{known.session.agent} has the role {known.session.role}, and no role decides this"
+        return f"{known.session.agent} has the role {known.session.role}"
     return why_not_a_person()

@@ -1,68 +1,158 @@
-"""The commands that run and control the landing queue: queue run, eject, resume."""
+"""The commands for the landing queue: queue list, show, run, eject, resume."""
 
 from __future__ import annotations
 
+import shlex
+
 from landlane.app.repair_config import prepare_git
-from landlane.cli.command import heed_signals
-from landlane.clock import parse_duration
-from landlane.error_json import failure
-from landlane.errors import LandlaneError, TimedOut
-from landlane.landing.outcomes import eject_entry
-from landlane.landing.queue import resume_queue
+from landlane.cli.arguments import FOREVER_MS, read_wait
+from landlane.cli.command import stop_on_signals
+from landlane.cli.table import empty_text
+from landlane.error_json import error_json
+from landlane.errors import TimedOut
+from landlane.landing.after_landing import clean_up_here
+from landlane.landing.decide import eject_entry, resume_queue
+from landlane.landing.model import BOUNCED, LANDED, OPEN
+from landlane.landing.predict_conflicts import predict_conflicts
+from landlane.landing.queue import serve_queue
 from landlane.landing.records import get_landing, list_landings
-from landlane.landing.to_json import landing_json, queue_json
-from landlane.landing.wait import serve_queue
+from landlane.landing.target_status import read_target_status, view_queue
+from landlane.landing.to_json import conflicts_text, landing_json, queue_json, target_json
+from landlane.landing.to_text import about, landing_lines, state_text, target_headline, target_lines
+from landlane.tasks.records import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
-
-
-def show_output(call: CommandCall, stop: LandlaneError) -> None:
-    """Print the output of a check that failed on the target itself."""
-    output = str(stop.facts.get("output", "")).rstrip()
-    if output:
-        call.terminal.note(output)
+    from landlane.cli.command import CommandCall
+    from landlane.landing.model import Landing
+    from landlane.landing.target_status import QueueView
+    from landlane.repository import Repository
+    from landlane.tasks.model import Task
 
 
 def run_queue(call: CommandCall, drain: bool, wait: str) -> int:
     """Run the queue until it is empty, or forever."""
-    heed_signals()
+    wait_ms = read_wait(wait) or FOREVER_MS
+    stop_on_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     before = [landing.id for landing in list_landings(repo)]
-    wait_ms = parse_duration(wait, what="--wait") if wait else 0
     stop = serve_queue(repo, call.caller_name(), is_drained=drain, wait_ms=wait_ms)
-    ended = [landing_json(get_landing(repo, landing_id)) for landing_id in before]
     if isinstance(stop, TimedOut):
         raise stop
-    answer: dict[str, Any] = {"ok": stop is None, "landings": ended}
+    ended = [get_landing(repo, landing_id) for landing_id in before]
+    answer: dict[str, Any] = {"ok": True, "landings": [landing_json(landing) for landing in ended]}
     if stop is not None:
-        answer |= failure(stop)
+        answer |= error_json(stop)
         if not call.terminal.is_json:
-            show_output(call, stop)
-            call.terminal.complain(stop.message, stop.hint, stop.code)
-    lines = [
-        f"{item['id']} {item['state']}" + (f": {item['reason']}" if item["reason"] else "") for item in ended
-    ]
-    call.terminal.answer(answer, "\n".join(lines) or "nothing to land")
-    return stop.exit_code if stop is not None else 0
+            call.terminal.print_error(stop.message, stop.hint, stop.code, exit_code=stop.exit_code)
+    lines = [_ended_line(landing) for landing in ended]
+    code = stop.exit_code if stop is not None else 0
+    return call.terminal.answer(answer, "\n".join(lines) or "Nothing to land.", code)
+
+
+def _ended_line(landing: Landing) -> str:
+    symbols = {LANDED: "✓ ", BOUNCED: "✗ "}
+    if landing.state == LANDED:
+        rest = f" on {landing.target} as {landing.commit[:8]}"
+    else:
+        rest = f": {landing.reason}" if landing.reason else ""
+    return f"{symbols.get(landing.state, '')}{landing.id} {landing.state}{rest}"
 
 
 def eject(call: CommandCall, landing: str, why: str) -> int:
     """Remove an entry from the queue."""
     repo = call.repo.require_git()
-    ended = eject_entry(repo, call.session(), landing, why or "taken out")
-    call.terminal.answer(
-        {"ok": True, "landing": landing_json(ended)}, f"{landing} is ejected; {ended.branch} stays"
-    )
-    return 0
+    ended = eject_entry(repo, call.session(), landing.upper(), why or "no reason given")
+    text = f"✓ {ended.id} is out of the queue; branch {ended.branch} is unchanged"
+    return call.terminal.answer({"ok": True, "landing": landing_json(ended)}, text, quiet=ended.id)
 
 
 def resume(call: CommandCall, why: str) -> int:
     """Resume the queue after a pause."""
     repo = call.repo.require_git()
     queue = resume_queue(repo, call.session(), why)
-    call.terminal.answer({"ok": True, "queue": queue_json(queue)}, f"the queue goes on from {queue.tip[:12]}")
-    return 0
+    return call.terminal.answer(
+        {"ok": True, "queue": queue_json(queue)}, f"✓ the queue continues from {queue.tip[:8]}"
+    )
+
+
+def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
+    """Show the queue, or which open branches conflict."""
+    repo = call.repo
+    call.renew_session()
+    repo = prepare_git(repo, call.terminal.note)
+    clean_up_here(repo)
+    if conflicts:
+        predicted = predict_conflicts(repo)
+        return call.terminal.answer({"ok": True, **predicted}, conflicts_text(predicted))
+    landings = list_landings(repo, () if all else OPEN)
+    view, status = view_queue(repo), read_target_status(repo)
+    document: dict[str, Any] = {
+        "ok": True,
+        "landings": [landing_json(landing, view.estimates.get(landing.id)) for landing in landings],
+        "queue": queue_json(view.queue),
+        "target": target_json(status),
+    }
+    title = target_headline(status, view.now)
+    if view.queue.is_paused:
+        title += f"\n! the queue is paused: {view.queue.reason}\nhint: continue: landlane queue resume"
+    if not landings:
+        return call.terminal.answer(document, f"{title}\n{empty_text('landing')}")
+    columns = [
+        "landing",
+        "task" if any(one.task for one in landings) else "branch",
+        "from",
+        "state",
+        "lands in",
+    ]
+    rows = [_row(repo, landing, view) for landing in landings]
+    text = call.terminal.table(title, columns, rows, cut=columns[1].upper())
+    return call.terminal.answer(document, text, quiet="\n".join(landing.id for landing in landings))
+
+
+def _row(repo: Repository, landing: Landing, view: QueueView) -> list[str]:
+    task = _find_task(repo, landing.task)
+    what = f"{task.id} {task.title}" if task is not None else landing.branch
+    eta = view.estimates.get(landing.id)
+    state = state_text(landing, view.now)
+    return [landing.id, what, landing.agent, state, about(eta) if eta is not None else ""]
+
+
+def _find_task(repo: Repository, task_id: str) -> Task | None:
+    return repo.store.view(lambda snapshot: find_task(snapshot, task_id)) if task_id else None
+
+
+def show(call: CommandCall, landing: str) -> int:
+    """Show one entry in full, or the target branch."""
+    if not landing:
+        return _show_target(call)
+    repo = call.repo
+    entry = get_landing(repo, landing.upper())
+    document = {"ok": True, "landing": landing_json(entry, view_queue(repo).estimates.get(entry.id))}
+    # The task to fix a rejected branch is not what the branch is about.
+    task, fix = _find_task(repo, entry.task), _find_task(repo, entry.bounce_task)
+    lines = landing_lines(entry, task, fix, repo.wall_ms())
+    if entry.unidentified and call.terminal.is_verbose:
+        lines.append(f"  unknown   agent of {', '.join(commit[:8] for commit in entry.unidentified)}")
+    if entry.output:
+        if call.terminal.is_verbose:
+            lines += ["", entry.output.rstrip()]
+        else:
+            lines.append(f"full output: landlane queue show {entry.id} -v")
+    return call.terminal.answer(document, "\n".join(lines), quiet=entry.state)
+
+
+def _show_target(call: CommandCall) -> int:
+    repo = prepare_git(call.repo, call.terminal.note)
+    status = read_target_status(repo)
+    failure = status.failure
+    lines = target_lines(status, repo.wall_ms())
+    if failure is not None and call.terminal.is_verbose:
+        lines += ["", failure.output.rstrip(), ""]
+    if failure is not None:
+        title = shlex.quote(f"Fix {status.branch}: {failure.check}")
+        lines.append(f"next: landlane task add {title} --priority 99")
+    document = {"ok": True, "target": target_json(status)}
+    return call.terminal.answer(document, "\n".join(lines), quiet=status.state)

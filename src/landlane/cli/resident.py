@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from landlane.app.open import open_repository
-from landlane.cli.sandboxed.serve import as_guest, other_repository, run_call
-from landlane.cli.specs.table import COMMANDS
+from landlane.cli.serve_sandboxed import as_guest, other_repository, run_call
+from landlane.cli.specs.table import all_commands
 from landlane.clock import parse_duration
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.git.discovery import find_checkout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.platform.socket_peer import Peer
     from landlane.resident.messages import Request
     from landlane.store.interface import Store
@@ -43,6 +43,7 @@ _MOST_KEPT = 16  # open stores
 _WAIT_MS = 8_000  # for a busy store; a hook's caller does not wait much longer
 _TEXT = ("utf-8", "replace")
 _HOOK = "landlane.hook_entry.client_full_path"  # imported by name: cli does not depend on it
+_HOOK_MODULES = ("landlane.hooks.dispatch", "landlane.hooks.shell.effects", "landlane.clients.claude.hook")
 
 
 def resident(call: CommandCall, state: str, idle: str) -> int:
@@ -52,8 +53,7 @@ def resident(call: CommandCall, state: str, idle: str) -> int:
         call.open().close()  # probably the repository's first command
     lock = ResidentLock.take(folder)
     if lock is None:
-        call.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
-        return 0
+        return call.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
     os.chdir(folder)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     server = ResidentServer(lock, _handlers(folder), parse_duration(idle, what="--idle") / 1000)
@@ -63,13 +63,11 @@ def resident(call: CommandCall, state: str, idle: str) -> int:
 
     signal.signal(signal.SIGTERM, end)
     why = server.serve()
-    call.terminal.answer({"ok": True, "served": True, "why": why}, f"ended: {why}")
-    return 0
+    return call.terminal.answer({"ok": True, "served": True, "why": why}, f"ended: {why}")
 
 
 def _handlers(folder: str) -> Handlers:
     repositories = LentRepositories(folder)
-
     return Handlers(
         answer_hook=repositories.answer_hook,
         run_call=partial(run_call, folder),
@@ -80,15 +78,9 @@ def _handlers(folder: str) -> Handlers:
 
 def _warm_up() -> None:
     """Load what most commands need: every child has it then."""
-    wanted = {f"landlane.cli.{command.handler.partition(':')[0]}" for command in COMMANDS}
+    wanted = {f"landlane.cli.{command.handler.partition(':')[0]}" for command in all_commands()}
     wanted -= {"landlane.cli.demo", "landlane.cli.init"}
-    for name in (
-        *sorted(wanted),
-        "landlane.cli.sandboxed.serve",
-        "landlane.store.sqlite.store",
-        "json",
-        "psycopg",
-    ):
+    for name in (*sorted(wanted), "landlane.store.sqlite.store", "json", "psycopg"):
         try:
             __import__(name)
         except ImportError:  # the driver of another database
@@ -114,9 +106,9 @@ class LentRepositories:
         variables = {
             os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()
         }
-        shown = variables.get("LANDLANE_SESSION", "")
+        session_text = variables.get("LANDLANE_SESSION", "")
         is_guest = is_sandboxed(peer.pid)
-        if is_guest and not shown:
+        if is_guest and not session_text:
             raise NotAllowed(
                 "a hook in a sandbox shows no session",
                 code="NOT_YOUR_SESSION",
@@ -124,7 +116,7 @@ class LentRepositories:
             )
         client, word = (*(os.fsdecode(argument) for argument in words), "", "")[:2]
         answer: Any = __import__(_HOOK, fromlist=["answer"]).answer
-        with self._lending(peer.pid, shown if is_guest else "") as open_at:
+        with self._lending(peer.pid, session_text if is_guest else "") as open_at:
             reply = answer(client, word, payload, variables, open_at=open_at)
         return reply.exit_code, reply.stdout.encode(*_TEXT), reply.stderr.encode(*_TEXT)
 
@@ -140,11 +132,7 @@ class LentRepositories:
 
         def open_at(folder: str) -> Repository:
             is_ours = os.path.realpath(find_checkout(folder).state_folder) == self._folder
-            if not guest and not is_ours:  # a hook may also read another repository
-                return open_repository(
-                    folder, detects_restore=False, most_wait_ms=_WAIT_MS, caller=pid, borrow=borrow
-                )
-            if not is_ours:
+            if guest and not is_ours:
                 raise other_repository(folder)
             repo = open_repository(
                 folder,
@@ -154,6 +142,8 @@ class LentRepositories:
                 is_guest=bool(guest),
                 borrow=borrow,
             )
+            if not is_ours:  # a hook may also read another repository
+                return repo
             repo = replace(repo, update_files=_leave_files)
             if guest:
                 repo = as_guest(repo, self._folder, parse_credentials(guest))
@@ -193,13 +183,13 @@ class LentRepositories:
                 self._is_warm = True
                 self._warm_up()
             if folder:
-                self._settle(folder)
+                open_repository(folder).close()
             if time.monotonic() - self._queue_at > _QUEUE_SECONDS:
                 self._queue_at = time.monotonic()
-                self._look_after_queue()
+                self._serve_queue()
             if time.monotonic() - self._runs_at > _RUNS_SECONDS:
                 self._runs_at = time.monotonic()
-                self._look_after_runs()
+                self._end_abandoned_runs()
         except (LandlaneError, OSError, ValueError, ImportError) as error:
             sys.stderr.write(f"{type(error).__name__}: {error}\n")
             sys.stderr.flush()
@@ -207,23 +197,15 @@ class LentRepositories:
 
     def _warm_up(self) -> None:
         """Load what hooks need and open a store, so that the first of them is quick, too."""
-        for name in (
-            _HOOK,
-            "landlane.hooks.dispatch",
-            "landlane.hooks.shell.effects",
-            "landlane.clients.claude.hook",
-        ):
+        for name in (_HOOK, *_HOOK_MODULES):
             __import__(name)
         if os.path.exists(os.path.join(self._folder, "repository")):
             with self._lending(0, "") as open_at:
                 open_at(_home_of(self._folder))
 
-    def _settle(self, folder: str) -> None:
-        open_repository(folder).close()
-
-    def _look_after_queue(self) -> None:
+    def _serve_queue(self) -> None:
         """Start a queue runner for entries that no process handles, once per entry."""
-        from landlane.landing.wait import has_new_entries  # noqa: PLC0415 - the resident starts without it
+        from landlane.landing.queue import has_new_entries  # noqa: PLC0415 - the resident starts without it
 
         repo = open_repository(_home_of(self._folder), detects_restore=False)
         try:
@@ -236,7 +218,7 @@ class LentRepositories:
         finally:
             repo.store.close()
 
-    def _look_after_runs(self) -> None:
+    def _end_abandoned_runs(self) -> None:
         """End sandboxed commands whose starter was killed."""
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from landlane.cli.terminal import in_one_line
-from landlane.clock import parse_duration
 from landlane.errors import LandlaneError, Malformed, Stale
 from landlane.rules.file import load_rules, no_rules
 from landlane.rules.model import is_version
 from landlane.rules.report import count_violations
 from landlane.rules.to_json import report_json, rules_json
 from landlane.rules.versions import COMMAND, list_readers, see_version
-from landlane.rules.versions import acknowledge as note
+from landlane.rules.versions import acknowledge as record_reading
+from landlane.units import count
+from landlane.usage.period import read_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.rules.model import Rules
 
 
@@ -42,8 +43,7 @@ def show(call: CommandCall) -> int:
     rows = [[reader.session.agent, reader.version or "none"] for reader in unread]
     title = f"unread in {len(unread)} of {len(readers)} sessions"
     lines += ["", call.terminal.table(title if unread else _all_read(len(readers)), ["agent", "read"], rows)]
-    call.terminal.answer(answer, "\n".join(lines))
-    return 0
+    return call.terminal.answer(answer, "\n".join(lines))
 
 
 def _all_read(count: int) -> str:
@@ -65,22 +65,26 @@ def acknowledge(call: CommandCall, version: str) -> int:
         raise Stale(
             f"{file} is at version {rules.version}, not at {version[:40]}",
             code="RULES_CHANGED",
-            hint="read it again: `landlane rules`, then `landlane rules ack`",
+            hint="read it again: landlane rules show",
             version=rules.version,
         )
     session = call.session()
-    is_new = note(call.repo, session, rules, how=COMMAND, file=file)
+    is_new = record_reading(call.repo, session, rules, how=COMMAND, file=file)
     answer = {"ok": True, "version": rules.version, "agent": session.agent, "session": session.id}
-    verb = "has read" if is_new else "had read"
-    call.terminal.answer(answer | {"is_new": is_new}, f"{session.agent} {verb} version {rules.version}")
-    return 0
+    readers = list_readers(call.repo, rules.version)
+    have = sum(reader.is_current for reader in readers)
+    verb = "has read" if is_new else "had already read"
+    text = f"✓ {session.agent} {verb} {file} version {rules.version}"
+    return call.terminal.answer(
+        answer | {"is_new": is_new, "read_by": have, "sessions": len(readers)},
+        f"{text} ({have} of {count(len(readers), 'session')} {'has' if have == 1 else 'have'})",
+    )
 
 
 def report(call: CommandCall, since: str) -> int:
     """Show which rules are broken most often."""
-    length_ms = parse_duration(since, what="--since") if since else 0
-    call.show_life()
-    broken = count_violations(call.repo, length_ms)
+    call.renew_session()
+    broken = count_violations(call.repo, read_since(since, call.repo.wall_ms()) if since else 0)
     answer = report_json(broken)
     rows = [
         [str(rule.count), rule.rule, _counted(rule.agents), _counted(rule.guards), rule.last_what]
@@ -88,8 +92,7 @@ def report(call: CommandCall, since: str) -> int:
     ]
     title = f"{answer['total']} caught" if broken else "nothing was caught"
     columns = ["times", "rule", "by", "guard", "last"]
-    call.terminal.answer(answer, call.terminal.table(title, columns, rows))
-    return 0
+    return call.terminal.answer(answer, call.terminal.table(title, columns, rows))
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from landlane.cli.person import why_no_person
 from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale
-from landlane.sessions.join import forsaken_ancestor
+from landlane.sessions.join import find_ancestor_of_ended
 from landlane.sessions.join import join as join_session
 from landlane.sessions.join import leave as leave_session
 from landlane.sessions.to_json import joined_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def join(call: CommandCall, name: str, role: str, pid: str) -> int:
@@ -24,7 +24,7 @@ def join(call: CommandCall, name: str, role: str, pid: str) -> int:
         raise NotAllowed(
             f"--as {caller.name} contradicts `join {name}`", code="NOT_YOUR_SESSION", hint="leave out --as"
         )
-    process = repo.processes.identify(int(pid)) if pid else forsaken_ancestor(repo, name)
+    process = repo.processes.identify(int(pid)) if pid else find_ancestor_of_ended(repo, name)
     joined = join_session(
         repo,
         name,
@@ -39,8 +39,7 @@ def join(call: CommandCall, name: str, role: str, pid: str) -> int:
     text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
     if joined.is_new and not pid:
         text += f"\nfor its children: LANDLANE_SESSION={session.id}:{joined.secret}"
-    call.terminal.answer(joined_json(joined, call.repo.store), text)
-    return 0
+    return call.terminal.answer(joined_json(joined, call.repo.store), text)
 
 
 def _is_person(call: CommandCall) -> bool:
@@ -62,7 +61,6 @@ def leave(call: CommandCall) -> int:
         )
     freed = leave_session(call.repo, session)
     text = f"{session.agent} left" + (f"; released {', '.join(freed)}" if freed else "")
-    call.terminal.answer(
+    return call.terminal.answer(
         {"ok": True, "released": list(freed), "session": {"agent": session.agent, "id": session.id}}, text
     )
-    return 0

@@ -8,14 +8,13 @@ from landlane.workspaces import stash as stashes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def save(call: CommandCall, message: str) -> int:
     """Set the changes of this checkout aside."""
     stash = stashes.save(prepare_git(call.repo), call.session(), message)
-    call.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
-    return 0
+    return call.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
 
 
 def restore(call: CommandCall, id: str) -> int:
@@ -24,16 +23,14 @@ def restore(call: CommandCall, id: str) -> int:
     stash, notes = stashes.restore(prepare_git(call.repo), id)
     for note in notes:
         call.terminal.note(note)
-    call.terminal.answer(
+    return call.terminal.answer(
         {"ok": True, "stash": rescue_json(stash), "notes": list(notes)}, f"restored {stash.id}"
     )
-    return 0
 
 
 def list_all(call: CommandCall) -> int:
     """List what was set aside in this checkout."""
-    items = [rescue_json(rescue) for rescue in stashes.put_aside(call.repo.require_git())]
-    cells = [[str(item[name]) for name in ("id", "at", "files", "reason")] for item in items]
-    table = call.terminal.table(f"{len(items)} put aside here", ["id", "at", "files", "message"], cells)
-    call.terminal.answer({"ok": True, "stashes": items}, table)
-    return 0
+    items = [rescue_json(rescue) for rescue in stashes.list_stashes(call.repo.require_git())]
+    rows = [{**item, "message": item["reason"]} for item in items]
+    table = call.terminal.item_table(f"{len(items)} put aside here", rows, ["id", "at", "files", "message"])
+    return call.terminal.answer({"ok": True, "stashes": items}, table)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 
-from landlane.cli.command import heed_signals
-from landlane.cli.parse_number import read_number
+from landlane.cli.arguments import read_number
+from landlane.cli.command import stop_on_signals
+from landlane.cli.table import empty_text
 from landlane.cli.terminal import in_one_line
-from landlane.clock import parse_duration
-from landlane.errors import LandlaneError, TimedOut
-from landlane.state.key_rules import StateStale, parse_value
-from landlane.state.keys import append_state, get_state, list_state, set_state, state_history, watch_state
+from landlane.clock import parse_duration, rfc3339
+from landlane.errors import TimedOut
+from landlane.state.key_rules import StateStale, parse_value, value_text
+from landlane.state.keys import append_state, list_state, need_state, set_state, state_history, watch_state
 from landlane.state.to_json import stale_json, state_json
+from landlane.units import time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.state.key_rules import State
 
 
@@ -25,18 +25,9 @@ _WIDEST = 60  # of a value in a table
 
 
 def get(call: CommandCall, key: str) -> int:
-    """Show a key."""
-    call.show_life()
-    state = get_state(call.repo, key)
-    if state is None:
-        raise LandlaneError(
-            f"there is no state under {key}",
-            code="NO_STATE",
-            hint="`landlane state list` shows what there is; `state set KEY VALUE` makes it",
-            key=key,
-            version=0,
-        )
-    return _show(call, state)
+    """Print the value of a key."""
+    call.renew_session()
+    return _print_value(call, need_state(call.repo, key))
 
 
 def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -> int:
@@ -49,73 +40,76 @@ def set_value(call: CommandCall, key: str, value: str, expect: str, any: bool) -
         expect=read_number(expect, "--expect"),
         is_any=any,
     )
-    if not isinstance(outcome, StateStale):
-        return _show(call, outcome)
-    answer, code = stale_json(outcome)
-    if call.terminal.is_json:
-        call.terminal.answer(answer)
-    else:
-        call.terminal.complain(answer["message"], answer["hint"], answer["code"])
-    return code
+    if isinstance(outcome, StateStale):
+        return call.terminal.refuse(*stale_json(outcome))
+    return _confirm(call, outcome)
 
 
-def append(call: CommandCall, key: str, value: str, **options: str) -> int:
+def append(call: CommandCall, key: str, value: str, with_: str) -> int:
     """Combine a value with the current one."""
-    state = append_state(call.repo, call.session(), key, parse_value(value), reducer=options["with"])
-    return _show(call, state)
+    return _confirm(call, append_state(call.repo, call.session(), key, parse_value(value), reducer=with_))
 
 
 def list_all(call: CommandCall, prefix: str) -> int:
     """List keys."""
-    call.show_life()
-    return _table(call, list_state(call.repo, prefix), "key")
+    call.renew_session()
+    states = list_state(call.repo, prefix)
+    rows = [[state.key, *_cells(call, state)] for state in states]
+    text = call.terminal.table("", _columns(call, "key"), rows, right=("VERSION",), cut="VALUE")
+    answer = {"ok": True, "states": [state_json(state) for state in states]}
+    return call.terminal.answer(answer, text or empty_text("key"), quiet=_names(states))
 
 
 def history(call: CommandCall, key: str) -> int:
     """List the versions of a key."""
-    call.show_life()
-    return _table(call, state_history(call.repo, key), "version")
+    call.renew_session()
+    states = state_history(call.repo, key)
+    rows = [_cells(call, state) for state in states]
+    text = call.terminal.table("", _columns(call), rows, right=("VERSION",), cut="VALUE")
+    answer = {"ok": True, "versions": [state_json(state) for state in states]}
+    return call.terminal.answer(answer, text or f"No versions of {key}.")
 
 
 def watch(call: CommandCall, key: str, since: str, timeout: str) -> int:
-    """Wait for a key to change."""
-    seen = read_number(since, "--since")
+    """Wait for a key to change, and print its value."""
+    version = read_number(since, "--since")
     timeout_ms = parse_duration(timeout, what="--timeout") if timeout else None
-    call.show_life()
-    heed_signals()
-    state = watch_state(call.repo, key, since=seen, timeout_ms=timeout_ms)
+    call.renew_session()
+    stop_on_signals()
+    state = watch_state(call.repo, key, since=version, timeout_ms=timeout_ms)
     if state is None:
         raise TimedOut(
-            f"{key} did not change for as long as you would wait",
+            f"{key} did not change within {timeout}",
             code="WAIT_TIMED_OUT",
-            hint="wait longer, or go on with what stands there: `landlane state get KEY`",
+            hint=f"see what it is now: landlane state get {key}",
             key=key,
         )
-    return _show(call, state)
+    return _print_value(call, state)
 
 
-def _show(call: CommandCall, state: State) -> int:
-    text = f"{state.key} = {_shown(state.value)}  (version {state.version}, {state.agent})"
-    call.terminal.answer({"ok": True, **state_json(state)}, in_one_line(text))
-    return 0
+def _print_value(call: CommandCall, state: State) -> int:
+    remark = f"version {state.version}, by {state.agent}, {time_ago(state.at, call.wall_now())}"
+    if call.terminal.is_verbose:
+        remark = f"version {state.version}, by {state.agent} ({state.session}), {rfc3339(state.at)}"
+    return call.terminal.answer_value({"ok": True, **state_json(state)}, value_text(state.value), remark)
 
 
-def _table(call: CommandCall, states: list[State], what: str) -> int:
-    items = [state_json(state) for state in states]
-    columns = ["key", "version", "value", "agent", "at"]
-    cells = [[_cell(item, column) for column in columns] for item in items]
-    title = f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
-    answer = {"ok": True, "states" if what == "key" else "versions": items}
-    call.terminal.answer(answer, call.terminal.table(title, columns, cells))
-    return 0
+def _confirm(call: CommandCall, state: State) -> int:
+    text = in_one_line(f"✓ {state.key} = {value_text(state.value)} (version {state.version})")
+    return call.terminal.answer({"ok": True, **state_json(state)}, text, quiet=str(state.version))
 
 
-def _cell(item: dict[str, Any], column: str) -> str:
-    if column != "value":
-        return str(item[column])
-    text = _shown(item[column])
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+def _columns(call: CommandCall, *first: str) -> list[str]:
+    return [*first, "value", "version", "by", *(["session"] if call.terminal.is_verbose else []), "set"]
 
 
-def _shown(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
+def _cells(call: CommandCall, state: State) -> list[str]:
+    text = json.dumps(state.value, ensure_ascii=False)
+    short = text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    if call.terminal.is_verbose:
+        return [text, str(state.version), state.agent, state.session, rfc3339(state.at)]
+    return [short, str(state.version), state.agent, time_ago(state.at, call.wall_now())]
+
+
+def _names(states: list[State]) -> str:
+    return "\n".join(state.key for state in states)

@@ -10,24 +10,22 @@ from landlane.stats.to_json import definitions_json, metric_row, period_words, s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
     """Show the metrics of a period, or their definitions."""
     if define:
-        call.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
-        return 0
-    call.show_life()
+        return call.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
+    call.renew_session()
     repo = call.repo
     found = stats(repo, period_of(repo, since, until))
     rows = [metric_row(metric, found) for metric in found.metrics]
     columns = ["metric", "value", "counted from", "by day"]
     text = call.terminal.table(period_words(found.period), columns, rows)
-    call.terminal.answer(
+    return call.terminal.answer(
         {"ok": True, **stats_json(found)}, f"{text}\n`landlane stats --define` says what each means"
     )
-    return 0
 
 
 def _definitions() -> str:

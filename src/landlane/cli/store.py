@@ -8,15 +8,14 @@ from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
 
 
 def info(call: CommandCall) -> int:
     """Show where the state is stored and how much there is."""
-    facts = describe_store(call.repo)
-    text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
-    call.terminal.answer({"ok": True, "store": facts}, text)
-    return 0
+    description = describe_store(call.repo)
+    text = "\n".join(f"{key:<12} {content}" for key, content in description.items())
+    return call.terminal.answer({"ok": True, "store": description}, text)
 
 
 def move(call: CommandCall, url: str) -> int:
@@ -37,5 +36,4 @@ def rebuild(call: CommandCall) -> int:
         f"rebuilt from {rebuilt.entries} entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions,"
         f" epoch {rebuilt.epoch}; the old store is kept as {rebuilt.kept or 'nothing: there was none'}"
     )
-    call.terminal.answer({"ok": True, "rebuilt": as_dict(rebuilt)}, text)
-    return 0
+    return call.terminal.answer({"ok": True, "rebuilt": as_dict(rebuilt)}, text)

@@ -10,9 +10,10 @@ import sys
 
 from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
-from landlane.landing.wait import serve_queue
+from landlane.landing.queue import serve_queue
 from landlane.processes.fork_server import serve_reporting
-from landlane.workers.agents import find_agent
+from landlane.workers.agents import find_agent, with_command
+from landlane.workers.attempt_resources import AttemptResources
 from landlane.workers.model import Outcome, StopRequest, WorkOrder
 from landlane.workers.recover import submit_approved, submit_verified
 from landlane.workers.supervisor import Supervisor
@@ -66,14 +67,16 @@ def _supervise(repo: Repository, order: dict[str, Any], report: Report) -> None:
         stop.why = stop.why or "the run was stopped"
 
     signal.signal(signal.SIGTERM, on_signal)
+    command = order.get("command")
+    settings = with_command(repo.settings, command)[0] if command else repo.settings
     work_order = WorkOrder(
         task=order["task"],
-        agent=find_agent(repo.settings, order["agent"]),
+        agent=find_agent(settings, order["agent"]),
         role=order["role"],
         orchestrator=order["orchestrator"],
         is_offline=order["is_offline"],
     )
-    Supervisor(repo, work_order, report, stop).run()
+    Supervisor(AttemptResources(repo, work_order, report, stop)).run()
 
 
 def _exit(_: int, __: object) -> None:

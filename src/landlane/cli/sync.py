@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.app.repair_config import prepare_git
-from landlane.cli.command import heed_signals
+from landlane.cli.command import stop_on_signals
 from landlane.cli.deploy import fail
 from landlane.cli.terminal import in_one_line
 from landlane.deploys.sync import behind_error
@@ -11,12 +11,13 @@ from landlane.deploys.sync import sync as compare_with_target
 from landlane.deploys.to_json import sync_json, update_json
 from landlane.errors import LandlaneError
 from landlane.sessions.leases import stay_alive
+from landlane.units import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.repository import Repository
 
 
@@ -30,31 +31,25 @@ def sync(call: CommandCall, update: str, no_check: bool) -> int:
 
 
 def _show_position(call: CommandCall, repo: Repository) -> int:
-    call.show_life()
+    call.renew_session()
     position = compare_with_target(repo)
     if position.behind:
         raise behind_error(repo, position, "`landlane sync --update merge` or `--update rebase`")
     answer = sync_json(position)
-    call.terminal.answer(answer, _position_text(answer))
-    return 0
+    return call.terminal.answer(answer, _position_text(answer))
 
 
 def _update(call: CommandCall, repo: Repository, how: str, no_check: bool) -> int:
     from landlane.deploys.update_checkout import update  # noqa: PLC0415 - only to update
 
     session = call.session()
-    heed_signals()
+    stop_on_signals()
     done = update(repo, session, how, is_checked=not no_check, on_tick=lambda: stay_alive(repo, session))
     answer, code = update_json(done)
-    if code and not call.terminal.is_json:
-        call.terminal.complain(answer["message"], "", answer["code"])
-        for check in answer["checks"]:
-            if not check["passed"]:
-                call.terminal.note(check["output"].rstrip("\n"))
-        call.terminal.note(f"hint: {answer['hint']}")
-    else:
-        call.terminal.answer(answer, _position_text(answer))
-    return code
+    if code:
+        failed = [check["output"].rstrip("\n") for check in answer["checks"] if not check["passed"]]
+        return call.terminal.refuse(answer, code, failed)
+    return call.terminal.answer(answer, _position_text(answer))
 
 
 def _position_text(answer: dict[str, Any]) -> str:
@@ -65,7 +60,5 @@ def _position_text(answer: dict[str, Any]) -> str:
         text += ", with changes that are not committed"
     if answer.get("updated"):
         passed = len(answer["checks"])
-        text += f", by {answer['updated']}" + (
-            f"; {passed} check{'s' * (passed > 1)} passed" if passed else ""
-        )
+        text += f", by {answer['updated']}" + (f"; {count(passed, 'check')} passed" if passed else "")
     return in_one_line(text)

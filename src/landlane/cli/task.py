@@ -1,60 +1,236 @@
-"""The commands for tasks: task list, show, import, after, block, unblock, drop."""
+"""The commands for tasks: add, list, import, show, log, edit, after, block, unblock, retry, drop."""
 
 from __future__ import annotations
 
-from landlane.cli.read_file import read_file
-from landlane.cli.task_answers import answer_task
-from landlane.cli.task_attempts import earlier_attempts, earlier_lines
-from landlane.cli.terminal import in_one_line
-from landlane.errors import Malformed
-from landlane.tasks.change import block_task, drop_task, unblock_task
+from landlane.cli.arguments import read_file, read_number
+from landlane.cli.command import stop_on_signals
+from landlane.cli.person import person_at
+from landlane.cli.table import empty_text
+from landlane.cli.task_text import answer_task, earlier_attempts, feedback_lines
+from landlane.cli.terminal import field_lines, in_one_line
+from landlane.error_json import failure_json
+from landlane.errors import LandlaneError, Malformed
+from landlane.journal.to_json import entry_json
+from landlane.reviews.model import review_labels
+from landlane.tasks.add import LooksAlike, TaskEdit, add_task, edit_task
+from landlane.tasks.attempts import attempts_of
+from landlane.tasks.change import block_task, drop_task, retry_task, unblock_task
 from landlane.tasks.checklist import as_checklist
 from landlane.tasks.extensions import settle_due
 from landlane.tasks.finish import add_dependency
 from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.lineage import family_with_lessons, lineage_of
-from landlane.tasks.model import STATES
-from landlane.tasks.records import get_task, lessons_of, links_of, list_tasks
-from landlane.tasks.retry_rules import limits_of
+from landlane.tasks.model import (
+    BLOCKED,
+    DEAD,
+    FAILED,
+    FINAL,
+    LONGEST_BODY,
+    WAITING,
+    AttemptState,
+    NewTask,
+    TaskState,
+    check_reason,
+)
+from landlane.tasks.records import get_task, lessons_of, links_of, list_tasks, task_history, task_paths
+from landlane.tasks.text import NEEDS_YOU, count_text, read_state, state_text, tries_text, waits_text
 from landlane.tasks.to_json import (
+    attempt_json,
     lesson_json,
     lineage_json,
     lineage_lines,
     similar_task_json,
     task_json,
-    task_paths,
+    tasks_json,
 )
+from landlane.tasks.waits import find_waits
+from landlane.text import nearest_word
+from landlane.units import count, join_words
+from landlane.workers.attempt_log import follow_log, read_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
-    from landlane.tasks.model import Task
+    from landlane.cli.command import CommandCall
+    from landlane.tasks.duplicates import SimilarTask
+    from landlane.tasks.model import Attempt, Task, Wait
 
 
 _LONGEST_LIST = 8_000_000
 
 
-def list_all(call: CommandCall, state: tuple[str, ...], label: str, markdown: bool) -> int:
-    """List tasks as a table, as JSON, or as a checklist."""
-    for name in state:
-        if name not in STATES:
-            raise Malformed(
-                f"{name[:40]!r} is no state", code="UNKNOWN_STATE", hint=f"one of {', '.join(STATES)}"
-            )
+def add(
+    call: CommandCall,
+    title: str,
+    body: str,
+    path: tuple[str, ...],
+    after: tuple[str, ...],
+    role: str,
+    kind: str,
+    output: str,
+    priority: str,
+    max_attempts: str,
+    check: str,
+    key: str,
+    label: tuple[str, ...],
+    parent: str,
+    review: str,
+    reviewer: tuple[str, ...],
+    decider: str,
+    next: str,
+    force: bool,
+) -> int:
+    """Add a task, or show similar tasks."""
+    new = NewTask(
+        title=title,
+        body=read_file(body, "--body", LONGEST_BODY),
+        kind=kind,
+        role=role,
+        priority=_read_priority(priority) or 0,
+        paths=path,
+        after=after,
+        max_attempts=read_number(max_attempts or "3", "--max-attempts") or 0,
+        check=check,
+        output=output,
+        key=key,
+        labels=(*label, *review_labels(read_number(review, "--review") or 0, reviewer, decider)),
+        parent=parent,
+        next_action=next,
+    )
     repo = call.repo
-    call.show_life()
-    found = [task for task in list_tasks(repo, state) if not label or label in task.labels]
+    outcome = add_task(repo, call.session(), new, force=force)
+    if isinstance(outcome, LooksAlike):
+        return _refuse_similar(call, outcome.similar)
+    (task,) = tasks_json(repo, [outcome.task])
+    similar = [similar_task_json(one) for one in outcome.similar]
+    word = "added" if outcome.is_new else "known already:"
+    text = f"✓ {word} {task['id']} {task['title']} ({_new_state(outcome.task)})"
+    answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
+    return call.terminal.answer(answer, in_one_line(text), quiet=task["id"])
+
+
+def _new_state(task: Task) -> str:
+    if task.state == BLOCKED and task.open_after:
+        return f"blocked by {join_words(task.open_after)}"
+    return state_text(task.state)
+
+
+def _read_priority(text: str) -> int | None:
+    sign = -1 if text.startswith("-") else 1
+    number = read_number(text.removeprefix("-"), "--priority")
+    return None if number is None else sign * number
+
+
+def edit(
+    call: CommandCall, task: str, title: str, body: str, path: tuple[str, ...], priority: str, force: bool
+) -> int:
+    """Change a task, or show similar tasks."""
+    if not (title or body or path or priority):
+        raise Malformed(
+            "task edit needs something to change",
+            code="BAD_CALL",
+            hint=call.command_text("task", "edit", task, "--title", "New title"),
+        )
+    edit = TaskEdit(
+        title=title or None,
+        body=read_file(body, "--body", LONGEST_BODY) if body else None,
+        priority=_read_priority(priority),
+        paths=path or None,
+    )
+    outcome = edit_task(call.repo, call.session(), task, edit, force=force)
+    if isinstance(outcome, LooksAlike):
+        return _refuse_similar(call, outcome.similar)
+    fields = {"title": title, "description": body, "paths": path, "priority": priority}
+    changed = join_words([name for name, given in fields.items() if given])
+    return answer_task(call, outcome.task, f"changed {changed} of {outcome.task.id} {outcome.task.title}")
+
+
+def _refuse_similar(call: CommandCall, similar: tuple[SimilarTask, ...]) -> int:
+    """Refuse a task because others look like the same work; return the exit code."""
+    first = similar[0]
+    forced = call.typed.with_words("--force") if call.typed is not None else "--force"
+    answer = failure_json(
+        "TASK_SIMILAR",
+        f"this looks like {first.task} {first.title} ({state_text(first.state)}): {first.reason}",
+        f"if it is different work: {forced}",
+        similar=[similar_task_json(one) for one in similar],
+    )
+    others = [f"  also {one.task} {one.title} ({state_text(one.state)}): {one.reason}" for one in similar[1:]]
+    return call.terminal.refuse(answer, 3, map(in_one_line, others))
+
+
+def list_all(call: CommandCall, all: bool, state: tuple[str, ...], label: str, markdown: bool) -> int:
+    """List tasks as a table, as JSON, or as a checklist."""
+    states = _read_states(state)
+    repo = call.repo
+    labelled = [task for task in list_tasks(repo) if not label or label in task.labels]
+    shown = states or (frozenset(TaskState) if all or markdown else frozenset(TaskState) - FINAL)
+    tasks = [task for task in labelled if task.state in shown]
     if markdown and not call.terminal.is_json:
-        call.terminal.answer({}, as_checklist((task, task_paths(task)) for task in found).rstrip("\n"))
-        return 0
-    items = [task_json(task, repo.store) for task in found]
-    columns = ["id", "state", "owner", "priority", "attempt", "title", "why"]
-    cells = [[str(item[column] if item[column] is not None else "") for column in columns] for item in items]
-    title = f"{len(items)} task{'' if len(items) == 1 else 's'}"
-    call.terminal.answer({"ok": True, "tasks": items}, call.terminal.table(title, columns, cells))
-    return 0
+        return call.terminal.answer({}, as_checklist((task, task_paths(task)) for task in tasks).rstrip("\n"))
+    waits = find_waits(repo, tasks)
+    items = [task_json(task, repo.store, waits.get(task.id, ())) for task in tasks]
+    text = _list_text(call, tasks, waits, is_person=_is_person(call))
+    if not (states or all or label):
+        text = _add_counts(text, labelled, tasks)
+    quiet = "\n".join(task.id for task in tasks)
+    return call.terminal.answer({"ok": True, "tasks": items}, text, quiet=quiet)
+
+
+def _is_person(call: CommandCall) -> bool:
+    """Return whether a person reads the answer; renews the caller's session, if it has one."""
+    caller = call.caller()
+    is_agent = bool(caller.name or caller.session_text or caller.agent_variable)
+    try:
+        session = call.known_session()
+    except LandlaneError:
+        return not is_agent
+    return not is_agent if session is None else session.is_person
+
+
+def _read_states(names: tuple[str, ...]) -> frozenset[TaskState]:
+    states: set[TaskState] = set()
+    for name in names:
+        state = read_state(name)
+        if state is None:
+            known = [*(one for one in TaskState if one != WAITING), NEEDS_YOU]
+            meant = nearest_word(name, known)
+            hint = f"landlane task list --state {meant}" if meant else f"use one of {', '.join(known)}"
+            raise Malformed(f"unknown task state {name[:40]}", code="UNKNOWN_STATE", hint=hint)
+        states.add(state)
+    return frozenset(states)
+
+
+def _list_text(
+    call: CommandCall, tasks: list[Task], waits: Mapping[str, Sequence[Wait]], *, is_person: bool
+) -> str:
+    now = call.wall_now()
+    rows = [
+        (
+            task.id,
+            state_text(task.state, is_person=is_person),
+            task.owner,
+            tries_text(task),
+            task.title,
+            waits_text(waits.get(task.id, ()), now, is_person=is_person),
+        )
+        for task in tasks
+    ]
+    columns = ("task", "state", "owner", "try", "title", "waiting for")
+    return call.terminal.table("", columns, rows, cut="TITLE") or empty_text("task")
+
+
+def _add_counts(text: str, everything: list[Task], shown: list[Task]) -> str:
+    """Return the list of open tasks with a line that counts all tasks."""
+    if not everything:
+        return text
+    counts = count_text(everything)
+    if len(everything) == len(shown):
+        return f"{text}\n{counts}"
+    more = f"{counts} (all: landlane task list --all)"
+    return f"{text}\n{more}" if shown else f"No open tasks: {more}"
 
 
 def import_list(call: CommandCall, file: str, force: bool) -> int:
@@ -67,58 +243,166 @@ def import_list(call: CommandCall, file: str, force: bool) -> int:
         {"title": title, "similar": [similar_task_json(one) for one in similar]}
         for title, similar in outcome.skipped
     ]
-    lines = [f"added {task['id']} {task['title']}" for task in added]
+    lines = [in_one_line(f"✓ added {task['id']} {task['title']}") for task in added]
     lines += [
-        f"skipped {one['title']}: looks like {one['similar'][0]['id']} (--force adds it)" for one in skipped
+        in_one_line(f"! skipped {one['title']}: it looks like {one['similar'][0]['id']}") for one in skipped
     ]
+    forced = call.typed.with_words("--force") if call.typed is not None else ""
+    lines += [f"next: add what was skipped, too: {forced}"] if skipped else []
     answer = {"ok": True, "tasks": added, "known": outcome.known, "skipped": skipped}
-    call.terminal.answer(answer, "\n".join(lines) or "nothing new")
-    return 0
+    known = f"No new tasks; {count(outcome.known, 'task')} known already."
+    return call.terminal.answer(answer, "\n".join(lines) or known)
 
 
 def show(call: CommandCall, task: str) -> int:
     """Show one task in full."""
     repo = call.repo
-    call.show_life()
+    call.renew_session()
     settle_due(repo)
-    found = get_task(repo, task)
-    item = task_json(found, repo.store)
-    links = [{"id": other, "reason": reason} for other, reason in links_of(repo, task)]
-    before = earlier_attempts(call, found, lessons_of(repo, task), with_own=True)
-    lines = [f"{key:<13} {in_one_line(str(item[key]))}" for key in item if item[key] not in (None, [], "")]
-    lines += [f"looks like    {link['id']}: {in_one_line(link['reason'])}" for link in links]
-    retries, budget, others = budget_of(call, found)
-    lines += [in_one_line(line) for line in budget]
-    lines += earlier_lines(before, "feedback      ", "work there    ")
-    lines += earlier_lines({"feedback": others, "branches": []}, "of its family ", "")
-    answer = {"ok": True, "task": item, "similar": links, **before, "retries": retries}
-    call.terminal.answer({**answer, "family_feedback": others}, "\n".join(lines))
-    return 0
+    loaded = get_task(repo, task)
+    waits = find_waits(repo, [loaded]).get(loaded.id, ())
+    item = task_json(loaded, repo.store, waits)
+    waiting = waits_text(waits, call.wall_now())
+    words = {"state": state_text(loaded.state), "tries": tries_text(loaded), "waits_for": waiting}
+    similar = [{"id": other, "reason": reason} for other, reason in links_of(repo, task)]
+    before = earlier_attempts(call, loaded, lessons_of(repo, task), with_own=True)
+    family, family_lessons = family_with_lessons(repo, loaded)
+    retries = lineage_json(loaded, lineage_of(repo, loaded), repo.settings.retries, family)
+    family_feedback = [lesson_json(lesson) for lesson in family_lessons]
+    lines = field_lines({**item, **words})
+    lines += [f"looks like    {link['id']}: {in_one_line(link['reason'])}" for link in similar]
+    lines += [in_one_line(line) for line in lineage_lines(retries)]
+    lines += feedback_lines(before["feedback"], "feedback      ")
+    lines += [f"work there    {branch}" for branch in before["branches"]]
+    lines += feedback_lines(family_feedback, "of its family ")
+    answer = {"ok": True, "task": item, "similar": similar, **before, "retries": retries}
+    return call.terminal.answer({**answer, "family_feedback": family_feedback}, "\n".join(lines))
 
 
 def after(call: CommandCall, task: str, before: str) -> int:
     """Make a task wait for another."""
-    return answer_task(call, add_dependency(call.repo, call.session(), task, before))
+    changed = add_dependency(call.repo, call.session(), task, before)
+    return answer_task(call, changed, f"{changed.id} {changed.title} is {_new_state(changed)}")
 
 
 def block(call: CommandCall, task: str, why: str) -> int:
     """Block a task."""
-    return answer_task(call, block_task(call.repo, call.session(), task, why))
+    blocked = block_task(call.repo, call.session(), task, why)
+    return answer_task(call, blocked, f'blocked {blocked.id} {blocked.title}: "{why}"')
 
 
 def unblock(call: CommandCall, task: str) -> int:
     """Unblock a task."""
-    return answer_task(call, unblock_task(call.repo, call.session(), task))
+    unblocked = unblock_task(call.repo, call.session(), task)
+    return answer_task(call, unblocked, f"{unblocked.id} {unblocked.title} is {_new_state(unblocked)}")
 
 
 def drop(call: CommandCall, task: str, why: str) -> int:
     """Drop a task permanently."""
-    return answer_task(call, drop_task(call.repo, call.session(), task, why))
+    dropped = drop_task(call.repo, call.session(), task, why)
+    return answer_task(call, dropped, f"dropped {dropped.id} {dropped.title}")
 
 
-def budget_of(call: CommandCall, task: Task) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
-    """Return the usage of a task's lineage as JSON and lines, with the reports on its other tasks."""
+def retry(call: CommandCall, task: str, why: str) -> int:
+    """Allow another round of attempts at a task; a stopped task only by a person at a terminal."""
     repo = call.repo
-    family, others = family_with_lessons(repo, task)
-    item = lineage_json(task, lineage_of(repo, task), limits_of(repo.settings), family)
-    return item, lineage_lines(item), [lesson_json(lesson) for lesson in others]
+    stopped = get_task(repo, task)
+    lineage = lineage_of(repo, stopped)
+    session = call.session()
+    if stopped.id in lineage.parked or (lineage.stopped and stopped.state in (DEAD, FAILED)):
+        session = person_at(call)
+    ready = retry_task(repo, session, task, check_reason(why) if why.strip() else "")
+    allowed = count(ready.max_attempts, "attempt")
+    return answer_task(call, ready, f"{ready.id} {ready.title} is {_new_state(ready)} again, with {allowed}")
+
+
+def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:
+    """Show the history of a task and the log of its newest or a given attempt."""
+    call.renew_session()
+    repo = call.repo
+    entries = [entry_json(entry) for entry in task_history(repo, task)]
+    attempts = attempts_of(repo, task)
+    wanted = _find_attempt(task, attempts, attempt)
+    if follow:
+        return _follow_log(call, task, wanted)
+    output = _read_log(call, task, wanted) if wanted is not None else None
+    lines = [_history_line(entry) for entry in entries]
+    if output is not None:
+        printed = [output["note"]] if output["note"] else output["lines"]
+        lines += ["", f"attempt {output['attempt']}:", *(f"  {line}" for line in printed)]
+    answer = {"ok": True, "entries": entries, "attempts": [attempt_json(one) for one in attempts]}
+    return call.terminal.answer({**answer, "log": output}, "\n".join(lines))
+
+
+def _history_line(entry: dict[str, Any]) -> str:
+    data = entry["data"]
+    number = f"attempt {data['attempt']}" if "attempt" in data else ""
+    detail = data.get("why") or data.get("title") or number
+    line = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
+    return in_one_line(line).rstrip()
+
+
+def _find_attempt(task: str, attempts: list[Attempt], number_text: str) -> Attempt | None:
+    """Return the requested or newest attempt; None when there is none."""
+    number = read_number(number_text, "--attempt")
+    if number is None:
+        return attempts[-1] if attempts else None
+    matching = [attempt for attempt in attempts if attempt.attempt == number]
+    if not matching:
+        known = ", ".join(str(attempt.attempt) for attempt in attempts) or "none yet"
+        raise Malformed(
+            f"no worker made attempt {number} of {task}",
+            code="UNKNOWN_ATTEMPT",
+            hint=f"attempts by workers: {known}; see all attempts: landlane task show {task}",
+            attempts=[attempt.attempt for attempt in attempts],
+        )
+    return matching[-1]
+
+
+def _read_log(call: CommandCall, task: str, attempt: Attempt) -> dict[str, Any]:
+    repo = call.repo
+    is_here = attempt.machine == repo.processes.machine
+    log = read_log(repo.state_folder, task, attempt.attempt)
+    note = ""
+    if log is None:
+        note = (
+            "no log: the worker printed nothing, or the log was old and has been removed"
+            if is_here
+            else f"the log is on another machine ({attempt.machine}), in the same repository"
+        )
+    return {
+        "attempt": attempt.attempt,
+        "machine": attempt.machine,
+        "is_here": is_here,
+        "lines": log.lines if log is not None else [],
+        "left_out": log.left_out if log is not None else 0,
+        "note": note,
+    }
+
+
+def _follow_log(call: CommandCall, task: str, attempt: Attempt | None) -> int:
+    """Print lines as they arrive until the attempt has ended; with --json, one object each."""
+    if attempt is None:
+        raise Malformed(
+            f"no worker has been started on {task} yet",
+            code="UNKNOWN_ATTEMPT",
+            hint=f"see its history: landlane task log {task}",
+            attempts=[],
+        )
+    repo = call.repo
+    if attempt.machine != repo.processes.machine:
+        raise Malformed(
+            f"attempt {attempt.attempt} of {task} runs on another machine: {attempt.machine}",
+            code="ELSEWHERE",
+            hint="follow it there, in the same repository",
+            machine=attempt.machine,
+        )
+
+    def is_over() -> bool:
+        running = (one.id for one in attempts_of(repo, task) if one.state == AttemptState.RUNNING)
+        return attempt.id not in running
+
+    stop_on_signals()
+    for line in follow_log(repo.state_folder, task, attempt.attempt, is_over):
+        call.terminal.line({"attempt": attempt.attempt, "line": line}, line)
+    return 0

@@ -2,94 +2,95 @@
 
 from __future__ import annotations
 
+from landlane.claims.claim_paths import save_former_work
 from landlane.claims.to_json import claim_json
-from landlane.cli.command import heed_signals
-from landlane.cli.former_work import save_former_work
-from landlane.cli.task_answers import refuse
-from landlane.cli.task_attempts import earlier_attempts, earlier_lines
+from landlane.cli.arguments import read_wait
+from landlane.cli.claims import show_saved
+from landlane.cli.command import stop_on_signals
+from landlane.cli.task_text import earlier_attempts, feedback_lines, picked_lines
 from landlane.cli.terminal import in_one_line
-from landlane.clock import parse_duration, rfc3339
+from landlane.error_json import failure_json
+from landlane.reviews.records import review_id_of
 from landlane.tasks.git_evidence import GitEvidence
-from landlane.tasks.pick import Picked, resume_task, wait_for_task
-from landlane.tasks.to_json import (
-    task_json,
-)
+from landlane.tasks.model import COMMIT, REVIEW_KIND, effective_kind, required_evidence
+from landlane.tasks.pick import Picked, next_task, resume_task
+from landlane.tasks.text import held_up_lines, why_no_task
+from landlane.tasks.to_json import nothing_ready_json, tasks_json
+from landlane.tasks.waits import find_held_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
+    from landlane.tasks.model import Task
     from landlane.tasks.pick import NothingReady
 
 
-def next_one(call: CommandCall, role: str, wait: str, resume: bool) -> int:
+def next(call: CommandCall, role: str, wait: str, resume: bool) -> int:
     """Take the best task, waiting for one if asked, or continue with the current one."""
-    wait_ms = parse_duration(wait, what="--wait")
+    wait_ms = read_wait(wait)
     repo = call.repo
     session = call.session()
-    in_hand = resume_task(repo, session) if resume else None
-    if in_hand is not None:
-        return _hand_over(call, in_hand)
+    resumed = resume_task(repo, session) if resume else None
+    if resumed is not None:
+        return _show_picked(call, resumed)
     if wait_ms:
-        heed_signals()
-    outcome = wait_for_task(repo, session, role, wait_ms, GitEvidence(repo).start)
-    if isinstance(outcome, Picked) and outcome.task.kind == "review":
+        stop_on_signals()
+    outcome = next_task(repo, session, role, GitEvidence(repo).start, wait_ms=wait_ms)
+    if not isinstance(outcome, Picked):
+        return _refuse(call, outcome)
+    if outcome.task.kind == "review":
         from landlane.landing.submit import fetch_reviewed_commit  # noqa: PLC0415 - only reviewers need it
 
         missing = fetch_reviewed_commit(repo, outcome.task)
         if missing:
             call.terminal.note(missing)
-    return _hand_over(call, outcome) if isinstance(outcome, Picked) else _nothing_ready(call, outcome)
+    return _show_picked(call, outcome)
 
 
-def _hand_over(call: CommandCall, picked: Picked) -> int:
+def _show_picked(call: CommandCall, picked: Picked) -> int:
     store = call.repo.store
-    task = task_json(picked.task, store)
+    (task,) = tasks_json(call.repo, [picked.task])
     claims = [claim_json(claim, store) for claim in picked.claims]
     before = earlier_attempts(call, picked.task, picked.lessons)
-    lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
-    lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
+    lines = picked_lines(picked.task, claims)
     answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
-    handed: dict[str, Any] = {"handoff": None, "context": "", "lines": []}
+    answer |= {"handoff": None, "context": ""}
+    handoff_lines: list[str] = []
     if picked.task.attempt > 1 or picked.lessons:  # another session had it before
-        from landlane.cli.handoff import what_was_left  # noqa: PLC0415 - only a later attempt needs it
+        from landlane.cli.handoff import describe_earlier_work  # noqa: PLC0415 - only later attempts need it
 
-        handed = what_was_left(call, picked.task)
-    if handed["handoff"] is None:
-        lines += earlier_lines(before, "  before: ", "  work there: ")
-    lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
-    lines += handed.pop("lines")
-    answer |= handed
-    if picked.claims and not picked.is_resumed:
-        answer |= save_former_work(call, call.session(), picked.claims)
-    call.terminal.answer(answer, "\n".join(lines))
-    return 0
+        fields, handoff_lines = describe_earlier_work(call, picked.task)
+        answer |= fields
+    if answer["handoff"] is None:
+        lines += feedback_lines(before["feedback"], "  earlier  ")
+        lines += [f"  work in  {branch}" for branch in before["branches"]]
+    lines += [f"  do first {in_one_line(task['next_action'])}"] if task["next_action"] else []
+    lines += handoff_lines
+    lines.append(f"next: {_next_step(call, picked.task)}")
+    if not picked.is_resumed:
+        answer |= show_saved(call, save_former_work(call.repo, call.session(), picked.claims))
+    return call.terminal.answer(answer, "\n".join(lines), quiet=picked.task.id)
 
 
-def _nothing_ready(call: CommandCall, nothing: NothingReady) -> int:
-    names = ", ".join(nothing.held_up)
-    hint = "wait for one with --wait 10m, or add one: landlane task add 'what is to be done'"
+def _next_step(call: CommandCall, task: Task) -> str:
+    """Return the command with which the work on a task begins."""
+    if task.kind == REVIEW_KIND:
+        return call.command_text("review", "show", review_id_of(task))
+    is_in_git = bool(call.repo.checkout.common_dir)
+    kind = effective_kind(task.kind, has_output=bool(task.output), is_in_git=is_in_git)
+    if COMMIT not in required_evidence(kind, call.repo.settings.tasks.evidence):
+        return call.command_text("done", task.id)
+    return f'cd "$({call.command_text("workspace", "open", task.id)})"'
+
+
+def _refuse(call: CommandCall, nothing: NothingReady) -> int:
+    hint = f"wait for it: {call.command_text('next', '--wait')}"
     if nothing.in_hand:
-        hint = f"{', '.join(nothing.in_hand)} is yours already: go on with it (landlane next --resume)"
-    held_back = [{"task": task, "until": rfc3339(until)} for task, until in nothing.held_back]
-    message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
-    message += "".join(
-        f"; {item['task']} failed and is held back until {item['until']}" for item in held_back
-    )
-    message += "".join(f"; {task} is over its budget: {why}" for task, why in nothing.over_budget)
-    answer: dict[str, Any] = {
-        "ok": False,
-        "code": "NO_TASK",
-        "message": message,
-        "hint": hint,
-        "held_back": held_back,
-        "over_budget": [{"task": task, "why": why} for task, why in nothing.over_budget],
-        "counts": nothing.counts,
-        "held_up": list(nothing.held_up),
-        "in_hand": list(nothing.in_hand),
-        "task": None,
-        "claims": [],
-    }
-    refuse(call, answer)
-    return 5
+        hint = f"continue with it: {call.command_text('next', '--resume')}"
+    elif not nothing.counts:
+        hint = "add one: landlane task add 'What to do'"
+    held_up = find_held_up(call.repo, nothing)
+    facts = nothing_ready_json(nothing, held_up, call.repo.store)
+    answer = failure_json("NO_TASK", f"no task to take: {why_no_task(nothing)}", hint, **facts)
+    details = held_up_lines(held_up, call.wall_now())
+    return call.terminal.refuse(answer, 5, [f"  {in_one_line(line)}" for line in details], is_outcome=True)

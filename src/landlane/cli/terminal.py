@@ -1,91 +1,219 @@
-"""The only writer to the terminal: answers to stdout, the rest to stderr, colour only on a terminal."""
+"""The only writer to the terminal: answers to stdout, the rest to stderr, colour only on a terminal.
+
+Handlers pass plain text. Colour follows from the words: `✓` is green, `error:` red, a command after `hint:`
+cyan. So everything reads the same without colour, and no handler needs to know about it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from landlane.error_json import failure
+from landlane.cli.table import format_table, shorten
+from landlane.error_json import error_json
 from landlane.errors import LandlaneError
 from landlane.platform.terminal import is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TextIO
+
+
+_RED, _GREEN, _YELLOW, _CYAN, _DIM, _BOLD, _PLAIN = (f"\x1b[{code}m" for code in (31, 32, 33, 36, 2, 1, 0))
+_SYMBOLS = {"✓": _GREEN, "✗": _RED, "!": _YELLOW}
+_KINDS = {"error:": _RED, "refused:": _YELLOW, "timed out:": _YELLOW, "waiting:": _YELLOW}
+_COMMAND_LABELS = ("hint:", "next:", "then:", "fix:", "approve:", "reject:")
+# The first word of an error by exit code; others are `error:`.
+_FIRST_WORDS = {3: "refused:", 4: "refused:", 5: "timed out:", 6: "refused:", 7: "waiting:"}
+_ASCII = {
+    "✓": "ok", "✗": "x", "–": "-", "●": "*", "━": "=", "─": "-", "→": "->", "…": "...", "·": "|",
+    "≥": ">=", "−": "-", "×": "x", "“": '"', "”": '"',
+}  # fmt: skip
+_WIDEST = 100
+_READING = ("claims", "status", "who", "log", "stats", "usage", "help", "doctor", "config", "inbox", "store")
+_READING_VERBS = (["get"], ["history"], ["list"], ["show"])
 
 
 class Terminal:
     """Writes a command's answer, notes and errors."""
 
-    def __init__(self, *, is_json: bool) -> None:
+    def __init__(
+        self,
+        *,
+        is_json: bool = False,
+        is_verbose: bool = False,
+        is_quiet: bool = False,
+        agent: str = "",
+        folder: str = "",
+    ) -> None:
+        self._agent, self._folder = agent, folder  # as typed with --as and --repo
         self.is_json = is_json
+        self.is_verbose = is_verbose
+        self.is_quiet = is_quiet
+        self._has_live_line = False
 
-    def answer(self, document: dict[str, Any], text: str = "") -> None:
-        """Print the command's only answer: JSON for programs, or text for people."""
-        self._out(_to_json(document) if self.is_json else text)
+    def answer(
+        self, document: dict[str, Any], text: str = "", code: int = 0, *, quiet: str | None = None
+    ) -> int:
+        """Print the command's only answer, as JSON or as text; return the exit code.
 
-    def line(self, text: str) -> None:
+        With -q only `quiet` is printed: the value that a script needs.
+        """
+        if self.is_json:
+            _write(sys.stdout, to_json(document), is_painted=False)
+        else:
+            _write(sys.stdout, (quiet or "") if self.is_quiet else text)
+        return code
+
+    def answer_items(
+        self, title: str, key: str, items: list[dict[str, Any]], columns: Sequence[str], **fields: object
+    ) -> int:
+        """Answer with a list: as JSON under `key`, beside other fields, or as a table of some columns."""
+        return self.answer({"ok": True, key: items, **fields}, self.item_table(title, items, columns))
+
+    def answer_value(self, document: dict[str, Any], text: str, remark: str = "") -> int:
+        """Print a value that scripts capture alone to stdout, and a remark about it to stderr."""
+        self.answer(document, text, quiet=text)
+        if remark and not self.is_quiet and not self.is_json:
+            _write(sys.stderr, f"{_DIM}{remark}{_PLAIN}" if has_colour(sys.stderr) else remark)
+        return 0
+
+    def as_typed(self, text: str) -> str:
+        """Return a hint or a next step whose command repeats --as and --repo as they were typed."""
+        return repeat_identity(text, self._agent, self._folder)
+
+    def refuse(
+        self, document: dict[str, Any], code: int, details: Iterable[str] = (), *, is_outcome: bool = False
+    ) -> int:
+        """Answer with a refusal: JSON, or an error with details before its hint; return the exit code.
+
+        An outcome that scripts branch on, such as that there is no task, begins with its subject.
+        """
+        if document.get("hint"):
+            document = {**document, "hint": self.as_typed(document["hint"])}
+        if self.is_json:
+            return self.answer(document, code=code)
+        exit_code = None if is_outcome else code
+        self.print_error(document["message"], document["hint"], document["code"], details, exit_code)
+        return code
+
+    def line(self, document: dict[str, Any], text: str) -> None:
         """Print one line of an unbounded answer, such as the followed journal."""
-        self._out(text)
+        self.answer(document, text, quiet=text)
         if sys.stdout is not None:
             sys.stdout.flush()
 
-    def speak(self, out: str, err: str) -> None:
+    def write_raw(self, out: str, err: str) -> None:
         """Print text exactly as another program expects it."""
         if out and sys.stdout is not None:
             sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
         if err:
-            _say(err if err.endswith("\n") else err + "\n")
+            _write_stderr(err if err.endswith("\n") else err + "\n")
 
-    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> str:
-        """Return a table as text."""
+    def item_table(self, title: str, items: list[dict[str, Any]], columns: Sequence[str]) -> str:
+        """Return a table of the given columns of JSON objects as text."""
+        return self.table(title, columns, [[_cell(item[name]) for name in columns] for item in items])
+
+    def table(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        right: Sequence[str] = (),
+        cut: str = "",
+    ) -> str:
+        """Return a table as text, cut to the width of the terminal; only the title if there are no rows."""
         if not rows:
             return title
-        rows = [[in_one_line(cell) for cell in cells] for cells in rows]
-        if is_terminal(sys.stdout):
-            from landlane.cli.rich_table import rich_table  # noqa: PLC0415 - rich is slow to load
-
-            return rich_table(title, columns, rows)
-        widths = [max(len(cells[index]) for cells in [columns, *rows]) for index in range(len(columns))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-            for cells in [columns, *rows]
-        ]
-        return "\n".join([title, *lines])
+        cells = [[in_one_line(cell) for cell in row] for row in rows]
+        width = cut_width()
+        header = [column.upper() for column in columns]
+        table = format_table(header, cells, right=right, cut=cut, width=width)
+        return f"{title}\n{table}" if title else table
 
     def note(self, text: str) -> None:
         """Print a remark to stderr; nothing with --json."""
         if not self.is_json:
-            _say(text + "\n")
+            self._clear_live_line()
+            _write(sys.stderr, text)
 
-    def confirm(self, question: str) -> bool:
-        """Ask the person at the terminal; without one, proceed with the plan that was shown."""
-        if self.is_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-            return True
-        _say(f"{question} [Y/n] ")
-        return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+    def live(self, make_text: Callable[[], str]) -> None:
+        """Replace the live line on stderr, which only a terminal shows; an empty text removes it."""
+        if self.is_json or self.is_quiet or not is_terminal(sys.stderr):
+            return
+        text = in_one_line(make_text())
+        self._clear_live_line()
+        if text:
+            _write_stderr(shorten(text, terminal_width() - 1))
+            self._has_live_line = True
+
+    def _clear_live_line(self) -> None:
+        if self._has_live_line:
+            _write_stderr("\r\x1b[2K")
+            self._has_live_line = False
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether a line on stderr can be shown and replaced."""
+        return not self.is_json and not self.is_quiet and is_terminal(sys.stderr)
+
+    def show_progress(self, text: str) -> None:
+        """Replace the progress line on the terminal; an empty text removes it."""
+        if self.is_live:
+            _write_stderr(f"\r\x1b[2K{shorten(text, terminal_width() - 1)}")
+
+    @property
+    def can_ask(self) -> bool:
+        """Return whether a person can be asked."""
+        return not self.is_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+    def confirm(self, question: str, *, is_yes_default: bool = True) -> bool:
+        """Ask the person at the terminal; callers check `can_ask` first."""
+        _write_stderr(f"{question} [{'Y/n' if is_yes_default else 'y/N'}] ")
+        answer = sys.stdin.readline().strip().lower()
+        return answer in ("y", "yes") or (not answer and is_yes_default)
+
+    def ask(self, question: str) -> str:
+        """Return what the person at the terminal answers; callers check `can_ask` first."""
+        _write_stderr(f"{question} ")
+        return sys.stdin.readline().strip()
 
     def fail(self, error: LandlaneError, wall_of: Callable[[int], int] | None = None) -> int:
         """Report an error, as JSON or for people; return the exit code."""
-        if self.is_json:
-            self._out(_to_json(failure(error, wall_of)))
-        else:
-            self.complain(error.message, error.hint, error.code)
-        return error.exit_code
+        return self.refuse(error_json(error, wall_of), error.exit_code, error.facts.get("excerpt", ()))
 
-    def complain(self, message: str, hint: str, code: str) -> None:
-        """Print an error: what happened, what to do, and the code to search for."""
-        red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if _has_colour(sys.stderr) else ("", "", "")
-        _say(f"{red}landlane:{plain} {in_one_line(message)} {dim}[{code}]{plain}\n")
-        if hint:
-            _say(f"{dim}hint:{plain} {in_one_line(hint)}\n")
+    def print_error(
+        self, message: str, hint: str, code: str, details: Iterable[str] = (), exit_code: int | None = 1
+    ) -> None:
+        """Print an error: what happened with its code, details, and what to do."""
+        self._clear_live_line()
+        first = "" if exit_code is None else f"{_FIRST_WORDS.get(exit_code, 'error:')} "
+        _write(sys.stderr, f"{first}{in_one_line(message)} [{code}]")
+        for detail in details:
+            _write(sys.stderr, detail)
+        for line in hint.split("\n") if hint else ():
+            _write(sys.stderr, f"hint: {in_one_line(line)}")
 
-    def _out(self, text: str) -> None:
-        # A caller that closed stdout only wants the exit code.
-        if text and sys.stdout is not None:
-            # Paths may contain bytes that are not valid text: print them escaped.
-            sys.stdout.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+def repeat_identity(text: str, agent: str, folder: str) -> str:
+    """Return a text that ends in a landlane command, with --as and --repo added to that command.
+
+    Commands that only show something are the same for everybody and get no --as.
+    """
+    before, colon, command = text.rpartition(": ")
+    words = command.split()
+    if words[:1] != ["landlane"] or "`" in text or ", " in command or "; " in command:
+        return text
+    is_reading = words[1:2] == [] or words[1] in _READING or words[2:3] in _READING_VERBS
+    added = f" --as {agent}" if agent and not is_reading and "--as" not in words else ""
+    if folder and "--repo" not in words:
+        from shlex import quote  # noqa: PLC0415 - few calls name a folder
+
+        added += f" --repo {quote(folder)}"
+    call, dashes, rest = command.partition(" -- ")
+    return f"{before}{colon}{call}{added}{dashes}{rest}"
 
 
 def in_one_line(text: str) -> str:
@@ -95,19 +223,84 @@ def in_one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
+def terminal_width() -> int:
+    """Return how wide prose and tables may be."""
+    try:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        columns = _WIDEST
+    return max(columns or _WIDEST, 40)
+
+
+def cut_width() -> int:
+    """Return the width that lines are cut to; 0 if stdout is not a terminal, because nothing is cut then."""
+    return terminal_width() if is_terminal(sys.stdout) else 0
+
+
 def flush() -> bool:
     """Flush stdout and return whether that worked: the reader may be gone or the disk full."""
-    is_taken = True
+    is_flushed = True
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError:
-            is_taken = False
-    return is_taken
+            is_flushed = False
+    return is_flushed
 
 
-def _say(text: str) -> None:
+def has_colour(stream: TextIO | None) -> bool:
+    """Return whether to colour what goes to a stream."""
+    if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str) -> str:
+    """Return a text with the colours that follow from its words."""
+    return "\n".join(map(_paint_line, text.split("\n")))
+
+
+def _paint_line(line: str) -> str:
+    body = line.lstrip(" ")
+    indent = line[: len(line) - len(body)]
+    if body[:1] in _SYMBOLS and body[1:2] == " ":
+        return f"{indent}{_SYMBOLS[body[0]]}{body[0]}{_PLAIN}{_dim_code(body[1:])}"
+    for word, colour in _KINDS.items():
+        if body.startswith(word):
+            return f"{indent}{colour}{word}{_PLAIN}{_dim_code(body[len(word) :])}"
+    for label in _COMMAND_LABELS:
+        if body.startswith(f"{label} "):
+            before, colon, command = body.rpartition(": ")
+            return f"{indent}{before}{colon}{_CYAN}{command}{_PLAIN}"
+    if "  " in body and body.isupper():
+        return f"{indent}{_DIM}{body}{_PLAIN}"
+    return indent + _dim_code(body.replace("needs you", f"{_YELLOW}needs you{_PLAIN}"))
+
+
+def _dim_code(text: str) -> str:
+    before, bracket, code = text.rpartition(" [")
+    if bracket and code.endswith("]") and code[:-1].replace("_", "").isupper():
+        return f"{before}{_DIM}{bracket}{code}{_PLAIN}"
+    return text
+
+
+def _write(stream: TextIO | None, text: str, *, is_painted: bool = True) -> None:
+    """Write text for people or programs; a caller that closed the stream only wants the exit code."""
+    if not text or stream is None:
+        return
+    if is_painted and has_colour(stream):
+        text = paint(text)
+    if (stream.encoding or "").lower().replace("-", "") != "utf8":
+        text = "".join(_ASCII.get(letter, letter) for letter in text)
+    if stream is sys.stderr:
+        _write_stderr(text + "\n")
+    else:
+        # Paths may contain bytes that are not valid text: print them escaped.
+        stream.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def _write_stderr(text: str) -> None:
     """Write to stderr; continue if it cannot be written."""
     try:
         if sys.stderr is not None:
@@ -117,11 +310,19 @@ def _say(text: str) -> None:
         return
 
 
-def _has_colour(stream: Any) -> bool:
-    return is_terminal(stream) and "NO_COLOR" not in os.environ
+def field_lines(item: dict[str, Any]) -> list[str]:
+    """Return a JSON object as lines of text, without empty fields."""
+    return [f"{key:<13} {in_one_line(str(item[key]))}" for key in item if item[key] not in (None, [], "")]
 
 
-def _to_json(document: dict[str, Any]) -> str:
+def _cell(content: Any) -> str:
+    if isinstance(content, list):
+        return ", ".join(map(str, content))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return "" if content is None else str(content)
+
+
+def to_json(document: dict[str, Any]) -> str:
+    """Return a JSON object on one line."""
     import json  # noqa: PLC0415 - help does not need it
 
     return json.dumps(document, ensure_ascii=False, default=str)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
+from landlane.cli.arguments import read_bytes
 from landlane.clock import rfc3339
 from landlane.errors import Malformed
 from landlane.ids import new_uuid
 from landlane.stats.calculate import period_of
 from landlane.text import check_text
-from landlane.usage.add import book_exactly, list_usage, spent_today, totals_of
+from landlane.usage.add import book
 from landlane.usage.import_records import import_usage
-from landlane.usage.model import add_up, add_up_by, money_words, read_money, read_tokens, total_words
+from landlane.usage.model import (
+    UsageEntry,
+    add_up,
+    add_up_by,
+    money_words,
+    read_money,
+    read_tokens,
+    total_words,
+)
 from landlane.usage.period import read_instant
 from landlane.usage.to_json import dollars, imported_json, total_json, totals_json, usage_json
+from landlane.usage.totals import list_usage, spent_today, totals_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
-    from landlane.usage.model import Total, UsageEntry
+    from landlane.cli.command import CommandCall
+    from landlane.usage.model import Total
+    from landlane.usage.period import Period
 
 
 _GROUPS = ("task", "lineage", "agent", "client", "model", "day")
@@ -32,7 +40,7 @@ def show(call: CommandCall, since: str, until: str, by: str) -> int:
     """Show what was spent."""
     if by and by not in _GROUPS:
         raise Malformed(f"--by {by[:40]!r} is unknown", code="BAD_GROUP", hint=f"one of {', '.join(_GROUPS)}")
-    call.show_life()
+    call.renew_session()
     entries = list_usage(call.repo, _period(call, since, until))
     totals = totals_of(entries)
     field = {"": "task", "day": "state"}.get(by, by)
@@ -49,8 +57,7 @@ def show(call: CommandCall, since: str, until: str, by: str) -> int:
     text = call.terminal.table(title, columns, rows)
     if rows:
         text += f"\nin all: {total_words(totals.grand)}"
-    call.terminal.answer(answer, "\n".join([text, *_budget_lines(call)]))
-    return 0
+    return call.terminal.answer(answer, "\n".join([text, *_budget_lines(call)]))
 
 
 def _counted(count: int) -> str:
@@ -85,19 +92,21 @@ def add(
     for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
         check_text(text, what, 400)
     session = call.session()
-    booked = book_exactly(
+    booked = book(
         call.repo,
-        key=key or f"hand/{new_uuid()}",
-        task=task,
-        attempt=read_tokens(attempt, "--attempt") or 0,
-        agent=agent or session.agent,
-        client=client,
-        model=model,
-        input_tokens=read_tokens(input_tokens, "--input-tokens"),
-        output_tokens=read_tokens(output_tokens, "--output-tokens"),
-        cost_micros=read_money(cost, "--cost") if cost else None,
-        at=read_instant(at, "--at") if at else 0,
-        session=session,
+        UsageEntry(
+            key=key or f"hand/{new_uuid()}",
+            task=task,
+            attempt=read_tokens(attempt, "--attempt") or 0,
+            agent=agent or session.agent,
+            client=client,
+            model=model,
+            input_tokens=read_tokens(input_tokens, "--input-tokens"),
+            output_tokens=read_tokens(output_tokens, "--output-tokens"),
+            cost_micros=read_money(cost, "--cost") if cost else None,
+            at=read_instant(at, "--at") if at else 0,
+        ),
+        session,
     )
     entry = booked.entry
     answer = {"ok": True, "usage": usage_json(entry), "is_new": booked.is_new, "differs": booked.differs}
@@ -106,8 +115,7 @@ def add(
     if not booked.is_new:
         text = f"{entry.id} was booked before: {amount} to {entry.task or 'no task'}; nothing was changed"
         text += ", though it comes with another cost now" if booked.differs else ""
-    call.terminal.answer(answer, text)
-    return 0
+    return call.terminal.answer(answer, text)
 
 
 def read_in(call: CommandCall, file: str) -> int:
@@ -123,40 +131,31 @@ def read_in(call: CommandCall, file: str) -> int:
         if done.differing
         else []
     )
-    if done.strange:
-        shown = ", ".join(done.strange[:5]) + (" …" if len(done.strange) > 5 else "")
+    if done.unknown_tasks:
+        shown = ", ".join(done.unknown_tasks[:5]) + (" …" if len(done.unknown_tasks) > 5 else "")
         lines.append(f"tasks that nobody knows here: {shown}")
-    call.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(lines))
-    return 0
+    return call.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(lines))
 
 
 def _read_file(call: CommandCall, file: str) -> str:
     try:
-        if file == "-":
-            raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
-        else:
-            with open(os.path.join(call.cwd, file), "rb") as opened:
-                raw = opened.read(_MOST_BYTES + 1)
+        raw = read_bytes(file, _MOST_BYTES + 1, call.cwd)
         if len(raw) > _MOST_BYTES:
             raise Malformed(
                 f"{file} is larger than {_MOST_BYTES:,} bytes", code="FILE_TOO_LARGE", hint="split it"
             )
         return raw.decode("utf-8")
     except OSError as error:
-        raise Malformed(
-            f"{file}: {error.strerror}",
-            code="FILE_UNREADABLE",
-            hint="name a file of JSON lines, or - for stdin",
-        ) from error
+        hint = "name a file of JSON lines, or - for stdin"
+        raise Malformed(f"{file}: {error.strerror}", code="FILE_UNREADABLE", hint=hint) from error
     except UnicodeDecodeError as error:
-        raise Malformed(
-            f"{file} is not UTF-8 text", code="FILE_NOT_TEXT", hint="write one JSON object on each line"
-        ) from error
+        hint = "write one JSON object on each line"
+        raise Malformed(f"{file} is not UTF-8 text", code="FILE_NOT_TEXT", hint=hint) from error
 
 
 def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
     """List usage entries."""
-    call.show_life()
+    call.renew_session()
     found = list_usage(call.repo, _period(call, since, until), task)
     own = [entry for entry in found if not task or entry.task == task]
     refer = [entry for entry in found if task and entry.task != task]
@@ -167,8 +166,7 @@ def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
         elsewhere = f"{len(refer)} booked elsewhere refer to {task}, and count there"
         text += "\n" + call.terminal.table(elsewhere, columns, [_row(entry) for entry in refer])
     answer = {"ok": True, "usage": [usage_json(entry) for entry in own], "total": total_json(add_up(own))}
-    call.terminal.answer(answer | {"elsewhere": [usage_json(entry) for entry in refer]}, text)
-    return 0
+    return call.terminal.answer(answer | {"elsewhere": [usage_json(entry) for entry in refer]}, text)
 
 
 def _row(entry: UsageEntry) -> list[str]:
@@ -182,11 +180,9 @@ def _row(entry: UsageEntry) -> list[str]:
     return [*words, count(entry.input_tokens), count(entry.output_tokens), cost]
 
 
-def _period(call: CommandCall, since: str, until: str) -> Any:
+def _period(call: CommandCall, since: str, until: str) -> Period | None:
     """Return the requested period; all time by default."""
-    if not since and not until:
-        return None
-    return period_of(call.repo, since, until, default="all")
+    return period_of(call.repo, since, until, default="all") if since or until else None
 
 
 def _budgets_json(call: CommandCall) -> dict[str, Any]:

@@ -1,40 +1,46 @@
-"""The commands for workspaces: open, close, prune, env."""
+"""The commands for workspaces: open, list, close, prune, env."""
 
 from __future__ import annotations
 
 import os
 
 from landlane.app.repair_config import prepare_git
-from landlane.cli.command import heed_signals
-from landlane.cli.workspace_list import settle_landed
+from landlane.cli.command import stop_on_signals
+from landlane.cli.table import empty_text
+from landlane.errors import LandlaneError
 from landlane.rescue.save import pack_old_rescues
+from landlane.store.records import find_all
+from landlane.text import home_path
+from landlane.units import byte_size, count
+from landlane.workspaces.clean_up import WOULD_CLOSE, finish_interrupted
+from landlane.workspaces.clean_up import prune as prune_all
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.disk_space import evict_caches
 from landlane.workspaces.environment import shell_environment
-from landlane.workspaces.locate import find_workspace
+from landlane.workspaces.locate import find_workspace, workspaces_folder
 from landlane.workspaces.open import open_workspace
-from landlane.workspaces.prune import prune as prune_all
-from landlane.workspaces.recover import mend
-from landlane.workspaces.to_json import workspace_json
+from landlane.workspaces.survey import survey
+from landlane.workspaces.to_json import surveyed_json, workspace_cells, workspace_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
+    from landlane.repository import Repository
+    from landlane.workspaces.close import Closed
 
 
 def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
     """Open a workspace for a task and print its folder."""
-    heed_signals()
-    repo = call.repo
-    repo = prepare_git(repo, call.terminal.note)
-    settle_landed(repo)
+    stop_on_signals()
+    repo = prepare_git(call.repo, call.terminal.note)
+    _clean_up_landed(repo)
     opened = open_workspace(repo, call.session(), task, kind=kind, is_offline=offline)
     item = workspace_json(opened.workspace)
     for note in opened.notes:
         call.terminal.note(note)
     before = [*opened.branches, *opened.rescues]
     if before:
-        call.terminal.note(f"earlier attempts left: {', '.join(before)}")
+        call.terminal.note(f"earlier attempts left {', '.join(before)}")
     answer = {
         "ok": True,
         "workspace": item,
@@ -43,11 +49,10 @@ def open_one(call: CommandCall, task: str, kind: str, offline: bool) -> int:
         "branches": list(opened.branches),
         "rescues": list(opened.rescues),
     }
-    call.terminal.answer(answer, opened.workspace.path)
-    return 0
+    return call.terminal.answer_value(answer, opened.workspace.path)
 
 
-def _seen_from(call: CommandCall, workspace: str) -> str:
+def _resolve_folder(call: CommandCall, workspace: str) -> str:
     """Return the name of a workspace; a folder is resolved against the caller's folder."""
     is_folder = "/" in workspace or workspace in (".", "..")
     return os.path.join(call.cwd, workspace) if is_folder else workspace
@@ -55,17 +60,17 @@ def _seen_from(call: CommandCall, workspace: str) -> str:
 
 def close(call: CommandCall, workspace: str, force: bool) -> int:
     """Close a workspace and show what was saved."""
-    heed_signals()
+    stop_on_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
-    for line in mend(repo, session):
+    for line in finish_interrupted(repo, session):
         call.terminal.note(line)
-    found = find_workspace(repo, _seen_from(call, workspace))
+    found = find_workspace(repo, _resolve_folder(call, workspace))
     closed = close_workspace(repo, session, found, force=force)
-    lines = [f"closed {closed.workspace.id}"]
+    lines = [f"✓ closed {closed.workspace.id}", *(f"  {note}" for note in closed.notes)]
     if closed.rescue:
-        lines.append(f"saved as {closed.rescue}: landlane rescue restore {closed.rescue}")
-    lines += closed.notes
+        lines[0] += f"; its unlanded work is saved as {closed.rescue}"
+        lines.append(f"next: landlane rescue show {closed.rescue}")
     answer = {
         "ok": True,
         "workspace": workspace_json(closed.workspace),
@@ -73,15 +78,14 @@ def close(call: CommandCall, workspace: str, force: bool) -> int:
         "merged": closed.is_merged,
         "notes": list(closed.notes),
     }
-    call.terminal.answer(answer, "\n".join(lines))
-    return 0
+    return call.terminal.answer(answer, "\n".join(lines), quiet=closed.rescue)
 
 
 def prune(call: CommandCall, dry_run: bool) -> int:
     """Close finished and abandoned workspaces."""
-    heed_signals()
+    stop_on_signals()
     repo = prepare_git(call.repo, call.terminal.note)
-    settle_landed(repo)
+    _clean_up_landed(repo)
     session = call.session()
     # First, because closing needs disk space for what it saves.
     evicted = [] if dry_run else evict_caches(repo)
@@ -97,18 +101,60 @@ def prune(call: CommandCall, dry_run: bool) -> int:
         }
         for one, outcome, closed in found
     ]
-    lines = [f"{item['id']}: {item['outcome']}" for item in items]
-    lines += [f"evicted {path} ({size:,} bytes)" for path, size in evicted]
+    lines = [_prune_line(one.id, outcome, closed) for one, outcome, closed in found]
+    lines += [f"✓ deleted the cache {home_path(path)} ({byte_size(size)})" for path, size in evicted]
     caches = [{"path": path, "bytes": size} for path, size in evicted]
-    call.terminal.answer(
+    return call.terminal.answer(
         {"ok": True, "workspaces": items, "evicted": caches, "packed": packed},
-        "\n".join(lines) or "nothing to do",
+        "\n".join(lines) or empty_text("workspace"),
     )
-    return 0
 
 
-def environment(call: CommandCall, workspace: str) -> int:
+def _prune_line(workspace: str, outcome: str, closed: Closed | None) -> str:
+    if closed is not None:
+        saved = f"; its unlanded work is saved as {closed.rescue}" if closed.rescue else ""
+        return f"✓ removed {workspace}{saved}"
+    return f"{workspace} {outcome}" if outcome == WOULD_CLOSE else f"– kept {workspace}: {outcome}"
+
+
+def env(call: CommandCall, workspace: str) -> int:
     """Print the environment of a workspace for a shell."""
-    found = find_workspace(call.repo.require_git(), _seen_from(call, workspace))
-    call.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))
-    return 0
+    found = find_workspace(call.repo.require_git(), _resolve_folder(call, workspace))
+    return call.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))
+
+
+def list_all(call: CommandCall, all: bool) -> int:
+    """List workspaces with what matters before closing one."""
+    call.renew_session()
+    repo = prepare_git(call.repo, call.terminal.note)
+    for line in finish_interrupted(repo):
+        call.terminal.note(line)
+    _clean_up_landed(repo)
+    found = survey(repo, with_closed=all, with_changes=True)
+    answer = {"ok": True, "workspaces": [surveyed_json(one) for one in found]}
+    if not found:
+        return call.terminal.answer(answer, empty_text("workspace"))
+    columns = ["workspace", "task", "agent", "state", "base", "size"]
+    if call.terminal.is_verbose:
+        columns.append("path")
+    cells = [workspace_cells(one, repo.wall_ms()) for one in found]
+    rows = [[row[column] for column in columns] for row in cells]
+    text = call.terminal.table("", columns, rows, right=("SIZE",), cut="TASK")
+    size = byte_size(sum(one.size for one in found))
+    text += f"\n{count(len(found), 'workspace')} in {home_path(workspaces_folder(repo))} ({size})"
+    if any(one.is_removable for one in found):
+        text += "\nnext: landlane workspace prune"
+    return call.terminal.answer(answer, text, quiet="\n".join(one.workspace.id for one in found))
+
+
+def _clean_up_landed(repo: Repository) -> None:
+    """Close workspaces that have landed in the meantime, perhaps from another machine."""
+    landed = repo.store.view(lambda snapshot: find_all(snapshot, "landing", ("landed",)))
+    if all(landing.get("is_settled") for landing in landed):
+        return
+    from landlane.landing.after_landing import clean_up_here  # noqa: PLC0415 - slow to load, rarely needed
+
+    try:
+        clean_up_here(repo)
+    except LandlaneError as error:
+        repo.report(error.message)

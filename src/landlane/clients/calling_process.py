@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.clients.model import CLIENTS
-from landlane.platform.proc import read_name
+from landlane.clients.model import CLIENT_VARIABLES
+from landlane.platform.process import read_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.platform.process_identity import Process
+    from landlane.platform.process import Process
 
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "env", "timeout", "busybox", "ash"))
@@ -36,9 +36,8 @@ def client_process(chain: Sequence[Process], claimed_pid: int = 0) -> Process | 
 
 def why_not_a_person() -> str:
     """Return why no person sits at the terminal of this process; empty when one does."""
-    names = (name for client in CLIENTS.values() for name in client.variables)
-    if name := next((name for name in names if name in os.environ), ""):
+    if name := next((name for name in CLIENT_VARIABLES if name in os.environ), ""):
         return f"this terminal belongs to an agent: {name} is set"
     if not (os.isatty(0) and sys.stderr is not None and os.isatty(2)):
-        return "nobody sits at a terminal here"
+        return "there is no terminal here"
     return ""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from landlane.clients.model import CLIENTS, ClientTools
-from landlane.clients.registry import hooks_of, tools_of
-from landlane.protocol.hook_events import EDIT
+from landlane.clients.registry import hooks_of
+from landlane.protocol.hook_events import ToolAction
 from landlane.values import value
 
 _PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch\n"
@@ -24,10 +24,11 @@ class Canary:
 
 def make_canary(client: str, kind: str, cwd: str, path: str, session: str, agent: str = "") -> Canary:
     """Return an edit of a file, or a shell command that writes it, in a session or by its subagent."""
-    tools, event_name = tools_of(client), hooks_of(client).BEFORE_TOOL
+    hooks = hooks_of(client)
+    tools, event_name = hooks.tools, hooks.before_tool
     keys = tools.keys
     name, arguments = tools.shells[0], {"command": f"echo x > {path}"}
-    if kind == EDIT:
+    if kind == ToolAction.EDIT:
         name, arguments = _edit(tools, path)
     payload: dict[str, Any] = {keys.session: session, "cwd": cwd, "tool_use_id": "canary"}
     payload |= {

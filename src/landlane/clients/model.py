@@ -1,7 +1,7 @@
 """The coding clients: one row each, and the value that lists a client's tools.
 
-To add a client, add a row here and a folder with `tools.py`, `hook.py` and `setup.py` for its hooks, and
-`worker.py` if it can work without a person.
+To add a client, add a row here and a folder with `hook.py` (its tools and hooks), `setup.py`, and `worker.py`
+if it can work without a person.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class PayloadKeys:
 
     session: str = "session_id"
     agent: str = "agent_id"
-    agent_type: str = "agent_type"
     event: str = "hook_event_name"  # empty if only the hook's command names the event
     tool: str = "tool_name"
     arguments: str = "tool_input"
@@ -146,6 +145,8 @@ HOOK_CLIENTS = tuple(client.name for client in _ROWS if client.has_hooks)
 WORKER_CLIENTS = tuple(client.name for client in _ROWS if client.is_worker)
 # The clients that can be started with the permissions of a role.
 ROLE_CLIENTS = tuple(client.name for client in _ROWS if client.has_hooks and client.is_worker)
+# A process with one of these in its environment was started by a client.
+CLIENT_VARIABLES = tuple(name for client in _ROWS for name in client.variables)
 # What the names of the variables that clients set begin with.
 VARIABLE_PREFIXES = tuple(name.upper() for name in HOOK_CLIENTS)
 

@@ -6,11 +6,10 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 
-from landlane.clients.hook_command import MARK, OURS, SECONDS, is_ours
 from landlane.clients.model import CLIENTS
-from landlane.clients.setup_files import SetupProblem
+from landlane.clients.setup_files import MARK, SetupProblem
 from landlane.errors import Malformed
 from landlane.merge.json_source import NotJson, read_json
 
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from landlane.clients.setup_files import ClientEnvironment
 
 RUN_INIT = "run `landlane init` again"
-
-
-# ------------------------------------------------------------------------------------- the client itself
 
 
 def find_client_program(env: ClientEnvironment, name: str) -> str:
@@ -64,9 +60,6 @@ def main_checkout(root: str) -> str:
     except (OSError, ValueError):
         return root
     return os.path.dirname(common) if os.path.basename(common) == ".git" else root
-
-
-# ------------------------------------------------------------------------------------------ settings
 
 
 def files_in(folder: str, ending: str) -> list[str]:
@@ -137,68 +130,6 @@ def _is_a(kind: type, item: object) -> bool:
     return isinstance(item, kind)
 
 
-# ----------------------------------------------------------------------------------- our hooks in them
-
-
-def our_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield our hooks in the layout that several clients share: event, matcher, and the hook itself."""
-    for event, groups in table(settings.get("hooks")).items():
-        for group in items(groups):
-            for hook in items(get(group, "hooks")):
-                if is_ours(str(get(hook, "command"))):
-                    yield event, str(get(group, "matcher") or ""), table(hook)
-
-
-def flat_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield our hooks in a file that lists them right below their events: event, hook and command."""
-    for event, hooks in table(settings.get("hooks")).items():
-        for hook in items(hooks):
-            command = str(get(hook, "bash") or get(hook, "command"))
-            if is_ours(command):
-                yield event, table(hook), command
-
-
-def shared_layout_problems(
-    title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> list[SetupProblem]:
-    """Return what is wrong with our hooks in a file of the shared layout."""
-    want, have = ({(event, matcher) for event, matcher, _ in our_hooks(one)} for one in (wanted, settings))
-    commands = [str(hook["command"]) for _, _, hook in our_hooks(settings)]
-    return _hook_problems(title, path, guard, {event for event, _ in want - have}, commands)
-
-
-def flat_layout_problems(
-    title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> list[SetupProblem]:
-    """Return what is wrong with our hooks in a file that lists them right below their events."""
-    want, have = (
-        {(event, hook.get("matcher")) for event, hook, _ in flat_hooks(one)} for one in (wanted, settings)
-    )
-    commands = [command for _, _, command in flat_hooks(settings)]
-    return _hook_problems(title, path, guard, {event for event, _ in want - have}, commands)
-
-
-def _hook_problems(
-    title: str, path: str, guard: str, missing: Iterable[str], commands: Iterable[str]
-) -> list[SetupProblem]:
-    # A guard's command refuses when its program is gone: the guard holds, but nothing can be edited.
-    gone = {broken_command(command) for command in commands if command != OURS} - {""}
-    return [
-        *(
-            SetupProblem(
-                what=f"{title} has no hook of ours for {event} in {path}",
-                hint=RUN_INIT,
-                is_open=event == guard,
-            )
-            for event in sorted(missing)
-        ),
-        *(
-            SetupProblem(what=f"{title}'s hooks run {part}, which is not there", hint=RUN_INIT, is_open=False)
-            for part in sorted(gone)
-        ),
-    ]
-
-
 def broken_command(command: str) -> str:
     """Return the program or file that a hook's command names and that is gone; empty when there is none."""
     try:
@@ -210,37 +141,6 @@ def broken_command(command: str) -> str:
     if not words or not os.access(words[0], os.X_OK):
         return words[0] if words else command
     return next((word for word in words if word.endswith(MARK) and not os.path.isfile(word)), "")
-
-
-# ------------------------------------------------------------------------------ what keeps them idle
-
-
-def timeout_problem(title: str) -> SetupProblem:
-    """Return the warning for clients that take a hook's silence for a yes."""
-    return SetupProblem(
-        what=f"{title} lets an edit pass when a hook takes longer than {SECONDS} seconds",
-        hint="nothing to do: our hooks give up and refuse before that, unless the machine stands still",
-        is_open=False,
-    )
-
-
-def switched_off(
-    title: str, paths: Iterable[str], key_of: Callable[[Mapping[str, Any]], str]
-) -> list[SetupProblem]:
-    """Return the settings files that switch hooks off; `key_of` names the key that does, if one does."""
-    problems: list[SetupProblem] = []
-    for path in paths:
-        settings, unreadable = read_settings(path)
-        problems += [SetupProblem(what=one.what, hint=one.hint, is_open=False) for one in unreadable]
-        if key := key_of(settings):
-            hint = f"take `{key}` out of {path}"
-            problems.append(SetupProblem(what=f"{title}'s hooks are switched off", hint=hint))
-    return problems
-
-
-def all_hooks_off(settings: Mapping[str, Any]) -> str:
-    """Return the key by which Claude, Qwen and Copilot switch all hooks off, if it does."""
-    return "disableAllHooks" if settings.get("disableAllHooks") is True else ""
 
 
 def folder_trust(path: str, folder: str) -> bool | None:

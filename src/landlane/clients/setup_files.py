@@ -1,23 +1,40 @@
-"""Values of a client's setup: where it runs, the files it reads, its hooks in them, and what is wrong."""
+"""A client's setup: where it runs, the files it reads, the commands of ours in them, and what is wrong."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
 
-from landlane.clients.hook_command import SECONDS
-from landlane.clients.model import ClientTools
-from landlane.values import replace, value
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-JSON = "json"  # merged into a JSON document, whose comments and layout stay
-TEXT = "text"  # a marked block of a text file
-WHOLE = "whole"  # a file of our own
-TOML = "toml"  # a marked block with a table of a TOML file
+class FileForm(StrEnum):
+    """How Landlane's content is kept in a file of a user."""
+
+    JSON = "json"  # merged into a JSON document, whose comments and layout stay
+    TEXT = "text"  # a marked block of a text file
+    WHOLE = "whole"  # a file of our own
+    TOML = "toml"  # a marked block with a table of a TOML file
+    LINE = "line"  # one line of a text file
+    IGNORED = "ignored"  # a marked block of a file whose comments begin with #
+    NEW = "new"  # written only where there is no file, and the user's from then on
+    OUTSIDE = "outside"  # a file that another program changes for us
+
+
+JSON, TEXT, WHOLE, TOML, LINE, IGNORED, NEW, OUTSIDE = FileForm
+
+MARK = "hook_entry/client_hook.py"  # identifies a command as ours, whichever interpreter it names
+OURS = f"landlane/{MARK}"
+SECONDS = 30  # the time limit in a client's settings; our hook gives up and refuses before that
+
+_BROKEN = "Landlane's hook cannot run, so nothing may be changed: run `landlane doctor` in a terminal"
 
 
 @value
@@ -50,18 +67,18 @@ class ClientFile:
     """
 
     path: str
-    form: str
+    form: FileForm
     content: Any
     why: str
 
 
-def hooks_file(path: str, content: Any, form: str = JSON) -> tuple[ClientFile]:
-    """Return a client's only file with our hooks."""
+def hooks_file(path: str, content: Any, form: FileForm = JSON) -> ClientFile:
+    """Return a client's file with our hooks."""
     why = "sessions begin, edits are checked, messages arrive"
-    return (ClientFile(path=path, form=form, content=content, why=why),)
+    return ClientFile(path=path, form=form, content=content, why=why)
 
 
-def server_file(path: str, content: Any, form: str = JSON) -> ClientFile:
+def server_file(path: str, content: Any, form: FileForm = JSON) -> ClientFile:
     """Return a client's file with our MCP server."""
     why = "its model can claim, take tasks and land through tools"
     return ClientFile(path=path, form=form, content=content, why=why)
@@ -76,49 +93,53 @@ class SetupProblem:
     is_open: bool = True  # nothing is stopped at all; else only a failure of ours would let an edit pass
 
 
-@value
-class HookEntry:
-    """One hook in the layout that several clients share; `extra` holds what only one client knows."""
-
-    event: str
-    command: str
-    timeout: int
-    matcher: str | None = None
-    extra: Mapping[str, Any] | None = None
+def hook_script() -> str:
+    """Return the path of the script that every hook runs."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return os.path.join(package, *MARK.split("/"))
 
 
-def hooks_table(entries: Iterable[HookEntry]) -> dict[str, Any]:
-    """Return the table of hooks for the settings of these clients."""
-    hooks: dict[str, list[dict[str, Any]]] = {}
-    for entry in entries:
-        hook = {"type": "command", "command": entry.command, "timeout": entry.timeout, **(entry.extra or {})}
-        group: dict[str, Any] = {} if entry.matcher is None else {"matcher": entry.matcher}
-        hooks.setdefault(entry.event, []).append({**group, "hooks": [hook]})
-    return {"hooks": hooks}
+def hook_words(client: str, event_name: str = "") -> list[str]:
+    """Return the hook as a list of words: this interpreter, without its site packages."""
+    return [sys.executable, "-I", "-S", hook_script(), client, *([event_name] if event_name else [])]
 
 
-def guarded_entries(
-    kinds: Iterable[str],
-    before_tool: str,
-    tools: ClientTools,
-    command: Callable[[str, bool], str],
-    unguarded: str = "",
-) -> list[HookEntry]:
-    """Return a hook for each event, with time limits in milliseconds; before a tool it guards.
+def hook_command(client: str, event_name: str = "", is_guard: bool = False) -> str:
+    """Return the hook as a line of shell.
 
-    A second one before reading tools records what is read, so that an edit of an outdated version is noticed.
-    `unguarded` is added to the commands that guard nothing.
+    A guard that cannot even start, because its interpreter or its file is gone, still refuses: most clients
+    let everything pass on any exit code but 2.
     """
-
-    def entry(event: str, matcher: str | None = None) -> HookEntry:
-        line = command(event, False) + unguarded
-        return HookEntry(event=event, command=line, timeout=SECONDS * 1000, matcher=matcher)
-
-    guard = replace(entry(before_tool, "|".join(tools.guarded)), command=command(before_tool, True))
-    entries = [guard if event == before_tool else entry(event) for event in kinds]
-    return [*entries, entry(before_tool, "|".join(tools.reads))]
+    line = shlex.join(hook_words(client, event_name))
+    return f"{line} || {{ echo {shlex.quote(_BROKEN)} >&2; exit 2; }}" if is_guard else line
 
 
-def server_table(words: list[str], **more: Any) -> dict[str, Any]:
-    """Return our MCP server in the table that most clients read."""
-    return {"mcpServers": {"landlane": {"command": words[0], "args": words[1:], **more}}}
+def placeholder_command(_event_name: str, _is_guard: bool) -> str:
+    """Return a stand-in for the hook's command, for looking up hooks of ours in settings."""
+    return OURS
+
+
+def is_ours(command: str) -> bool:
+    """Return whether a command in a client's settings is one of our hooks."""
+    return MARK in command and "landlane" in command
+
+
+def server_words() -> list[str]:
+    """Return the command of our MCP server: this interpreter, wherever it is started."""
+    return [sys.executable, "-I", "-m", "landlane", "mcp"]
+
+
+def sdk_release() -> str:
+    """Return the version of the MCP SDK that would be imported, by its folder's name; empty without one.
+
+    Importing it, or asking for its version in the usual way, takes longer than a client should wait.
+    """
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        if "mcp" in names:
+            found = [name for name in names if name.startswith("mcp-") and name.endswith(".dist-info")]
+            return found[0].removeprefix("mcp-").removesuffix(".dist-info") if found else "unknown"
+    return ""

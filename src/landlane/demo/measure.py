@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from landlane.demo.plain_agent import NAIVE, WORKTREES
 from landlane.demo.sample_project import TARGET, TEST_COMMAND, git
-from landlane.demo.scratch import STORY_FILE
+from landlane.demo.scratch import finished_tasks, read_log
 from landlane.demo.with_landlane import LANDLANE, read_journal
 from landlane.errors import Malformed
 from landlane.git.run import run_git
@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+STORY_FILE = "story.json"
 WAYS = (NAIVE, WORKTREES, LANDLANE)
 DEFINITIONS = {
     "tasks": "tasks of the story; those that are the same work count each",
@@ -64,17 +65,17 @@ class Move:
     commit: str
 
 
-def recount(folder: str) -> dict[str, Figures]:
+def measure_ways(folder: str) -> dict[str, Figures]:
     """Return the figures of every mode that ran in a folder of the demo.
 
     Raises:
         Malformed: this is not a folder of the demo.
     """
-    story = read_story(folder)
-    return {way: count(folder, story, way) for way in WAYS if way in story["ways"]}
+    story = _read_story(folder)
+    return {way: _measure_way(folder, story, way) for way in WAYS if way in story["ways"]}
 
 
-def read_story(folder: str) -> dict[str, Any]:
+def _read_story(folder: str) -> dict[str, Any]:
     """Return the tasks, and when each mode began and ended.
 
     Raises:
@@ -91,17 +92,17 @@ def read_story(folder: str) -> dict[str, Any]:
         ) from error
 
 
-def count(folder: str, story: dict[str, Any], way: str) -> Figures:
+def _measure_way(folder: str, story: dict[str, Any], way: str) -> Figures:
     """Return the figures of one mode."""
     place = os.path.join(folder, way)
     root = os.path.join(place, "shop")
     span = story["ways"][way]
     tasks: list[dict[str, Any]] = story["tasks"]
-    final = marks_in(root, TARGET)
-    others = [marks_in(root, branch) for branch in _branches(root) if branch != TARGET]
-    finished = _finished_with(root) if way == LANDLANE else _finished_plainly(place)
-    moves = moves_of(place, root)
-    is_green = run_tests(root, [move.commit for move in moves])
+    final = _marks_in(root, TARGET)
+    others = [_marks_in(root, branch) for branch in _branches(root) if branch != TARGET]
+    finished = _submitted_tasks(root) if way == LANDLANE else finished_tasks(place)
+    moves = _target_moves(place, root)
+    is_green = _run_tests(root, [move.commit for move in moves])
     done = [task for task in tasks if _is_in(task, final)]
     return Figures(
         tasks=len(tasks),
@@ -110,23 +111,20 @@ def count(folder: str, story: dict[str, Any], way: str) -> Figures:
             task["id"] in finished and not any(_is_in(task, one) for one in (final, *others))
             for task in tasks
         ),
-        conflicts=_conflicts_with(root) if way == LANDLANE else _conflicts_plainly(root, finished),
+        conflicts=_rejected_conflicts(root) if way == LANDLANE else _unmerged_branches(root, finished),
         duplicates=_duplicates(final),
         red_seconds=round(red_ms(moves, is_green, span["began"], span["ended"]) / 1000, 1),
-        stale_deploys=stale_deploys(place, root, moves),
+        stale_deploys=_stale_deploys(place, root, moves),
         green_at_end=is_green[moves[-1].commit],
         seconds=round((span["ended"] - span["began"]) / 1000, 1),
     )
-
-
-# ------------------------------------------------------------------------------------------ what is in
 
 
 def _branches(root: str) -> list[str]:
     return git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
-def marks_in(root: str, branch: str) -> set[tuple[str, str]]:
+def _marks_in(root: str, branch: str) -> set[tuple[str, str]]:
     """Return all marks in a tree as (path, key)."""
     # Independent of the user's git output settings.
     plain = ("--no-color", "--no-line-number", "--no-column", "--full-name")
@@ -151,45 +149,30 @@ def _duplicates(marks: set[tuple[str, str]]) -> int:
     return len(keys) - len(set(keys))
 
 
-def _lines(path: str) -> list[list[str]]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return [line.split() for line in file if line.strip()]
-    except FileNotFoundError:
-        return []
-
-
-def _finished_plainly(place: str) -> set[str]:
-    return {words[1] for words in _lines(os.path.join(place, "finished.log"))}
-
-
-def _finished_with(root: str) -> set[str]:
+def _submitted_tasks(root: str) -> set[str]:
     """Return what workers submitted to the landing queue."""
     entries = read_journal(root)
     keys = {one["data"]["task"]: one["data"]["key"] for one in entries if one["kind"] == "task.added"}
-    handed = [one["data"]["landing"]["task"] for one in entries if one["kind"] == "landing.submitted"]
-    return {keys[task] for task in handed if task in keys}
+    submitted = [one["data"]["landing"]["task"] for one in entries if one["kind"] == "landing.submitted"]
+    return {keys[task] for task in submitted if task in keys}
 
 
-def _conflicts_with(root: str) -> int:
+def _rejected_conflicts(root: str) -> int:
     bounced = [one["data"]["landing"] for one in read_journal(root) if one["kind"] == "landing.bounced"]
     return sum("CONFLICT" in str(landing["code"]) for landing in bounced)
 
 
-def _conflicts_plainly(root: str, finished: set[str]) -> int:
+def _unmerged_branches(root: str, finished: set[str]) -> int:
     branches = [branch for branch in _branches(root) if branch.removeprefix("task/") in finished]
     return sum(not _contains(root, TARGET, branch) for branch in branches)
 
 
-# ------------------------------------------------------------------------------------------ the target
-
-
-def moves_of(place: str, root: str) -> list[Move]:
+def _target_moves(place: str, root: str) -> list[Move]:
     """Return the moves of the target in order: each starts where the previous one ended."""
     first = git(root, "rev-list", "--max-parents=0", TARGET)
-    noted = {words[1]: words for words in _lines(os.path.join(place, "target.log"))}
+    logged = {words[1]: words for words in read_log(os.path.join(place, "target.log"))}
     moves = [Move(at=0, commit=first)]
-    while (words := noted.get(moves[-1].commit)) is not None:
+    while (words := logged.get(moves[-1].commit)) is not None:
         moves.append(Move(at=max(int(words[0]), moves[-1].at), commit=words[2]))
     if moves[-1].commit != git(root, "rev-parse", TARGET):
         raise _damaged("target.log does not lead to the tip of main")
@@ -200,7 +183,7 @@ def _damaged(why: str) -> Malformed:
     return Malformed(why, code="NO_DEMO", hint="it was changed since: run `landlane demo --keep` again")
 
 
-def run_tests(root: str, commits: list[str]) -> dict[str, bool]:
+def _run_tests(root: str, commits: list[str]) -> dict[str, bool]:
     """Check out each commit and return whether its tests pass."""
     scratch = tempfile.mkdtemp(prefix="landlane-demo-tests-")
     tree = os.path.join(scratch, "tree")
@@ -229,11 +212,11 @@ def red_ms(moves: list[Move], is_green: dict[str, bool], began: int, ended: int)
     return red
 
 
-def stale_deploys(place: str, root: str, moves: list[Move]) -> int:
+def _stale_deploys(place: str, root: str, moves: list[Move]) -> int:
     """Return how many deploys shipped an outdated commit."""
     live = ""
     stale = 0
-    for at, commit, *_ in _lines(os.path.join(place, "deploys.log")):
+    for at, commit, *_ in read_log(os.path.join(place, "deploys.log")):
         tip = [move.commit for move in moves if move.at <= int(at)][-1]
         stale += commit != tip or bool(live and not _contains(root, commit, live))
         live = commit

@@ -13,7 +13,7 @@ import sys
 import time
 
 from landlane.demo.sample_project import TARGET
-from landlane.demo.task_actions import Broken, Hands, do
+from landlane.demo.task_actions import DemoWorker, TaskFailed, do_task
 from landlane.git.run import run_git
 from landlane.processes.child import Child
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 NAIVE, WORKTREES = "naive", "worktrees"
 READY, GO = ".ready", "go"
-_GO_PAUSE = 0.005
+_START_POLL_SECONDS = 0.005
 _GIT_TRIES = 100
-_GIT_PAUSE = 0.05
-_DEED_TRIES = 3  # a failed attempt may succeed the next time
+_GIT_PAUSE_SECONDS = 0.05
+_TASK_TRIES = 3  # a failed attempt may succeed the next time
 _LIMIT_SECONDS = 60.0
 
 
@@ -51,18 +51,18 @@ def _wait_for_others(order_file: str) -> None:
     go = os.path.join(os.path.dirname(order_file), GO)
     deadline = time.monotonic() + _LIMIT_SECONDS
     while not os.path.exists(go) and time.monotonic() < deadline:
-        time.sleep(_GO_PAUSE)
+        time.sleep(_START_POLL_SECONDS)
 
 
 def _do(order: dict[str, Any], task: dict[str, Any]) -> bool:
     """Do one task; return whether it was done."""
     if task["agent"] == "shell":
-        words = ["sh", "tools/notes.sh", "deed", task["key"], str(task["think"])]
+        words = ["sh", "tools/notes.sh", "do", task["key"], str(task["think"])]
         return Child(words, cwd=order["folder"]).wait(_LIMIT_SECONDS).exit_code == 0
-    for _ in range(_DEED_TRIES):
+    for _ in range(_TASK_TRIES):
         try:
-            do(task["key"], task["paths"], Hands(order["folder"], task["think"]))
-        except Broken:
+            do_task(task["key"], task["paths"], DemoWorker(order["folder"], task["think"]))
+        except TaskFailed:
             continue
         return True
     return False
@@ -79,20 +79,16 @@ def _git(folder: str, *words: str) -> None:
     for _ in range(_GIT_TRIES):
         if not run_git(*words, cwd=folder).exit_code:
             return
-        time.sleep(_GIT_PAUSE)
+        time.sleep(_GIT_PAUSE_SECONDS)
     raise SystemExit(f"git {words[0]} did not work")
 
 
 def _finish(order: dict[str, Any], task: dict[str, Any]) -> None:
-    line = f"{time.time_ns() // 1_000_000} {task['id']} {order['name']}\n"
-    handle = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(handle, line.encode())
-    finally:
-        os.close(handle)
+    with open(order["log"], "a", encoding="utf-8") as file:
+        file.write(f"{time.time_ns() // 1_000_000} {task['id']} {order['name']}\n")
 
 
-def end_in_order() -> None:
+def exit_on_sigterm() -> None:
     """Raise an exception on SIGTERM, so that child processes are ended."""
 
     def stop(number: int, _: object) -> None:
@@ -102,5 +98,5 @@ def end_in_order() -> None:
 
 
 if __name__ == "__main__":
-    end_in_order()
+    exit_on_sigterm()
     main(sys.argv[1])

@@ -1,9 +1,9 @@
-"""The Python workers of the demo as `landlane run` starts them: a deed, a commit, the worker protocol."""
+"""The Python worker of the demo, as `landlane run` starts it: do the task, commit, report."""
 
 from __future__ import annotations
 
 from landlane.demo.sample_project import git
-from landlane.demo.task_actions import Broken, Hands, do
+from landlane.demo.task_actions import DemoWorker, TaskFailed, do_task
 from landlane.worker import Failure, serve
 
 TYPE_CHECKING = False
@@ -18,12 +18,12 @@ def work_on(work: Work) -> WorkComplete:
     key, _, think = (assignment.body or "").partition(" ")
     folder = assignment.folder
     notes = "\n".join(assignment.notes)
-    hands = Hands(folder, float(think), is_coordinated=True, attempt=assignment.attempt, notes=notes)
+    worker = DemoWorker(folder, float(think), is_coordinated=True, attempt=assignment.attempt, notes=notes)
     work.progress(f"begun: {assignment.title}")
     try:
-        do(key, assignment.paths, hands)
-    except Broken as trouble:
-        raise Failure(str(trouble)) from trouble
+        do_task(key, assignment.paths, worker)
+    except TaskFailed as error:
+        raise Failure(str(error)) from error
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "-m", assignment.title)
     return work.complete("done", commit=git(folder, "rev-parse", "HEAD"))

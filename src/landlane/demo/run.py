@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 
-from landlane.demo.measure import DEFINITIONS, WAYS, recount
+from landlane.demo.measure import DEFINITIONS, STORY_FILE, WAYS, measure_ways
 from landlane.demo.plain_agent import NAIVE, WORKTREES
-from landlane.demo.sample_tasks import deal, make_tasks
-from landlane.demo.scratch import note_story, task_facts
+from landlane.demo.sample_project import write
+from landlane.demo.sample_tasks import assign, make_tasks
 from landlane.demo.with_landlane import LANDLANE, run_coordinated
 from landlane.demo.without_landlane import run_naive, run_worktrees
 from landlane.values import as_dict
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.demo.measure import Figures
-    from landlane.demo.scratch import Stage
+    from landlane.demo.scratch import DemoRun
 
 _BUILD_SECONDS = 0.04  # of a deploy, per task
 FEWEST_AGENTS, MOST_AGENTS = 4, 64
@@ -41,38 +42,38 @@ _ROWS = {
 }
 
 
-def play(stage: Stage, *, agents: int, seed: int, tasks: int, ways: Sequence[str] = WAYS) -> None:
-    """Run all three modes, or some of them; the results stay in the folder of the stage."""
+def run_demo(run: DemoRun, *, agents: int, seed: int, tasks: int, ways: Sequence[str] = WAYS) -> None:
+    """Run all three modes, or some of them; the results stay in the folder of the run."""
     workers = agents - 2  # besides the deploying agent and the person
-    todo = make_tasks(seed, tasks)
-    os.environ["DEMO_BUILD_SECONDS"] = f"{len(todo) * _BUILD_SECONDS:.2f}"
-    hands = deal(todo, workers, seed)
+    demo_tasks = make_tasks(seed, tasks)
+    os.environ["DEMO_BUILD_SECONDS"] = f"{len(demo_tasks) * _BUILD_SECONDS:.2f}"
+    assigned = assign(demo_tasks, workers, seed)
     story: dict[str, Any] = {
         "seed": seed,
-        "agents": [*hands, "ops", "pat"],
-        "tasks": [task_facts(task) for task in todo],
+        "agents": [*assigned, "ops", "pat"],
+        "tasks": [as_dict(task) for task in demo_tasks],
         "ways": {},
     }
-    stage.say(
-        f"{agents} agents, {len(todo)} tasks: {workers - 1} Python workers, a shell worker, one who deploys, "
-        "and a person"
+    run.report(
+        f"{agents} agents, {len(demo_tasks)} tasks: {workers - 1} Python workers, a shell worker, "
+        "one who deploys, and a person"
     )
-    stage.say(
+    run.report(
         "they collide: a held file, a shared registry, a changed signature and a new caller, the same work "
         "twice,\na hanging and a killed worker, one that fails twice the same way, migration numbers, deploys"
     )
     for number, way in enumerate(ways, 1):
-        stage.say(f"\n{number}. {_HEADINGS[way]}")
+        run.report(f"\n{number}. {_HEADINGS[way]}")
         if way == NAIVE:
-            story["ways"][way] = run_naive(stage, hands)
+            story["ways"][way] = run_naive(run, assigned)
         elif way == WORKTREES:
-            story["ways"][way] = run_worktrees(stage, hands)
+            story["ways"][way] = run_worktrees(run, assigned)
         else:
-            story["ways"][way] = run_coordinated(stage, todo, workers)
-    note_story(stage.folder, story)
+            story["ways"][way] = run_coordinated(run, demo_tasks, workers)
+    write(os.path.join(run.folder, STORY_FILE), json.dumps(story, indent=1) + "\n")
 
 
-def judge(figures: dict[str, Figures]) -> str:
+def find_broken_promises(figures: dict[str, Figures]) -> str:
     """Return the promises that Landlane did not keep."""
     ours = figures.get(LANDLANE)
     if ours is None:
@@ -87,10 +88,10 @@ def judge(figures: dict[str, Figures]) -> str:
     return ", ".join(broken)
 
 
-def answer_of(folder: str) -> dict[str, Any]:
+def demo_json(folder: str) -> dict[str, Any]:
     """Return the table as JSON, measured from the folder, with a description of each figure."""
-    figures = recount(folder)
-    broken = judge(figures)
+    figures = measure_ways(folder)
+    broken = find_broken_promises(figures)
     answer: dict[str, Any] = {"ok": not broken}
     if broken:
         answer |= {"code": "DEMO_FAILED", "message": f"a promise was not kept: {broken}"}
@@ -101,7 +102,7 @@ def answer_of(folder: str) -> dict[str, Any]:
     }
 
 
-def rows_of(answer: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+def table_rows(answer: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the table."""
     ways = answer["ways"]
     return ["", *(TITLES[way] for way in ways)], [

@@ -82,13 +82,13 @@ def test_no_two_migrations_have_one_number():
     assert len(numbers) == len(set(numbers)), sorted(numbers)
 '''
 
-# A shell worker: the same deed with and without Landlane. It reads a file, thinks, and writes it back.
+# A shell worker, the same with and without Landlane: it reads a file, thinks, and writes it back.
 _SHELL_WORKER = r"""#!/bin/sh
-# usage: notes.sh deed KEY THINK     in the checkout at hand: read, think, write back
-#        notes.sh                    a worker: reads one assignment, speaks the worker protocol
+# usage: notes.sh do KEY THINK     do a task in this checkout: read, think, write back
+#        notes.sh                  a worker: reads one assignment, speaks the worker protocol
 set -eu
 
-deed() { # the key of the task, and how long to think
+do_task() { # the key of the task, and how long to think
   at=
   case $1 in
   help-page) path=shop/routes.py line='    "/help": "help",  # work[help-page]' at='^}' ;;
@@ -105,14 +105,14 @@ deed() { # the key of the task, and how long to think
   printf '%s\n' "$changed" > "$path"
 }
 
-if [ "${1:-}" = deed ]; then
-  deed "$2" "$3"
+if [ "${1:-}" = do ]; then
+  do_task "$2" "$3"
   exit
 fi
 read -r assignment
 field() { printf '%s' "$assignment" | sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/"; }
 body=$(field body) id=$(field assignment)
-deed "${body%% *}" "${body##* }" >&2
+do_task "${body%% *}" "${body##* }" >&2
 git add --all >&2
 git commit --quiet -m "$(field title)" >&2
 printf '{"type":"WorkComplete","version":1,"assignment":"%s","summary":"done","commit":"%s"}\n' \
@@ -160,14 +160,17 @@ backoff = "200ms"
 
 [agents.python]
 command = ["{python}", "-m", "landlane.demo.python_worker"]
+protocol = "messages"
 heartbeat = "30s"
 
 [agents.dreamer]                # given up sooner
 command = ["{python}", "-m", "landlane.demo.python_worker"]
+protocol = "messages"
 heartbeat = "3s"
 
 [agents.shell]
 command = ["sh", "tools/notes.sh"]
+protocol = "messages"
 heartbeat = "30s"
 
 [landing.merge.files]

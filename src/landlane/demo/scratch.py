@@ -1,8 +1,7 @@
-"""The stage of the demo: a scratch folder, a clean environment, and child processes."""
+"""One run of the demo: a scratch folder, an isolated environment, and child processes."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -12,31 +11,24 @@ import time
 from landlane.demo.sample_project import write
 from landlane.git.run import LOCATION_VARIABLES
 from landlane.processes.child import Child
-from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Self
 
-    from landlane.demo.sample_tasks import DemoTask
     from landlane.processes.child import ChildResult
 
-STORY_FILE = "story.json"
 # Variables that coding clients set for child processes; the scripted person must not inherit them.
 _CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
 _GIT_SETTINGS = "[user]\n\tname = pat\n\temail = pat@localhost\n[init]\n\tdefaultBranch = main\n"
-_HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STOP_SECONDS = 30.0
 _NOW_SECONDS = 1.0  # for a child that has already ended, or that is no longer waited for
-_LOOK_SECONDS = 0.03
+_POLL_SECONDS = 0.03
 
 
-def _nothing() -> None:
-    """Do nothing while waiting."""
-
-
-def forget_surroundings(home: str, temporary: str) -> None:
+def _isolate_environment(home: str, temporary: str) -> None:
     """Isolate the demo from the user's repository, store, session, home and git settings."""
     for name in list(os.environ):
         if (
@@ -52,24 +44,26 @@ def forget_surroundings(home: str, temporary: str) -> None:
     os.environ["USER"] = os.environ["LOGNAME"] = "pat"
 
 
-class Stage:
-    """The folder of one demo run; at the end its processes are ended and it is removed unless kept."""
+class DemoRun:
+    """The folder and the processes of one demo; its end removes both, the folder unless it is kept."""
 
-    def __init__(self, folder: str, *, is_kept: bool, say: Callable[[str], None], is_watched: bool) -> None:
+    def __init__(
+        self, folder: str, *, is_kept: bool, report: Callable[[str], None], has_terminal: bool
+    ) -> None:
         self.folder = folder
-        self.say = say
-        self.is_watched = is_watched  # a person watches at a terminal
+        self.report = report
+        self.has_terminal = has_terminal
         self._is_kept = is_kept
         self._children: list[Child] = []
-        self._servants: list[Child] = []  # services, ended after all other children
+        self._services: list[Child] = []  # ended after all other children
 
     def __enter__(self) -> Self:
-        forget_surroundings(os.path.join(self.folder, "home"), os.path.join(self.folder, "tmp"))
+        _isolate_environment(os.path.join(self.folder, "home"), os.path.join(self.folder, "tmp"))
         return self
 
     def __exit__(self, *_: object) -> None:
         # An interrupt must leave nothing behind.
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in _HEEDED}
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in _END_SIGNALS}
         try:
             self.end_all()
             if not self._is_kept:
@@ -78,11 +72,11 @@ class Stage:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def place(self, way: str) -> str:
+    def folder_of(self, way: str) -> str:
         """Return the folder of one of the three modes."""
-        found = os.path.join(self.folder, way)
-        os.makedirs(found, exist_ok=True)
-        return found
+        folder = os.path.join(self.folder, way)
+        os.makedirs(folder, exist_ok=True)
+        return folder
 
     def start(self, command: Sequence[str], cwd: str, **more: Any) -> Child:
         """Start a child process that ends with the demo."""
@@ -98,15 +92,13 @@ class Stage:
 
     def serve(self, module: str, *words: str, cwd: str) -> None:
         """Start a service that the others need; it is ended after all of them."""
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        try:
-            words = (sys.executable, "-m", module, *words)
-            self._servants.append(Child(words, cwd=cwd, streams=(nowhere, nowhere, nowhere)))
-        finally:
-            os.close(nowhere)
+        command = (sys.executable, "-m", module, *words)
+        with open(os.devnull, "r+b") as null:
+            streams = (null.fileno(), null.fileno(), null.fileno())
+            self._services.append(Child(command, cwd=cwd, streams=streams))
 
     def finish(
-        self, child: Child, limit_seconds: float, on_tick: Callable[[], None] = _nothing
+        self, child: Child, limit_seconds: float, on_tick: Callable[[], None] = lambda: None
     ) -> ChildResult:
         """Wait for a child to end; one that takes too long is ended with the demo."""
         if not wait_until(lambda: has_ended(child), limit_seconds, on_tick):
@@ -118,15 +110,15 @@ class Stage:
 
     def end_all(self) -> None:
         """End the running children, with SIGTERM first so that they can clean up."""
-        for some in (self._children, self._servants):
-            for child in some:
+        for children in (self._children, self._services):
+            for child in children:
                 child.signal(signal.SIGCONT)
                 child.signal(signal.SIGTERM)
             deadline = time.monotonic() + _STOP_SECONDS
-            for child in some:
+            for child in children:
                 wait_until(lambda one=child: has_ended(one), deadline - time.monotonic())
                 child.wait(_NOW_SECONDS)
-            some.clear()
+            children.clear()
 
 
 def has_ended(child: Child) -> bool:
@@ -143,15 +135,8 @@ def is_stopped(child: Child) -> bool:
         return False
 
 
-def deploy(stage: Stage, place: str, checkout: str, who: str) -> None:
-    """Deploy a checkout with a plain script, without any check."""
-    environment = {"DEMO_PLACE": place, "DEMO_WHO": who}
-    child = stage.start(["sh", "tools/deploy.sh"], checkout, environment=environment)
-    stage.finish(child, _STOP_SECONDS)
-
-
 def wait_until(
-    condition: Callable[[], bool], limit_seconds: float, on_tick: Callable[[], None] = _nothing
+    condition: Callable[[], bool], limit_seconds: float, on_tick: Callable[[], None] = lambda: None
 ) -> bool:
     """Wait until a condition holds or the time is up; return whether it holds."""
     deadline = time.monotonic() + limit_seconds
@@ -159,7 +144,7 @@ def wait_until(
         if time.monotonic() >= deadline:
             return False
         on_tick()
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
@@ -173,11 +158,15 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def note_story(folder: str, story: Mapping[str, Any]) -> None:
-    """Record the tasks, and when each mode began and ended."""
-    write(os.path.join(folder, STORY_FILE), json.dumps(story, indent=1) + "\n")
+def read_log(path: str) -> list[list[str]]:
+    """Return the words of every line of a log; nothing when there is no such file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [line.split() for line in file if line.strip()]
+    except FileNotFoundError:
+        return []
 
 
-def task_facts(task: DemoTask) -> dict[str, Any]:
-    """Return a task as recorded."""
-    return as_dict(task)
+def finished_tasks(folder: str) -> set[str]:
+    """Return the ids of the tasks that agents without Landlane reported as finished."""
+    return {words[1] for words in read_log(os.path.join(folder, "finished.log"))}

@@ -13,12 +13,12 @@ import select
 import sys
 import time
 
-from landlane.demo.plain_agent import end_in_order
+from landlane.demo.plain_agent import exit_on_sigterm
 from landlane.demo.scratch import now_ms
 from landlane.processes.child import Child
 
 _LIMIT_SECONDS = 60.0
-_LOOK_SECONDS = 1.5  # between two checks of the inbox
+_POLL_SECONDS = 1.5  # between two checks of the inbox
 _ANSWERS = {
     "exchange-rates": "the rates moved: take rates/mirror-2.txt",
     "": "I have looked at it",
@@ -37,7 +37,7 @@ def main(root: str, log: str, keys_file: str) -> None:
             why = _ANSWERS.get(key, _ANSWERS[""])
             words = ["gate", "approve", str(gate["id"])]
             person.type(*words, *([] if str(gate["id"]).startswith("L") else ["--why", why]))
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 class Person:
@@ -50,24 +50,24 @@ class Person:
 
     def inbox(self) -> list[dict[str, object]]:
         """Return the inbox items, each with the title of its task."""
-        code, said = self._run("gate", "list", "--json")
+        code, text = self._run("gate", "list", "--json")
         if code:
             return []
         try:
-            gates = json.loads(said[said.index("{") :])["gates"]
+            gates = json.loads(text[text.index("{") :])["gates"]
         except ValueError:
             return []
         return [{**gate, "title": self._title(str(gate.get("task") or ""))} for gate in gates]
 
     def _title(self, task: str) -> str:
-        code, said = self._run("task", "show", task, "--json") if task else (1, "")
-        return "" if code else str(json.loads(said[said.index("{") :])["task"]["title"])
+        code, text = self._run("task", "show", task, "--json") if task else (1, "")
+        return "" if code else str(json.loads(text[text.index("{") :])["task"]["title"])
 
     def type(self, *words: str) -> int:
         """Type a command and log its output; return its exit code."""
-        code, said = self._run(*words)
+        code, text = self._run(*words)
         with open(self._log, "a", encoding="utf-8") as file:
-            file.write(f"{now_ms()} $ landlane {' '.join(words)}\n{said}exit {code}\n")
+            file.write(f"{now_ms()} $ landlane {' '.join(words)}\n{text}exit {code}\n")
         return code
 
     def _run(self, *words: str) -> tuple[int, str]:
@@ -79,24 +79,24 @@ class Person:
                 environment=self._environment,
                 streams=(follower, follower, follower),
             )
-            heard = bytearray()
-            ended = child.wait(_LIMIT_SECONDS, on_tick=lambda: _hear(leader, heard))
-            _hear(leader, heard)
+            output = bytearray()
+            result = child.wait(_LIMIT_SECONDS, on_tick=lambda: _read_terminal(leader, output))
+            _read_terminal(leader, output)
         finally:
             os.close(follower)
             os.close(leader)
-        return ended.exit_code, heard.decode("utf-8", "replace").replace("\r\n", "\n")
+        return result.exit_code, output.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def _hear(leader: int, heard: bytearray) -> None:
+def _read_terminal(leader: int, output: bytearray) -> None:
     """Read the output on the terminal."""
     while select.select([leader], [], [], 0)[0]:
-        got = os.read(leader, 65_536)
-        if not got:
+        data = os.read(leader, 65_536)
+        if not data:
             return
-        heard += got
+        output += data
 
 
 if __name__ == "__main__":
-    end_in_order()
+    exit_on_sigterm()
     main(*sys.argv[1:4])

@@ -1,7 +1,7 @@
-"""The actions of the demo's Python workers in their checkout: read, think, write.
+"""The tasks of the demo as its Python workers do them: read files, think, write files.
 
-The actions are the same in all three modes. With Landlane, workers use it for shared files and for numbers;
-without it they look at the files around them.
+They are the same in all three modes. With Landlane, workers use it for shared files and for numbers; without
+it they look at the existing files.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from landlane.demo.sample_project import write
 from landlane.processes.child import Child
 
 TYPE_CHECKING = False
@@ -20,39 +21,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _LIMIT_SECONDS = 60.0
-_NAP_SECONDS = 0.05
 _ANSWER = "mirror-2"  # the person's answer to the question where the rates are
 
 
-class Broken(Exception):
-    """The work cannot be done this way."""
+class TaskFailed(Exception):
+    """The task cannot be done this way."""
 
 
-class Hands:
+class DemoWorker:
     """A worker in a checkout; `is_coordinated` says whether it uses Landlane."""
 
     def __init__(
-        self,
-        folder: str,
-        think: float,
-        *,
-        is_coordinated: bool = False,
-        attempt: int = 1,
-        notes: str = "",
-        say: Callable[[str], None] = lambda _: None,
+        self, folder: str, think: float, *, is_coordinated: bool = False, attempt: int = 1, notes: str = ""
     ) -> None:
         self.folder = folder
         self.attempt = attempt
         self.notes = notes
-        self.say = say
-        self._think = think
+        self._think_seconds = think
         self._is_coordinated = is_coordinated
 
     def think(self) -> None:
         """Sleep for a while, like a thinking model."""
-        deadline = time.monotonic() + self._think
-        while (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, _NAP_SECONDS))
+        time.sleep(self._think_seconds)
 
     def read(self, path: str) -> str:
         """Return the text of a file."""
@@ -61,153 +51,135 @@ class Hands:
 
     def write(self, path: str, text: str) -> None:
         """Write the text of a file."""
-        whole = os.path.join(self.folder, path)
-        os.makedirs(os.path.dirname(whole), exist_ok=True)
-        with open(whole, "w", encoding="utf-8") as file:
-            file.write(text)
+        write(os.path.join(self.folder, path), text)
 
     def find(self, pattern: str) -> list[str]:
         """Return the files that match a pattern, sorted."""
         return sorted(glob.glob(pattern, root_dir=self.folder))
 
-    def share(self, path: str) -> None:
-        """Claim a mergeable file, shared with others."""
-        self._ask("claim", path, "--shared", "--wait", "30s")
-
-    def claim(self, path: str) -> None:
+    def claim(self, path: str, *options: str) -> None:
         """Claim a file that the task did not declare."""
-        self._ask("claim", path, "--wait", "30s")
+        self._run_landlane("claim", path, *options, "--wait", "30s")
 
     def next_number(self, kind: str, pattern: str) -> int:
         """Return the next number of a kind: allocated by Landlane, or the highest existing one plus one."""
         if self._is_coordinated:
-            return int(json.loads(self._ask("number", kind, "--json"))["number"])
+            return int(json.loads(self._run_landlane("number", kind, "--json"))["number"])
         names = [os.path.basename(path) for path in self.find(pattern)]
         return max((int(name.split("_")[0]) for name in names), default=0) + 1
 
-    def _ask(self, *words: str) -> str:
+    def _run_landlane(self, *words: str) -> str:
         if not self._is_coordinated:
             return ""
-        ended = Child([sys.executable, "-m", "landlane", *words], cwd=self.folder).wait(_LIMIT_SECONDS)
-        if ended.exit_code:
-            raise Broken(f"landlane {words[0]} ended with {ended.exit_code}: {ended.stderr.strip()[-500:]}")
-        return ended.stdout
+        result = Child([sys.executable, "-m", "landlane", *words], cwd=self.folder).wait(_LIMIT_SECONDS)
+        if result.exit_code:
+            error = result.stderr.strip()[-500:]
+            raise TaskFailed(f"landlane {words[0]} ended with {result.exit_code}: {error}")
+        return result.stdout
 
 
-def do(key: str, paths: Sequence[str], hands: Hands) -> None:
+def do_task(key: str, paths: Sequence[str], worker: DemoWorker) -> None:
     """Do the task that has this key.
 
     Raises:
-        Broken: the task cannot be done.
+        TaskFailed: the task cannot be done.
     """
-    deed = _DEEDS.get(key)
-    if deed is not None:
-        deed(hands)
+    action = _ACTIONS.get(key)
+    if action is not None:
+        action(worker)
     elif paths[0].startswith("shop/features/"):
-        _feature(key, paths[0], hands)
+        _feature(key, paths[0], worker)
     elif paths[0].startswith("migrations/"):
-        _migration(key, paths[0], hands)
+        _migration(key, paths[0], worker)
     else:
-        _route(key, hands)
+        _route(key, worker)
 
 
-def _feature(key: str, path: str, hands: Hands) -> None:
+def _feature(key: str, path: str, worker: DemoWorker, body: str = "\n\ndef run():\n    return 1\n") -> None:
     """Add a module, then its line in the shared registry."""
-    _write_feature(key, path, hands, "\n\ndef run():\n    return 1\n")
-
-
-def _write_feature(key: str, path: str, hands: Hands, body: str) -> None:
-    hands.write(path, f'"""{key}."""  # work[{key}]\n{body}')
-    hands.share("shop/registry.txt")
-    lines = hands.read("shop/registry.txt").splitlines()
-    hands.think()
+    worker.write(path, f'"""{key}."""  # work[{key}]\n{body}')
+    worker.claim("shop/registry.txt", "--shared")
+    lines = worker.read("shop/registry.txt").splitlines()
+    worker.think()
     name = os.path.basename(path).removesuffix(".py")
     lines.append(f"{name} = work[{key}]")
-    hands.write("shop/registry.txt", "".join(f"{line}\n" for line in sorted(lines)))
+    worker.write("shop/registry.txt", "".join(f"{line}\n" for line in sorted(lines)))
 
 
-def _route(key: str, hands: Hands) -> None:
+def _route(key: str, worker: DemoWorker) -> None:
     """Add a line to the shared routes file."""
-    text = hands.read("shop/routes.py")
-    hands.think()
+    text = worker.read("shop/routes.py")
+    worker.think()
     name = key.removesuffix("-page")
     line = f'    "/{name}": "{name}",  # work[{key}]\n'
-    hands.write("shop/routes.py", text.replace("}\n", f"{line}}}\n"))
+    worker.write("shop/routes.py", text.replace("}\n", f"{line}}}\n"))
 
 
-def _migration(key: str, pattern: str, hands: Hands) -> None:
+def _migration(key: str, pattern: str, worker: DemoWorker) -> None:
     """Add the next migration."""
-    number = hands.next_number("migration", "migrations/*.sql")
-    hands.think()
+    number = worker.next_number("migration", "migrations/*.sql")
+    worker.think()
     path = pattern.replace("*", f"{number:04}")
-    hands.write(path, f"CREATE TABLE {key} (id INTEGER);  -- work[{key}]\n")
+    worker.write(path, f"CREATE TABLE {key} (id INTEGER);  -- work[{key}]\n")
 
 
-def _price_by_country(hands: Hands) -> None:
+def _price_by_country(worker: DemoWorker) -> None:
     """Change a signature and all existing callers."""
-    callers = {path: hands.read(path) for path in hands.find("shop/features/*.py")}
-    hands.think()
-    hands.write(
+    callers = {path: worker.read(path) for path in worker.find("shop/features/*.py")}
+    worker.think()
+    worker.write(
         "shop/pricing.py",
         "VAT = {'de': 119, 'ch': 108}  # work[price-by-country]\n\n\n"
         "def price(net, country):\n    return net * VAT[country] // 100\n",
     )
     for path, text in callers.items():
         if "price(100)" in text:
-            hands.claim(path)
-            hands.write(path, text.replace("price(100)", 'price(100, "de")'))
+            worker.claim(path)
+            worker.write(path, text.replace("price(100)", 'price(100, "de")'))
 
 
-def _gift_cards(hands: Hands) -> None:
+def _gift_cards(worker: DemoWorker) -> None:
     """Add a caller of `price` with its current signature."""
-    call = 'price(100, "de")' if "country" in hands.read("shop/pricing.py") else "price(100)"
-    hands.think()
+    call = 'price(100, "de")' if "country" in worker.read("shop/pricing.py") else "price(100)"
+    worker.think()
     body = f"from shop.pricing import price\n\n\ndef run():\n    return {call}\n"
-    _write_feature("gift-cards", "shop/features/gift.py", hands, body)
+    _feature("gift-cards", "shop/features/gift.py", worker, body)
 
 
-def _search(hands: Hands) -> None:
-    """Hang half way, the first time."""
-    if hands.attempt == 1:
-        hands.write("shop/features/search.py", "def run(:\n")
-        hands.think()
-        os.kill(os.getpid(), signal.SIGSTOP)
-    _feature("search", "shop/features/search.py", hands)
+def _interrupted_feature(key: str, worker: DemoWorker, number: signal.Signals) -> None:
+    """Hang or die half way, the first time."""
+    path = f"shop/features/{key}.py"
+    if worker.attempt == 1:
+        worker.write(path, "def run(:\n")
+        worker.think()
+        os.kill(os.getpid(), number)
+    _feature(key, path, worker)
 
 
-def _newsletter(hands: Hands) -> None:
-    """Die half way, the first time."""
-    if hands.attempt == 1:
-        hands.write("shop/features/newsletter.py", "def run(:\n")
-        hands.think()
-        os.kill(os.getpid(), signal.SIGKILL)
-    _feature("newsletter", "shop/features/newsletter.py", hands)
-
-
-def _exchange_rates(hands: Hands) -> None:
+def _exchange_rates(worker: DemoWorker) -> None:
     """Look in the wrong place until a person answers where the right one is."""
-    source = f"rates/{_ANSWER}.txt" if _ANSWER in hands.notes else "rates/mirror-1.txt"
-    hands.think()
+    source = f"rates/{_ANSWER}.txt" if _ANSWER in worker.notes else "rates/mirror-1.txt"
+    worker.think()
     try:
-        rates = hands.read(source)
+        rates = worker.read(source)
     except OSError as error:
-        raise Broken(f"{source} cannot be read: {error.strerror}") from error
-    hands.write("shop/rates.txt", f"# work[exchange-rates]\n{rates}")
+        raise TaskFailed(f"{source} cannot be read: {error.strerror}") from error
+    worker.write("shop/rates.txt", f"# work[exchange-rates]\n{rates}")
 
 
-def _forget_2019(hands: Hands) -> None:
+def _forget_2019(worker: DemoWorker) -> None:
     """Delete something irrevocably."""
-    lines = hands.read("data/customers.csv").splitlines()
-    hands.think()
+    lines = worker.read("data/customers.csv").splitlines()
+    worker.think()
     kept = [line for line in lines if not line.endswith(",2019")]
-    hands.write("data/customers.csv", "".join(f"{line}\n" for line in ["# work[forget-2019]", *kept]))
+    worker.write("data/customers.csv", "".join(f"{line}\n" for line in ["# work[forget-2019]", *kept]))
 
 
-_DEEDS: dict[str, Callable[[Hands], None]] = {
+_ACTIONS: dict[str, Callable[[DemoWorker], None]] = {
     "price-by-country": _price_by_country,
     "gift-cards": _gift_cards,
-    "search": _search,
-    "newsletter": _newsletter,
+    "search": lambda worker: _interrupted_feature("search", worker, signal.SIGSTOP),
+    "newsletter": lambda worker: _interrupted_feature("newsletter", worker, signal.SIGKILL),
     "exchange-rates": _exchange_rates,
     "forget-2019": _forget_2019,
 }

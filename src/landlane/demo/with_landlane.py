@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.demo.sample_tasks import DemoTask
-    from landlane.demo.scratch import Stage
+    from landlane.demo.scratch import DemoRun
     from landlane.processes.child import Child, ChildResult
 
 LANDLANE = "landlane"
@@ -30,43 +30,51 @@ _SERVE_SECONDS = 30.0
 _DEPLOY = ("sh", "tools/deploy.sh")
 _BEHIND = 4  # the exit code of a deploy that would ship an outdated commit
 # The events of a run to print when there is no terminal display.
-_TOLD = (" attempt ", " retry: ", " escalate: ", " done, ", "landlane: ", "hint: ")
+_REPORTED_EVENTS = (
+    " attempt ",
+    " retry: ",
+    " escalate: ",
+    " done, ",
+    "landlane: ",
+    "Landlane refused ",
+    "hint: ",
+)
 
 
-def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> dict[str, int]:
+def run_coordinated(run: DemoRun, tasks: Sequence[DemoTask], workers: int) -> dict[str, int]:
     """Run the tasks with Landlane; return when it began and ended."""
-    place = stage.place(LANDLANE)
+    place = run.folder_of(LANDLANE)
     root = make_shop(place, workers)
     ops = os.path.join(place, "ops")
     git(root, "worktree", "add", "--quiet", "-b", "ops", ops, TARGET)
     keys = os.path.join(place, "keys.json")
     write(keys, json.dumps({task.title: task.key for task in tasks}))
     began = now_ms()
-    _fill_queue(stage, root, tasks)
+    _fill_queue(run, root, tasks)
     # Sandboxed workers reach the state through the resident. The demo starts one that ends with it.
     state = os.path.join(root, ".git", "landlane")
-    stage.serve("landlane", "resident", "--state", state, cwd=root)
+    run.serve("landlane", "resident", "--state", state, cwd=root)
     # Otherwise a worker would start one that outlives the demo.
     wait_until(lambda: _is_served(state), _SERVE_SECONDS)
     log = os.path.join(place, "person.log")
-    pat = stage.python("landlane.demo.scripted_person", root, log, keys, cwd=root)
-    run = _start_run(stage, root, place)
-    follow = _Follower(stage, os.path.join(place, "run.log"))
+    person = run.python("landlane.demo.scripted_person", root, log, keys, cwd=root)
+    orchestrator = _start_orchestrator(run, root, place)
+    follower = _LogFollower(run, os.path.join(place, "run.log"))
     # As in the other modes, deploy from a checkout that is outdated by now.
-    wait_until(lambda: has_moved(place) or has_ended(run), _LIMIT_SECONDS, follow.tick)
-    held_back = _deploy(stage, place, ops)
-    stage.finish(run, _LIMIT_SECONDS, follow.tick)
-    follow.tick()
-    pat.signal(signal.SIGTERM)
-    stage.finish(pat, _LIMIT_SECONDS)
-    _tell_refused(stage, held_back)
-    _tell_decided(stage, root, log)
+    wait_until(lambda: has_moved(place) or has_ended(orchestrator), _LIMIT_SECONDS, follower.tick)
+    refused = _deploy(run, place, ops)
+    run.finish(orchestrator, _LIMIT_SECONDS, follower.tick)
+    follower.tick()
+    person.signal(signal.SIGTERM)
+    run.finish(person, _LIMIT_SECONDS)
+    _report_refusal(run, refused)
+    _report_decisions(run, root, log)
     Person(root, log, {"DEMO_PLACE": place, "DEMO_WHO": "pat"}).type("deploy", "prod", "--", *_DEPLOY)
-    again = _deploy(stage, place, ops)
+    again = _deploy(run, place, ops)
     if again.exit_code == _BEHIND:
-        _tell_refused(stage, again)
-        _landlane(stage, place, ops, "sync", "--update", "merge", "--as", "ops")
-        _deploy(stage, place, ops)
+        _report_refusal(run, again)
+        _landlane(run, place, ops, "sync", "--update", "merge", "--as", "ops")
+        _deploy(run, place, ops)
     return {"began": began, "ended": now_ms()}
 
 
@@ -75,7 +83,7 @@ def _is_served(state: str) -> bool:
     return bool(path) and is_answering(path)
 
 
-def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:
+def _fill_queue(run: DemoRun, root: str, tasks: Sequence[DemoTask]) -> None:
     """Let two agents plan: kim adds what lead has already planned, in other words."""
     planned: set[str] = set()
     with Landlane(root, agent="lead") as lead, Landlane(root, agent="kim") as kim:
@@ -91,56 +99,51 @@ def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:
             )
             if isinstance(outcome, LooksAlike):
                 first = outcome.similar[0]
-                stage.say(f"  not added: {task.title!r} looks like {first.task} ({first.reason})")
+                run.report(f"  not added: {task.title!r} looks like {first.task} ({first.reason})")
 
 
-def _start_run(stage: Stage, root: str, place: str) -> Child:
+def _start_orchestrator(run: DemoRun, root: str, place: str) -> Child:
     """Start `landlane run` as a person does, with its display on a terminal."""
     words = [sys.executable, "-m", "landlane", "run", "--until-empty"]
-    log = os.open(os.path.join(place, "run.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    try:
-        streams = (nothing, log, 2 if stage.is_watched else log)
-        return stage.start(words, root, environment={"LANDLANE_AGENT": "lead"}, streams=streams)
-    finally:
-        os.close(log)
-        os.close(nothing)
+    with open(os.path.join(place, "run.log"), "ab") as log, open(os.devnull, "rb") as null:
+        streams = (null.fileno(), log.fileno(), 2 if run.has_terminal else log.fileno())
+        return run.start(words, root, environment={"LANDLANE_AGENT": "lead"}, streams=streams)
 
 
-class _Follower:
+class _LogFollower:
     """Prints the log of a run when there is no terminal display."""
 
-    def __init__(self, stage: Stage, path: str) -> None:
-        self._stage = stage
+    def __init__(self, run: DemoRun, path: str) -> None:
+        self._run = run
         self._path = path
-        self._read = 0
+        self._read = 0  # bytes
 
     def tick(self) -> None:
         """Print the new lines."""
-        if self._stage.is_watched:
+        if self._run.has_terminal:
             return
         with open(self._path, encoding="utf-8", errors="replace") as file:
             file.seek(self._read)
             text = file.read()
-        whole = text[: text.rfind("\n") + 1]
-        self._read += len(whole.encode())
-        for line in whole.splitlines():
-            if any(word in line for word in _TOLD):
-                self._stage.say(f"  {line}")
+        lines = text[: text.rfind("\n") + 1]  # the last line may still be incomplete
+        self._read += len(lines.encode())
+        for line in lines.splitlines():
+            if any(word in line for word in _REPORTED_EVENTS):
+                self._run.report(f"  {line}")
 
 
-def _tell_decided(stage: Stage, root: str, log: str) -> None:
+def _report_decisions(run: DemoRun, root: str, log: str) -> None:
     """Report what was rejected before it could do harm, and what the person typed."""
     for entry in read_journal(root):
         if entry["kind"] == "landing.bounced":
             landing = entry["data"]["landing"]
-            stage.say(f"  {landing['task']} came back: {landing['reason']}")
+            run.report(f"  {landing['task']} came back: {landing['reason']}")
     if not os.path.exists(log):
         return  # the person was not asked
     with open(log, encoding="utf-8") as file:
         for line in file:
             if " $ " in line:
-                stage.say(f"  pat typed:{line.partition('$')[2].rstrip()}")
+                run.report(f"  pat typed:{line.partition('$')[2].rstrip()}")
 
 
 def read_journal(root: str) -> list[dict[str, Any]]:
@@ -149,18 +152,18 @@ def read_journal(root: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.strip()]
 
 
-def _deploy(stage: Stage, place: str, checkout: str) -> ChildResult:
+def _deploy(run: DemoRun, place: str, checkout: str) -> ChildResult:
     """Request a deploy as the deploying agent."""
-    return _landlane(stage, place, checkout, "deploy", "prod", "--as", "ops", "--", *_DEPLOY)
+    return _landlane(run, place, checkout, "deploy", "prod", "--as", "ops", "--", *_DEPLOY)
 
 
-def _tell_refused(stage: Stage, ended: ChildResult) -> None:
+def _report_refusal(run: DemoRun, ended: ChildResult) -> None:
     if ended.exit_code:
         said = ended.stderr.strip().splitlines()
-        stage.say(f"  ops was not let deploy: {said[0] if said else ended.exit_code}")
+        run.report(f"  ops was not let deploy: {said[0] if said else ended.exit_code}")
 
 
-def _landlane(stage: Stage, place: str, folder: str, *words: str) -> ChildResult:
+def _landlane(run: DemoRun, place: str, folder: str, *words: str) -> ChildResult:
     environment = {"DEMO_PLACE": place, "DEMO_WHO": "ops"}
-    child = stage.python("landlane", *words, cwd=folder, environment=environment)
-    return stage.finish(child, _LIMIT_SECONDS)
+    child = run.python("landlane", *words, cwd=folder, environment=environment)
+    return run.finish(child, _LIMIT_SECONDS)

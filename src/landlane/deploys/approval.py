@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from landlane.errors import (
-    LandlaneError,
-    NotAllowed,
-    WaitsForPerson,
-)
-from landlane.gates import ask as gates
+from landlane.errors import LandlaneError, NotAllowed, WaitsForPerson
 from landlane.gates.model import DEPLOY, LONGEST_WHY, WAITING
-from landlane.gates.subject import estimate_risk, evidence_for
-from landlane.tasks.model import AT_WORK
+from landlane.gates.open import open_gate, open_task_gate
+from landlane.gates.records import find_approval
+from landlane.gates.subject import collect_evidence, estimate_risk
+from landlane.tasks.model import IN_PROGRESS
 from landlane.tasks.records import tasks_of
 
 TYPE_CHECKING = False
@@ -23,29 +20,29 @@ if TYPE_CHECKING:
 
 
 def is_deploy_approved(repo: Repository, about: Mapping[str, Any]) -> bool:
-    """Whether a person's last word on this commit, command and target was a yes."""
-    return repo.store.view(lambda snapshot: gates.find_approval(snapshot, DEPLOY, about)) is not None
+    """Return whether a person's latest answer for this commit, command and target was a yes."""
+    return repo.store.view(lambda snapshot: find_approval(snapshot, DEPLOY, about)) is not None
 
 
 def ask_for_deploy(repo: Repository, session: Session, about: Mapping[str, Any]) -> LandlaneError:
-    """Ask a person for a deploy; tells what to say to whoever wanted it.
+    """Ask a person to approve a deploy, and return the error for the caller.
 
-    Its only task in hand rests meanwhile; whoever has none, or several, just has to come again.
+    If the session has exactly one task in progress, the task waits for the answer.
     """
-    why = f"deploy {about['commit'][:12]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
+    why = f"deploy {about['commit'][:8]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
     owned = repo.store.view(lambda snapshot: tasks_of(snapshot, session.id))
-    tasks = [task for task in owned if task.state in AT_WORK]
-    found = evidence_for(repo, tasks[0] if len(tasks) == 1 else None, about["commit"])
+    tasks = [task for task in owned if task.state in IN_PROGRESS]
+    found = collect_evidence(repo, tasks[0] if len(tasks) == 1 else None, about["commit"])
     risk = estimate_risk(repo, DEPLOY, found, has_checks=None)
     if len(tasks) == 1:
-        gate = gates.ask(repo, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
+        gate = open_task_gate(repo, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
     else:
-        gate = gates.ask_freely(repo, session, DEPLOY, why, about, risk=risk, evidence=found)
+        gate = open_gate(repo, session, DEPLOY, why, about, risk=risk, evidence=found)
     if gate.state == WAITING:
         return WaitsForPerson(
             f"{gate.id} waits for a person: {why}",
             code="WAITS_FOR_PERSON",
-            hint=f"a person says `landlane gate approve {gate.id}`; then give the same command again",
+            hint=f"once a person approves it, run the same command again: landlane gate show {gate.id}",
             gate=gate.id,
             head=about["commit"],
         )
@@ -53,6 +50,6 @@ def ask_for_deploy(repo: Repository, session: Session, about: Mapping[str, Any])
     return NotAllowed(
         f"{gate.id} was {gate.state} by {gate.answered_by}{said}",
         code="GATE_REJECTED",
-        hint=f"deploy another commit; a person who thinks otherwise by now says `gate approve {gate.id}`",
+        hint=f"deploy another commit, or ask a person to reconsider: landlane gate approve {gate.id}",
         gate=gate.id,
     )

@@ -1,54 +1,67 @@
-"""Deploys: what was brought to which target, by whom, and what is live there now."""
+"""Deploys: which commit was deployed to which target, by whom, and which one is live there."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from landlane.errors import Malformed
 from landlane.settings.model import DeploySettings
 from landlane.text import check_label
-from landlane.values import value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 
-RUNNING = "running"
-VERIFYING = "verifying"
-LIVE = "live"
-FAILED = "failed"
-SUPERSEDED = "superseded"
+class DeployState(StrEnum):
+    """The state of a deploy."""
 
-STATES = (RUNNING, VERIFYING, LIVE, FAILED, SUPERSEDED)
-UNDER_WAY = (RUNNING, VERIFYING)
+    RUNNING = "running"
+    VERIFYING = "verifying"  # the command has succeeded, and the target's check runs
+    LIVE = "live"
+    FAILED = "failed"
+    SUPERSEDED = "superseded"  # it was live until a later deploy
 
-LONGEST_COMMAND = 1000
-LONGEST_OUTPUT = 2000
+
+RUNNING, VERIFYING, LIVE, FAILED, SUPERSEDED = DeployState
+UNFINISHED = (RUNNING, VERIFYING)
+
+# `Deploy.in_state` makes every change and checks it here.
+TRANSITIONS: Mapping[DeployState, Sequence[DeployState]] = {
+    RUNNING: (VERIFYING, LIVE, FAILED),
+    VERIFYING: (LIVE, FAILED),
+    LIVE: (SUPERSEDED,),
+    FAILED: (),
+    SUPERSEDED: (),
+}
+
+CHILD = "child"  # in the record of an unfinished deploy: the process of its command
+MAX_COMMAND_CHARS = 1000
+MAX_OUTPUT_CHARS = 2000
 
 
 @value
 class DeployTarget:
-    """What the settings say of a target; one that they do not name is made of everything."""
+    """A deploy target and its section of the settings."""
 
     name: str
-    paths: tuple[str, ...] = ()
-    verify: str = ""
-    limit_ms: int = DeploySettings().limit_ms
-    branch: str = ""
-    has_gate: bool = False  # a person must have approved the very commit and command
+    settings: DeploySettings
 
     @property
     def lease(self) -> str:
-        """What whoever deploys to it holds: the name of the claim, and of the lease of its process."""
+        """The name of the claim and of the process lease that a deploy to this target holds."""
         return f"deploy:{self.name}"
 
 
 @value
 class Deploy:
-    """One deploy. Instants are milliseconds since 1970; `exit` is None until the command has ended."""
+    """One deploy. Times are wall-clock milliseconds; `exit` is None until the command has ended."""
 
     id: str
     target: str
-    state: str
+    state: DeployState
     commit: str
     agent: str
     session: str
@@ -61,27 +74,37 @@ class Deploy:
     reason: str = ""
     output: str = ""
     verified: bool = False
+    verify: str = ""  # the command that verified it
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Deploy:
+        """Return the deploy that a record describes, without the process of its command."""
+        fields = {key: item for key, item in document.items() if key != CHILD}
+        fields["state"] = DeployState(document["state"])
+        return cls(**fields)
+
+    def in_state(self, state: DeployState, **changes: object) -> Deploy:
+        """Return the deploy after a change of its state.
+
+        Raises:
+            ValueError: `TRANSITIONS` does not allow the change.
+        """
+        if state not in TRANSITIONS[self.state]:
+            raise ValueError(f"{self.id} is {self.state} and cannot become {state}")
+        return replace(self, state=state, **changes)
 
 
 def deploy_target(name: str, sections: Mapping[str, DeploySettings]) -> DeployTarget:
-    """The target of this name, with what its section of the settings says.
+    """Return the target of this name; one without a section in the settings has the defaults.
 
     Raises:
-        Malformed: that cannot name a target.
+        Malformed: this is not a valid name.
     """
     check_label(name, "target")
     if name != name.strip() or name.startswith("-") or any(letter in "*?[]{}:\\ " for letter in name):
         raise Malformed(
-            f"{name!r} cannot name a target",
+            f"{name!r} is not a valid target name",
             code="BAD_TARGET",
-            hint="use a plain word such as prod or staging-2",
+            hint="use letters, digits, - and _, such as prod or staging-2",
         )
-    section = sections.get(name, DeploySettings())
-    return DeployTarget(
-        name=name,
-        paths=section.paths,
-        verify=section.verify,
-        limit_ms=section.limit_ms,
-        branch=section.branch,
-        has_gate=section.gate,
-    )
+    return DeployTarget(name=name, settings=sections.get(name, DeploySettings()))

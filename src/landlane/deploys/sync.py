@@ -1,7 +1,8 @@
-"""Where a checkout stands beside the target branch: fetched, then told how far it is behind and ahead."""
+"""Compare a checkout with the target branch: fetch it, and count the commits behind and ahead."""
 
 from __future__ import annotations
 
+from landlane.clock import rfc3339
 from landlane.errors import LandlaneError, RepositoryError, Stale
 from landlane.git.run import git_output, resolve_revision, try_git_output
 from landlane.git.target import fetch_target, find_target, target_tip
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from landlane.git.target import TargetBranch
     from landlane.repository import Repository
 
-MOST_SHOWN = 20  # commits and paths that an answer names; the counts tell the rest
-_FIELDS = "%H%x1f%s%x1f%(trailers:key=Landlane-Agent,valueonly,separator=%x2C )%x1e"
+MOST_SHOWN = 20  # commits and paths in an answer; the counts include the others
+_FIELDS = "%H%x1f%ct%x1f%s%x1f%(trailers:key=Landlane-Agent,valueonly,separator=%x2C )%x1e"
 
 
 @value
 class Position:
-    """Where a checkout stands beside the target branch. `trouble` says why that was not just fetched."""
+    """A checkout compared with the target branch. `trouble` says why the target could not be fetched."""
 
     branch: str
     target: str
@@ -37,17 +38,17 @@ class Position:
 
     @property
     def place(self) -> str:
-        """The target as people call it: origin/main."""
+        """The target as git shows it, such as origin/main."""
         return f"{self.remote}/{self.target}" if self.remote else self.target
 
 
 def find_position(
     repo: Repository, target: TargetBranch, *, is_remote_only: bool = False, is_fetched: bool = False
 ) -> Position:
-    """Fetch the target unless that was just done, and tell where the checkout stands beside it.
+    """Fetch the target unless that was just done, and compare the checkout with it.
 
-    What counts is the remote's copy; commits of the branch here that wait to be pushed count as well, unless
-    `is_remote_only`, or for who stands on that very branch.
+    Commits of the local target branch that are not pushed yet count as well, unless `is_remote_only`, or if
+    the checkout is on that branch.
 
     Raises:
         RepositoryError: there is no commit to compare.
@@ -55,21 +56,21 @@ def find_position(
     here, home = repo.checkout, repo.home
     try:
         trouble = "" if is_fetched else fetch_target(home, target)
-    except RepositoryError as error:  # a remote that does not answer within the time is out of reach, too
+    except RepositoryError as error:  # such as a remote that does not answer in time
         trouble = error.message
     branch = try_git_output(here, "symbolic-ref", "--quiet", "--short", "HEAD")
     head = resolve_revision(here, "HEAD^{commit}")
-    is_theirs = target.remote and (is_remote_only or branch == target.branch)
-    known = resolve_revision(home, f"{target.remote_ref}^{{commit}}") if is_theirs else ""
-    tip = known or ("" if is_theirs and is_remote_only else target_tip(home, target))
+    uses_remote = target.remote and (is_remote_only or branch == target.branch)
+    remote_tip = resolve_revision(home, f"{target.remote_ref}^{{commit}}") if uses_remote else ""
+    tip = remote_tip or ("" if uses_remote and is_remote_only else target_tip(home, target))
     if not head or not tip:
         lacking = "this checkout" if not head else f"{target.remote}/{target.branch}".lstrip("/")
         raise RepositoryError(
             f"{lacking} has no commit to compare" + (f": {trouble}" if trouble else ""),
             code="OFFLINE" if trouble else "NO_COMMIT",
-            hint="mend the connection, then try again" if trouble else "make a first commit there",
+            hint="check the connection, then try again" if trouble else "make a first commit there",
         )
-    _bring_here(repo, target, tip)
+    _fetch_into_clone(repo, target, tip)
     counts = git_output(here, "rev-list", "--left-right", "--count", f"{tip}...{head}").split()
     return Position(
         branch=branch,
@@ -80,13 +81,13 @@ def find_position(
         base=try_git_output(here, "merge-base", tip, head),
         behind=int(counts[0]),
         ahead=int(counts[1]),
-        changed=tuple(changes_in(here, with_untracked=False)),
+        changed=tuple(list_changes(here, with_untracked=False)),
         trouble=trouble,
     )
 
 
-def _bring_here(repo: Repository, target: TargetBranch, tip: str) -> None:
-    """Let a clone have what its home has; a worktree has it already."""
+def _fetch_into_clone(repo: Repository, target: TargetBranch, tip: str) -> None:
+    """Fetch the target from the home of a clone; a worktree shares its objects."""
     if not repo.checkout.home:
         return
     known = f"refs/remotes/home/{target.branch}"
@@ -98,42 +99,43 @@ def _bring_here(repo: Repository, target: TargetBranch, tip: str) -> None:
     git_output(repo.checkout, "-c", "gc.auto=0", *words, "--", repo.home.common_dir, f"+{source}:{known}")
 
 
-def changes_in(here: Checkout, *, with_untracked: bool) -> list[str]:
-    """The paths that differ from HEAD; with those that are in no commit and not ignored, if they count."""
+def list_changes(here: Checkout, *, with_untracked: bool) -> list[str]:
+    """Return the paths that differ from HEAD, and untracked ones that are not ignored if asked for."""
     which = "all" if with_untracked else "no"
     words = ("status", "--porcelain=v1", "-z", f"--untracked-files={which}", "--no-renames")
-    # Another repository below this one shows as a folder.
+    # A repository inside of this one is listed as a folder.
     return [entry[3:].rstrip("/") for entry in git_output(here, *words).split("\0") if entry]
 
 
 def commits_in(here: Checkout, span: str, *paths: str) -> list[dict[str, str]]:
-    """The newest commits of a span that touch these paths, each with its agent where it names one."""
+    """Return the newest commits of a range that touch these paths, each with its agent if it names one."""
     words = ("log", f"--max-count={MOST_SHOWN}", f"--format={_FIELDS}", span, "--")
-    found: list[dict[str, str]] = []
+    commits: list[dict[str, str]] = []
     for entry in try_git_output(here, "--literal-pathspecs", *words, *paths).split("\x1e"):
-        commit, _, rest = entry.strip().partition("\x1f")
-        subject, _, agent = rest.partition("\x1f")
+        commit, *fields = entry.strip("\n").split("\x1f", 3)
         if commit:
-            found.append({"commit": commit, "subject": subject, "agent": agent})
-    return found
+            seconds, subject, agent = fields
+            at = rfc3339(int(seconds) * 1000)
+            commits.append({"commit": commit, "subject": subject, "agent": agent, "at": at})
+    return commits
 
 
 def sync(repo: Repository) -> Position:
-    """Fetch, and tell where the checkout stands.
+    """Fetch the target and compare the checkout with it.
 
     Raises:
-        RepositoryError: the target cannot be fetched; what is known of it from before is among the facts.
+        RepositoryError: the target cannot be fetched; the facts have the comparison with the last fetch.
     """
     position = find_position(repo, find_target(repo.home, repo.settings))
     if position.trouble:
-        raise offline(position, "what is told was fetched before; mend the connection, then sync again")
+        raise offline(position, f"shown as fetched last; check the connection: git fetch {position.remote}")
     return position
 
 
 def offline(position: Position, hint: str) -> RepositoryError:
-    """The remote cannot be asked; with what was known before."""
+    """Return the error for a remote that cannot be reached, with the last known position."""
     return RepositoryError(
-        f"{position.remote} cannot be asked for {position.target}: {position.trouble}",
+        f"cannot fetch {position.target} from {position.remote}: {position.trouble}",
         code="OFFLINE",
         hint=hint,
         **position_facts(position),
@@ -141,7 +143,7 @@ def offline(position: Position, hint: str) -> RepositoryError:
 
 
 def behind_error(repo: Repository, position: Position, hint: str) -> Stale:
-    """The checkout lacks commits of the target; with which."""
+    """Return the error for a checkout that lacks commits of the target, with these commits."""
     commits = "commit" if position.behind == 1 else "commits"
     return Stale(
         f"{position.branch or position.head[:12]} is {position.behind} {commits} behind {position.place}",
@@ -153,7 +155,7 @@ def behind_error(repo: Repository, position: Position, hint: str) -> Stale:
 
 
 def position_facts(position: Position) -> dict[str, Any]:
-    """A position as programs read it."""
+    """Return the public JSON form of a position."""
     return {
         "branch": position.branch or None,
         "target": position.target,
@@ -170,10 +172,10 @@ def position_facts(position: Position) -> dict[str, Any]:
 
 
 def dirty_error(paths: Sequence[str], hint: str) -> LandlaneError:
-    """Something here is in no commit."""
+    """Return the error for uncommitted changes."""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return LandlaneError(
-        f"not committed: {paths[0]}{more}",
+        f"{paths[0]}{more} {'are' if more else 'is'} not committed",
         code="DIRTY",
         hint=hint,
         paths=list(paths[:MOST_SHOWN]),

@@ -1,4 +1,4 @@
-"""Positions, updates and deploys as the JSON that every door answers with."""
+"""The public JSON forms of positions, updates and deploys."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ if TYPE_CHECKING:
     from landlane.deploys.update_checkout import Update
 
 _HINTS = {
-    "DEPLOY_FAILED": "nobody knows how far it came: look at the target, then mend it and deploy again",
-    "VERIFY_FAILED": "it was brought there and does not show as it should: look at the target first",
-    "MOVED_MEANWHILE": "what was brought there may be no commit: leave the checkout alone, deploy again",
+    "DEPLOY_FAILED": "check {target}: the command may have done part of its work; then deploy again",
+    "VERIFY_FAILED": "{target} has the new version but does not pass its check; look at it first",
+    "MOVED_MEANWHILE": "{target} may have a mix of versions: leave the checkout alone and deploy again",
 }
 
 
 def sync_json(position: Position) -> dict[str, Any]:
-    """The answer to `sync` of a checkout that is not behind."""
+    """Return the answer to `sync` of a checkout that is not behind."""
     return {"ok": True, **position_facts(position)}
 
 
 def update_json(update: Update) -> tuple[dict[str, Any], int]:
-    """The answer to `sync --update`, and the exit code that goes with it."""
+    """Return the answer to `sync --update`, and its exit code."""
     has_moved = update.before != update.position.head
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         **position_facts(update.position),
-        "updated": update.how if has_moved else None,
+        "updated": update.method if has_moved else None,
         "before": update.before,
         "checks": list(update.checks),
     }
     failed = [check["name"] for check in update.checks if not check["passed"]]
     if not failed:
-        return {"ok": True, **told}, 0
+        return {"ok": True, **answer}, 0
     return {
         "ok": False,
         "code": "CHECK_FAILED",
         "message": f"{update.position.branch} is up to date, and {failed[0]} fails on it",
-        "hint": "mend it here before you land; the update stays",
-        **told,
+        "hint": "fix it here before you land; the update stays",
+        **answer,
     }, 1
 
 
 def deploy_json(deploy: Deploy) -> dict[str, Any]:
-    """A deploy as programs read it."""
+    """Return the public JSON form of a deploy."""
     return {
         "id": deploy.id,
         "target": deploy.target,
@@ -64,25 +64,27 @@ def deploy_json(deploy: Deploy) -> dict[str, Any]:
         "exit": deploy.exit,
         "reason": deploy.reason or None,
         "verified": deploy.verified,
+        "verify": deploy.verify or None,
+        "seconds": (deploy.ended_at - deploy.began_at) / 1000 if deploy.ended_at is not None else None,
         "output": deploy.output or None,
     }
 
 
 def deployed_json(deploy: Deploy) -> tuple[dict[str, Any], int]:
-    """The answer to `deploy`, and the exit code that goes with it."""
+    """Return the answer to `deploy`, and its exit code."""
     if deploy.state == LIVE:
         return {"ok": True, **deploy_json(deploy)}, 0
     return {
         "ok": False,
         "code": deploy.code,
-        "message": f"{deploy.id} to {deploy.target} failed: {deploy.reason}",
-        "hint": _HINTS.get(deploy.code, "look at the target before all else"),
+        "message": f"{deploy.id}: the deploy to {deploy.target} failed: {deploy.reason}",
+        "hint": _HINTS.get(deploy.code, "check {target} first").format(target=deploy.target),
         **deploy_json(deploy),
     }, 1
 
 
 def history_json(deploys: Sequence[Deploy]) -> dict[str, Any]:
-    """The answer to `deploy history`."""
+    """Return the answer to `deploy history`."""
     live = {
         deploy.target: {
             "id": deploy.id,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from landlane.hooks.shell_syntax.tokens import Scan, Where
+from landlane.hooks.shell_syntax.tokens import ShellScanner, WorkingFolder
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -28,54 +28,13 @@ _HARMLESS = frozenset(("cd", "set", "export", "unset", ":", "true", "umask"))  #
 _LISTS = ("&&", "||")
 _LEAVING = frozenset(("exit", "return", "exec"))
 _SPECIAL = frozenset("$`*?[]{}\\\n")
-_BUILTINS = frozenset(
-    (
-        *(
-            ".",
-            ":",
-            "[",
-            "[[",
-            "alias",
-            "bg",
-            "break",
-            "builtin",
-            "cd",
-            "command",
-            "continue",
-            "coproc",
-            "declare",
-        ),
-        *("echo", "enable", "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help"),
-        *(
-            "history",
-            "in",
-            "jobs",
-            "kill",
-            "let",
-            "local",
-            "logout",
-            "popd",
-            "printf",
-            "pushd",
-            "pwd",
-            "read",
-        ),
-        *(
-            "readonly",
-            "return",
-            "set",
-            "shift",
-            "shopt",
-            "source",
-            "suspend",
-            "test",
-            "times",
-            "trap",
-            "true",
-        ),
-        *("type", "typeset", "ulimit", "umask", "unalias", "unset", "wait"),
-    )
+_BUILTIN_NAMES = (
+    ". : [ [[ alias bg break builtin cd command continue coproc declare echo enable eval exec exit export "
+    "false fc fg getopts hash help history in jobs kill let local logout popd printf pushd pwd read "
+    "readonly return set shift shopt source suspend test times trap true type typeset ulimit umask "
+    "unalias unset wait "
 )
+_BUILTINS = frozenset(_BUILTIN_NAMES.split())
 _FUNCTION = re.compile(r"(?:function\s+([\w-]+)|([\w-]+)\s*\(\s*\))")
 _OTHER_PATH = re.compile(r"(^|[\s;&|(])(PATH\+?=|\.\s|source\s|eval\s|alias\s)")
 
@@ -95,7 +54,7 @@ def programs_called(text: str) -> list[str]:
         return []
     collector = _Collector()
     try:
-        collector.read(text, Where(), 0)
+        collector.parse(text, WorkingFolder(), 0)
     except RecursionError:
         return []
     functions = {name for names in _FUNCTION.findall(text) for name in names if name}
@@ -130,25 +89,25 @@ class _Collector:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self.is_leaving = False
+        self.may_leave_processes = False
         self.operator = "\n"
         self.is_late = False
         self.calls: list[_Call] = []
 
-    def read(self, text: str, where: Where, depth: int) -> Where:
-        return _Scan(self, text, where, depth).run() if depth == 0 else where
+    def parse(self, text: str, folder: WorkingFolder, depth: int) -> WorkingFolder:
+        return _Scanner(self, text, folder, depth).run() if depth == 0 else folder
 
-    def run(self, words: Sequence[str], fed: str, where: Where, depth: int) -> Where:
-        del fed, depth
+    def handle(self, words: Sequence[str], stdin: str, folder: WorkingFolder, depth: int) -> WorkingFolder:
+        del stdin, depth
         self.calls.append(_Call(words=tuple(words), operator=self.operator, is_late=self.is_late))
-        return where
+        return folder
 
 
-class _Scan(Scan):
+class _Scanner(ShellScanner):
     """Tracks for the collector which operator precedes a command."""
 
-    def __init__(self, collector: _Collector, text: str, where: Where, depth: int) -> None:
-        super().__init__(collector, text, where, depth)
+    def __init__(self, collector: _Collector, text: str, folder: WorkingFolder, depth: int) -> None:
+        super().__init__(collector, text, folder, depth)
         self._collector = collector
 
     def _end_command(self, *, is_pipe: bool = False) -> None:

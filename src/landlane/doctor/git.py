@@ -1,4 +1,4 @@
-"""Check what all worktrees share: git settings, entries of deleted worktrees, stale lock files."""
+"""Check the git settings and lock files that all worktrees share, and the worktrees themselves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import time
 
 from landlane.app.repair_config import changed_at, describe_active, repair_and_record
-from landlane.doctor.finding import Finding
+from landlane.doctor.check import Check, advisory, failed, fixed, passed
+from landlane.git.leftovers import find_lock_files, find_orphans, set_lock_aside, set_orphan_aside
 from landlane.git.lock import git_lock
-from landlane.git.orphaned_worktrees import find_orphans, set_orphan_aside
+from landlane.git.remove_checkout import list_worktrees
 from landlane.git.shared_config import (
     GIT_LIMITS,
     find_config_damage,
@@ -16,13 +17,16 @@ from landlane.git.shared_config import (
     remember_config,
     set_git_limits,
 )
-from landlane.git.stale_locks import find_lock_files, set_lock_aside
 from landlane.platform.file_users import can_see_all_processes, describe_process, find_file_users
-from landlane.platform.proc import can_see_processes
+from landlane.platform.process import can_see_processes
+from landlane.text import list_some
+from landlane.values import replace
+from landlane.workspaces.misplaced import STRAY, find_misplaced
+from landlane.workspaces.records import list_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.git.stale_locks import LockFile
+    from landlane.git.leftovers import LockFile
     from landlane.platform.file_users import FileUsers
     from landlane.repository import Repository
 
@@ -30,118 +34,90 @@ if TYPE_CHECKING:
 # A lock younger than this may still be in use. Inside a container the processes outside are hidden, and one
 # of them may hold the lock for as long as the slowest commit hook takes.
 _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
+_MOST_NAMED = 5
 
 
-# ------------------------------------------------------------------------------------ who was active
-
-
-# ------------------------------------------------------------------------------------------ settings
-
-
-def look_at_settings(repo: Repository, is_fixing: bool) -> Finding:
+def check_settings(repo: Repository, is_fixing: bool) -> Check:
     """Check the git settings that all worktrees share, and the limits that Landlane sets."""
     repaired = repair_and_record(repo, is_thorough=is_fixing)
-    left = find_config_damage(repo.home)
-    if left:
+    damage = find_config_damage(repo.home)
+    if damage:
         active = describe_active(repo, changed_at(os.path.join(repo.common_dir, "config")))
-        hint = "`landlane doctor --fix` puts back what was there before"
-        return Finding(
-            is_ok=False, found=f"{'; '.join(flip.describe() for flip in left)} ({active})", hint=hint
-        )
+        found = f"{'; '.join(flip.describe() for flip in damage)} ({active})"
+        return failed(found, "landlane doctor --fix")
     if is_fixing:
         remember_config(repo.home)
         repaired += [f"{line} set" for line in set_git_limits(repo.home)]
     missing = missing_limits(repo.home)
     if repaired:
-        return Finding(is_ok=True, found="mended: " + "; ".join(repaired), is_enforced=not missing)
+        return fixed("; ".join(repaired), is_enforced=not missing)
     if missing:
         named = ", ".join(f"{name}={GIT_LIMITS[name]}" for name in missing)
-        hint = f"the first workspace sets {named}; so does `landlane doctor --fix`"
-        return Finding(
-            is_ok=True, found="as they should be; limits not set yet", hint=hint, is_enforced=False
-        )
-    return Finding(is_ok=True, found="as they should be, limits set")
+        return advisory(f"not set yet, but the first workspace sets them: {named}", "landlane doctor --fix")
+    return passed("as they should be")
 
 
-# ----------------------------------------------------------------------------------------- worktrees
-
-
-def look_at_worktrees(repo: Repository, is_fixing: bool) -> Finding:
+def check_worktrees(repo: Repository, is_fixing: bool) -> Check:
     """Check for entries of worktrees whose folder no longer exists."""
     orphans = find_orphans(repo.home)
     gone = [orphan for orphan in orphans if not orphan.why_kept]
     kept = [f"{one.name}: {one.root} is not there, but {one.why_kept}" for one in orphans if one.why_kept]
     if not gone:
-        return Finding(is_ok=True, found="; ".join(kept) or "every entry has its folder")
+        return passed("; ".join(kept) or "every entry has its folder")
     if not is_fixing:
         lines = [
             f"{one.name}: {one.root} is gone ({describe_active(repo, int(one.changed_at * 1000))})"
             for one in gone
         ]
-        hint = "if it was moved: git worktree repair; else `landlane doctor --fix` saves and removes it"
-        return Finding(is_ok=False, found="; ".join(lines + kept), hint=hint)
+        hint = (
+            "repair it if it was moved (git worktree repair), else save and remove it: landlane doctor --fix"
+        )
+        return failed("; ".join(lines + kept), hint)
     done: list[str] = []
     with git_lock(repo.common_dir, "remove entries of lost worktrees"):
         for orphan in gone:
             ref, place = set_orphan_aside(repo.home, orphan)
-            saved = f"its work is kept as {ref}" if ref else "nothing of it was at stake"
+            saved = f"its work is kept as {ref}" if ref else "it had no unsaved work"
             done.append(f"removed {orphan.name}; {saved}; the entry is kept in {place}")
-    return Finding(is_ok=True, found="; ".join(done + kept))
+    return fixed("; ".join(done + kept))
 
 
-# ---------------------------------------------------------------------------------------- lock files
-
-
-def look_at_locks(repo: Repository, is_fixing: bool) -> Finding:
+def check_locks(repo: Repository, is_fixing: bool) -> Check:
     """Check for git lock files: abandoned ones, and those that may be in use."""
     if not (locks := find_lock_files(repo.common_dir)):
-        return Finding(is_ok=True, found="none")
+        return passed("none")
+    worktrees = [os.path.realpath(os.path.join(entry, root)) for entry, root in list_worktrees(repo.home)]
+    folders = [repo.home.root, repo.common_dir, *worktrees]
     if not is_fixing:
-        use = find_file_users({lock.path for lock in locks}, _folders(repo))
-        return _tell_locks(repo, [(lock, _why_kept(lock, use)) for lock in locks])
+        users = find_file_users({lock.path for lock in locks}, folders)
+        return _report_locks(repo, [(lock, _why_kept(lock, users)) for lock in locks])
     done: list[str] = []
-    left: list[tuple[LockFile, str]] = []
+    kept: list[tuple[LockFile, str]] = []
     # While we hold our own lock, no Landlane command creates one.
     with git_lock(repo.common_dir, "remove old lock files"):
-        use = find_file_users({lock.path for lock in locks}, _folders(repo))
+        users = find_file_users({lock.path for lock in locks}, folders)
         for lock in locks:
-            why = _why_kept(lock, use)
+            why = _why_kept(lock, users)
             if why:
-                left.append((lock, why))
+                kept.append((lock, why))
             elif place := set_lock_aside(repo.common_dir, lock):
-                active = describe_active(repo, int(lock.changed_at * 1000))
-                done.append(f"{_name(repo, lock)} was forsaken and is now {place} ({active})")
-    if left:
-        finding = _tell_locks(repo, left)
-        return Finding(is_ok=finding.is_ok, found="; ".join([*done, finding.found]), hint=finding.hint)
-    return Finding(is_ok=True, found="; ".join(done) or "none")
+                done.append(_describe_lock(repo, lock, f"was abandoned and is now {place}", " "))
+    if kept:
+        check = _report_locks(repo, kept)
+        return replace(check, found="; ".join([*done, check.found]), is_enforced=True)
+    return fixed("; ".join(done)) if done else passed("none")
 
 
-def _folders(repo: Repository) -> list[str]:
-    """Return the folders in which a git process of this repository may run."""
-    admins = os.path.join(repo.common_dir, "worktrees")
-    roots = [repo.home.root, repo.common_dir]
-    for name in os.listdir(admins) if os.path.isdir(admins) else []:
-        try:
-            with open(
-                os.path.join(admins, name, "gitdir"), encoding="utf-8", errors="surrogateescape"
-            ) as file:
-                roots.append(os.path.dirname(os.path.realpath(file.readline().rstrip("\n"))))
-        except OSError:
-            continue
-    return roots
-
-
-def _why_kept(lock: LockFile, use: FileUsers) -> str:
+def _why_kept(lock: LockFile, users: FileUsers) -> str:
     """Return why a lock file may still be in use; empty when its owner has certainly ended."""
     if not can_see_processes():
-        return "this system does not tell who has it open"
-    if holders := use.openers.get(lock.path):
+        return "this system does not show who has it open"
+    if holders := users.openers.get(lock.path):
         return f"{describe_process(holders[0])} has it open"
-    if use.gits:
-        return f"{describe_process(use.gits[0])} works on this repository"
-    if use.hidden:
-        return f"{describe_process(use.hidden[0])} of another user may hold it"
+    if users.gits:
+        return f"{describe_process(users.gits[0])} works on this repository"
+    if users.hidden:
+        return f"{describe_process(users.hidden[0])} of another user may hold it"
     young = _YOUNG_SECONDS if can_see_all_processes() else _YOUNG_IN_CONTAINER_SECONDS
     age = time.time() - lock.changed_at
     return (
@@ -149,24 +125,28 @@ def _why_kept(lock: LockFile, use: FileUsers) -> str:
     )
 
 
-def _tell_locks(repo: Repository, locks: list[tuple[LockFile, str]]) -> Finding:
-    lines: list[str] = []
-    for lock, why in locks:
-        active = describe_active(repo, int(lock.changed_at * 1000))
-        lines.append(f"{_name(repo, lock)}: {why or 'nobody holds it any more'} ({active})")
-    is_stale = any(not why for _, why in locks)
-    if is_stale:
-        return Finding(
-            is_ok=False, found="; ".join(lines), hint="`landlane doctor --fix` takes forsaken ones away"
-        )
+def _report_locks(repo: Repository, locks: list[tuple[LockFile, str]]) -> Check:
+    lines = [_describe_lock(repo, lock, why or "abandoned", ": ") for lock, why in locks]
+    if any(not why for _, why in locks):
+        return failed("; ".join(lines), "landlane doctor --fix")
     # A lock in use is only a problem if it stays.
-    return Finding(
-        is_ok=True,
-        found="; ".join(lines),
-        hint="if git stays refused, look again in a while",
-        is_enforced=False,
-    )
+    return advisory("; ".join(lines), "if git keeps refusing, check again later: landlane doctor")
 
 
-def _name(repo: Repository, lock: LockFile) -> str:
-    return os.path.relpath(lock.path, repo.common_dir)
+def _describe_lock(repo: Repository, lock: LockFile, state: str, separator: str) -> str:
+    active = describe_active(repo, int(lock.changed_at * 1000))
+    return f"{os.path.relpath(lock.path, repo.common_dir)}{separator}{state} ({active})"
+
+
+def check_misplaced(repo: Repository, is_fixing: bool) -> Check:
+    """Check for changes in the wrong checkout; moving them would change a workspace in use."""
+    del is_fixing
+    if not list_open(repo):
+        return passed("no workspace is open")
+    misplaced = [change for change in find_misplaced(repo) if change.state == STRAY]
+    if not misplaced:
+        return passed("none")
+    roots = ", ".join(sorted({change.root for change in misplaced}))
+    named = list_some([f"{change.path} of {change.agent}" for change in misplaced], _MOST_NAMED)
+    hint = "move them to their workspaces: landlane misplaced move"
+    return failed(f"in {roots}: {named}", hint)

@@ -11,20 +11,19 @@ import shlex
 import shutil
 import tomllib
 
-from landlane.clients.hook_command import is_ours
 from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.opencode.setup import command_in_plugin
 from landlane.clients.registry import setup_of
-from landlane.clients.setup_files import environment_at
+from landlane.clients.setup_files import environment_at, is_ours
 from landlane.doctor.called_programs import (
     is_shell_script,
     programs_called,
     programs_in_shebang,
     programs_in_words,
 )
-from landlane.doctor.finding import Finding
+from landlane.doctor.check import Check, failed, passed
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.former_hooks import user_hooks_folder
+from landlane.git.hooks.hooks_path import user_hooks_folder
 from landlane.git.run import run_git
 from landlane.managed_files.json_entries import MISSING, values_of
 from landlane.merge.json_source import NotJson
@@ -55,7 +54,7 @@ class Hook:
     programs: tuple[str, ...]
 
 
-def look_at_hook_programs(checkout: Checkout) -> Finding:
+def check_hook_programs(checkout: Checkout) -> Check:
     """Name the hooks whose program is missing, with their file and what to do."""
     env = environment_at(checkout.root)
     hooks = [*client_hooks(env), *git_hooks(checkout)]
@@ -66,11 +65,11 @@ def look_at_hook_programs(checkout: Checkout) -> Finding:
                 missing.setdefault((hook.file, program), []).append(hook)
                 break
     if not missing:
-        return Finding(is_ok=True, found="no hook calls a missing program")
+        return passed("no hook calls a missing program")
     lines = [_describe(file, program, hooks, env) for (file, program), hooks in missing.items()]
     more = f"; and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
     hint = "install the program again, or remove the hook from its file; Landlane removes only its own hooks"
-    return Finding(is_ok=False, is_enforced=False, found="; ".join(lines[:_MOST_SHOWN]) + more, hint=hint)
+    return failed("; ".join(lines[:_MOST_SHOWN]) + more, hint)
 
 
 def _describe(file: str, program: str, hooks: list[Hook], env: ClientEnvironment) -> str:
@@ -98,9 +97,6 @@ def is_missing(program: str, env: ClientEnvironment) -> bool:
     except OSError:
         return False
     return False
-
-
-# ------------------------------------------------------------------------------------------- clients
 
 
 def client_hooks(env: ClientEnvironment) -> Iterator[Hook]:
@@ -157,9 +153,6 @@ def _hook_of_entry(file: str, entry: dict[str, Any]) -> Iterator[Hook]:
     if "env" in entry:  # which may set another PATH
         programs = [program for program in programs if "/" in program]
     yield Hook(file=file, command=command, programs=tuple(programs))
-
-
-# ----------------------------------------------------------------------------------------------- git
 
 
 def git_hooks(checkout: Checkout) -> Iterator[Hook]:

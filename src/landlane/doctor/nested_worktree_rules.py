@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tomllib
 from configparser import Error, RawConfigParser
 from fnmatch import fnmatchcase
 
+from landlane.managed_files.json_entries import values_of
+from landlane.merge.json_source import NotJson
+from landlane.merge.value_tree import is_list, is_table
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ENDINGS = ("js", "cjs", "mjs", "ts", "cts", "mts")
-_COMMENTS = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r",(\s*[}\]])")
 # The folders that pytest skips by default.
 _PYTEST = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 
@@ -46,7 +46,7 @@ class Nest:
         return any(part.startswith(".") for part in self.folder.split("/"))
 
     def text(self, name: str) -> str | None:
-        """Return the text of a file at the root of the checkout, or an empty string."""
+        """Return the text of a file at the root of the checkout; None when it cannot be read."""
         try:
             with open(os.path.join(self.root, name), encoding="utf-8", errors="replace") as file:
                 return file.read()
@@ -54,7 +54,7 @@ class Nest:
             return None
 
     def there(self, *names: str) -> Iterator[tuple[str, str]]:
-        """Return the existing ones of these files with their text."""
+        """Yield the existing ones of these files with their text."""
         for name in names:
             text = self.text(name)
             if text is not None:
@@ -88,17 +88,16 @@ def _strings(found: Any) -> list[str]:
     """Return a list of texts, from a list or from one separated text."""
     if isinstance(found, str):
         return found.replace(",", " ").split()
-    return [str(one) for one in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [str(one) for one in found] if is_list(found) else []
 
 
 def _json(text: str | None) -> dict[str, Any]:
     """Parse a JSON object with comments and trailing commas; empty when it is not an object."""
     try:
-        plain = _COMMENTS.sub(lambda found: found[1] or "", text or "")
-        found: Any = json.loads(_LAST_COMMA.sub(r"\1", plain))
-    except ValueError:
+        found = values_of(text or "")
+    except NotJson:
         return {}
-    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return found if is_table(found) else {}
 
 
 def _toml(text: str | None) -> dict[str, Any]:
@@ -109,12 +108,12 @@ def _toml(text: str | None) -> dict[str, Any]:
 
 
 def _section(document: dict[str, Any], *names: str) -> dict[str, Any] | None:
-    """Return a nested table, or an empty one."""
+    """Return a nested table; None when there is none."""
     for name in names:
         found = document.get(name)
-        if not isinstance(found, dict):
+        if not is_table(found):
             return None
-        document = found  # pyright: ignore[reportUnknownVariableType]
+        document = found
     return document
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 
-from landlane.doctor.finding import Finding
+from landlane.doctor.check import Check, failed, passed
 from landlane.doctor.nested_worktree_rules import RULES, Nest
+from landlane.git.remove_checkout import list_worktrees
 from landlane.git.run import run_in
 
 TYPE_CHECKING = False
@@ -28,35 +29,22 @@ _SKIPPED = frozenset((".git", "node_modules", "target", "__pycache__", ".venv", 
 
 def find_nested(home: Checkout) -> list[str]:
     """Return the worktrees inside the main checkout as relative paths, whether git knows them or not."""
-    found = {os.path.relpath(path, home.root) for path in _known(home)}
-    found |= {os.path.relpath(path, home.root) for path in _seen(home.root)}
-    return sorted(path for path in found if path != "." and not path.startswith(".."))
+    registered = [os.path.realpath(os.path.join(entry, root)) for entry, root in list_worktrees(home)]
+    existing = [root for root in registered if os.path.exists(os.path.join(root, ".git"))]
+    nested = {os.path.relpath(root, home.root) for root in [*existing, *_walk(home.root)]}
+    return sorted(path for path in nested if path != "." and not path.startswith(".."))
 
 
-def _known(home: Checkout) -> Iterator[str]:
-    admins = os.path.join(home.common_dir, "worktrees")
-    for name in os.listdir(admins) if os.path.isdir(admins) else []:
-        try:
-            with open(
-                os.path.join(admins, name, "gitdir"), encoding="utf-8", errors="surrogateescape"
-            ) as file:
-                marker = os.path.realpath(os.path.join(admins, name, file.readline().rstrip("\n")))
-        except OSError:
-            continue
-        if os.path.exists(marker):
-            yield os.path.dirname(marker)
-
-
-def _seen(root: str) -> Iterator[str]:
-    """Return folders whose `.git` file points to a worktree entry, which excludes submodules."""
-    left = _MOST_FOLDERS
+def _walk(root: str) -> Iterator[str]:
+    """Yield folders whose `.git` file points to a worktree entry, which excludes submodules."""
+    remaining = _MOST_FOLDERS
     for folder, names, files in os.walk(root):
         depth = folder.count("/") - root.count("/")
-        left -= 1
+        remaining -= 1
         if folder != root and ".git" in files and _is_worktree(os.path.join(folder, ".git")):
             yield folder
             names.clear()
-        elif depth >= _DEEPEST or left < 0:
+        elif depth >= _DEEPEST or remaining < 0:
             names.clear()
         else:
             names[:] = [name for name in names if name not in _SKIPPED]
@@ -82,16 +70,17 @@ def find_walkers(home: Checkout) -> list[Walker]:
     return found
 
 
-def look_at_nesting(repo: Repository, is_fixing: bool) -> Finding:
+def check_nesting(repo: Repository, is_fixing: bool) -> Check:
     """Check for nested worktrees and for tools that would search them."""
+    del is_fixing
     nested = find_nested(repo.home)
     if not nested:
-        return Finding(is_ok=True, found="none inside of the main checkout")
+        return passed("none inside of the main checkout")
     walkers = find_walkers(repo.home)
     more = " …" if len(nested) > 3 else ""
     named = f"{len(nested)} inside of the main checkout ({', '.join(nested[:3])}{more})"
     if not walkers:
-        return Finding(is_ok=True, found=f"{named}; no tool set up here walks into them")
+        return passed(f"{named}; no tool set up here walks into them")
     tools = "; ".join(f"{walker.tool} ({walker.file})" for walker in walkers)
     hint = "; ".join(f"{one.file}: {one.line}" for one in walkers)
-    return Finding(is_ok=False, found=f"{named}, and these walk into them: {tools}", hint=f"add to {hint}")
+    return failed(f"{named}, and these walk into them: {tools}", f"add to {hint}")

@@ -1,22 +1,17 @@
-"""The sandbox as the doctor reports it: what enforces it here, what is open, and what is required."""
+"""Check the sandbox: what enforces it here, what is open, and whether sandboxed runs were abandoned."""
 
 from __future__ import annotations
 
 import os
 
-from landlane.doctor.finding import Finding
+from landlane.doctor.check import Check, failed, fixed, passed
 from landlane.errors import LandlaneError
 from landlane.exec.cleanup import end_abandoned_runs, end_processes, find_abandoned_runs
 from landlane.processes.tree import TREE_MARK, count_marked
 from landlane.sandbox.guarantees import list_guarantees
-from landlane.sandbox.model import NONE, OPEN, Sandbox, require_guarantees
+from landlane.sandbox.model import BackendKind, GuaranteeState, Sandbox, require_guarantees
 from landlane.sandbox.start import choose_backend
-from landlane.sessions.sandbox_runs import (
-    is_at_hand,
-    list_ended,
-    list_running,
-    tree_of,
-)
+from landlane.sessions.sandbox_runs import RunState, can_clean_up, list_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +19,9 @@ if TYPE_CHECKING:
     from landlane.sessions.sandbox_runs import Run
 
 
-def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
-    """What holds `landlane exec` and workers on this machine."""
-    del is_fixing  # no program can mend a kernel
+def check_kernel(repo: Repository, is_fixing: bool) -> Check:
+    """Check what confines `landlane exec` and workers on this machine."""
+    del is_fixing  # the kernel cannot be repaired
     backend = choose_backend()
     # A worker that must reach the resident, and nothing else of this machine.
     sandbox = Sandbox(
@@ -36,50 +31,47 @@ def look_at_kernel(repo: Repository, is_fixing: bool) -> Finding:
     try:
         require_guarantees(held, repo.settings.sandbox.required, backend)
     except LandlaneError as error:
-        return Finding(is_ok=False, found=error.message, hint=error.hint)
-    missing = [one.promise for one in held if one.state == OPEN]
-    open_ones = f"; open: {', '.join(missing)}" if missing else ""
-    return Finding(
-        is_ok=True,
-        found=f"{backend.name}, for what `landlane exec` starts{open_ones}",
-        hint=" ".join(backend.reasons),
-        is_enforced=backend.name != NONE,
-    )
+        return failed(error.message, error.hint)
+    missing = [one.promise for one in held if one.state == GuaranteeState.OPEN]
+    open_ones = f"; not restricted: {', '.join(missing)}" if missing else ""
+    found = f"{backend.name}, for what `landlane exec` starts{open_ones}"
+    return passed(found, " ".join(backend.reasons), is_enforced=backend.name != BackendKind.NONE)
 
 
 def _surviving(repo: Repository) -> list[tuple[Run, int]]:
-    """Runs that are over and of which processes live all the same, with how many bear their mark."""
+    """Return ended runs with processes that are still alive, and the number of those processes."""
     marked = count_marked()
     if not marked:
         return []
-    ended = [run for run in list_ended(repo) if run.tree["id"] in marked]
-    mine = [run for run in ended if is_at_hand(repo, run, repo.common_dir, os.geteuid())]
-    marked = count_marked() if mine else {}  # once more: one may have ended while we looked
-    return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
+    ended = [run for run in list_runs(repo, RunState.ENDED) if run.tree.id in marked]
+    mine = [run for run in ended if can_clean_up(repo, run, repo.common_dir, os.geteuid())]
+    marked = count_marked() if mine else {}  # again, because one may have ended in the meantime
+    return [(run, marked[run.tree.id]) for run in mine if run.tree.id in marked]
 
 
 def _end_surviving(repo: Repository) -> list[str]:
-    survivors = [(run, end_processes(tree_of(run))) for run, _ in _surviving(repo)]
-    return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
+    survivors = [(run, end_processes(run.tree)) for run, _ in _surviving(repo)]
+    return [f"ended {count} processes left by {run.id} of {run.agent}" for run, count in survivors]
 
 
-def look_at_runs(repo: Repository, is_fixing: bool) -> Finding:
-    """Commands in sandboxes whose starter was killed or that left processes behind, for the doctor."""
+def check_runs(repo: Repository, is_fixing: bool) -> Check:
+    """Check for sandboxed commands whose starter was killed, or that left processes behind."""
     done = [*end_abandoned_runs(repo), *_end_surviving(repo)] if is_fixing else []
     left, survivors = find_abandoned_runs(repo), _surviving(repo)
     found: list[str] = []
     if left:
         named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])
-        found.append(f"{len(left)} left by a starter that was killed: {named}")
+        found.append(f"{len(left)} whose starter was killed: {named}")
     if survivors:
         named = ", ".join(f"{count} of {run.id} of {run.agent}" for run, count in survivors[:5])
-        found.append(f"processes live of runs that are over: {named}")
+        found.append(f"processes left by runs that have ended: {named}")
     if found:
-        hint = "`landlane doctor --fix` ends what goes on of them, and removes their scratch"
-        hint = f"end them by hand: they bear {TREE_MARK} in their environment" if is_fixing else hint
-        return Finding(is_ok=False, found="; ".join([*done, *found]), hint=hint)
+        hint = "end them and remove their scratch folders: landlane doctor --fix"
+        hint = f"end them by hand; they have {TREE_MARK} in their environment" if is_fixing else hint
+        return failed("; ".join([*done, *found]), hint)
     if done:
-        is_ok = not any("cannot be cleared" in line for line in done)
-        return Finding(is_ok=is_ok, found="; ".join(done), hint="" if is_ok else "end them by hand")
-    count = len(list_running(repo))
-    return Finding(is_ok=True, found=f"{count} running, each with its starter" if count else "none")
+        if any("cannot be cleared" in line for line in done):
+            return failed("; ".join(done), "end them by hand")
+        return fixed("; ".join(done))
+    count = len(list_runs(repo, RunState.RUNNING))
+    return passed(f"{count} running, each with its starter" if count else "none")

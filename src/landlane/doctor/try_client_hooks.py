@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from landlane.claims.model import ClaimMode, Request
 from landlane.claims.take import take
 from landlane.clients.canary import Canary, make_canary
-from landlane.clients.hook_command import is_ours
 from landlane.clients.model import VARIABLE_PREFIXES
 from landlane.clients.registry import hooks_of
+from landlane.clients.setup_files import is_ours
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.git.run import LOCATION_VARIABLES, run_in
@@ -28,17 +28,17 @@ from landlane.merge.json_source import NotJson
 from landlane.merge.value_tree import is_list, is_table
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
-from landlane.protocol import hook_events as hooking
-from landlane.protocol.hook_events import HookEvent
+from landlane.protocol.hook_events import EventKind, HookEvent
 from landlane.sessions.join import join, leave
 from landlane.values import replace, value
 from landlane.workspaces.unauthorized_writes import CLEARED, end_breach, list_breaches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
+    from landlane.platform.process import Process
     from landlane.processes.child import ChildResult
     from landlane.repository import Repository
 
@@ -57,12 +57,12 @@ class Trial:
     """The result of a trial: whether the call was refused, the message, and whether the reason was right."""
 
     is_denied: bool
-    said: str
+    output: str
     is_understood: bool = True
-    is_told: bool = False  # it was not refused, but reported right afterwards
+    is_reported: bool = False  # it was not refused, but reported right afterwards
 
 
-class Stranger:
+class CanarySession:
     """A client session that tries forbidden changes; `path` is held by another session."""
 
     def __init__(self, repo: Repository, root: str, client: str, path: str) -> None:
@@ -73,7 +73,7 @@ class Stranger:
         self._session = new_uuid()
         self._name = short_id("canary", 6)
         self._hooks = hooks_of(client)
-        self._known: set[str] = set()
+        self._sessions: set[str] = set()
 
     @property
     def guard_word(self) -> str:
@@ -83,14 +83,14 @@ class Stranger:
     def edit(self, command: str, agent: str = "") -> Trial:
         """Try to edit the held path."""
         tried = self._try(command, self._canary("edit", agent))
-        return replace(tried, is_understood=self.path in tried.said or _HOLDER in tried.said)
+        return replace(tried, is_understood=self.path in tried.output or _HOLDER in tried.output)
 
     def reset(self, command: str) -> Trial:
         """Try to discard the work of all sessions through the shell."""
         canary = self._canary("shell", "")
-        payload = _replaced(canary.payload, self._written_command(canary), _DESTRUCTIVE)
+        payload = _replaced(canary.payload, self._read(canary).command, _DESTRUCTIVE)
         tried = self._try(command, replace(canary, payload=payload))
-        return replace(tried, is_understood=_HOLDER in tried.said or "reset" in tried.said)
+        return replace(tried, is_understood=_HOLDER in tried.output or "reset" in tried.output)
 
     def write(self, command_of: Callable[[str], str]) -> Trial:
         """Write the held path through the shell: it must be refused, or reported right afterwards.
@@ -101,7 +101,7 @@ class Stranger:
         tried = self._try(command_of(canary.event_name), canary)
         after = self._after(canary)
         if tried.is_denied or after is None:
-            return replace(tried, is_understood=self.path in tried.said or _HOLDER in tried.said)
+            return replace(tried, is_understood=self.path in tried.output or _HOLDER in tried.output)
         full = os.path.join(self._root, self.path)
         try:
             with open(full, "w", encoding="utf-8") as file:
@@ -110,19 +110,19 @@ class Stranger:
         finally:
             if os.path.exists(full):
                 os.unlink(full)
-        is_told = self.path in ended.stdout + ended.stderr
-        return Trial(is_denied=is_told, said=_said(ended), is_told=is_told)
+        is_reported = self.path in ended.stdout + ended.stderr
+        return Trial(is_denied=is_reported, output=_describe_output(ended), is_reported=is_reported)
 
-    def babble(self, command: str) -> Trial:
+    def send_garbage(self, command: str) -> Trial:
         """Call the hook with unreadable input."""
         canary = self._canary("edit", "")
         ended = self._start(command, b"{", canary.variables)
-        return self._judged(canary.event_name, ended)
+        return self._trial_of(canary.event_name, ended)
 
     def end(self) -> None:
         """End every session that this trial started."""
-        for session in self._known:
-            event = HookEvent(client=self.client, kind=hooking.END, session=session, cwd=self._root)
+        for session in self._sessions:
+            event = HookEvent(client=self.client, kind=EventKind.END, session=session, cwd=self._root)
             try:
                 handle(self._repo, event, {})
             except LandlaneError:
@@ -141,12 +141,12 @@ class Stranger:
         full = os.path.join(self._root, self.path)
         return make_canary(self.client, kind, self._root, full, self._session, agent)
 
-    def _written_command(self, canary: Canary) -> str:
-        return self._hooks.read(canary.event_name, canary.payload, canary.variables).command
+    def _read(self, canary: Canary) -> HookEvent:
+        return self._hooks.read(canary.event_name, canary.payload, canary.variables)
 
     def _after(self, canary: Canary) -> Canary | None:
         """Return the hook call after a shell call, if this client has one."""
-        before: HookEvent = self._hooks.read(canary.event_name, canary.payload, canary.variables)
+        before = self._read(canary)
         for word in _AFTER_WORDS:
             payload: dict[str, Any] = {**canary.payload, "tool_response": {}}
             if "hook_event_name" in payload:
@@ -157,43 +157,59 @@ class Stranger:
                 event: HookEvent = self._hooks.read(word, payload, canary.variables)
             except LandlaneError:
                 continue
-            if event.kind == hooking.AFTER and event.tool == before.tool:
+            if event.kind == EventKind.AFTER and event.tool == before.tool:
                 return replace(canary, event_name=word, payload=payload)
         return None
 
     def _try(self, command: str, canary: Canary) -> Trial:
-        return self._judged(canary.event_name, self._run(command, canary))
+        return self._trial_of(canary.event_name, self._run(command, canary))
 
-    def _judged(self, word: str, ended: ChildResult) -> Trial:
-        is_no = not ended.has_timed_out and self._hooks.is_denial(word, ended.exit_code, ended.stdout)
-        return Trial(is_denied=is_no, said=_said(ended))
+    def _trial_of(self, word: str, ended: ChildResult) -> Trial:
+        is_denied = not ended.has_timed_out and self._hooks.is_denial(word, ended.exit_code, ended.stdout)
+        return Trial(is_denied=is_denied, output=_describe_output(ended))
 
     def _run(self, command: str, canary: Canary) -> ChildResult:
-        event: HookEvent = self._hooks.read(canary.event_name, canary.payload, canary.variables)
-        self._known.add(event.session)
+        self._sessions.add(self._read(canary).session)
         return self._start(command, json.dumps(canary.payload).encode(), canary.variables)
 
     def _start(self, command: str, payload: bytes, environment: Mapping[str, str]) -> ChildResult:
         # The trial must not look like a child of a client that runs the doctor.
         foreign = [name for name in os.environ if name.startswith(VARIABLE_PREFIXES)]
-        with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
-            file.write(payload)
-            file.flush()
-            child = Child(
-                ["/bin/sh", "-c", 'exec /bin/sh -c "$2" <"$1"', "sh", file.name, command],
-                cwd=self._root,
-                environment={**environment, "LANDLANE_AGENT": self._name},
-                without=(*LOCATION_VARIABLES, *_OURS, *foreign),
-            )
-            return child.wait(_LIMIT_SECONDS)
+        return run_with_input(
+            ["/bin/sh", "-c", command],
+            payload,
+            cwd=self._root,
+            environment={**environment, "LANDLANE_AGENT": self._name},
+            without=(*LOCATION_VARIABLES, *_OURS, *foreign),
+            limit_seconds=_LIMIT_SECONDS,
+        )
+
+
+def run_with_input(
+    command: Sequence[str],
+    content: bytes,
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    without: Sequence[str],
+    limit_seconds: float,
+) -> ChildResult:
+    """Run a program with some bytes as its standard input."""
+    with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
+        file.write(content)
+        file.flush()
+        shell = 'input=$1; shift; exec "$@" <"$input"'
+        words = ["/bin/sh", "-c", shell, "sh", file.name, *command]
+        return Child(words, cwd=cwd, environment=environment, without=without).wait(limit_seconds)
 
 
 @contextmanager
-def held_path(repo: Repository) -> Generator[str]:
-    """Hold a path that does not exist, for the duration of the block."""
-    # Bound to this process, so that the session ends even if we are killed.
-    ours = repo.processes.current()
-    holder = join(repo, short_id("canary", 6), process=ours, may_choose_role=True).session
+def held_path(repo: Repository, process: Process | None = None) -> Generator[str]:
+    """Hold a path that does not exist, for the duration of the block.
+
+    The holder's session ends with `process`, if given, even if that is killed.
+    """
+    holder = join(repo, short_id("canary", 6), process=process, may_choose_role=process is not None).session
     try:
         path = f".landlane-{short_id('canary', 8)}"
         take(
@@ -207,13 +223,13 @@ def held_path(repo: Repository) -> Generator[str]:
 
 
 @contextmanager
-def stranger(repo: Repository, root: str, client: str, path: str) -> Generator[Stranger]:
+def canary_session(repo: Repository, root: str, client: str, path: str) -> Generator[CanarySession]:
     """Yield a session that tries to change a held path, and always end it."""
-    made = Stranger(repo, root, client, path)
+    session = CanarySession(repo, root, client, path)
     try:
-        yield made
+        yield session
     finally:
-        made.end()
+        session.end()
 
 
 def commands_in(text: str) -> list[str]:
@@ -260,8 +276,8 @@ def _replaced(item: Any, old: str, new: str) -> Any:
     return [_replaced(part, old, new) for part in item] if is_list(item) else item
 
 
-def _said(ended: ChildResult) -> str:
+def _describe_output(ended: ChildResult) -> str:
     if ended.has_timed_out:
         return f"no answer within {_LIMIT_SECONDS:g} seconds"
-    said = " ".join((ended.stdout + " " + ended.stderr).split())
-    return f"exit {ended.exit_code}" + (f": {said[:600]}" if said else ", and nothing was said")
+    output = " ".join((ended.stdout + " " + ended.stderr).split())
+    return f"exit {ended.exit_code}" + (f": {output[:600]}" if output else ", and nothing was said")

@@ -1,12 +1,13 @@
-"""Watching: events that happened once, what is told of them, and when telling somebody is tried again.
+"""Events, the channels they are sent to, and when a failed sending is tried again.
 
-An event is known by what it is about: the same fact, seen again or by another watcher, is the same event.
-Each receiver gets it once. A try that failed is made again, later and later, and given up in the end. A try
-of which nobody knows how it went is not made again: whoever got it would get it twice.
+Every event has a key that identifies its fact: two watchers that see the same fact record one event. Each
+channel gets an event once. A sending that failed is repeated with growing delays, up to a limit. A sending
+with an unknown result is not repeated, because the receiver could get the event twice.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from landlane.values import replace, value
@@ -17,19 +18,68 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# What is to be sent: not yet, being sent now, got there, given up, or nobody knows.
-NEW, SENDING, SENT, FAILED, UNSURE = "new", "sending", "sent", "failed", "unsure"
-DUE, SETTLED = "due", "settled"  # of an event: something is yet to be sent, or nothing is
-COMMAND, WEBHOOK = "command", "webhook"
+class EventKind(StrEnum):
+    """The kinds of events; `settings/model.py` repeats them for the setting `notify.kinds`."""
+
+    COMMITS = "commits"
+    DEPENDENCIES = "dependencies"
+    RED = "red"
+    STALLED = "stalled"
+    PAUSED = "paused"
+    POOL = "pool"
+    STALE_CLAIM = "stale-claim"
+    DEAD_SESSION = "dead-session"
+    GATE_WAITING = "gate-waiting"
+    GATE_REMINDER = "gate-reminder"
+    GATE_OVERDUE = "gate-overdue"
+    HANDOFF_OVERDUE = "handoff-overdue"
+    DEAD_LETTER = "dead-letter"
+    NOTIFY_FAILED = "notify-failed"
 
 
-_FIRST_MS = 2_000
-_FACTOR = 3
-_LONGEST_MS = 15 * 60_000
-_LONGEST_TEXT = 600
+class EventState(StrEnum):
+    """Whether an event still has to be sent to a channel."""
 
-# Files that say what a project depends on, by their names.
-MANIFESTS = (
+    DUE = "due"
+    SETTLED = "settled"
+
+
+class Channel(StrEnum):
+    """The ways in which an event leaves Landlane."""
+
+    COMMAND = "command"
+    WEBHOOK = "webhook"
+
+
+class SendState(StrEnum):
+    """How far sending one event to one channel is."""
+
+    NEW = "new"  # waits for its first or next try
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"  # after the last try
+    UNSURE = "unsure"  # its sender ended without recording a result
+
+
+NEW, SENDING, SENT, FAILED, UNSURE = SendState
+_PENDING = (NEW, SENDING)
+
+# A slow sender can still record that it succeeded after its time was over.
+_TRANSITIONS: Mapping[SendState, Sequence[SendState]] = {
+    NEW: (SENDING,),
+    SENDING: (NEW, SENT, FAILED, UNSURE),
+    SENT: (),
+    FAILED: (),
+    UNSURE: (SENT,),
+}
+
+_FIRST_RETRY_MS = 2_000
+_RETRY_FACTOR = 3
+_MAX_RETRY_MS = 15 * 60_000
+_MAX_TEXT_CHARS = 600
+
+# Name patterns of the files that list dependencies.
+_MANIFESTS = (
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"),
     *("bun.lockb", "deno.json", "deno.lock", "pyproject.toml", "setup.cfg", "setup.py", "requirements*.txt"),
     *("requirements*.in", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile", "Pipfile.lock", "environment.yml"),
@@ -41,18 +91,23 @@ MANIFESTS = (
 
 
 @value
-class Fact:
-    """Something a watcher sees; `about` is the same whoever sees it, and however often."""
+class DetectedEvent:
+    """A fact that a watcher found; every watcher gives the same fact the same `about`."""
 
-    kind: str
+    kind: EventKind
     about: str
     text: str
     facts: Mapping[str, Any]
 
 
+def detected_event(kind: EventKind, key: str, text: str, facts: Mapping[str, Any]) -> DetectedEvent:
+    """Return an event; `key` identifies the fact among those of its kind."""
+    return DetectedEvent(kind=kind, about=f"{kind}:{key}", text=text, facts=facts)
+
+
 @value
-class Event:
-    """A fact that was written down, and how far telling of it is. Instants are the calendar's."""
+class RecordedEvent:
+    """A recorded event and how far sending it is. Times are wall-clock milliseconds."""
 
     id: str
     about: str
@@ -60,65 +115,75 @@ class Event:
     text: str
     facts: Mapping[str, Any]
     at: int
-    state: str = SETTLED
-    channels: Mapping[str, Mapping[str, Any]] = {}  # receiver → {state, tries, next_at, until, why}
+    state: str = EventState.SETTLED
+    channels: Mapping[str, Mapping[str, Any]] = {}  # channel → {state, tries, next_at, until, why}
+
+    def can_become(self, channel: str, state: SendState) -> bool:
+        """Return whether the sending to a channel may change to another state."""
+        return channel in self.channels and state in _TRANSITIONS[SendState(self.channels[channel]["state"])]
+
+    def with_sending(self, channel: str, state: SendState, **changes: Any) -> RecordedEvent:
+        """Return the event with another state of one sending; settled when no sending is pending.
+
+        Raises:
+            ValueError: the transition table does not have this change.
+        """
+        before = self.channels[channel]
+        if not self.can_become(channel, state):
+            raise ValueError(f"{self.id}: a sending that is {before['state']} cannot become {state}")
+        channels = {**self.channels, channel: {**before, "state": state, **changes}}
+        is_pending = any(sending["state"] in _PENDING for sending in channels.values())
+        return replace(self, channels=channels, state=EventState.DUE if is_pending else EventState.SETTLED)
 
 
-def event_of(fact: Fact, id: str, at: int, channels: Sequence[str]) -> Event:
-    """An event that is to be told to these receivers."""
-    fresh = {name: {"state": NEW, "tries": 0, "next_at": 0, "until": 0, "why": ""} for name in channels}
-    return Event(
+def new_event(detected: DetectedEvent, id: str, at: int, channels: Sequence[str]) -> RecordedEvent:
+    """Return the event to record for a detected fact, to be sent to these channels."""
+    sendings = {name: {"state": NEW, "tries": 0, "next_at": 0, "until": 0, "why": ""} for name in channels}
+    return RecordedEvent(
         id=id,
-        about=fact.about,
-        kind=fact.kind,
-        text=fact.text[:_LONGEST_TEXT],
-        facts=dict(fact.facts),
+        about=detected.about,
+        kind=detected.kind,
+        text=detected.text[:_MAX_TEXT_CHARS],
+        facts=dict(detected.facts),
         at=at,
-        state=DUE if fresh else SETTLED,
-        channels=fresh,
+        state=EventState.DUE if sendings else EventState.SETTLED,
+        channels=sendings,
     )
 
 
-def is_due(event: Event, channel: str, now: int) -> bool:
-    """Whether an event is to be sent to a receiver now."""
-    found = event.channels.get(channel, {})
-    return found.get("state") == NEW and int(found["next_at"]) <= now
+def is_due(event: RecordedEvent, channel: str, now: int) -> bool:
+    """Return whether an event should be sent to a channel now."""
+    sending = event.channels.get(channel, {})
+    return sending.get("state") == NEW and int(sending["next_at"]) <= now
 
 
-def is_abandoned(event: Event, channel: str, now: int) -> bool:
-    """Whether somebody began to send it and never said how that went."""
-    found = event.channels.get(channel, {})
-    return found.get("state") == SENDING and int(found["until"]) <= now
+def is_abandoned(event: RecordedEvent, channel: str, now: int) -> bool:
+    """Return whether the time of a sender is over and it did not record a result."""
+    sending = event.channels.get(channel, {})
+    return sending.get("state") == SENDING and int(sending["until"]) <= now
 
 
-def with_channel(event: Event, channel: str, **changes: Any) -> Event:
-    """The event with this said of one receiver; settled when nothing is left to do for any."""
-    channels = {**event.channels, channel: {**event.channels[channel], **changes}}
-    is_open = any(one["state"] in (NEW, SENDING) for one in channels.values())
-    return replace(event, channels=channels, state=DUE if is_open else SETTLED)
-
-
-def after_failure(event: Event, channel: str, why: str, now: int, most_tries: int) -> Event:
-    """The event after a try that is known to have failed: tried again later, or given up."""
+def after_failure(event: RecordedEvent, channel: str, why: str, now: int, max_tries: int) -> RecordedEvent:
+    """Return the event after a failed try: scheduled for another try, or failed after the last one."""
     tries = int(event.channels[channel]["tries"])
-    why = why[:_LONGEST_TEXT]
-    if tries >= most_tries:
-        return with_channel(event, channel, state=FAILED, why=why, until=0)
-    wait = min(_FIRST_MS * _FACTOR ** max(tries - 1, 0), _LONGEST_MS)
-    return with_channel(event, channel, state=NEW, why=why, next_at=now + wait, until=0)
+    why = why[:_MAX_TEXT_CHARS]
+    if tries >= max_tries:
+        return event.with_sending(channel, FAILED, why=why, until=0)
+    delay_ms = min(_FIRST_RETRY_MS * _RETRY_FACTOR ** max(tries - 1, 0), _MAX_RETRY_MS)
+    return event.with_sending(channel, NEW, why=why, next_at=now + delay_ms, until=0)
 
 
-def next_instant(events: Sequence[Event]) -> int:
-    """The first instant at which something is to be sent, or given up for lost; 0 when there is none."""
+def next_due_at(events: Sequence[RecordedEvent]) -> int:
+    """Return the first instant at which a sending is due or counts as abandoned; 0 if none is pending."""
     instants = [
-        int(one["next_at"] if one["state"] == NEW else one["until"])
+        int(sending["next_at"] if sending["state"] == NEW else sending["until"])
         for event in events
-        for one in event.channels.values()
-        if one["state"] in (NEW, SENDING)
+        for sending in event.channels.values()
+        if sending["state"] in _PENDING
     ]
     return min(instants, default=0)
 
 
 def changed_manifests(paths: Sequence[str]) -> list[str]:
-    """Those of these paths whose names say that they name dependencies."""
-    return [path for path in paths if any(fnmatchcase(path.rpartition("/")[2], one) for one in MANIFESTS)]
+    """Return the paths that are dependency manifests by their file names."""
+    return [path for path in paths if any(fnmatchcase(path.rpartition("/")[2], name) for name in _MANIFESTS)]

@@ -1,24 +1,25 @@
-"""Events as the store knows them: written once whoever saw them, and each sending claimed before it is made.
+"""Record events in the store: each fact once, and each sending claimed before it starts.
 
-A watcher changes nothing else: it does not even end what has lapsed, which is for those who work.
+A watcher writes nothing else. It does not even end expired leases; sessions that work on the repository do.
 """
 
 from __future__ import annotations
 
-from landlane.events.kinds import NOTIFY_FAILED
 from landlane.events.model import (
-    DUE,
     NEW,
     SENDING,
     SENT,
     UNSURE,
-    Event,
-    Fact,
+    Channel,
+    DetectedEvent,
+    EventKind,
+    EventState,
+    RecordedEvent,
     after_failure,
-    event_of,
+    detected_event,
     is_abandoned,
     is_due,
-    with_channel,
+    new_event,
 )
 from landlane.store import records
 from landlane.values import as_dict
@@ -34,165 +35,167 @@ if TYPE_CHECKING:
 
 
 NOUN = "event"
-_SEEN = "seen"  # the state of the records that say how far watchers have looked
-_ALONE = {"//events": True}
-_SLACK_MS = 30_000  # beyond its limit, for a sender on a busy machine
+_SEEN = "seen"  # the state of the records that hold the progress of the watchers
+_EXCLUSIVE = {"//events": True}
+_SLACK_MS = 30_000  # added to the limit of a sender, for a busy machine
 
 
-def list_events(repo: Repository, state: str = "") -> list[Event]:
-    """All events in the order in which they were seen, or those of which something is yet to be sent."""
-    found = repo.store.view(lambda snapshot: records.all_of(snapshot, NOUN, (state,) if state else ()))
-    return [Event(**document) for document in found if document["state"] != _SEEN]
+def list_events(repo: Repository, state: str = "") -> list[RecordedEvent]:
+    """Return the events in the order in which they were recorded, optionally only those in one state."""
+    found = repo.store.view(lambda snapshot: records.find_all(snapshot, NOUN, (state,) if state else ()))
+    return [RecordedEvent(**document) for document in found if document["state"] != _SEEN]
 
 
-def marks_in(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """How far watchers have looked at something; empty when nobody has."""
-    return records.find(snapshot, NOUN, f"seen:{name}") or {}
+def read_progress(snapshot: Snapshot, source: str) -> dict[str, Any]:
+    """Return how far watchers have read a source; empty before the first check."""
+    return records.find(snapshot, NOUN, f"seen:{source}") or {}
 
 
-def channels_of(settings: Settings, kind: str) -> list[str]:
-    """Who is told of an event of this kind."""
+def _channels_for(settings: Settings, kind: str) -> list[str]:
+    """Return the channels that get events of this kind."""
     if settings.notify.kinds and kind not in settings.notify.kinds:
         return []
-    known = {"command": settings.notify.command, "webhook": settings.notify.webhook}
-    return [name for name, text in known.items() if text]
+    configured = {Channel.COMMAND: settings.notify.command, Channel.WEBHOOK: settings.notify.webhook}
+    return [channel for channel, receiver in configured.items() if receiver]
 
 
-def write_facts(repo: Repository, settings: Settings, facts: Sequence[Fact]) -> list[Event]:
-    """Write down those of these facts that are new; tells them."""
-    unknown = repo.store.view(lambda snapshot: [fact for fact in facts if not _is_known(snapshot, fact)])
+def record_new(
+    repo: Repository, settings: Settings, detected: Sequence[DetectedEvent]
+) -> list[RecordedEvent]:
+    """Record the facts that are not recorded yet, and return their events."""
+    unknown = repo.store.view(lambda snapshot: [fact for fact in detected if not _is_known(snapshot, fact)])
     if not unknown:
         return []
-    return repo.store.change(lambda tx: _write(tx, repo, settings, unknown), areas=_ALONE)
+    return repo.store.change(lambda tx: _write(tx, repo, settings, unknown), areas=_EXCLUSIVE)
 
 
-def write_moved(
+def record_progress(
     repo: Repository,
     settings: Settings,
-    name: str,
+    source: str,
     before: dict[str, Any],
     after: dict[str, Any],
-    facts: Sequence[Fact],
-) -> list[Event]:
-    """Write down facts of what has happened since the last look, and how far that goes now.
+    detected: Sequence[DetectedEvent],
+) -> list[RecordedEvent]:
+    """Record facts together with the new progress in their source, and return their events.
 
-    Nothing is written when another watcher has looked that far meanwhile.
+    Nothing is written if another watcher has changed the progress since `before` was read.
     """
 
-    def work(tx: Transaction) -> list[Event]:
-        if marks_in(tx, name) != before:
+    def work(tx: Transaction) -> list[RecordedEvent]:
+        if read_progress(tx, source) != before:
             return []
-        document = {**after, "id": f"seen:{name}", "about": f"seen:{name}", "state": _SEEN}
-        if facts:
+        document = {**after, "id": f"seen:{source}", "about": f"seen:{source}", "state": _SEEN}
+        if detected:
             records.put(tx, NOUN, document, "seen")
-        else:  # nothing happened that anybody is told of
-            records.put_quietly(tx, NOUN, document)
-        return _write(tx, repo, settings, facts)
+        else:  # progress alone needs no journal entry
+            records.put_without_entry(tx, NOUN, document)
+        return _write(tx, repo, settings, detected)
 
-    return repo.store.change(work, areas=_ALONE)
-
-
-def _is_known(snapshot: Snapshot, fact: Fact) -> bool:
-    return bool(records.by_key(snapshot, NOUN, fact.about))
+    return repo.store.change(work, areas=_EXCLUSIVE)
 
 
-def _write(tx: Transaction, repo: Repository, settings: Settings, facts: Sequence[Fact]) -> list[Event]:
-    written: list[Event] = []
+def _is_known(snapshot: Snapshot, fact: DetectedEvent) -> bool:
+    return bool(records.find_by_key(snapshot, NOUN, fact.about))
+
+
+def _write(
+    tx: Transaction, repo: Repository, settings: Settings, detected: Sequence[DetectedEvent]
+) -> list[RecordedEvent]:
+    written: list[RecordedEvent] = []
     now = repo.store.wall_of(tx.now)
-    for fact in facts:
+    for fact in detected:
         if _is_known(tx, fact):
             continue
-        event = event_of(fact, records.next_id(tx, NOUN), now, channels_of(settings, fact.kind))
+        event = new_event(fact, records.next_id(tx, NOUN), now, _channels_for(settings, fact.kind))
         records.put(tx, NOUN, as_dict(event), "seen")
         written.append(event)
     return written
 
 
-# ------------------------------------------------------------------------------------------ sending
+def due_events(repo: Repository) -> list[RecordedEvent]:
+    """Return the events that still have to be sent to a channel."""
+    return list_events(repo, EventState.DUE)
 
 
-def due_events(repo: Repository) -> list[Event]:
-    """The events of which something is yet to be sent."""
-    return list_events(repo, DUE)
+def claim_sending(repo: Repository, event_id: str, channel: str, limit_ms: int) -> RecordedEvent | None:
+    """Claim the sending of an event to a channel; return None if it is not due or another sender has it.
 
-
-def claim_sending(repo: Repository, event_id: str, channel: str, limit_ms: int) -> Event | None:
-    """Take the sending of an event to a receiver in hand; nothing when somebody else has, or it is not due.
-
-    Only who got it here sends. A crash after this leaves it in hand until its time is over; then nobody knows
-    whether it got there, and it is not sent again.
+    Only the sender that got the event may send it. If it crashes, the result is unknown when its time is
+    over, and the event is not sent again.
     """
 
-    def work(tx: Transaction) -> Event | None:
-        event, now = _locked(tx, event_id), repo.store.wall_of(tx.now)
+    def work(tx: Transaction) -> RecordedEvent | None:
+        event, now = _lock_event(tx, event_id), repo.store.wall_of(tx.now)
         if event is None or not is_due(event, channel, now):
             return None
         tries = int(event.channels[channel]["tries"]) + 1
-        taken = with_channel(event, channel, state=SENDING, tries=tries, until=now + limit_ms + _SLACK_MS)
-        records.put(tx, NOUN, as_dict(taken), "sending", None, channel=channel)
-        return taken
+        claimed = event.with_sending(channel, SENDING, tries=tries, until=now + limit_ms + _SLACK_MS)
+        records.put(tx, NOUN, as_dict(claimed), "sending", None, channel=channel)
+        return claimed
 
-    return repo.store.change(work, areas=_ALONE)
+    return repo.store.change(work, areas=_EXCLUSIVE)
 
 
-def _locked(tx: Transaction, event_id: str) -> Event | None:
+def _lock_event(tx: Transaction, event_id: str) -> RecordedEvent | None:
     document = records.lock(tx, NOUN, event_id)
-    return Event(**document) if document is not None and document["state"] != _SEEN else None
+    return RecordedEvent(**document) if document is not None and document["state"] != _SEEN else None
 
 
-def end_sending(repo: Repository, event_id: str, channel: str, trouble: str, most_tries: int) -> Event | None:
-    """Write down how a sending went; `trouble` is empty when the receiver has it."""
+def end_sending(
+    repo: Repository, event_id: str, channel: str, failure: str, max_tries: int
+) -> RecordedEvent | None:
+    """Record the result of a sending; `failure` is empty if it succeeded."""
 
-    def work(tx: Transaction) -> Event | None:
-        event, now = _locked(tx, event_id), repo.store.wall_of(tx.now)
-        if event is None or event.channels[channel]["state"] not in (SENDING, UNSURE):
+    def work(tx: Transaction) -> RecordedEvent | None:
+        event, now = _lock_event(tx, event_id), repo.store.wall_of(tx.now)
+        if event is None or not event.can_become(channel, SENT):
             return event
-        if not trouble:
-            ended, verb = with_channel(event, channel, state=SENT, why="", until=0), "sent"
+        if not failure:
+            ended, verb = event.with_sending(channel, SENT, why="", until=0), "sent"
         elif event.channels[channel]["state"] == UNSURE:
-            return event  # it was counted as lost already
+            return event  # already reported as lost
         else:
-            ended = after_failure(event, channel, trouble, now, most_tries)
+            ended = after_failure(event, channel, failure, now, max_tries)
             verb = "postponed" if ended.channels[channel]["state"] == NEW else "failed"
         records.put(tx, NOUN, as_dict(ended), verb, None, channel=channel)
         if verb == "failed":
-            _report(tx, repo, ended, channel, f"could not be sent after {most_tries} tries: {trouble}")
+            _report(tx, repo, ended, channel, f"could not be sent after {max_tries} tries: {failure}")
         return ended
 
-    return repo.store.change(work, areas=_ALONE)
+    return repo.store.change(work, areas=_EXCLUSIVE)
 
 
-def settle_abandoned(repo: Repository, event_id: str, channel: str) -> Event | None:
-    """Give up a sending whose sender never said how it went: sending again could tell somebody twice."""
+def settle_abandoned(repo: Repository, event_id: str, channel: str) -> RecordedEvent | None:
+    """Record that the result of a sending is unknown; sending it again could deliver the event twice."""
 
-    def work(tx: Transaction) -> Event | None:
-        event, now = _locked(tx, event_id), repo.store.wall_of(tx.now)
+    def work(tx: Transaction) -> RecordedEvent | None:
+        event, now = _lock_event(tx, event_id), repo.store.wall_of(tx.now)
         if event is None or not is_abandoned(event, channel, now):
             return None
         why = "its sender ended before it could say whether it got there"
-        ended = with_channel(event, channel, state=UNSURE, why=why, until=0)
+        ended = event.with_sending(channel, UNSURE, why=why, until=0)
         records.put(tx, NOUN, as_dict(ended), "unsure", None, channel=channel)
         _report(tx, repo, ended, channel, why)
         return ended
 
-    return repo.store.change(work, areas=_ALONE)
+    return repo.store.change(work, areas=_EXCLUSIVE)
 
 
-def reports_of(repo: Repository, events: Sequence[Event]) -> list[Event]:
-    """The events that tell of these that they could not be sent."""
-    keys = dict.fromkeys(f"{NOTIFY_FAILED}:{event.id}:{name}" for event in events for name in event.channels)
-    found = repo.store.view(lambda snapshot: [records.by_key(snapshot, NOUN, key) for key in keys])
-    return [Event(**document) for documents in found for document in documents]
-
-
-def _report(tx: Transaction, repo: Repository, event: Event, channel: str, why: str) -> None:
-    """An event about what nobody was told of; it is sent to nobody itself."""
-    fact = Fact(
-        kind=NOTIFY_FAILED,
-        about=f"{NOTIFY_FAILED}:{event.id}:{channel}",
-        text=f"{event.id} ({event.kind}) and the {channel}: {why}",
-        facts={"event": event.id, "channel": channel, "why": why[:500]},
+def reports_of(repo: Repository, events: Sequence[RecordedEvent]) -> list[RecordedEvent]:
+    """Return the events that report failed sendings of these events."""
+    keys = dict.fromkeys(
+        f"{EventKind.NOTIFY_FAILED}:{event.id}:{name}" for event in events for name in event.channels
     )
+    found = repo.store.view(lambda snapshot: [records.find_by_key(snapshot, NOUN, key) for key in keys])
+    return [RecordedEvent(**document) for documents in found for document in documents]
+
+
+def _report(tx: Transaction, repo: Repository, event: RecordedEvent, channel: str, why: str) -> None:
+    """Record an event about a failed sending; it is not sent to any channel."""
+    text = f"{event.id} ({event.kind}) and the {channel}: {why}"
+    facts = {"event": event.id, "channel": channel, "why": why[:500]}
+    fact = detected_event(EventKind.NOTIFY_FAILED, f"{event.id}:{channel}", text, facts)
     if not _is_known(tx, fact):
-        made = event_of(fact, records.next_id(tx, NOUN), repo.store.wall_of(tx.now), ())
-        records.put(tx, NOUN, as_dict(made), "seen")
+        report = new_event(fact, records.next_id(tx, NOUN), repo.store.wall_of(tx.now), ())
+        records.put(tx, NOUN, as_dict(report), "seen")

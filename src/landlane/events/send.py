@@ -1,7 +1,7 @@
-"""Telling of events outside: a command that reads one on its input, or an address that it is posted to.
+"""Send events to a command, on its standard input, or to a webhook.
 
-Who sends has claimed the sending in the store before. So two watchers send each event once, and one that is
-killed in the middle leaves a sending of which nobody knows how it went: it is reported, and not made again.
+A sender claims the sending in the store first, so that several watchers send each event once. The result is
+unknown if a watcher is killed while it sends: that is reported, and the event is not sent again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
-from landlane.events.model import COMMAND, SENT, WEBHOOK, is_abandoned, is_due
+from landlane.events.model import SENT, Channel, is_abandoned, is_due
 from landlane.events.records import claim_sending, due_events, end_sending, settle_abandoned
 from landlane.processes.child import Child
 
@@ -22,22 +22,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.events.model import Event
+    from landlane.events.model import RecordedEvent
     from landlane.repository import Repository
     from landlane.settings.model import Settings
 
-_MOST_SAID = 400
+_MAX_OUTPUT_BYTES = 400
 
 
 def send_due(
-    repo: Repository, settings: Settings, body_of: Callable[[Event], dict[str, object]]
-) -> tuple[list[Event], list[Event]]:
-    """Send what is due; tells what got there, and what did not.
+    repo: Repository, settings: Settings, body_of: Callable[[RecordedEvent], dict[str, object]]
+) -> tuple[list[RecordedEvent], list[RecordedEvent]]:
+    """Send all due events; return the events that were sent and those that were not.
 
-    `body_of` gives an event the form in which everybody gets it.
+    `body_of` returns the JSON body that receivers get.
     """
-    sent: list[Event] = []
-    unsent: list[Event] = []
+    sent: list[RecordedEvent] = []
+    unsent: list[RecordedEvent] = []
     for event in due_events(repo):
         for channel in event.channels:
             now = repo.wall_ms()
@@ -54,26 +54,26 @@ def send_due(
 def _send(
     repo: Repository,
     settings: Settings,
-    event: Event,
+    event: RecordedEvent,
     channel: str,
-    body_of: Callable[[Event], dict[str, object]],
-) -> Event | None:
+    body_of: Callable[[RecordedEvent], dict[str, object]],
+) -> RecordedEvent | None:
     claimed = claim_sending(repo, event.id, channel, settings.notify.limit_ms)
     if claimed is None:
         return None
     body = json.dumps(body_of(claimed), ensure_ascii=False, separators=(",", ":")) + "\n"
-    trouble = _TELL[channel](repo, settings, claimed, body.encode("utf-8", "replace"))
-    return end_sending(repo, event.id, channel, trouble, settings.notify.tries)
+    failure = _SENDERS[Channel(channel)](repo, settings, claimed, body.encode("utf-8", "replace"))
+    return end_sending(repo, event.id, channel, failure, settings.notify.tries)
 
 
-def _tell_command(repo: Repository, settings: Settings, event: Event, body: bytes) -> str:
-    """Run the command with the event on its input; tells what went wrong."""
+def _send_to_command(repo: Repository, settings: Settings, event: RecordedEvent, body: bytes) -> str:
+    """Run the command with the event on its standard input; return why it failed, or an empty text."""
     without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
     words = ["/bin/sh", "-c", settings.notify.command]
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as given:
-        given.write(body)
-        given.seek(0)
-        streams = (given.fileno(), said.fileno(), said.fileno())
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as stdin:
+        stdin.write(body)
+        stdin.seek(0)
+        streams = (stdin.fileno(), output.fileno(), output.fileno())
         try:
             child = Child(words, cwd=repo.home.root, without=without, streams=streams)
         except OSError as error:
@@ -83,34 +83,34 @@ def _tell_command(repo: Repository, settings: Settings, event: Event, body: byte
             return f"it took longer than {settings.notify.limit_ms / 1000:g} s"
         if not ended.exit_code:
             return ""
-        said.seek(0, os.SEEK_END)
-        said.seek(max(said.tell() - _MOST_SAID, 0))
-        tail = said.read(_MOST_SAID).decode("utf-8", "replace").replace("\0", "\ufffd").strip()
+        output.seek(0, os.SEEK_END)
+        output.seek(max(output.tell() - _MAX_OUTPUT_BYTES, 0))
+        tail = output.read(_MAX_OUTPUT_BYTES).decode("utf-8", "replace").replace("\0", "\ufffd").strip()
         return f"it ended with {ended.exit_code}" + (f": {tail}" if tail else "")
 
 
-def _tell_webhook(repo: Repository, settings: Settings, event: Event, body: bytes) -> str:
-    """Post the event; only an answer of 2xx counts. Redirections are not followed."""
+def _send_to_webhook(repo: Repository, settings: Settings, event: RecordedEvent, body: bytes) -> str:
+    """Post the event without following redirects; return why it failed, or an empty text for a 2xx status."""
     seconds = settings.notify.limit_ms / 1000
     parts = urlsplit(settings.notify.webhook)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection_type = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     is_late = threading.Event()
     try:
-        connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+        connection = connection_type(parts.hostname or "", parts.port, timeout=seconds)
     except (ValueError, HTTPException) as error:
         return f"{settings.notify.webhook} cannot be used: {error}"
 
-    def cut_off() -> None:
+    def abort() -> None:
         is_late.set()
         with contextlib.suppress(OSError):
-            if connection.sock is not None:  # also one that answers a letter at a time
+            if connection.sock is not None:  # the timeout of the socket alone would never end a slow trickle
                 connection.sock.shutdown(2)
 
-    timer = threading.Timer(seconds, cut_off)
+    timer = threading.Timer(seconds, abort)
     timer.daemon = True
     timer.start()
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    # The same for every try, so that a receiver can tell a second one from another event.
+    # The same key for every try, so that a receiver can recognise a repeated event.
     headers = {"Content-Type": "application/json", "User-Agent": "landlane", "Idempotency-Key": event.id}
     try:
         connection.request("POST", path, body, headers)
@@ -124,4 +124,4 @@ def _tell_webhook(repo: Repository, settings: Settings, event: Event, body: byte
     return "" if 200 <= status < 300 else f"it answered {status}"
 
 
-_TELL = {COMMAND: _tell_command, WEBHOOK: _tell_webhook}
+_SENDERS = {Channel.COMMAND: _send_to_command, Channel.WEBHOOK: _send_to_webhook}

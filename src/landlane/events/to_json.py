@@ -1,4 +1,4 @@
-"""Events as the JSON and the line that every door, every command and every webhook gets."""
+"""Format events as JSON and as lines of text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.events.model import Event
+    from landlane.events.model import RecordedEvent
 
 
-def event_json(event: Event) -> dict[str, Any]:
-    """An event as programs read it."""
+def event_json(event: RecordedEvent) -> dict[str, Any]:
+    """Return an event as JSON."""
     return {
         "id": event.id,
         "kind": event.kind,
@@ -20,19 +20,19 @@ def event_json(event: Event) -> dict[str, Any]:
         "at": rfc3339(event.at),
         "facts": dict(event.facts),
         "sent": {
-            name: {"state": one["state"], "tries": one["tries"], "why": one["why"] or None}
-            for name, one in event.channels.items()
+            name: {"state": sending["state"], "tries": sending["tries"], "why": sending["why"] or None}
+            for name, sending in event.channels.items()
         },
     }
 
 
-def notice_json(event: Event, repository: str) -> dict[str, Any]:
-    """An event as those outside get it, who may hear of several repositories."""
-    shown = event_json(event)
-    del shown["sent"]
-    return {**shown, "repository": repository}
+def notice_json(event: RecordedEvent, repository: str) -> dict[str, Any]:
+    """Return the JSON that channels get: with the repository name, without the state of the sendings."""
+    notice = event_json(event)
+    del notice["sent"]
+    return {**notice, "repository": repository}
 
 
-def event_line(event: Event) -> str:
-    """An event for people, in a line."""
+def event_line(event: RecordedEvent) -> str:
+    """Return an event as one line of text."""
     return f"{rfc3339(event.at)}  {event.id:<5} {event.kind:<14} {event.text}"

@@ -6,32 +6,25 @@ are left alone: opening or pruning the workspace saves them first.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 import tempfile
 
 from landlane.errors import LandlaneError, StoreError
+from landlane.files import is_at_or_below
 from landlane.git.lock import git_lock
 from landlane.git.run import git_output
 from landlane.git.target import commit_at
 from landlane.ids import short_id
 from landlane.processes.tree import ProcessTree, end_tree, find_members, has_mark, kill_until_quiet
 from landlane.sessions.join import leave
-from landlane.sessions.read import find_live_session
-from landlane.sessions.sandbox_runs import (
-    ENDED,
-    change_run,
-    is_forsaken,
-    list_running,
-    tree_of,
-)
+from landlane.sessions.leases import find_live_session
+from landlane.sessions.sandbox_runs import RunState, change_run, is_abandoned, list_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
@@ -69,19 +62,19 @@ def end_abandoned_runs(repo: Repository) -> list[str]:
 
 def find_abandoned_runs(repo: Repository) -> list[Run]:
     """Return the runs of this user whose starter is gone."""
-    running = list_running(repo)
-    return [run for run in running if is_forsaken(repo, run, repo.common_dir, os.geteuid())]
+    running = list_runs(repo, RunState.RUNNING)
+    return [run for run in running if is_abandoned(repo, run, repo.common_dir, os.geteuid())]
 
 
 def _end_run(repo: Repository, run: Run) -> int:
     """Remove everything that belongs to a run, and return how many processes were ended."""
-    count = end_processes(tree_of(run))
+    count = end_processes(run.tree)
     session = repo.store.view(lambda snapshot: find_live_session(snapshot, run.session))
     if session is not None:
         end_session(repo, session)
     unpin(repo, run.session)
     remove_scratch(run.scratch)
-    change_run(repo, run, "ended", state=ENDED, why="its starter was killed", exit_code=None)
+    change_run(repo, run, "ended", state=RunState.ENDED, why="its starter was killed", exit_code=None)
     return count
 
 
@@ -122,14 +115,8 @@ def remove_scratch(path: str) -> None:
     """Remove the private folder of a run, whatever file modes were set in it. Other paths are left alone."""
     if not os.path.basename(path).startswith(SCRATCH_PREFIX) or not _is_own_folder(path):
         return
-
-    def make_removable(remove: Callable[..., Any], failed: str, _: object) -> None:
-        del remove
-        _make_removable(path, failed)
-
-    shutil.rmtree(path, onerror=make_removable)  # does not follow links
-    if os.path.lexists(path):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(path, onerror=lambda _, failed, __: _remove_protected(path, failed))  # follows no links
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_own_folder(path: str) -> bool:
@@ -141,21 +128,19 @@ def _is_own_folder(path: str) -> bool:
     return stat.S_ISDIR(status.st_mode) and os.geteuid() in (status.st_uid, 0)
 
 
-def _make_removable(scratch: str, path: str) -> None:
+def _remove_protected(scratch: str, path: str) -> None:
     """Remove what a tool has write-protected. The folder that contains the scratch keeps its mode."""
-    try:
+    with contextlib.suppress(OSError):  # the second `rmtree`, or the system's own clean-up, may succeed
         _make_writable(scratch, os.path.dirname(path))
         if os.path.isdir(path) and not os.path.islink(path):
             _make_writable(scratch, path)
             shutil.rmtree(path, ignore_errors=True)
         elif os.path.lexists(path):
             os.unlink(path)
-    except OSError:
-        return  # the second `rmtree`, or the system's own clean-up, may succeed
 
 
 def _make_writable(scratch: str, folder: str) -> None:
     """Make a folder of the scratch writable; one that leads out of it is left alone."""
-    top, resolved = os.path.realpath(scratch), os.path.realpath(folder)
-    if resolved == top or resolved.startswith(top + os.sep):
+    resolved = os.path.realpath(folder)
+    if is_at_or_below(resolved, os.path.realpath(scratch)):
         os.chmod(resolved, 0o700)

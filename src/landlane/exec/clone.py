@@ -10,14 +10,15 @@ import os
 import shlex
 
 from landlane.exec.cleanup import PINS
-from landlane.git.create_checkout import add_detached_clone, setting_line, write_files
+from landlane.git.commits import AGENT, SESSION, TASK
+from landlane.git.create_checkout import add_detached_clone, write_files
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
 from landlane.git.run import git_output, resolve_revision, run_in
-from landlane.git.trailers import AGENT, SESSION, TASK
+from landlane.git.untrusted_checkout import setting_line
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import drop_task
-from landlane.tasks.model import OVER, NewTask
+from landlane.tasks.model import FINAL, NewTask
 from landlane.tasks.records import get_task
 from landlane.values import value
 from landlane.workspaces.model import CLONE
@@ -77,7 +78,7 @@ def _add_own_task(repo: Repository, caller: Session, role: Role, title: str) -> 
 
 def drop_own_task(repo: Repository, caller: Session, task: str, why: str) -> None:
     """Drop a task that was added for one run, unless it is over."""
-    if get_task(repo, task).state not in OVER:
+    if get_task(repo, task).state not in FINAL:
         drop_task(repo, caller, task, why)
 
 

@@ -21,14 +21,12 @@ from landlane.exec.sandboxed_run import SandboxedRun, choose_sandbox_backend
 from landlane.exec.start_client import prepare_command
 from landlane.git.create_checkout import fetch_clone_branch
 from landlane.ids import short_id
-from landlane.roles.built_in import bound_by, find_role
-from landlane.roles.model import forbidden
+from landlane.roles.model import find_role, forbidden, role_or_read_only
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sessions.join import join
-from landlane.sessions.leases import end_if_gone, lapse
+from landlane.sessions.leases import end_if_gone, find_latest_session, find_live_session, lapse
 from landlane.sessions.model import SessionKind, check_agent_name
-from landlane.sessions.read import find_latest_session, find_live_session
-from landlane.tasks.model import OVER
+from landlane.tasks.model import FINAL
 from landlane.tasks.records import get_task
 from landlane.workspaces.close import close_workspace
 
@@ -81,7 +79,7 @@ def execute(
 
 def _check_may_start(repo: Repository, caller: Session, role: Role) -> None:
     """Refuse an agent in a role that may not start other agents, unless those only read."""
-    own = bound_by(repo.settings, caller.role) if caller.kind == SessionKind.AGENT else None
+    own = role_or_read_only(repo.settings, caller.role) if caller.kind == SessionKind.AGENT else None
     if own is None or own.name == role.name or "agents" in own.tools:
         return
     if not (role.is_read_only and not role.verbs):
@@ -170,7 +168,7 @@ class _Execution:
             exit_code=self._exit_code,
             agent=self._session.agent,
             backend=child.backend.name,
-            guarantees=child.held,
+            guarantees=child.guarantees,
             task=clone.task,
             workspace=workspace.id if workspace else "",
             branch=workspace.branch if workspace else "",
@@ -256,7 +254,7 @@ class _Execution:
         repo, clone = self._repo, self._run.clone
         assert clone is not None
         assert clone.workspace is not None
-        self._is_task_over = get_task(repo, clone.task).state in OVER
+        self._is_task_over = get_task(repo, clone.task).state in FINAL
         made_nothing = clone.has_own_task and self._head == ""
         if self._is_task_over or made_nothing:
             closed = close_workspace(repo, self._caller, clone.workspace, force=True)

@@ -14,12 +14,13 @@ from landlane.exec.cleanup import new_scratch_path, remove_scratch, unpin
 from landlane.exec.clone import install_trailer_hook, write_git_settings
 from landlane.exec.start_client import prepare_client_homes
 from landlane.git.hook_pass import FOLDER as GIT_HOOKS
-from landlane.platform.process_identity import Process
-from landlane.processes.tree import ProcessTree, new_tree_id
+from landlane.ids import new_uuid
+from landlane.platform.process import Process
+from landlane.processes.tree import ProcessTree
 from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import Sandbox, require_guarantees
-from landlane.sandbox.start import choose_backend, start_sandboxed
-from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run, tree_facts
+from landlane.sandbox.start import SandboxedChild, choose_backend
+from landlane.sessions.sandbox_runs import RunState, begin_run, change_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.sandbox.model import Backend
-    from landlane.sandbox.start import SandboxedChild
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
@@ -60,7 +60,7 @@ class SandboxedRun:
         self.record = begin_run(
             repo,
             session,
-            ProcessTree(id=new_tree_id(), root=unknown, is_wrapped=bool(backend.bwrap)),
+            ProcessTree(id=new_uuid(), root=unknown, is_wrapped=bool(backend.bwrap)),
             program=program[:80],
             home=repo.common_dir,
             user=os.geteuid(),
@@ -125,7 +125,7 @@ class SandboxedRun:
         """Start the command in its sandbox and record its processes."""
         assert self.record is not None
         assert self.clone is not None
-        child = start_sandboxed(
+        child = SandboxedChild(
             command,
             sandbox,
             cwd=self.clone.path,
@@ -133,10 +133,10 @@ class SandboxedRun:
             required=self._repo.settings.sandbox.required,
             streams=streams,
             has_terminal=has_terminal,
-            tree_id=self.record.tree["id"],
+            tree_id=self.record.tree.id,
         )
         workspace = self.clone.workspace.id if self.clone.workspace else ""
-        facts = {"tree": tree_facts(child.tree), "task": self.clone.task, "workspace": workspace}
+        facts = {"tree": child.tree, "task": self.clone.task, "workspace": workspace}
         try:
             self.record = change_run(self._repo, self.record, "started", self._session, **facts)
         except StoreError as error:
@@ -155,7 +155,7 @@ class SandboxedRun:
     def end(self, why: str, exit_code: int | None = None, session: Session | None = None) -> None:
         """Mark the record as ended."""
         if self.record is not None:
-            facts = {"state": ENDED, "exit_code": exit_code, "why": why}
+            facts = {"state": RunState.ENDED, "exit_code": exit_code, "why": why}
             change_run(self._repo, self.record, "ended", session, **facts)
 
 

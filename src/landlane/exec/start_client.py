@@ -218,18 +218,12 @@ def _source(home: str, name: str) -> str:
 def _copy(source: str, target: str) -> None:
     if not os.path.isfile(source):
         return
-    _make_folder(os.path.dirname(target))
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     try:
         shutil.copyfile(source, target)
     except OSError:
         return  # the user cannot read it, either
     os.chmod(target, 0o600)
-
-
-def _make_folder(path: str) -> None:
-    if not os.path.isdir(path):
-        _make_folder(os.path.dirname(path))
-        os.mkdir(path, 0o700)
 
 
 def _read(path: str) -> Document:
@@ -246,7 +240,7 @@ def _write(path: str, document: Mapping[str, Any]) -> None:
 
 
 def _write_text(path: str, text: str) -> None:
-    _make_folder(os.path.dirname(path))
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     os.chmod(path, 0o600)

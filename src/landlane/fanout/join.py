@@ -1,134 +1,115 @@
-"""Join a split task when enough of its branches are done; drop the rest.
+"""Join a split task when enough of its branches are done; find and list split tasks.
 
-A branch that ends looks, at the end of its own transaction, whether the join waited for it. It locks the
-fan-out while it looks: of branches that end at the same moment one joins, and the others see that it did.
-What no branch brings about, such as a deadline, is found by the next process that looks.
+The transaction that ends a branch checks, before it commits, whether the task can be joined. It locks the
+fan-out first: of branches that end at the same moment one joins, and the others see that it did. Deadlines
+are found by the next process that calls `settle_fans`.
 """
 
 from __future__ import annotations
 
+from landlane.errors import Malformed
 from landlane.fanout.model import (
     ABANDONED,
     DROP,
     JOINED,
     LONGEST_RESULT,
+    NOT_STARTED,
     OPEN,
-    WAITING,
-    Branch,
+    BranchResult,
     Fan,
+    decide_join,
     is_waiting_for,
-    judge,
     results_text,
 )
-from landlane.fanout.records import NOUN, branches_of, fan_from
+from landlane.fanout.records import NOUN, branches_of, fans_in, fans_of_task, results_of
 from landlane.store import records
-from landlane.tasks.add import forget_signs
-from landlane.tasks.model import (
-    BLOCKED,
-    DROPPED,
-    FAILED,
-    LONGEST_LINE,
-    READY,
-)
-from landlane.tasks.records import find_task, get_in, move_task
-from landlane.values import as_dict, replace
+from landlane.tasks.finish import drop_unneeded
+from landlane.tasks.model import BLOCKED, FAILED, LONGEST_LINE, READY
+from landlane.tasks.records import find_task, lock_task, move_task, unknown_task_error
+from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
-_UNSETTLED = (OPEN, JOINED)
-
-
-def settle_fan_in(tx: Transaction, repo: Repository, fan_id: str) -> None:
-    """Join a fan if it is time, inside a transaction that holds still whatever made it so."""
+def settle_fan(tx: Transaction, repo: Repository, fan_id: str) -> None:
+    """Join a fan-out if its branches allow it, inside the transaction that changed one of them."""
     document = records.lock(tx, NOUN, fan_id)
     if document is None or document["state"] != OPEN:
         return
-    fan = fan_from(document)
-    branches = branches_of(tx, fan)  # behind the lock: whoever held it before has committed
+    fan = Fan.from_document(document)
+    branches = branches_of(tx, fan)  # after locking, so that the changes of others are visible
     now = repo.store.wall_of(tx.now)
     is_late = bool(fan.deadline_at) and now >= fan.deadline_at
-    found = judge(fan.policy, fan.need, branches, is_late=is_late)
-    parent = get_in(tx, fan.task)
+    decision = decide_join(fan.policy, fan.need, branches, is_late=is_late)
+    parent = lock_task(tx, fan.task)
     if parent.state != BLOCKED:
         why = f"{fan.task} is {parent.state}: it no longer waits for its branches"
-        ended = replace(fan, state=ABANDONED, is_settled=True, why=why, joined_at=now)
-        records.put(tx, NOUN, as_dict(ended), "abandoned")
-    elif found is not None:
-        results = [{**as_dict(one), "result": one.result[:LONGEST_RESULT]} for one in branches]
-        has_rest = fan.rest == DROP and any(one.state in WAITING for one in branches)
-        joined = replace(
-            fan,
-            state=JOINED,
+        abandoned = fan.become(ABANDONED, is_settled=True, why=why, joined_at=now)
+        records.put(tx, NOUN, as_dict(abandoned), "abandoned")
+    elif decision is not None:
+        has_rest = fan.rest == DROP and any(branch.state in NOT_STARTED for branch in branches)
+        joined = fan.become(
+            JOINED,
             is_settled=not has_rest,
-            is_met=found.is_met,
-            why=found.why,
-            results=results,
+            is_met=decision.is_met,
+            why=decision.why,
+            results=[{**as_dict(branch), "result": branch.result[:LONGEST_RESULT]} for branch in branches],
             joined_at=now,
         )
         records.put(tx, NOUN, as_dict(joined), "joined")
-        _go_on(tx, parent, joined, branches)
+        _resume_task(tx, parent, joined, results_text(joined, branches, LONGEST_LINE))
 
 
-def _go_on(tx: Transaction, parent: Task, fan: Fan, branches: Sequence[Branch]) -> None:
-    """The task goes on with all that came; or fails with it, when that is not enough."""
-    text = results_text(fan, branches, LONGEST_LINE)
-    if not is_waiting_for(parent.why, fan.id):  # somebody blocked it for another reason, which stays
-        tx.record("task.joined", "", "", {"task": parent.id, "why": text, "fan": fan.id, "state": BLOCKED})
-        return
-    then = READY if fan.is_met else FAILED
-    why = f"{fan.id} joined: {fan.why}"
-    action = f"go on with what the branches brought: landlane fan show {fan.id}"
-    move_task(tx, parent, then, why=why, ready_at=tx.now, next_action=parent.next_action or action)
-    facts = {"task": parent.id, "why": text, "fan": fan.id, "state": then, "kept_why": why}
+def _resume_task(tx: Transaction, task: Task, fan: Fan, text: str) -> None:
+    """Make a split task ready, or failed if the policy is not met; the journal gets the results."""
+    facts: dict[str, object] = {"task": task.id, "why": text, "fan": fan.id, "state": BLOCKED}
+    if is_waiting_for(task.why, fan.id):  # otherwise it was blocked by hand for another reason, too
+        state = READY if fan.is_met else FAILED
+        why = f"{fan.id} joined: {fan.why}"
+        action = f"go on with what the branches brought: landlane task parts {fan.id}"
+        move_task(tx, task, state, why=why, ready_at=tx.now, next_action=task.next_action or action)
+        facts |= {"state": state, "kept_why": why}
+        tx.has_freed = True
     tx.record("task.joined", "", "", facts)
-    tx.frees = True
 
 
 def settle_fans(repo: Repository) -> int:
-    """Join what is due, and drop what nobody has begun and nobody needs; tells how many fans that were.
+    """Join the fan-outs that are due, and drop branches that are not needed; return how many were due.
 
     Quick when there is nothing to do. Any number of processes may call it at any time.
     """
-    found = [fan_from(one) for one in repo.store.view(lambda it: records.all_of(it, NOUN, _UNSETTLED))]
-    due = [
-        fan
-        for fan in found
-        if fan.state == JOINED or repo.store.view(lambda snapshot, fan=fan: _is_due(snapshot, repo, fan))
-    ]
-    for fan in due:
+    due = 0
+    for fan in repo.store.view(lambda snapshot: fans_in(snapshot, (OPEN, JOINED))):
         if fan.state == OPEN:
-            repo.change(lambda tx, fan=fan: settle_fan_in(tx, repo, fan.id))
+            if not repo.store.view(lambda snapshot, fan=fan: _is_due(snapshot, repo, fan)):
+                continue
+            repo.change(lambda tx, fan=fan: settle_fan(tx, repo, fan.id))
+        due += 1
         document = repo.store.view(lambda snapshot, fan=fan: records.find(snapshot, NOUN, fan.id))
         if document is not None and document["state"] == JOINED and not document["is_settled"]:
-            _drop_rest(repo, fan_from(document))
-    return len(due)
+            _drop_rest(repo, Fan.from_document(document))
+    return due
 
 
 def _is_due(snapshot: Snapshot, repo: Repository, fan: Fan) -> bool:
-    if fan.deadline_at and repo.store.wall_of(snapshot.now) >= fan.deadline_at:
+    is_late = bool(fan.deadline_at) and repo.store.wall_of(snapshot.now) >= fan.deadline_at
+    if decide_join(fan.policy, fan.need, branches_of(snapshot, fan), is_late=is_late) is not None:
         return True
     task = find_task(snapshot, fan.task)
-    is_over = judge(fan.policy, fan.need, branches_of(snapshot, fan), is_late=False) is not None
-    return is_over or task is None or task.state != BLOCKED
+    return task is None or task.state != BLOCKED
 
 
 def _drop_rest(repo: Repository, fan: Fan) -> None:
-    """Drop the branches that nobody has begun; each by itself, so that nobody who ends one has to wait."""
-    why = f"{fan.id} was joined without it: {fan.why}"
+    """Drop the branches that are not started, each in a transaction of its own, so that locks are short."""
 
     def drop(tx: Transaction, task_id: str) -> None:
-        task = get_in(tx, task_id)
-        if task.state in WAITING:
-            move_task(tx, task, DROPPED, why=why)
-            forget_signs(tx, repo, task)
-            tx.record("task.dropped", "", "", {"task": task_id, "why": why, "before": task.state})
+        task = lock_task(tx, task_id)
+        if task.state in NOT_STARTED:
+            drop_unneeded(tx, repo, task, f"{fan.id} was joined without it: {fan.why}")
 
     def settle(tx: Transaction) -> None:
         document = records.lock(tx, NOUN, fan.id)
@@ -138,3 +119,33 @@ def _drop_rest(repo: Repository, fan: Fan) -> None:
     for task_id in fan.children:
         repo.change(lambda tx, task_id=task_id: drop(tx, task_id))
     repo.change(settle)
+
+
+def list_fans(repo: Repository, *, with_all: bool = False) -> list[Fan]:
+    """Return the open fan-outs, or all of them."""
+    settle_fans(repo)
+    return repo.store.view(lambda snapshot: fans_in(snapshot, () if with_all else (OPEN,)))
+
+
+def find_fan(repo: Repository, name: str) -> tuple[Fan, tuple[BranchResult, ...]]:
+    """Return a fan-out by its id, or the newest of a task, with its results in order.
+
+    Raises:
+        Malformed: there is none.
+    """
+
+    def look(snapshot: Snapshot) -> tuple[Fan, tuple[BranchResult, ...]]:
+        document = records.find(snapshot, NOUN, name)
+        if document is None and name[:1] == "T" and find_task(snapshot, name) is None:
+            raise unknown_task_error(snapshot, name)
+        fans = fans_of_task(snapshot, name) if document is None else [Fan.from_document(document)]
+        if not fans:
+            raise Malformed(
+                f"{name[:40]!r} was not split",
+                code="UNKNOWN_FAN",
+                hint="`landlane task parts --all` shows all",
+            )
+        return fans[-1], results_of(snapshot, fans[-1])
+
+    settle_fans(repo)
+    return repo.store.view(look)

@@ -1,10 +1,13 @@
-"""Fans: a task split into branches, the policy that says when they are enough, and what the join is given."""
+"""Fan-outs: a task split into branches, the policy that says how many must be done, and their results."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.errors import Malformed
-from landlane.tasks.model import BLOCKED, BRANCH_ENDED, DONE, READY
-from landlane.values import value
+from landlane.tasks.model import BLOCKED, DONE, FINISHED, READY
+from landlane.text import list_some
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,27 +15,42 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-OPEN = "open"
-JOINED = "joined"
-ABANDONED = "abandoned"  # somebody took the task back before its branches had ended
-ALL, ANY, COLLECT = "all", "any", "collect"
-DROP, KEEP = "drop", "keep"
+class FanState(StrEnum):
+    """The state of a fan-out."""
 
-WAITING = frozenset({READY, BLOCKED})  # nobody has begun: can be dropped without loss
+    OPEN = "open"
+    JOINED = "joined"
+    ABANDONED = "abandoned"  # the task was taken out of its wait before its branches had ended
+
+
+OPEN, JOINED, ABANDONED = FanState
+
+# `Fan.become` makes every change and checks it here.
+_TRANSITIONS: Mapping[FanState, Sequence[FanState]] = {
+    OPEN: (JOINED, ABANDONED),
+    JOINED: (),
+    ABANDONED: (),
+}
+
+ALL, ANY, COLLECT = "all", "any", "collect"  # policies; the fourth is a number
+DROP, KEEP = "drop", "keep"  # what happens to branches that are not started when the task is joined
+
+NOT_STARTED = frozenset({READY, BLOCKED})  # such a branch can be dropped without losing work
 LONGEST_RESULT = 4_000
+_AT_LEAST = ("at least", "at-least", "at_least", "atleast", ">=")  # accepted before a number
 
 
 @value
 class Fan:
-    """A task and its branches. Instants are the calendar's, in milliseconds."""
+    """A split task and its branches. Instants are wall-clock milliseconds."""
 
     id: str
     task: str
-    plan: str  # the digest of the plan that it was split by
+    plan: str  # the digest of its plan
     title: str
     policy: str
-    need: int  # how many must be done
-    rest: str  # what becomes of branches that nobody has begun when it is joined
+    need: int  # how many branches must be done
+    rest: str
     children: Sequence[str]  # in the order of the plan
     names: Sequence[str]
     agent: str
@@ -40,17 +58,33 @@ class Fan:
     attempt: int
     begun_at: int
     deadline_at: int = 0  # 0: none
-    state: str = OPEN
+    state: FanState = OPEN
     is_settled: bool = False
     is_met: bool = False
     why: str = ""
     results: Sequence[Mapping[str, Any]] = ()  # as they were at the join, in the order of the plan
     joined_at: int = 0
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Fan:
+        """Return the fan-out that a record describes."""
+        fields: dict[str, Any] = {**document, "state": FanState(document["state"])}
+        return cls(**fields)
+
+    def become(self, state: FanState, **changes: object) -> Fan:
+        """Return the fan-out in another state, with some fields changed.
+
+        Raises:
+            ValueError: the transition table does not have this change.
+        """
+        if state not in _TRANSITIONS[self.state]:
+            raise ValueError(f"{self.id} is {self.state} and cannot become {state}")
+        return replace(self, state=state, **changes)
+
 
 @value
-class Branch:
-    """How far a branch is: done with a result, failed with a reason, or not over."""
+class BranchResult:
+    """The state of a branch, with its result or the reason why it failed."""
 
     task: str
     name: str
@@ -58,35 +92,37 @@ class Branch:
     result: str = ""
     head: str = ""
     why: str = ""
-    is_stuck: bool = False  # it waits for one that failed
+    is_stuck: bool = False  # it waits for a branch that failed
 
     @property
     def is_done(self) -> bool:
-        """Whether it brought what it should."""
+        """Whether it succeeded."""
         return self.state == DONE
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of it by itself."""
-        return self.state in BRANCH_ENDED or self.is_stuck
+        """Whether its state will not change by itself any more."""
+        return self.state in FINISHED or self.is_stuck
 
-
-_AT_LEAST = ("at least", "at-least", "at_least", "atleast", ">=")  # how people may say it before a number
+    @property
+    def text(self) -> str:
+        """Its result, or the reason for its state."""
+        return self.result if self.is_done else self.why
 
 
 @value
-class Join:
-    """It is decided: whether the policy is met, and why."""
+class JoinDecision:
+    """A task is joined: whether its policy is met, and why."""
 
     is_met: bool
     why: str
 
 
 def read_policy(text: str, count: int) -> tuple[str, int]:
-    """A policy and how many branches it needs.
+    """Return a policy and the number of branches that it needs.
 
     Raises:
-        Malformed: it is no policy, or needs more branches than there are.
+        Malformed: it is not a valid policy, or needs more branches than there are.
     """
     word = str(text).strip().lower() or ALL
     for lead in _AT_LEAST:
@@ -108,66 +144,52 @@ def read_policy(text: str, count: int) -> tuple[str, int]:
     return str(int(word)), int(word)
 
 
-def check_rest(text: str) -> str:
-    """What becomes of what nobody has begun.
+def decide_join(
+    policy: str, need: int, branches: Sequence[BranchResult], *, is_late: bool
+) -> JoinDecision | None:
+    """Return a decision once enough branches are done, all are over, or the deadline has passed; else None.
 
-    Raises:
-        Malformed: it is neither.
+    If the policy cannot be met any more, the join waits for the other branches nevertheless: a failing branch
+    stops no other, and the join gets all results.
     """
-    if text not in (DROP, KEEP):
-        raise Malformed(
-            f"{text[:40]!r} is not known here", code="BAD_REST", hint="--rest drop, or --rest keep"
-        )
-    return text
-
-
-def judge(policy: str, need: int, branches: Sequence[Branch], *, is_late: bool) -> Join | None:
-    """Whether it is time to join: enough are done, none is left, or the deadline has passed.
-
-    A policy that can no longer be met waits for the others all the same: one failing branch takes no other
-    down, and the join is given all there is.
-    """
-    done = sum(one.is_done for one in branches)
-    left = sum(not one.is_over for one in branches)
+    done = sum(branch.is_done for branch in branches)
+    running = sum(not branch.is_over for branch in branches)
     if policy not in (ALL, COLLECT) and done >= need:
-        return Join(is_met=True, why=f"{done} of {len(branches)} done, {need} needed")
-    if left and not is_late:
+        return JoinDecision(is_met=True, why=f"{done} of {len(branches)} done, {need} needed")
+    if running and not is_late:
         return None
-    stuck = sum(one.is_stuck for one in branches)
-    failed = len(branches) - done - left - stuck
-    told = [f"{done} of {len(branches)} done"]
-    told += [f"{failed} failed"] if failed else []
-    told += [f"{stuck} waiting for what failed"] if stuck else []
-    told += [f"{left} not over at the deadline"] if left else []
-    told += [f"{need} needed"] if done < need else []
-    return Join(is_met=done >= need, why=", ".join(told))
+    stuck = sum(branch.is_stuck for branch in branches)
+    failed = len(branches) - done - running - stuck
+    parts = [f"{done} of {len(branches)} done"]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{stuck} waiting for what failed"] if stuck else []
+    parts += [f"{running} not over at the deadline"] if running else []
+    parts += [f"{need} needed"] if done < need else []
+    return JoinDecision(is_met=done >= need, why=", ".join(parts))
 
 
-def waiting_text(fan_id: str, children: Sequence[str], most: int = 8) -> str:
-    """Why a task waits that was split."""
-    names = ", ".join(children[:most]) + (f" and {len(children) - most} more" if len(children) > most else "")
-    return f"waits for its branches {names} ({fan_id})"
+def waiting_text(fan: Fan) -> str:
+    """Return why a split task waits."""
+    return f"waits for its branches {list_some(fan.children, 8)} ({fan.id})"
 
 
 def is_waiting_for(why: str, fan_id: str) -> bool:
-    """Whether a task waits for this fan and for nothing else that somebody said."""
+    """Return whether this reason is the one of `waiting_text`, so that no one blocked the task by hand."""
     return why.startswith("waits for its branches ") and why.endswith(f"({fan_id})")
 
 
-def results_text(fan: Fan, branches: Sequence[Branch], most: int) -> str:
-    """All results and failures in order, for whoever goes on with the task."""
+def results_text(fan: Fan, branches: Sequence[BranchResult], most: int) -> str:
+    """Return all results and failures in order, for the next owner of the task."""
     head = f"{fan.id} joined ({fan.policy}): {fan.why}"
     share = max((most - len(head)) // max(len(branches), 1) - 4, 40)
-    lines = [_short(_line(one), share) for one in branches]
-    text = "\n".join([head, *lines])
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return _shorten("\n".join([head, *(_shorten(_branch_line(branch), share) for branch in branches)]), most)
 
 
-def _line(one: Branch) -> str:
-    said = one.result if one.is_done else one.why
-    commit = f" at {one.head[:12]}" if one.head else ""
-    return f"{one.task} {one.name}: {one.state}{commit}" + (f": {' '.join(said.split())}" if said else "")
+def _branch_line(branch: BranchResult) -> str:
+    commit = f" at {branch.head[:12]}" if branch.head else ""
+    text = f": {' '.join(branch.text.split())}" if branch.text else ""
+    return f"{branch.task} {branch.name}: {branch.state}{commit}{text}"
 
 
-def _short(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

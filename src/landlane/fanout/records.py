@@ -1,81 +1,77 @@
-"""Branches and results of a fan-out in the store."""
+"""Read fan-outs and their branches from the store."""
 
 from __future__ import annotations
 
-from landlane.fanout.model import (
-    JOINED,
-    Branch,
-    Fan,
-)
+from landlane.fanout.model import JOINED, BranchResult, Fan
 from landlane.store import records
-from landlane.tasks.model import BLOCKED, BRANCH_ENDED, DONE, Task
-from landlane.tasks.records import dependencies_of, whole
+from landlane.tasks.model import BLOCKED, DONE, FINISHED, Task
+from landlane.tasks.records import dependencies_of, with_dependencies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from landlane.store.interface import Snapshot
-    from landlane.tasks.model import Task
 
 
 NOUN = "fan"
 
-_FAILED = BRANCH_ENDED - {DONE}
+
+def fans_in(snapshot: Snapshot, states: Sequence[str] = ()) -> list[Fan]:
+    """Return all fan-outs, or the unsettled ones in these states, oldest first."""
+    return [Fan.from_document(document) for document in records.find_all(snapshot, NOUN, states)]
 
 
-def fan_from(document: records.Document) -> Fan:
-    """A fan from its record."""
-    return Fan(**document)
+def fans_of_task(snapshot: Snapshot, task_id: str, state: str = "") -> list[Fan]:
+    """Return the fan-outs of a task, newest last."""
+    return [Fan.from_document(document) for document in records.find_by_key(snapshot, NOUN, task_id, state)]
 
 
-def children_of(snapshot: Snapshot, fan: Fan) -> tuple[Task, ...]:
-    """Return the tasks that a task was split into."""
-    found = _children(snapshot, fan)
-    return tuple(whole(snapshot, found[one]) for one in fan.children if one in found)
-
-
-def _children(snapshot: Snapshot, fan: Fan) -> dict[str, Task]:
+def children_of(snapshot: Snapshot, fan: Fan) -> dict[str, Task]:
+    """Return the tasks that a task was split into, by id, in the order of the plan."""
     rows = snapshot.all("tasks_among", ids=list(fan.children))
-    return {task.id: task for task in map(Task.from_row, rows)}
+    tasks = {task.id: task for task in map(Task.from_row, rows)}
+    return {task_id: tasks[task_id] for task_id in fan.children if task_id in tasks}
 
 
-def branches_of(snapshot: Snapshot, fan: Fan) -> tuple[Branch, ...]:
+def branches_of(snapshot: Snapshot, fan: Fan) -> tuple[BranchResult, ...]:
     """Return the branches of a split task as they are now."""
-    tasks = _children(snapshot, fan)
-    tasks = {one: whole(snapshot, task) if task.state == BLOCKED else task for one, task in tasks.items()}
-    stuck = _stuck(snapshot, list(tasks.values()))
+    tasks = {  # the dependencies of a blocked task are the reason for its state
+        task.id: with_dependencies(snapshot, task) if task.state == BLOCKED else task
+        for task in children_of(snapshot, fan).values()
+    }
+    stuck = _find_stuck(snapshot, tasks.values())
     return tuple(
-        Branch(
-            task=one,
+        BranchResult(
+            task=task_id,
             name=name,
-            state=tasks[one].state,
-            result=tasks[one].result,
-            head=tasks[one].head,
-            why=tasks[one].why,
-            is_stuck=one in stuck,
+            state=tasks[task_id].state,
+            result=tasks[task_id].result,
+            head=tasks[task_id].head,
+            why=tasks[task_id].why,
+            is_stuck=task_id in stuck,
         )
-        for one, name in zip(fan.children, fan.names, strict=True)
+        for task_id, name in zip(fan.children, fan.names, strict=True)
     )
 
 
-def _stuck(snapshot: Snapshot, tasks: Sequence[Task]) -> set[str]:
-    """Those that wait for one that ended without being done, or for one that does."""
-    found: set[str] = set()
+def _find_stuck(snapshot: Snapshot, tasks: Iterable[Task]) -> set[str]:
+    """Return the blocked tasks that wait, directly or indirectly, for one that ended without being done."""
+    stuck: set[str] = set()
     blocked = {task.id: dependencies_of(snapshot, task.id) for task in tasks if task.state == BLOCKED}
     while True:
         more = {
             task_id
             for task_id, befores in blocked.items()
-            if task_id not in found and any(before in found or state in _FAILED for before, state in befores)
+            if any(before in stuck or state in FINISHED - {DONE} for before, state in befores)
         }
-        if not more:
-            return found
-        found |= more
+        if more <= stuck:
+            return stuck
+        stuck |= more
 
 
-def results_of(snapshot: Snapshot, fan: Fan) -> tuple[Branch, ...]:
-    """All results and failures in the order of the plan: as the join was given them, or as they are now."""
+def results_of(snapshot: Snapshot, fan: Fan) -> tuple[BranchResult, ...]:
+    """Return results and failures in the order of the plan: as they were at the join, or as they are now."""
     if fan.state == JOINED:
-        return tuple(Branch(**one) for one in fan.results)
+        return tuple(BranchResult(**result) for result in fan.results)
     return branches_of(snapshot, fan)

@@ -1,31 +1,25 @@
-"""Split a task into branches; fanout/join.py joins their results."""
+"""Split a task into branches; `join.py` joins their results."""
 
 from __future__ import annotations
 
 from landlane.errors import Held, Malformed, NotAllowed
-from landlane.fanout.model import (
-    DROP,
-    OPEN,
-    Fan,
-    check_rest,
-    read_policy,
-    waiting_text,
-)
-from landlane.fanout.records import NOUN, children_of, fan_from
-from landlane.plans.add_tasks import checked_fit, enter_branches
+from landlane.fanout.model import DROP, KEEP, OPEN, Fan, read_policy, waiting_text
+from landlane.fanout.records import NOUN, children_of, fans_of_task
+from landlane.plans.add_tasks import add_branches, require_valid_plan
 from landlane.sessions.leases import require_live
 from landlane.store import records
-from landlane.tasks.add import ADDING
+from landlane.tasks.add import ADD_LOCK
 from landlane.tasks.finish import release_claims
-from landlane.tasks.model import (
-    ACTIVE,
-    BLOCKED,
-    READY,
-    find_loop,
-    ring_error,
+from landlane.tasks.lineage import allow_split_in
+from landlane.tasks.model import ACTIVE, BLOCKED, READY, cycle_error, find_dependency_cycle
+from landlane.tasks.records import (
+    actor_of,
+    all_dependencies,
+    lock_task,
+    move_task,
+    require_owner,
+    with_dependencies,
 )
-from landlane.tasks.records import all_dependencies, get_in, move_task, owned, who
-from landlane.tasks.retry import widen_in
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -40,18 +34,15 @@ if TYPE_CHECKING:
 
 
 @value
-class FannedOut:
-    """A fan with its branches as they stand, and whether it is new."""
+class SplitTask:
+    """A fan-out with its branches as they are now, and whether it is new."""
 
     fan: Fan
     tasks: tuple[Task, ...]
     is_new: bool
 
 
-# -------------------------------------------------------------------------------------------- splitting
-
-
-def fan_out(
+def split_task(
     repo: Repository,
     session: Session,
     task_id: str,
@@ -59,47 +50,52 @@ def fan_out(
     policy: str = "all",
     deadline_ms: int = 0,
     rest: str = DROP,
-    also: Callable[[Transaction, FannedOut], object] = lambda _tx, _fanned: None,
-) -> FannedOut:
-    """Split a task into the branches that a plan names; it waits for them, and its owner lets go of it.
+    also: Callable[[Transaction, SplitTask], object] = lambda _tx, _fanned: None,
+) -> SplitTask:
+    """Split a task into the branches of a plan; it waits for them, and its owner releases it.
 
-    The same plan again, while it waits, finds the same fan. What `also` writes is in the same transaction.
+    The same plan again, while the task waits, returns the same fan-out. `also` runs in the same transaction.
 
     Raises:
         Malformed: the plan or the policy cannot be used, or a branch would wait for the task itself.
-        Stale: the task is another's.
-        Held: it waits for another fan already.
-        NotAllowed: it is in no state for that.
+        Stale: the task belongs to another session.
+        Held: it already waits for other branches.
+        NotAllowed: its state does not allow it.
     """
-    checked = checked_fit(repo, plan)
-    named = [task.name for task in plan.tasks if not task.is_ticked]
-    if not named:
+    checked = require_valid_plan(repo, plan)
+    names = [task.name for task in plan.tasks if not task.is_ticked]
+    if not names:
         raise Malformed("all of this plan is done", code="BAD_PLAN", hint="leave at least one box empty")
-    kept_policy, need = read_policy(policy, len(named))
-    check_rest(rest)
+    policy, need = read_policy(policy, len(names))
+    if rest not in (DROP, KEEP):
+        raise Malformed(
+            f"{rest[:40]!r} is not known here", code="BAD_REST", hint="--rest drop, or --rest keep"
+        )
 
-    def work(tx: Transaction) -> FannedOut:
+    def work(tx: Transaction) -> SplitTask:
         me = require_live(tx, session)
-        there = _open_fan(tx, task_id)
-        if there is not None:
-            return FannedOut(fan=_same_plan(there, plan), tasks=children_of(tx, there), is_new=False)
-        task = _splittable(tx, me, task_id)
+        for known in fans_of_task(tx, task_id, OPEN):
+            _check_same_plan(known, plan)
+            children = children_of(tx, known).values()
+            tasks = tuple(with_dependencies(tx, child) for child in children)
+            return SplitTask(fan=known, tasks=tasks, is_new=False)
+        task = _lock_splittable(tx, me, task_id)
         fan_id = records.next_id(tx, NOUN)
-        widen_in(tx, task.lineage, len(named))  # a planned split is no loop
-        entered = enter_branches(tx, repo, me, checked, task_id, fan_id)
-        children = [one.id for one in entered.tasks]
-        _refuse_ring(tx, task_id, children)
+        allow_split_in(tx, task.lineage, len(names))  # a planned split does not count as a retry loop
+        added = add_branches(tx, repo, me, checked, task_id, fan_id)
+        branch_ids = [branch.id for branch in added.tasks]
+        _check_no_cycle(tx, task_id, branch_ids)
         now = repo.store.wall_of(tx.now)
         fan = Fan(
             id=fan_id,
             task=task_id,
             plan=plan.digest,
             title=plan.title,
-            policy=kept_policy,
+            policy=policy,
             need=need,
             rest=rest,
-            children=children,
-            names=named,
+            children=branch_ids,
+            names=names,
             agent=me.agent,
             session=me.id,
             attempt=task.attempt,
@@ -107,35 +103,30 @@ def fan_out(
             deadline_at=now + deadline_ms if deadline_ms else 0,
         )
         records.put(tx, NOUN, as_dict(fan), "begun", me)
-        _let_go(tx, me, task, fan)
-        fanned = FannedOut(fan=fan, tasks=entered.tasks, is_new=True)
-        also(tx, fanned)
-        return fanned
+        _release_task(tx, me, task, fan)
+        split = SplitTask(fan=fan, tasks=added.tasks, is_new=True)
+        also(tx, split)
+        return split
 
-    return repo.change(work, areas=ADDING)
-
-
-def _open_fan(snapshot: Snapshot, task_id: str) -> Fan | None:
-    return next((fan_from(one) for one in records.by_key(snapshot, NOUN, task_id, OPEN)), None)
+    return repo.change(work, areas=ADD_LOCK)
 
 
-def _same_plan(fan: Fan, plan: Plan) -> Fan:
-    if fan.plan == plan.digest:
-        return fan
-    raise Held(
-        f"{fan.task} waits for the branches of {fan.id} already",
-        code="FAN_OPEN",
-        hint=f"`landlane fan show {fan.id}` tells how far they are",
-        holder=fan.agent,
-    )
+def _check_same_plan(fan: Fan, plan: Plan) -> None:
+    if fan.plan != plan.digest:
+        raise Held(
+            f"{fan.task} waits for the branches of {fan.id} already",
+            code="FAN_OPEN",
+            hint=f"`landlane task parts {fan.id}` tells how far they are",
+            holder=fan.agent,
+        )
 
 
-def _splittable(tx: Transaction, me: Session, task_id: str) -> Task:
-    task = get_in(tx, task_id)
+def _lock_splittable(tx: Transaction, me: Session, task_id: str) -> Task:
+    task = lock_task(tx, task_id)
     if task.state == READY:
         return task
     if task.state == ACTIVE:
-        return owned(tx, me, task_id, by_hands=True)
+        return require_owner(tx, me, task_id, allow_worker=True)
     raise NotAllowed(
         f"{task_id} is {task.state}: it cannot be split now",
         code="TASK_WRONG_STATE",
@@ -144,28 +135,21 @@ def _splittable(tx: Transaction, me: Session, task_id: str) -> Task:
     )
 
 
-def _refuse_ring(tx: Snapshot, task_id: str, children: Sequence[str]) -> None:
-    """Refuse a branch that waits for the task which waits for it, also around corners."""
+def _check_no_cycle(tx: Snapshot, task_id: str, children: Sequence[str]) -> None:
+    """Refuse a branch that waits, directly or indirectly, for the task that waits for it."""
     graph: dict[str, tuple[str, ...]] = {task_id: tuple(children)}
     for task, before in all_dependencies(tx):
         graph[task] = (*graph.get(task, ()), before)
-    ring = find_loop(graph, task_id)
-    if ring:
-        raise ring_error(ring)
+    if cycle := find_dependency_cycle(graph, task_id):
+        raise cycle_error(cycle)
 
 
-def _let_go(tx: Transaction, me: Session, task: Task, fan: Fan) -> None:
-    """The owner lets go in the same step: the task waits, and its paths are free for its branches."""
-    why = waiting_text(fan.id, fan.children)
+def _release_task(tx: Transaction, me: Session, task: Task, fan: Fan) -> None:
+    """Block the task and release its claims, so that its branches can claim the same paths."""
+    why = waiting_text(fan)
     move_task(tx, task, BLOCKED, why=why)
     if task.session:
         release_claims(tx, task, "")
     facts: dict[str, object] = {"task": task.id, "why": why, "fan": fan.id, "branches": list(fan.children)}
-    tx.record("task.split", *who(me), {**facts, "before": task.state, "attempt": task.attempt})
-    tx.frees = True
-
-
-# -------------------------------------------------------------------------------------------- joining
-
-
-# -------------------------------------------------------------------------------------------- looking
+    tx.record("task.split", *actor_of(me), {**facts, "before": task.state, "attempt": task.attempt})
+    tx.has_freed = True

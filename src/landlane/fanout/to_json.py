@@ -1,19 +1,20 @@
-"""Split tasks and their branches: the JSON that every door answers with, and text for people."""
+"""Split tasks and their branches as JSON and text."""
 
 from __future__ import annotations
 
 from landlane.clock import rfc3339
+from landlane.fanout.model import JOINED, OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.fanout.model import Branch, Fan
+    from landlane.fanout.model import BranchResult, Fan
 
 
-def fan_json(fan: Fan, branches: Sequence[Branch] = ()) -> dict[str, Any]:
-    """A fan, with results and failures in the order of its plan."""
+def fan_json(fan: Fan, branches: Sequence[BranchResult] = ()) -> dict[str, Any]:
+    """Return a fan-out as JSON, with results and failures in the order of its plan."""
     return {
         "id": fan.id,
         "task": fan.task,
@@ -22,39 +23,36 @@ def fan_json(fan: Fan, branches: Sequence[Branch] = ()) -> dict[str, Any]:
         "policy": fan.policy,
         "need": fan.need,
         "rest": fan.rest,
-        "met": fan.is_met if fan.state == "joined" else None,
+        "met": fan.is_met if fan.state == JOINED else None,
         "why": fan.why or None,
         "by": fan.agent,
         "branches": list(fan.children),
         "begun": rfc3339(fan.begun_at),
         "deadline": rfc3339(fan.deadline_at) if fan.deadline_at else None,
         "joined": rfc3339(fan.joined_at) if fan.joined_at else None,
-        "results": [branch_json(one) for one in branches],
+        "results": [
+            {
+                "task": branch.task,
+                "name": branch.name,
+                "state": branch.state,
+                "ok": branch.is_done,
+                "over": branch.is_over,
+                "result": branch.result or None,
+                "head": branch.head or None,
+                "why": branch.why or None,
+            }
+            for branch in branches
+        ],
     }
 
 
-def branch_json(one: Branch) -> dict[str, Any]:
-    """How far one branch is, or what it brought."""
-    return {
-        "task": one.task,
-        "name": one.name,
-        "state": one.state,
-        "ok": one.is_done,
-        "over": one.is_over,
-        "result": one.result or None,
-        "head": one.head or None,
-        "why": one.why or None,
-    }
-
-
-def fan_text(fan: Fan, branches: Sequence[Branch]) -> str:
-    """A fan for people: how it stands, then a line for each branch."""
+def fan_text(fan: Fan, branches: Sequence[BranchResult]) -> str:
+    """Return a fan-out as text, with a line for each branch."""
     until = f", until {rfc3339(fan.deadline_at)}" if fan.deadline_at else ""
-    how = (
-        fan.why if fan.state != "open" else f"{sum(one.is_over for one in branches)} of {len(branches)} over"
-    )
-    lines = [f"{fan.id} {fan.task} ({fan.policy}{until}): {fan.state}, {how}"]
-    for one in branches:
-        said = one.result if one.is_done else one.why
-        lines.append(f"  {one.task} {one.name}: {one.state}" + (f": {said}" if said else ""))
+    progress = f"{sum(branch.is_over for branch in branches)} of {len(branches)} over"
+    summary = progress if fan.state == OPEN else fan.why
+    lines = [f"{fan.id} {fan.task} ({fan.policy}{until}): {fan.state}, {summary}"]
+    for branch in branches:
+        text = f": {branch.text}" if branch.text else ""
+        lines.append(f"  {branch.task} {branch.name}: {branch.state}{text}")
     return "\n".join(lines)

@@ -1,42 +1,23 @@
-"""Approve, reject or withdraw."""
+"""Approve, reject or withdraw a gate."""
 
 from __future__ import annotations
 
+from landlane.claims.holder_sessions import end_holder, return_claims
 from landlane.errors import NotAllowed, Stale
-from landlane.gates.ask import kin
-from landlane.gates.model import (
-    ANSWERED,
-    APPROVED,
-    DEPLOY,
-    REJECTED,
-    WAITING,
-    WITHDRAWN,
-    Gate,
-    bound_to,
-)
-from landlane.gates.pause_task import (
-    RESUMABLE,
-    end_holder,
-    give_back,
-    living_owner,
-)
-from landlane.gates.records import (
-    NOUN,
-    gate_from,
-    gates_of,
-    unknown_gate,
-)
+from landlane.gates.model import APPROVED, REJECTED, WAITING, WITHDRAWN, Gate, GateState, digest_in
+from landlane.gates.open import sessions_spoken_for
+from landlane.gates.pause_task import RESUMABLE, find_living_owner
+from landlane.gates.records import NOUN, find_gate, gates_of_task, unknown_gate
 from landlane.roles.require_person import check_person
-from landlane.sessions.leases import require_live
+from landlane.sessions.leases import find_live_session, require_live
 from landlane.sessions.notices import add_notice
-from landlane.sessions.read import find_live_session
-from landlane.sessions.worker_sessions import hands_of
+from landlane.sessions.worker_sessions import list_worker_sessions
 from landlane.store import records
-from landlane.tasks.model import ACTIVE, DEAD, READY, Task, check_reason
+from landlane.tasks.lineage import renew_in
+from landlane.tasks.model import ACTIVE, DEAD, READY, Task, TaskState, check_reason
 from landlane.tasks.model import WAITING as TASK_WAITING
-from landlane.tasks.records import move_task, who
-from landlane.tasks.retry import renew_in
-from landlane.values import as_dict, replace
+from landlane.tasks.records import actor_of, move_task
+from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,160 +26,147 @@ if TYPE_CHECKING:
     from landlane.store.interface import Transaction
 
 
-def answer(
+def answer_gate(
     repo: Repository, person: Session, gate_id: str, *, approve: bool, why: str = "", head: str = ""
 ) -> Gate:
-    """A person says yes or no: the owner goes on with the answer if it lives, else the task is offered again.
+    """Approve or reject as a person; the task resumes with its owner, or is queued again if that has ended.
 
-    `head` is the beginning of what the person saw: an answer is only for that.
+    `head` is the beginning of the commit or hash that the person saw; the answer is refused for any other.
 
     Raises:
-        Malformed: there is no such gate, or a no without a reason.
-        NotAllowed: whoever answers is no person, or the gate does not wait.
+        Malformed: there is no such gate, or a rejection without a reason.
+        NotAllowed: the session is not a person's, or the gate is not waiting.
         Stale: the gate is about something else than the person saw.
     """
     check_person(person)
-    if not approve:
+    if why.strip() or not approve:
         check_reason(why)
-    check_answer(why)
+    state = APPROVED if approve else REJECTED
 
     def work(tx: Transaction) -> Gate:
         require_live(tx, person)
-        gate = _waiting(tx, gate_id, to_answer=True)
-        if head and not bound_to(gate.about).startswith(head):
+        gate = _lock_gate(tx, gate_id, state)
+        digest = digest_in(gate.about)
+        if head and not digest.startswith(head):
             raise Stale(
-                f"{gate_id} is about {bound_to(gate.about)[:12] or 'no commit'}, not about {head[:12]}",
+                f"{gate_id} is about {digest[:12] or 'no commit'}, not about {head[:12]}",
                 code="HEAD_MOVED",
                 hint=f"look at it again: landlane gate show {gate_id}",
             )
-        return _end(tx, repo, gate, APPROVED if approve else REJECTED, person, why)
+        return _close_gate(tx, repo, gate, state, person, why)
 
     return repo.change(work)
 
 
-def check_answer(why: str) -> str:
-    """What a person says with an answer, if anything.
-
-    Raises:
-        Malformed: it is too long, or cannot be stored.
-    """
-    return check_reason(why) if why.strip() else ""
-
-
-def _waiting(tx: Transaction, gate_id: str, *, to_answer: bool = False) -> Gate:
-    """A gate that waits, held still; its owner and its task, which others lock first, were locked before.
-
-    What a person said of a deploy counts when it is made: until then the person may say something else.
-    """
-    document = records.find(tx, NOUN, gate_id)
-    if document is None:
-        raise unknown_gate(gate_id)
-    for statement, name, key in (("session_lock", "session", "session"), ("task_lock", "task", "task")):
-        if document[key]:
-            tx.one(statement, **{name: document[key]})
-    gate = gate_from(records.lock(tx, NOUN, gate_id) or document)
-    may_change = to_answer and gate.kind == DEPLOY and gate.state in ANSWERED
-    if gate.state != WAITING and not may_change:
-        by = f" by {gate.answered_by}" if gate.answered_by else ""
-        raise NotAllowed(
-            f"{gate.id} was {gate.state}{by}: it does not wait for a person",
-            code="NOT_WAITING",
-            hint="`landlane gate list` shows what does",
-            state=gate.state,
-        )
-    return gate
-
-
-def withdraw(repo: Repository, session: Session, gate_id: str, why: str = "") -> Gate:
-    """Whoever asked needs no answer any more, and goes on.
+def withdraw_gate(repo: Repository, session: Session, gate_id: str, why: str = "") -> Gate:
+    """Withdraw a question of this session, and resume its task.
 
     Raises:
         Malformed: there is no such gate.
-        NotAllowed: it does not wait, or somebody else asked.
+        NotAllowed: it is not waiting, or another session asked.
     """
-    check_answer(why)
+    if why.strip():
+        check_reason(why)
 
     def work(tx: Transaction) -> Gate:
         me = require_live(tx, session)
-        gate = _waiting(tx, gate_id)
-        if gate.session not in kin(tx, me) and not me.is_person:
+        gate = _lock_gate(tx, gate_id, WITHDRAWN)
+        if gate.session not in sessions_spoken_for(tx, me) and not me.is_person:
             raise NotAllowed(
-                f"{gate_id} was asked by {gate.agent or 'nobody'}, not by {me.agent}",
+                f"{gate_id} was asked by {gate.agent or 'another session'}, not by {me.agent}",
                 code="NOT_YOUR_GATE",
-                hint="only who asked takes a question back",
+                hint=f"only the session that asked can withdraw it: landlane gate show {gate_id}",
                 holder=gate.agent or None,
             )
-        return _end(tx, repo, gate, WITHDRAWN, me, why)
+        return _close_gate(tx, repo, gate, WITHDRAWN, me, why)
 
     return repo.change(work)
 
 
-def withdraw_in(tx: Transaction, task: Task) -> None:
-    """The task goes on without an answer: its gates are withdrawn, and what they keep is free."""
-    for gate in gates_of(tx, task.id, WAITING):
-        end_holder(tx, gate)
-        ended = replace(gate, state=WITHDRAWN, answer="the task went on without an answer", claims=())
-        records.put(tx, NOUN, as_dict(ended), WITHDRAWN)
-        tx.frees = True
+def withdraw_task_gates(tx: Transaction, task: Task) -> None:
+    """Withdraw the gates of a task that goes on without an answer, and release the claims that they hold."""
+    for gate in gates_of_task(tx, task.id, WAITING):
+        end_holder(tx, gate.holder)
+        withdrawn = gate.become(WITHDRAWN, answer="the task went on without an answer", claims=())
+        records.put(tx, NOUN, as_dict(withdrawn), WITHDRAWN)
+        tx.has_freed = True
 
 
-def _end(tx: Transaction, repo: Repository, gate: Gate, state: str, by: Session, why: str) -> Gate:
-    """Write the answer down, and let the task go on with it."""
+def _lock_gate(tx: Transaction, gate_id: str, state: GateState) -> Gate:
+    """Lock a gate that may change to this state, after its session and its task, which others lock first."""
+    gate = find_gate(tx, gate_id)
+    if gate is None:
+        raise unknown_gate(gate_id)
+    if gate.session:
+        tx.one("session_lock", session=gate.session)
+    if gate.task:
+        tx.one("task_lock", task=gate.task)
+    document = records.lock(tx, NOUN, gate_id)
+    gate = Gate.from_document(document) if document is not None else gate
+    gate.check_transition(state)
+    return gate
+
+
+def _close_gate(
+    tx: Transaction, repo: Repository, gate: Gate, state: GateState, by: Session, why: str
+) -> Gate:
+    """Write the answer, return the claims, resume the task and notify the session that asked."""
     row = tx.one("task_lock", task=gate.task) if gate.task else None
     task = Task.from_row(row) if row is not None else None
-    is_current = task is not None and task.state == TASK_WAITING and task.attempt == gate.attempt
-    others = [one for one in gates_of(tx, gate.task, WAITING) if one.id != gate.id] if gate.task else []
-    owner = living_owner(tx, repo, task) if task is not None and is_current and not others else None
-    now = repo.store.wall_of(tx.now)
-    ended = replace(
-        gate,
-        state=state,
-        answered_at=now,
+    has_other_gates = any(
+        other.id != gate.id for other in (gates_of_task(tx, gate.task, WAITING) if gate.task else ())
+    )
+    if task is not None and (has_other_gates or task.state != TASK_WAITING or task.attempt != gate.attempt):
+        task = None  # it does not wait for this answer
+    owner = find_living_owner(tx, repo, task) if task is not None else None
+    closed = gate.become(
+        state,
+        answered_at=repo.store.wall_of(tx.now),
         answered_by=by.agent,
         answer=why.strip(),
         is_resumed=owner is not None,
     )
-    text = answer_text(ended)
-    records.put(tx, NOUN, as_dict(ended), state, by)
+    records.put(tx, NOUN, as_dict(closed), state, by)
     if owner is not None:
-        give_back(tx, repo, ended, owner)
+        return_claims(tx, repo, closed.holder, closed.claims, owner)
     else:
-        end_holder(tx, ended)
-    if task is not None and is_current and not others:
-        _go_on(tx, task, ended, owner, by, text)
-    if by.id != gate.session and (owner is not None or _is_there(tx, gate.session)):
-        told = owner.id if owner is not None else gate.session
-        for one in (told, *(hands.id for hands in hands_of(tx, told) if hands.id != by.id)):
-            add_notice(tx, one, text)
-    tx.frees = True
-    return ended
+        end_holder(tx, closed.holder)
+    if task is not None:
+        _resume_task(tx, task, closed, owner, by)
+    asker = owner or (find_live_session(tx, gate.session) if gate.session else None)
+    if by.id != gate.session and asker is not None:
+        workers = [worker for worker in list_worker_sessions(tx, asker.id) if worker.id != by.id]
+        for session in (asker, *workers):
+            add_notice(tx, session.id, _answer_text(closed))
+    tx.has_freed = True
+    return closed
 
 
-def answer_text(gate: Gate) -> str:
-    """The answer as whoever asked, or comes next, reads it."""
+def _answer_text(gate: Gate) -> str:
     said = f": {gate.answer}" if gate.answer else ""
     return f"{gate.id} ({gate.kind}) was {gate.state} by {gate.answered_by}{said}. It was asked: {gate.why}"
 
 
-def _is_there(tx: Transaction, session: str) -> bool:
-    return bool(session) and find_live_session(tx, session) is not None
-
-
-def _go_on(tx: Transaction, task: Task, gate: Gate, owner: Session | None, by: Session, text: str) -> None:
-    then = READY
+def _resume_task(tx: Transaction, task: Task, gate: Gate, owner: Session | None, by: Session) -> None:
+    state = READY
     if owner is not None:
-        then = gate.before if gate.before in RESUMABLE else ACTIVE
+        state = TaskState(gate.before) if gate.before in RESUMABLE else ACTIVE
     elif gate.state == REJECTED and not task.session:
-        then = DEAD  # nobody had it in hand, and a person does not want it tried again
-    why = "" if owner is not None else text
-    more: dict[str, object] = {}
+        state = DEAD  # it has no owner, and a person does not want it tried again
+    text = _answer_text(gate)
     move_task(
-        tx, task, then, why=why, keep_owner=owner is not None, ready_at=tx.now if then == READY else None
+        tx,
+        task,
+        state,
+        why="" if owner is not None else text,
+        keep_owner=owner is not None,
+        ready_at=tx.now if state == READY else None,
     )
+    facts: dict[str, object] = {"task": task.id, "gate": gate.id, "why": text, "state": state}
+    facts["is_resumed"] = owner is not None
     if gate.state == APPROVED and gate.about.get("retries"):
-        renew_in(tx, task, by)  # a person wants it tried again: with a budget
-        more["failures"] = 0
+        renew_in(tx, task, by)  # the person allows more attempts
+        facts["failures"] = 0
     if gate.state == WITHDRAWN and owner is not None:
-        text = ""  # who took the question back has learned nothing
-    facts = {"task": task.id, "gate": gate.id, "why": text, "state": then, "is_resumed": owner is not None}
-    tx.record("task.answered", *who(by), facts | more)
+        facts["why"] = ""  # the owner withdrew the question: there is nothing to learn from it
+    tx.record("task.answered", *actor_of(by), facts)

@@ -1,10 +1,12 @@
-"""Gates: where only a person may decide, what exactly is decided upon, and how much hangs on it."""
+"""Gates: questions that only a person may answer, their states, and how their risk is scored."""
 
 from __future__ import annotations
 
-from landlane.errors import Malformed
+from enum import StrEnum
+
+from landlane.errors import Malformed, NotAllowed
 from landlane.text import check_text
-from landlane.values import value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,63 +14,115 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-WAITING = "waiting"
-APPROVED = "approved"
-REJECTED = "rejected"
-WITHDRAWN = "withdrawn"
-STATES = (WAITING, APPROVED, REJECTED, WITHDRAWN)
+class GateState(StrEnum):
+    """The state of a gate."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+
+
+WAITING, APPROVED, REJECTED, WITHDRAWN = GateState
 ANSWERED = (APPROVED, REJECTED)
 
-APPROVAL = "approval"
-DEPLOY = "deploy"
-# What each kind weighs before anything is known of the change: what cannot be taken back comes first.
-KINDS = {"financial": 90, "legal": 80, "credentials": 70, DEPLOY: 60, APPROVAL: 40, "taste": 10}
+
+class GateKind(StrEnum):
+    """What a gate is about, riskiest first."""
+
+    FINANCIAL = "financial"
+    LEGAL = "legal"
+    CREDENTIALS = "credentials"
+    DEPLOY = "deploy"
+    APPROVAL = "approval"
+    TASTE = "taste"
+
+
+DEPLOY, APPROVAL = GateKind.DEPLOY, GateKind.APPROVAL
+
+# Only the answer to a deploy can be changed, because it takes effect later, when the deploy is made.
+_TRANSITIONS: Mapping[GateState, Sequence[GateState]] = {
+    WAITING: (APPROVED, REJECTED, WITHDRAWN),
+    APPROVED: ANSWERED,
+    REJECTED: ANSWERED,
+    WITHDRAWN: (),
+}
+
+# The risk of each kind before anything is known about the change.
+_BASE_RISK: Mapping[str, int] = dict(zip(GateKind, (90, 80, 70, 60, 40, 10), strict=True))
 
 LONGEST_WHY = 2000
 _MOST_ABOUT = 20
 _LONGEST_ABOUT = 4000
-_ACTS = ("commit", "head", "plan", "hash")  # what an approval may be bound to by a digest
+_DIGEST_KEYS = ("commit", "head", "plan", "hash")
 
 
 @value
 class Gate:
-    """One question to a person. Instants are the calendar's, in milliseconds."""
+    """One question to a person. Instants are wall-clock milliseconds."""
 
     id: str
     task: str
-    kind: str
+    kind: GateKind
     why: str
-    about: Mapping[str, Any]  # what exactly is approved; an approval counts for nothing else
-    agent: str  # who asked, and goes on with the answer if it still lives
+    about: Mapping[str, Any]  # an approval is valid for exactly this
+    agent: str  # asked, and resumes the task if its session is still alive
     session: str
     asked_at: int
-    state: str = WAITING
+    state: GateState = WAITING
     risk: int = 0
     attempt: int = 0
     before: str = ""  # the state of the task when it was asked
-    holder: str = ""  # the session that keeps the claims meanwhile
-    claims: Sequence[Mapping[str, Any]] = ()  # as they were: the answer gives them back
-    evidence: Mapping[str, Any] = {}  # what helps to decide
+    holder: str = ""  # the session that holds the claims until the answer
+    claims: Sequence[Mapping[str, Any]] = ()  # as they were before; the answer returns them
+    evidence: Mapping[str, Any] = {}
     answered_at: int = 0
     answered_by: str = ""
     answer: str = ""
-    is_resumed: bool = False  # whoever asked has the task again
+    is_resumed: bool = False  # the agent that asked has the task again
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Gate:
+        """Return the gate that a record describes."""
+        fields: dict[str, Any] = {**document}
+        fields |= {"kind": GateKind(document["kind"]), "state": GateState(document["state"])}
+        return cls(**fields)
 
-def holder_name(gate_id: str) -> str:
-    """The agent's name under which a gate keeps claims."""
-    return f"gate-{gate_id}"
+    def check_transition(self, state: GateState) -> None:
+        """Refuse a change of state that the transition table does not have.
+
+        Raises:
+            NotAllowed: the gate is not waiting any more.
+        """
+        is_final = self.state in ANSWERED and self.kind != DEPLOY
+        if is_final or state not in _TRANSITIONS[self.state]:
+            by = f" by {self.answered_by}" if self.answered_by else ""
+            raise NotAllowed(
+                f"{self.id} does not wait for a person: it was {self.state}{by}",
+                code="NOT_WAITING",
+                hint="see what does: landlane inbox",
+                state=self.state,
+            )
+
+    def become(self, state: GateState, **changes: object) -> Gate:
+        """Return the gate in another state, with some fields changed.
+
+        Raises:
+            NotAllowed: the transition table does not have this change.
+        """
+        self.check_transition(state)
+        return replace(self, state=state, **changes)
 
 
 def check_question(kind: str, why: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked about, in the form in which it is kept.
+    """Return what a question is about in its stored form.
 
     Raises:
-        Malformed: the kind is unknown, there is no reason, or what it is about cannot be stored.
+        Malformed: the kind is unknown, the reason is missing, or what it is about cannot be stored.
     """
-    if kind not in KINDS:
-        known = ", ".join(sorted(KINDS))
-        raise Malformed(f"there is no gate of the kind {kind[:40]!r}", code="BAD_GATE_KIND", hint=known)
+    if kind not in _BASE_RISK:
+        known = ", ".join(sorted(_BASE_RISK))
+        raise Malformed(f"unknown kind of gate {kind[:40]}", code="BAD_GATE_KIND", hint=f"use one of {known}")
     if not why.strip():
         raise Malformed(
             "say what the person has to decide, and why",
@@ -76,7 +130,7 @@ def check_question(kind: str, why: str, about: Mapping[str, Any]) -> dict[str, A
             hint="--why 'one or two sentences that stand on their own'",
         )
     check_text(why, "reason", LONGEST_WHY)
-    kept: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     for key in sorted(about):
         item = about[key]
         if item is None or item == "":
@@ -84,37 +138,39 @@ def check_question(kind: str, why: str, about: Mapping[str, Any]) -> dict[str, A
         plain = item if isinstance(item, (bool, int, str)) else str(item)
         if isinstance(plain, str):
             check_text(plain, f"{key} of what it is about", _LONGEST_ABOUT)
-        kept[check_text(key, "name of what it is about", 40)] = plain
-    if len(kept) > _MOST_ABOUT:
+        stored[check_text(key, "name of what it is about", 40)] = plain
+    if len(stored) > _MOST_ABOUT:
         raise Malformed(
-            f"{len(kept)} facts to decide upon; {_MOST_ABOUT} are the most",
+            f"{len(stored)} facts to decide upon; {_MOST_ABOUT} are the most",
             code="TOO_MANY",
             hint="ask about one thing",
         )
-    return kept
+    return stored
 
 
 def is_same_question(gate: Gate, kind: str, why: str, about: Mapping[str, Any]) -> bool:
-    """Whether somebody asks again what was asked already."""
+    """Return whether a gate asks exactly this."""
     return gate.kind == kind and gate.why == why and dict(gate.about) == dict(about)
 
 
-def covers(gate: Gate, about: Mapping[str, Any]) -> bool:
-    """Whether an answer was given for exactly this: all that is named here was named there."""
+def is_about(gate: Gate, about: Mapping[str, Any]) -> bool:
+    """Return whether a gate names all of these facts; never for an empty list of facts."""
     return bool(about) and all(gate.about.get(key) == item for key, item in about.items())
 
 
-def bound_to(about: Mapping[str, Any]) -> str:
-    """The digest that an approval is bound to: a commit, the hash of a plan or of a file."""
-    return next((str(about[key]) for key in _ACTS if about.get(key)), "")
+def digest_in(about: Mapping[str, Any]) -> str:
+    """Return the commit or hash that an approval is bound to; empty if there is none."""
+    return next((str(about[key]) for key in _DIGEST_KEYS if about.get(key)), "")
 
 
-def describe(about: Mapping[str, Any]) -> str:
-    """What it is about, in a line."""
-    return ", ".join(f"{key} {str(item)[:12] if key in _ACTS else item}" for key, item in about.items())
+def describe_subject(about: Mapping[str, Any]) -> str:
+    """Return what a gate is about in one line."""
+    return ", ".join(
+        f"{key} {str(item)[:12] if key in _DIGEST_KEYS else item}" for key, item in about.items()
+    )
 
 
-def risk_of(
+def score_risk(
     kind: str,
     *,
     paths: Sequence[str] = (),
@@ -122,12 +178,12 @@ def risk_of(
     lines: int | None = None,
     has_checks: bool | None = None,
 ) -> int:
-    """How much hangs on it, from 0 to 200: the kind, then where and how much is changed, and what vouches.
+    """Return the risk from 0 to 200: by kind, by where and how much is changed, and by whether it is checked.
 
-    `protected` counts the paths that nobody may change lightly; `lines` is the size of the diff, if known;
-    `has_checks` whether something has tested it, and None when nobody knows.
+    `protected` counts the paths under protection; `lines` is the size of the diff, if known; `has_checks` is
+    None when unknown.
     """
-    risk = KINDS.get(kind, KINDS[APPROVAL])
+    risk = _BASE_RISK.get(kind, _BASE_RISK[APPROVAL])
     risk += min(protected, 4) * 10
     risk += min(len(paths).bit_length(), 8) * 2
     risk += min((lines or 0).bit_length(), 14) * 2

@@ -1,9 +1,9 @@
-"""Gates read from the store: one, those that wait, those of a task, and a person's last word on something."""
+"""Read gates from the store."""
 
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.gates.model import ANSWERED, APPROVED, WAITING, Gate, covers
+from landlane.gates.model import ANSWERED, APPROVED, WAITING, Gate, is_about
 from landlane.store import records
 
 TYPE_CHECKING = False
@@ -17,50 +17,52 @@ if TYPE_CHECKING:
 NOUN = "gate"
 
 
-def gate_from(document: records.Document) -> Gate:
-    """A gate from its record."""
-    return Gate(**document)
+def find_gate(snapshot: Snapshot, gate_id: str) -> Gate | None:
+    """Return a gate, or None if there is none of this id."""
+    document = records.find(snapshot, NOUN, gate_id) if gate_id else None
+    return Gate.from_document(document) if document is not None else None
 
 
 def unknown_gate(gate_id: str) -> Malformed:
-    """There is no such gate."""
+    """Return the error for an id that no gate has."""
     return Malformed(
-        f"there is no gate {gate_id[:40]!r}",
+        f"no gate {gate_id[:40]}",
         code="UNKNOWN_GATE",
-        hint="`landlane gate list --all` shows them",
+        hint="see all: landlane gate list --all",
     )
 
 
 def get_gate(repo: Repository, gate_id: str) -> Gate:
-    """One gate.
+    """Return a gate.
 
     Raises:
         Malformed: there is none of this id.
     """
-    document = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, gate_id))
-    if document is None:
+    gate = repo.store.view(lambda snapshot: find_gate(snapshot, gate_id))
+    if gate is None:
         raise unknown_gate(gate_id)
-    return gate_from(document)
+    return gate
 
 
-def gates_in(snapshot: Snapshot, states: Sequence[str] = (WAITING,)) -> list[Gate]:
-    """The gates in these states, in the order in which they were asked; all without states."""
-    return [gate_from(document) for document in records.all_of(snapshot, NOUN, states)]
+def read_gates(snapshot: Snapshot, states: Sequence[str] = (WAITING,)) -> list[Gate]:
+    """Return the gates in these states, oldest first; all of them without states."""
+    return [Gate.from_document(document) for document in records.find_all(snapshot, NOUN, states)]
 
 
 def list_gates(repo: Repository, states: Sequence[str] = (WAITING,)) -> list[Gate]:
-    """What waits for a person, the riskiest first; of the same risk, who has waited longest."""
-    found = repo.store.view(lambda snapshot: gates_in(snapshot, states))
-    return sorted(found, key=lambda gate: (-gate.risk, gate.asked_at, len(gate.id), gate.id))
+    """Return the gates in these states, riskiest first, then oldest first."""
+    gates = repo.store.view(lambda snapshot: read_gates(snapshot, states))
+    return sorted(gates, key=lambda gate: (-gate.risk, gate.asked_at, len(gate.id), gate.id))
 
 
-def gates_of(snapshot: Snapshot, task_id: str, state: str = "") -> list[Gate]:
-    """The gates of a task, the newest last."""
-    return [gate_from(document) for document in records.by_key(snapshot, NOUN, task_id, state)]
+def gates_of_task(snapshot: Snapshot, task_id: str, state: str = "") -> list[Gate]:
+    """Return the gates of a task, newest last."""
+    return [Gate.from_document(document) for document in records.find_by_key(snapshot, NOUN, task_id, state)]
 
 
 def find_approval(snapshot: Snapshot, kind: str, about: Mapping[str, Any]) -> Gate | None:
-    """The newest answer to a question of this kind about exactly this, if a person said yes to it."""
-    known = [gate for gate in gates_in(snapshot, ANSWERED) if gate.kind == kind]
-    answers = sorted((gate for gate in known if covers(gate, about)), key=lambda gate: gate.answered_at)
-    return answers[-1] if answers and answers[-1].state == APPROVED else None
+    """Return the newest answer to a question of this kind about exactly this, if it is an approval."""
+    answers = [gate for gate in read_gates(snapshot, ANSWERED) if gate.kind == kind and is_about(gate, about)]
+    # Of two answers in the same millisecond, the one to the later question counts.
+    newest = max(reversed(answers), key=lambda gate: gate.answered_at, default=None)
+    return newest if newest is not None and newest.state == APPROVED else None

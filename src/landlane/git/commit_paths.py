@@ -1,4 +1,4 @@
-"""A commit of chosen paths, made from an index of its own: what others have staged is left as it is.
+"""Commit chosen paths from a private index, so that paths staged by others are left as they are.
 
 git's own `commit --only` keeps the checkout's index locked while hooks run, and a killed one leaves the lock
 behind. Here the paths are added to a copy of the index, in which everything else is as in HEAD; git commits
@@ -12,9 +12,10 @@ import os
 import re
 
 from landlane.errors import PatternError
+from landlane.git.commits import Trailers, read_trailers
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.former_hooks import user_hooks_folder
-from landlane.git.paths import pattern_from
+from landlane.git.hooks.hooks_path import user_hooks_folder
+from landlane.git.repository import pattern_from
 from landlane.git.run import (
     LOCATION_VARIABLES,
     GitResult,
@@ -24,10 +25,9 @@ from landlane.git.run import (
     run_in,
     try_git_output,
 )
-from landlane.git.trailers import Trailers, read_trailers
 from landlane.git.tree_diff import TreeChange, diff_trees, parse_raw_diff
 from landlane.git.untrusted_checkout import copy_index
-from landlane.platform.proc import owner_of
+from landlane.platform.process import owner_of
 from landlane.values import value
 
 TYPE_CHECKING = False

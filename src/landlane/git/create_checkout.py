@@ -1,10 +1,12 @@
-"""Making checkouts of both kinds: linked worktrees, and clones that borrow the repository's objects.
+"""Create checkouts of both kinds: linked worktrees, and clones that borrow the repository's objects.
 
-git's own races sit behind one lock, held only for what is racy: entering a worktree. Writing its files, which
-takes nearly all of the time, happens after that, side by side.
+`git worktree add` races with itself, so one lock is held while a worktree is registered. Writing its files,
+which takes nearly all of the time, happens after that, in parallel.
 
-A clone is an empty repository that is told where to borrow from. git's own `clone --shared` would give it
-refs for every branch at home, and break when one is deleted and pruned there; ours has only what is pinned.
+A clone is an empty repository with the object store of its home as alternate. `git clone --shared` would copy
+a ref for every branch at home, and break when one is deleted and pruned there; ours has only pinned commits.
+
+A new checkout gets those submodules that the main checkout has initialised.
 """
 
 from __future__ import annotations
@@ -14,33 +16,45 @@ import shutil
 import zlib
 
 from landlane.errors import RepositoryError
+from landlane.git.commits import is_ancestor
 from landlane.git.discovery import HOME_POINTER, Checkout
 from landlane.git.lock import git_lock
 from landlane.git.remove_checkout import is_folder, remove_tree, worktree_git_dir
-from landlane.git.run import git_failed, git_output, resolve_revision, run_git, run_in, try_git_output
+from landlane.git.run import (
+    GitResult,
+    git_failed,
+    git_output,
+    resolve_revision,
+    run_git,
+    run_in,
+    try_git_output,
+)
 from landlane.git.target import RACE_MESSAGES, commit_at, scoped_settings
+from landlane.git.untrusted_checkout import quote_alternate, setting_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from landlane.git.discovery import Checkout
     from landlane.git.run import GitResult
+
 
 _BASES = "refs/landlane/base/"
 _KEPT = "refs/landlane/kept/"
 _CHECKOUT_SECONDS = 1800.0
-_BROUGHT = "refs/landlane/brought/"  # where a clone's branch was when it was last brought home
-_REPLACED = "refs/landlane/replaced/"  # what was committed there beside it, and would be lost
+_FETCHED = "refs/landlane/brought/"  # where a clone's branch was when it was last fetched
+_REPLACED = "refs/landlane/replaced/"  # commits on such a branch at home that a fetch would lose
 _TRIES = 20
-_BRINGING_LOCKS = 16
+_FETCH_LOCKS = 16
 _HALF_WRITTEN = "commondir"
-# What of the repository's own settings a clone must have, too, so that the same bytes come out of it and the
-# same person can reach the same remotes.
-_CARRIED_SECTIONS = (
+# Settings of the repository that a clone needs, too: they decide which bytes git writes, who commits and how
+# remotes are reached.
+_COPIED_SECTIONS = (
     *("user", "author", "committer", "filter", "diff", "merge", "commit", "gpg", "tag", "lfs"),
     *("remote", "url", "credential", "http", "push", "pull", "rebase", "rerere", "i18n"),
 )
-_CARRIED_CORE = (
+_COPIED_CORE = (
     *("autocrlf", "eol", "safecrlf", "ignorecase", "filemode", "symlinks", "attributesfile", "whitespace"),
     *("excludesfile", "sshcommand", "hookspath", "sparsecheckout", "sparsecheckoutcone", "precomposeunicode"),
     *("longpaths", "protecthfs", "protectntfs"),
@@ -49,36 +63,34 @@ _SHARED_FILES = ("info/exclude", "info/attributes", "info/sparse-checkout", "sha
 
 
 def base_ref(workspace_id: str) -> str:
-    """The ref that keeps what a workspace was begun from, whatever else is pruned."""
+    """Return the ref that keeps the base commit of a workspace."""
     return _BASES + workspace_id
 
 
 def kept_refs(workspace_id: str) -> str:
-    """Where the refs lie that keep what else a workspace may borrow."""
+    """Return the prefix of the refs that keep other commits that a workspace borrows."""
     return f"{_KEPT}{workspace_id}/"
 
 
 def pin_workspace(
     home: Checkout, workspace_id: str, base: str, others: Sequence[str] = (), *, branch: str = ""
 ) -> None:
-    """Keep these commits at home while the workspace is there; with `branch`, also make that at the base.
+    """Keep these commits at home while the workspace exists; `branch` is created at the base, too.
 
     Raises:
         RepositoryError: git refuses.
     """
     pins = {base_ref(workspace_id): base}
     pins |= {f"{kept_refs(workspace_id)}{commit}": commit for commit in others if commit and commit != base}
-    made = f"create refs/heads/{branch} {base}\n".encode() if branch else b""
-    git_output(home, "update-ref", "--stdin", stdin=_updates(pins) + made)
+    creation = f"create refs/heads/{branch} {base}\n".encode() if branch else b""
+    git_output(home, "update-ref", "--stdin", stdin=_updates(pins) + creation)
 
 
 def unpin_workspace(home: Checkout, workspace_id: str, *, branch: str, head: str = "") -> None:
-    """Let go of what a workspace kept; with `head`, also delete its branch if it still stands there."""
-    brought = _BROUGHT + branch
-    wanted = (base_ref(workspace_id), kept_refs(workspace_id), brought)
-    listed = try_git_output(home, "for-each-ref", "--format=%(refname)", *wanted)
-    ours = (base_ref(workspace_id), brought)
-    pins = [ref for ref in listed.splitlines() if ref in ours or ref.startswith(_KEPT)]
+    """Delete the refs that kept the commits of a workspace; with `head`, also its branch if it is there."""
+    own = (base_ref(workspace_id), _FETCHED + branch)
+    listed = try_git_output(home, "for-each-ref", "--format=%(refname)", *own, kept_refs(workspace_id))
+    pins = [ref for ref in listed.splitlines() if ref in own or ref.startswith(_KEPT)]
     if head:
         delete_branch(home, branch, head)
     if pins:
@@ -86,35 +98,31 @@ def unpin_workspace(home: Checkout, workspace_id: str, *, branch: str, head: str
 
 
 def add_worktree(home: Checkout, path: str, branch: str) -> None:
-    """Enter a worktree on a branch that is there, without its files.
+    """Register a worktree on an existing branch, without its files.
 
     Raises:
         RepositoryError: git refuses, for instance because the branch is checked out elsewhere.
     """
-    # Locked: `git worktree prune` by anybody leaves the entry alone, even while its folder is away.
+    # Locked, so that `git worktree prune` keeps the entry even while its folder is not mounted.
     words = ("worktree", "add", "--quiet", "--no-checkout", "--lock", path, branch)
     with git_lock(home.common_dir, f"worktree {os.path.basename(path)}"):
-        found = run_in(home, *words)
+        result = run_in(home, *words)
         for _ in range(_TRIES):
-            if not found.exit_code or _HALF_WRITTEN not in found.stderr:
+            if not result.exit_code or _HALF_WRITTEN not in result.stderr:
                 break
-            found = run_in(home, *words)  # a `git worktree add` that knows no lock of ours was half way
-    if found.exit_code:
-        raise _refused_checkout(branch, found.stderr)
-
-
-def _refused_checkout(branch: str, trouble: str) -> RepositoryError:
-    return RepositoryError(
-        f"no worktree for {branch}: {trouble[-400:]}",
-        code="WORKTREE_REFUSED",
-        hint="`git worktree list` shows who stands on it; `landlane doctor --fix` mends old entries",
-    )
+            result = run_in(home, *words)  # a `git worktree add` outside of our lock was half done
+    if result.exit_code:
+        raise RepositoryError(
+            f"no worktree for {branch}: {result.stderr[-400:]}",
+            code="WORKTREE_REFUSED",
+            hint="`git worktree list` shows who stands on it; `landlane doctor --fix` mends old entries",
+        )
 
 
 def add_clone(home: Checkout, path: str, branch: str, start: str, refs: Mapping[str, str]) -> None:
-    """Make a clone that borrows the repository's objects, on a branch, without its files.
+    """Create a clone that borrows the repository's objects, on a branch, without its files.
 
-    `refs` are branches at home that it shall know, with their commits; whoever calls has pinned all of them.
+    `refs` are branches at home for its remote `home`, with their commits; the caller has pinned all of them.
 
     Raises:
         RepositoryError: the repository cannot be borrowed from, or git refuses.
@@ -132,7 +140,7 @@ def _updates(refs: Mapping[str, str]) -> bytes:
 
 
 def add_detached_worktree(home: Checkout, path: str, commit: str) -> None:
-    """Enter a worktree at a commit, on no branch, without its files.
+    """Register a worktree at a commit, on no branch, without its files.
 
     Raises:
         RepositoryError: git refuses.
@@ -142,7 +150,7 @@ def add_detached_worktree(home: Checkout, path: str, commit: str) -> None:
 
 
 def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> None:
-    """Make a clone at a commit, or at none, without its files; `keeps` is a ref at home with all of it.
+    """Create a clone at a commit, or at none, without its files; the ref `keeps` at home pins its objects.
 
     Raises:
         RepositoryError: git refuses.
@@ -156,14 +164,14 @@ def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> No
 
 
 def recreate_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -> None:
-    """Give a folder that has lost its git directory one of a clone, on its branch as it is at home.
+    """Give a folder that has lost its git directory that of a clone, on its branch as it is at home.
 
-    It is made beside the folder and moved there when it is whole: whoever still writes in the folder cannot
-    lead git astray. What stood in its place, a link or a file, is taken away and not followed.
+    It is made beside the folder and moved there when it is complete, so that a process that still writes in
+    the folder cannot interfere. A link or file in its place is removed and not followed.
 
     Raises:
-        RepositoryError: there is no commit to stand on, or git refuses.
-        OSError: something that is no link or file is in its place.
+        RepositoryError: no commit is known, or git refuses.
+        OSError: a folder is in its place.
     """
     start = resolve_revision(home, f"refs/heads/{branch}^{{commit}}") or base
     if not start:
@@ -173,29 +181,29 @@ def recreate_git_dir(home: Checkout, path: str, branch: str, base: str, mark: st
             hint="copy what you need from that folder, then remove it",
         )
     parent, name = os.path.split(path)
-    making = os.path.join(parent, f".{name}.{mark}.mending")
-    remove_tree(making)
+    temporary = os.path.join(parent, f".{name}.{mark}.mending")
+    remove_tree(temporary)
     try:
-        os.mkdir(making)
-        add_clone(home, making, branch, start, {})
-        git_output(clone_at(making), "read-tree", start)
+        os.mkdir(temporary)
+        add_clone(home, temporary, branch, start, {})
+        git_output(clone_at(temporary), "read-tree", start)
         own = os.path.join(path, ".git")
         if os.path.lexists(own) and not is_folder(own):
             os.unlink(own)
-        os.rename(os.path.join(making, ".git"), own)
+        os.rename(os.path.join(temporary, ".git"), own)
     finally:
-        remove_tree(making)
+        remove_tree(temporary)
 
 
 def clone_at(path: str) -> Checkout:
-    """The clone in a folder."""
+    """Return the clone in a folder."""
     git_dir = os.path.join(path, ".git")
     return Checkout(root=path, git_dir=git_dir, common_dir=git_dir)
 
 
 def _make_borrower(home: Checkout, path: str, branch: str) -> Checkout:
-    """An empty repository on a branch to come; it borrows the objects of another, and knows where that is."""
-    settings = _own_settings(home)
+    """Create an empty repository on an unborn branch that borrows the objects of its home."""
+    settings = [setting for setting in scoped_settings(home) if setting[0] in ("local", "worktree")]
     if any(key.startswith("remote.") and key.endswith(".promisor") for _, key, _ in settings):
         raise RepositoryError(
             "this repository is a partial clone: its missing objects cannot be borrowed",
@@ -204,7 +212,7 @@ def _make_borrower(home: Checkout, path: str, branch: str) -> Checkout:
         )
     form = next((text for _, key, text in settings if key == "extensions.objectformat"), "sha1")
     clone = clone_at(path)
-    # First of all: whoever finds half of it sees whose it is.
+    # Written first, so that an incomplete clone already names its home.
     _write(os.path.join(clone.git_dir, HOME_POINTER), home.common_dir + "\n")
     words = ("init", "--quiet", "--template=", f"--object-format={form}", f"--initial-branch={branch}")
     made = run_git(
@@ -217,11 +225,10 @@ def _make_borrower(home: Checkout, path: str, branch: str) -> Checkout:
         source = os.path.join(home.common_dir, name)
         if os.path.exists(source):
             shutil.copyfile(source, os.path.join(clone.git_dir, name))
-    _write(
-        os.path.join(clone.git_dir, "objects", "info", "alternates"), _as_line(f"{home.common_dir}/objects")
-    )
+    alternates = os.path.join(clone.git_dir, "objects", "info", "alternates")
+    _write(alternates, quote_alternate(f"{home.common_dir}/objects") + "\n")
     with open(os.path.join(clone.git_dir, "config"), "a", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(_carried(home, settings))
+        file.writelines(_copied_settings(home, settings))
     return clone
 
 
@@ -231,21 +238,8 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _as_line(path: str) -> str:
-    """A path as a line of git's list of alternates, in quotes where it would be misread."""
-    if "\n" not in path and not path.startswith(('"', "#")):
-        return path + "\n"
-    quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{quoted}"\n'
-
-
-def _own_settings(home: Checkout) -> list[tuple[str, str, str]]:
-    """The settings of the repository itself, each with where it stands: `local` or `worktree`."""
-    return [one for one in scoped_settings(home) if one[0] in ("local", "worktree")]
-
-
-def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[str]:
-    """The lines that give a clone those settings that change what is written, who writes it, and where to."""
+def _copied_settings(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return the lines of a clone's config with the settings that it takes over."""
     lines = [
         "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
         setting_line("remote.home.url", home.common_dir),
@@ -259,8 +253,11 @@ def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[s
         if key == "core.hookspath":
             hooks = text
         if rest.endswith((".url", ".pushurl")) and section == "remote":
-            lines.append(setting_line(key, _seen_from_home(home, text)))
-        elif section in _CARRIED_SECTIONS or (section == "core" and rest in _CARRIED_CORE):
+            # A relative path counts from the main checkout.
+            is_path = "://" not in text and ":" not in text.partition("/")[0]
+            url = os.path.normpath(os.path.join(home.root, text)) if is_path else text
+            lines.append(setting_line(key, url))
+        elif section in _COPIED_SECTIONS or (section == "core" and rest in _COPIED_CORE):
             lines.append(setting_line(key, text))
     own = os.path.join(home.common_dir, "hooks")
     if not hooks and os.path.isdir(own) and any(not name.endswith(".sample") for name in os.listdir(own)):
@@ -268,130 +265,148 @@ def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[s
     return lines
 
 
-def _seen_from_home(home: Checkout, url: str) -> str:
-    """A URL that means the same from everywhere: a relative path counts from the main checkout."""
-    is_path = "://" not in url and ":" not in url.partition("/")[0]
-    return os.path.normpath(os.path.join(home.root, url)) if is_path else url
-
-
-def setting_line(key: str, text: str) -> str:
-    """A setting as git writes it into a file; one process each would take longer than the clone itself."""
-    section, _, rest = key.partition(".")
-    middle, _, name = rest.rpartition(".")
-    quoted = middle.replace("\\", "\\\\").replace('"', '\\"')
-    heading = f'[{section} "{quoted}"]' if middle else f"[{section}]"
-    content = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'{heading}\n\t{name} = "{content}"\n'
-
-
 def write_files(path: str) -> None:
-    """Write the files of a checkout that was entered without them.
+    """Write the files of a checkout that was created without them.
 
     Raises:
         RepositoryError: git cannot, for instance because a filter is missing or the disk is full.
-    """
-    words = (*_side_by_side(), "reset", "--hard", "--quiet", "--no-recurse-submodules")
-    found = run_git(*words, cwd=path, limit_seconds=_CHECKOUT_SECONDS)
-    if found.exit_code:
-        raise git_failed(words, found)
-
-
-def _side_by_side() -> tuple[str, ...]:
-    """Let git write files by as many processes as there are processors, unless those are busy already.
-
-    On a disk with ten thousand files that took 0.8 s where one process took 1.4 s.
     """
     try:
         is_idle = os.getloadavg()[0] < (os.cpu_count() or 1)
     except OSError:
         is_idle = False
-    return ("-c", "checkout.workers=0") if is_idle else ()
+    # With one process per processor, ten thousand files took 0.8 s where one process took 1.4 s.
+    workers = ("-c", "checkout.workers=0") if is_idle else ()
+    words = (*workers, "reset", "--hard", "--quiet", "--no-recurse-submodules")
+    result = run_git(*words, cwd=path, limit_seconds=_CHECKOUT_SECONDS)
+    if result.exit_code:
+        raise git_failed(words, result)
 
 
 def fetch_clone_branch(home: Checkout, path: str, branch: str) -> str:
-    """Fetch a clone's branch into the repository, every object hashed anew; tells its head, or nothing.
+    """Fetch a clone's branch into the repository and return its head; empty if there is none.
+
+    git checks every object that it fetches.
 
     Raises:
-        RepositoryError: what is there does not hash to what it says.
+        RepositoryError: an object is invalid, or the branch is checked out at home.
     """
     ref = f"refs/heads/{branch}"
     if worktree_git_dir(home, path):
-        return commit_at(home, ref)  # a worktree's branch is here already
+        return commit_at(home, ref)  # the branch of a worktree is in the repository itself
     if not is_folder(os.path.join(path, ".git")):
-        return ""  # a link or a file there may lead to anybody's repository
+        return ""  # a link or a file may lead to another repository
     head = _read_ref(path, ref)
     if not head or head == commit_at(home, ref):
         return head
-    # Branches do not get in each other's way here, and many workers end at once: only who brings the same
-    # branch has to wait.
-    with git_lock(home.common_dir, f"fetch {branch}", name=_bringing(branch)):
+    # Many workers may end at once, and only fetches of the same branch race. A few locks serve all branches,
+    # since each lock leaves a file behind.
+    number = zlib.crc32(branch.encode("utf-8", "surrogateescape")) % _FETCH_LOCKS
+    with git_lock(home.common_dir, f"fetch {branch}", name=f"bring-{number}.lock"):
         here = commit_at(home, ref)
-        if _has_only_more(home, branch, here, head):
-            return here
-        _keep_replaced(home, branch, here, path, head)
-        found = _fetch_branch(home, path, branch)
-        if found.exit_code and any(sign in found.stderr for sign in RACE_MESSAGES):
+        if here and here != commit_at(home, _FETCHED + branch):  # it was changed at home since
+            if is_ancestor(home, head, here):
+                return here
+            _keep_replaced(home, branch, here, path, head)
+        result = _fetch_branch(home, path, branch)
+        if result.exit_code and any(message in result.stderr for message in RACE_MESSAGES):
             with git_lock(home.common_dir, f"fetch {branch}"):
-                found = _fetch_branch(home, path, branch)
-    if "checked out" in found.stderr:
+                result = _fetch_branch(home, path, branch)
+    if "checked out" in result.stderr:
         raise RepositoryError(
             f"{branch} is checked out in the repository itself: what {path} has cannot be brought there",
             code="BRANCH_IN_USE",
             hint=f"stand on another branch there (git switch -), then try again; {path} keeps its work",
         )
-    if found.exit_code:
-        raise git_failed(("fetch", path), found)
+    if result.exit_code:
+        raise git_failed(("fetch", path), result)
     return commit_at(home, ref)
 
 
-def _bringing(branch: str) -> str:
-    """The lock for bringing a branch; a few for all of them, or each would leave a file behind."""
-    return f"bring-{zlib.crc32(branch.encode('utf-8', 'surrogateescape')) % _BRINGING_LOCKS}.lock"
-
-
 def _fetch_branch(home: Checkout, path: str, branch: str) -> GitResult:
-    """Fetch a clone's branch, and note in the same step what it was: it may move here right after."""
+    """Fetch a clone's branch, and in the same step record its commit under another ref."""
     ref = f"refs/heads/{branch}"
     words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
     fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    specs = (f"+{ref}:{ref}", f"+{ref}:{_BROUGHT}{branch}")
+    specs = (f"+{ref}:{ref}", f"+{ref}:{_FETCHED}{branch}")
     return run_in(home, *words, *fetch, "--", path, *specs, limit_seconds=_CHECKOUT_SECONDS)
 
 
-def _has_only_more(home: Checkout, branch: str, here: str, head: str) -> bool:
-    """Whether the branch has all of the clone's here, and more that was never the clone's: as handed in."""
-    if not here or here == commit_at(home, _BROUGHT + branch):
-        return False
-    return not run_in(home, "merge-base", "--is-ancestor", head, here).exit_code
-
-
 def _keep_replaced(home: Checkout, branch: str, here: str, path: str, head: str) -> None:
-    """Keep what somebody committed on a clone's branch in the repository itself, before it is replaced.
-
-    What was brought from the clone before is the clone's own to amend.
-    """
-    if not here or here == commit_at(home, _BROUGHT + branch):
-        return
-    if try_git_output(home, "cat-file", "-t", head) == "commit":
-        is_contained = not run_in(home, "merge-base", "--is-ancestor", here, head).exit_code
-    else:
-        clone = clone_at(path)
-        is_contained = not run_in(clone, "merge-base", "--is-ancestor", here, head).exit_code
-    if not is_contained:
+    """Keep the commit of a clone's branch at home under another ref, unless the clone contains it."""
+    has_head = try_git_output(home, "cat-file", "-t", head) == "commit"
+    if not is_ancestor(home if has_head else clone_at(path), here, head):
         git_output(home, "update-ref", f"{_REPLACED}{branch}/{here[:12]}", here)
 
 
 def _read_ref(path: str, ref: str) -> str:
-    """Where a ref of a clone points. Reading refs runs nothing that the clone's settings name."""
-    found = run_git(
+    """Return the commit of a clone's ref; no program that the clone's settings name is run."""
+    result = run_git(
         *("-c", "core.fsmonitor=false", "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"),
         cwd=path,
         git_dir=os.path.join(path, ".git"),
     )
-    return "" if found.exit_code else found.stdout.strip()
+    return "" if result.exit_code else result.stdout.strip()
 
 
 def delete_branch(home: Checkout, branch: str, head: str) -> None:
     """Delete a branch if it still is where it was."""
     with git_lock(home.common_dir, f"delete {branch}"):
         run_in(home, "update-ref", "-d", f"refs/heads/{branch}", head)
+
+
+_UPDATE_SECONDS = 1800.0
+_PREFIX = "submodule."
+
+
+def fill_submodules(home: Checkout, path: str, *, is_clone: bool) -> list[str]:
+    """Initialise the submodules that the main checkout has, too, and return their paths.
+
+    Raises:
+        RepositoryError: one of them is not available.
+    """
+    if not os.path.exists(os.path.join(path, ".gitmodules")):
+        return []
+    urls = _by_name(try_git_output(home, "config", "-z", "--get-regexp", r"^submodule\..*\.url$"), ".url")
+    listed = run_git("config", "-z", "-f", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$", cwd=path)
+    paths = {name: inner for name, inner in _by_name(listed.stdout, ".path").items() if name in urls}
+    if not paths:
+        return []
+    if is_clone:  # a worktree shares these settings with the main checkout
+        for name in paths:
+            run_git("config", f"{_PREFIX}{name}.url", urls[name], cwd=path)
+    # git refuses local folders by default, but here the user has configured them.
+    is_local = any(urls[name].startswith(("/", ".", "file://")) for name in paths)
+    config = ("-c", "protocol.file.allow=always") if is_local else ()
+    result = _update(path, config, ("--recursive", "--", *paths.values()))
+    if result.exit_code and not _fill_from_home(home, path, paths, urls):
+        raise RepositoryError(
+            f"submodules cannot be had here: {result.stderr[-300:]}",
+            code="SUBMODULE_MISSING",
+            hint="mend the submodule's URL, or `git submodule deinit` it in the main checkout",
+        )
+    return list(paths.values())
+
+
+def _by_name(text: str, ending: str) -> dict[str, str]:
+    """Return the values of settings by the name of their submodule."""
+    items = (item.partition("\n") for item in text.split("\0") if item)
+    return {key[len(_PREFIX) : -len(ending)]: value for key, _, value in items}
+
+
+def _update(path: str, config: Sequence[str], words: Sequence[str]) -> GitResult:
+    command = ("submodule", "--quiet", "update", "--init")
+    return run_git(*config, *command, *words, cwd=path, limit_seconds=_UPDATE_SECONDS)
+
+
+def _fill_from_home(home: Checkout, path: str, paths: dict[str, str], urls: dict[str, str]) -> bool:
+    """Take submodules from the main checkout if remotes are not available; return whether all came."""
+    for name, inner in paths.items():
+        module = os.path.join(home.common_dir, "modules", name)
+        if not os.path.isdir(module):
+            return False
+        config = ("-c", f"{_PREFIX}{name}.url={module}", "-c", "protocol.file.allow=always")
+        if _update(path, config, ("--", inner)).exit_code:
+            return False
+        run_git("config", "remote.origin.url", urls[name], cwd=os.path.join(path, inner))
+    return True

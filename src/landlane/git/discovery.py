@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from landlane.errors import RepositoryError
-from landlane.files import read_first_line
+from landlane.files import is_at_or_below, read_first_line
+from landlane.text import home_path
 from landlane.values import value
 
 OUTSIDE_GIT = ".landlane"
@@ -68,9 +69,9 @@ def find_checkout(start: str) -> Checkout:
         parent = os.path.dirname(folder)
         if parent == folder:
             raise RepositoryError(
-                f"no git repository here or above: {start}",
+                f"{home_path(start)} is not in a git repository",
                 code="NO_REPOSITORY",
-                hint="cd into a repository, run `git init`, or `landlane init` to use a folder without git",
+                hint="git init",
             )
         folder = parent
 
@@ -80,28 +81,24 @@ def _from_environment(folder: str) -> Checkout | None:
     named = os.environ.get("GIT_DIR", "")
     if not named:
         return None
-    git_dir = _git_dir_of(os.path.abspath(named)) or os.path.realpath(named)
-    if _is_in(folder, git_dir):
+    git_dir = git_dir_of(os.path.abspath(named)) or os.path.realpath(named)
+    if is_at_or_below(folder, git_dir):
         raise _bare(folder)
     work_tree = os.environ.get("GIT_WORK_TREE", "")
     root = os.path.realpath(work_tree) if work_tree else _root_of(git_dir, folder)
-    return _open_checkout(root, git_dir) if _is_in(folder, root) else None
+    return _open_checkout(root, git_dir) if is_at_or_below(folder, root) else None
 
 
 def _root_of(git_dir: str, folder: str) -> str:
     """Return the root of the worktree of a git directory, seen from a folder that should be in it."""
     root = folder
-    while _git_dir_of(os.path.join(root, ".git")) != git_dir:
+    while git_dir_of(os.path.join(root, ".git")) != git_dir:
         if root == os.path.dirname(root):
             linked = os.path.dirname(read_first_line(os.path.join(git_dir, "gitdir")))
             beside = os.path.dirname(git_dir) if os.path.basename(git_dir) == ".git" else ""
             return linked or beside or folder  # git also takes its working folder
         root = os.path.dirname(root)
     return root
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def checkout_at(folder: str) -> Checkout | None:
@@ -111,7 +108,7 @@ def checkout_at(folder: str) -> Checkout | None:
         RepositoryError: it is broken.
     """
     marker = os.path.join(folder, ".git")
-    git_dir = _git_dir_of(marker)
+    git_dir = git_dir_of(marker)
     if git_dir:
         return _open_checkout(folder, git_dir)
     if os.path.lexists(marker):
@@ -119,7 +116,7 @@ def checkout_at(folder: str) -> Checkout | None:
     return None
 
 
-def _git_dir_of(marker: str) -> str:
+def git_dir_of(marker: str) -> str:
     """Return the git directory that a `.git` is or points to; empty when it is neither folder nor pointer."""
     if os.path.isdir(marker):
         return os.path.realpath(marker)
@@ -154,10 +151,11 @@ def _broken(root: str, why: str) -> RepositoryError:
 
 
 def _bare(folder: str) -> RepositoryError:
+    name = os.path.basename(folder).removesuffix(".git") or "work"
     return RepositoryError(
-        f"{folder} is a bare repository or the inside of one; it has no files to claim",
+        f"{home_path(folder)} is a bare repository and has no files",
         code="BARE_REPOSITORY",
-        hint="run this in a worktree of it: git worktree add ../work, then cd ../work",
+        hint=f"git worktree add ../{name} && cd ../{name}",
     )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from landlane.files import read_first_line
+from landlane.git.discovery import HOME_POINTER, git_dir_of, is_git_dir
 
 FOLDER = "githooks"
 PASS = "LANDLANE_PASS"
 PASS_FILE = "git-pass"
-HOME_POINTER = "landlane-home"
 
 
 def hooks_folder(common_dir: str) -> str:
@@ -19,9 +18,9 @@ def hooks_folder(common_dir: str) -> str:
 
 
 def pass_environment(folder: str) -> dict[str, str]:
-    """Return the variable that our own git shows to our hooks, in a git directory or a folder of a checkout.
+    """Return the variable by which our hooks recognise our own git, run in a git directory or a checkout.
 
-    It is read from files alone, because it is needed before every git.
+    It is read from files, because it is needed before every git command.
     """
     git_dir = _find_git_dir(folder)
     if not git_dir:
@@ -29,30 +28,16 @@ def pass_environment(folder: str) -> dict[str, str]:
     common = read_first_line(os.path.join(git_dir, "commondir"))
     common_dir = os.path.join(git_dir, common) if common else git_dir
     home = read_first_line(os.path.join(common_dir, HOME_POINTER)) or common_dir
-    secret = read_pass(os.path.join(home, "landlane", PASS_FILE))
+    secret = read_first_line(os.path.join(home, "landlane", PASS_FILE))
     return {PASS: secret} if secret else {}
 
 
 def _find_git_dir(folder: str) -> str:
-    if os.path.lexists(os.path.join(folder, "commondir")):
-        return folder
-    if os.path.lexists(os.path.join(folder, "HEAD")) and os.path.lexists(os.path.join(folder, "objects")):
+    if os.path.lexists(os.path.join(folder, "commondir")) or is_git_dir(folder):
         return folder
     folder = os.path.abspath(folder)
-    while True:
-        marker = os.path.join(folder, ".git")
-        try:
-            mode = os.lstat(marker).st_mode
-        except OSError:
-            if folder == os.path.dirname(folder):
-                return ""
-            folder = os.path.dirname(folder)
-            continue
-        if not stat.S_ISREG(mode):
-            return marker
-        return os.path.join(folder, read_first_line(marker).removeprefix("gitdir: "))
-
-
-def read_pass(path: str) -> str:
-    """Return the secret that our own git shows to our hooks; empty when there is none."""
-    return read_first_line(path)
+    while not (git_dir := git_dir_of(os.path.join(folder, ".git"))):
+        if folder == os.path.dirname(folder):
+            return ""
+        folder = os.path.dirname(folder)
+    return git_dir

@@ -36,7 +36,7 @@ class NumbersFound:
 
 
 def find_numbers(checkout: Checkout, path: str) -> NumbersFound:
-    """Return the numbers that files have where `path` has `{n}`, untracked files too."""
+    """Return the numbers in names of tracked and untracked files, at the place of `{n}` in `path`."""
     folder = fixed_folder(path)
     read = number_reader(path)
     if not checkout.common_dir:
@@ -85,7 +85,7 @@ def _files_below(root: str, folder: str) -> Iterator[str]:
 
 
 def fixed_folder(path: str) -> str:
-    """Return the folder that contains all files a path with `{n}` can mean; empty for the root."""
+    """Return the folder that contains all files that a path with `{n}` can match; empty for the root."""
     plain = path[: min(at for mark in (NUMBER_MARK, "*", "?") if (at := path.find(mark)) >= 0)]
     return plain.rpartition("/")[0]
 

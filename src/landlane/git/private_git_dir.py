@@ -1,11 +1,11 @@
 """A private git directory over a checkout, so that nothing in the checkout can make git run a command.
 
-The settings of a checkout may name programs (a file monitor, filters, hooks), and whoever works there may
-have written them. So git is never pointed at them. It gets a git directory of ours with the few settings that
-say how files are compared, an index of its own, and the object stores to read from. The checkout itself is
+The settings of a checkout may name programs (a file monitor, filters, hooks), and an agent that works there
+may have written them. So git never reads them. It gets a git directory of ours with the few settings that
+decide how files are compared, an index of its own, and the object stores to read from. The checkout itself is
 not changed, not even the times in its index.
 
-`open_temporary` makes one for a single look; `snapshot_dir` keeps one from one snapshot to the next.
+`open_temporary` makes one that is used once; `snapshot_dir` keeps one from one snapshot to the next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import time
 
 from landlane.errors import RepositoryError
-from landlane.files import write_whole
+from landlane.files import write_atomically
 from landlane.git.run import GitResult, GitStream, git_failed, run_git
 from landlane.git.untrusted_checkout import (
     BIG_FILE,
@@ -31,6 +31,7 @@ from landlane.git.untrusted_checkout import (
     read_small,
     run_home_git,
     sealed_environment,
+    setting_line,
     to_bytes,
 )
 
@@ -140,16 +141,16 @@ class PrivateGitDir:
             words = ("config", "--no-includes", "--file", config, "--get", "extensions.objectformat")
             algorithm = run_home_git(self.home, *words).stdout.strip()
             self.settings["extensions.objectformat"] = algorithm or "sha1"
-        write_whole(self.path("config"), _config_text({**self.settings, **own}))
+        write_atomically(self.path("config"), _config_text({**self.settings, **own}))
         stores = [] if checkout.kind == SUBMODULE else [os.path.join(self.home, "objects")]
         if checkout.has_own_objects:
             stores.append(os.path.join(checkout.git_dir, "objects"))
         alternates = b"".join(to_bytes(quote_alternate(store)) + b"\n" for store in stores)
-        write_whole(self.path("objects/info/alternates"), alternates)
+        write_atomically(self.path("objects/info/alternates"), alternates)
         for name in copied:
             text = read_small(os.path.join(checkout.common_dir, name))
             if text is not None:
-                write_whole(self.path(name), text)
+                write_atomically(self.path(name), text)
             else:
                 remove_file(self.path(name))
 
@@ -180,7 +181,7 @@ class PrivateGitDir:
 
 
 class TemporaryGitDir(PrivateGitDir):
-    """A private git directory for one look, with the refs and HEAD that the checkout had."""
+    """A private git directory that is used once, with the refs and HEAD that the checkout had."""
 
     def __init__(self, checkout: UntrustedCheckout, folder: str) -> None:
         super().__init__(checkout, folder)
@@ -195,7 +196,7 @@ class TemporaryGitDir(PrivateGitDir):
         self.make_folders()
         copied = ("info/exclude", "info/attributes", "shallow")
         self.configure((*COMPARING_SETTINGS, *_CONVERTING_SETTINGS), _TEMPORARY_SETTINGS, copied)
-        write_whole(self.path("HEAD"), f"{self.head or 'ref: refs/heads/unborn'}\n")
+        write_atomically(self.path("HEAD"), f"{self.head or 'ref: refs/heads/unborn'}\n")
         if not checkout.has_own_objects:  # what is written must reach the repository itself
             self.environment["GIT_OBJECT_DIRECTORY"] = os.path.join(self.home, "objects")
         self.copy_index()
@@ -203,7 +204,7 @@ class TemporaryGitDir(PrivateGitDir):
     def write_refs(self, refs: Mapping[str, str]) -> None:
         """Replace the refs of this git directory."""
         lines = [f"{oid} {name}\n" for name, oid in sorted(refs.items())]
-        write_whole(self.path("packed-refs"), "# pack-refs with: sorted \n" + "".join(lines))
+        write_atomically(self.path("packed-refs"), "# pack-refs with: sorted \n" + "".join(lines))
 
 
 @contextlib.contextmanager
@@ -275,12 +276,11 @@ def _remove_stale(parent: str) -> None:
 def _config_text(settings: Mapping[str, str]) -> bytes:
     is_sha1 = settings.get("extensions.objectformat", "sha1") == "sha1"
     lines = [f"[core]\n\trepositoryformatversion = {0 if is_sha1 else 1}\n"]
-    for name, text in settings.items():
-        if name == "extensions.objectformat" and is_sha1:
-            continue
-        section, _, key = name.partition(".")
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'[{section}]\n\t{key} = "{escaped}"\n')
+    lines += (
+        setting_line(name, text)
+        for name, text in settings.items()
+        if name != "extensions.objectformat" or not is_sha1
+    )
     return to_bytes("".join(lines))
 
 

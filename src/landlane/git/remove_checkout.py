@@ -1,4 +1,4 @@
-"""Removing checkouts: their files, what git knows of them, and nothing that they link to or have mounted."""
+"""Remove checkouts: their files and their entry in git, but nothing that they link to or have mounted."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import shutil
 import stat
 
 from landlane.errors import RepositoryError
+from landlane.files import is_at_or_below
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
 from landlane.git.untrusted_checkout import read_small
-from landlane.platform.proc import list_mounts
+from landlane.platform.process import list_mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_folder(path: str) -> bool:
-    """Whether a folder itself lies at a path, and no link to one."""
+    """Return whether a path is a folder itself, and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -31,10 +32,10 @@ def is_folder(path: str) -> bool:
 
 
 def find_git_dir(home: Checkout, path: str) -> str:
-    """The git directory that belongs to a checkout alone; empty when it is gone.
+    """Return the git directory that belongs to a checkout alone; empty when it is gone.
 
-    Whoever worked in a checkout may have put a link or a file in its place, which leads to the git directory
-    of another. None of those is followed; only the main checkout, where nobody is sandboxed, may have a link.
+    An agent may have replaced `.git` by a link or a file that leads to the git directory of another checkout.
+    Those are not followed. Only the main checkout, where no agent is sandboxed, may have a link.
     """
     own = os.path.join(path, ".git")
     if is_folder(own) or (path == home.root and os.path.isdir(own)):
@@ -43,15 +44,15 @@ def find_git_dir(home: Checkout, path: str) -> str:
 
 
 def worktree_git_dir(home: Checkout, path: str) -> str:
-    """The git directory that the repository itself has for a linked worktree, whatever its `.git` says."""
+    """Return the git directory that the repository lists for a linked worktree; its `.git` is not read."""
     return next((folder for folder, root in list_worktrees(home) if root == path), "")
 
 
 def unlink_in_git_dir(root: str, name: str) -> None:
-    """Delete a file of the git directory in a checkout's folder, through no link.
+    """Delete a file of the git directory in a checkout's folder, without following links.
 
     Raises:
-        OSError: there is no such file, or a link is on the way.
+        OSError: there is no such file, or a folder on the way is a link.
     """
     folder = os.open(root, _FOLDER)
     try:
@@ -65,34 +66,34 @@ def unlink_in_git_dir(root: str, name: str) -> None:
 
 
 def list_worktrees(home: Checkout) -> list[tuple[str, str]]:
-    """Every linked worktree as (its git directory, its root), read from the files."""
+    """Return every linked worktree as (git directory, root), read from the files."""
     folder = os.path.join(home.common_dir, "worktrees")
     found: list[tuple[str, str]] = []
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         entry = os.path.join(folder, name)
-        said = _content(os.path.join(entry, "gitdir")) if is_folder(entry) else ""
-        if said:
-            found.append((entry, os.path.dirname(said.partition("\n")[0])))
+        marker = _read(os.path.join(entry, "gitdir")) if is_folder(entry) else ""
+        if marker:
+            found.append((entry, os.path.dirname(marker.partition("\n")[0])))
     return found
 
 
 def remove_checkout(
     home: Checkout, path: str, *, mark: str = "", on_step: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Remove a checkout and what the repository knows of it. What it links to stays as it is.
+    """Remove a checkout and its entry in the repository. Targets of links in it stay as they are.
 
-    It is renamed first: nobody finds half a checkout, and a second try finds what is left. `mark` makes that
-    name one that nobody else uses.
+    It is renamed first, so that no process sees half of it and a second call finds the rest. `mark` makes the
+    new name unique.
 
     Raises:
-        RepositoryError: something in it cannot be removed, and is named.
+        RepositoryError: something in it cannot be removed.
     """
     going = removal_path(path, mark)
     check_no_mounts(path)
     admin = worktree_git_dir(home, path)
     if is_folder(os.path.join(path, ".git")) and not os.path.lexists(os.path.join(admin, "locked")):
-        admin = ""  # a clone stands where somebody's worktree was
-    # What lies there after it was renamed under our own mark is somebody else's.
+        admin = ""  # a clone has replaced a worktree of the user
+    # If it was renamed under our own mark before, a folder at the old path is not ours.
     if os.path.lexists(path) and not (mark and os.path.lexists(going)):
         remove_tree(going)
         try:
@@ -108,25 +109,25 @@ def remove_checkout(
 
 
 def removal_path(path: str, mark: str) -> str:
-    """What a checkout is called while it is being removed."""
+    """Return the path of a checkout while it is being removed."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{mark or 'old'}.closing")
 
 
 def is_own_checkout(home: Checkout, path: str) -> bool:
-    """Whether a folder is a checkout that we made for a repository: a clone of it, or a locked worktree."""
+    """Return whether a folder is a checkout that we made for a repository: a clone or a locked worktree."""
     marker = os.path.join(path, ".git")
     if is_folder(marker):
-        return _content(os.path.join(marker, HOME_POINTER)) == home.common_dir + "\n"
+        return _read(os.path.join(marker, HOME_POINTER)) == home.common_dir + "\n"
     entry = worktree_git_dir(home, path)
     if not entry or not os.path.lexists(os.path.join(entry, "locked")):
         return False
-    said = _content(marker).rstrip("\n")
-    named = said.removeprefix("gitdir: ")
-    return named != said and os.path.realpath(os.path.join(path, named)) == os.path.realpath(entry)
+    line = _read(marker).rstrip("\n")
+    named = line.removeprefix("gitdir: ")
+    return named != line and os.path.realpath(os.path.join(path, named)) == os.path.realpath(entry)
 
 
-def _content(path: str) -> str:
+def _read(path: str) -> str:
     return (read_small(path, 100_000) or b"").decode("utf-8", "surrogateescape")
 
 
@@ -147,13 +148,12 @@ def remove_tree(path: str) -> None:
 
 
 def check_no_mounts(path: str) -> None:
-    """Make sure that nothing is mounted at a folder or below it.
+    """Refuse a folder that is or contains a mount point.
 
     Raises:
-        RepositoryError: something is, and is named.
+        RepositoryError: something is mounted there.
     """
-    inside = path.rstrip("/") + "/"
-    mounted = next((one for one in list_mounts() if one == path or one.startswith(inside)), "")
+    mounted = next((point for point in list_mounts() if is_at_or_below(point, path)), "")
     if mounted:
         raise RepositoryError(
             f"{mounted} is mounted inside the checkout and would be emptied",
@@ -163,7 +163,7 @@ def check_no_mounts(path: str) -> None:
 
 
 def _unlink_links(path: str) -> None:
-    """Links go first: no later step, of this or another program, can be led out by one."""
+    """Delete all links first, so that no later step can follow one out of the folder."""
     folders = [path]
     while folders:
         folder = folders.pop()
@@ -171,40 +171,35 @@ def _unlink_links(path: str) -> None:
             with os.scandir(folder) as entries:
                 found = list(entries)
         except PermissionError:
-            _open_up(folder)
+            _make_accessible(folder)
             with os.scandir(folder) as entries:
                 found = list(entries)
         folders += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
         for entry in found:
             if entry.is_symlink():
-                _unlink(entry.path)
+                try:
+                    os.unlink(entry.path)
+                except PermissionError:
+                    _make_accessible(folder)
+                    os.unlink(entry.path)
 
 
-def _unlink(path: str) -> None:
-    """Delete a link; the folder it is in is one that is being removed."""
-    try:
-        os.unlink(path)
-    except PermissionError:
-        _open_up(os.path.dirname(path))
-        os.unlink(path)
-
-
-def _open_up(folder: str) -> None:
-    """Let its owner read and write a folder; of a link, what it leads to stays as it is."""
+def _make_accessible(folder: str) -> None:
+    """Let the owner of a folder read and write it; the target of a link is not changed."""
     if is_folder(folder):
         os.chmod(folder, stat.S_IRWXU)
 
 
 def _make_writable_and_retry(top: str, function: object, path: str, info: object) -> None:
-    """Caches are often read-only; their owner may remove them all the same. Above `top` nothing changes."""
+    """Remove a path of a read-only folder, as caches often are. Modes above `top` are not changed."""
     error = info[1] if isinstance(info, tuple) else None  # pyright: ignore[reportUnknownVariableType]
     if isinstance(error, FileNotFoundError):
         return
     try:
         if path != top:
-            _open_up(os.path.dirname(path))
+            _make_accessible(os.path.dirname(path))
         if is_folder(path):
-            _open_up(path)
+            _make_accessible(path)
             shutil.rmtree(path)
         elif os.path.lexists(path):
             os.unlink(path)

@@ -14,6 +14,7 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import IO
 
     from landlane.git.discovery import Checkout
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 _LIMIT_SECONDS = 60.0
 _END_SECONDS = 5.0
 _TICK_SECONDS = 0.3
-_SIGNAL_OF_DEATH = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
 # The variables by which git tells its hooks which repository it works on.
 LOCATION_VARIABLES = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"),
-)
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"
+)  # fmt: skip
 
 
 @value
@@ -64,62 +65,53 @@ def run_git(
             usual |= {"GIT_DIR": git_dir, "GIT_WORK_TREE": cwd}
         # Our hooks recognise our own git by the pass.
         environment = {**usual, **pass_environment(git_dir or cwd), **(variables or {})}
-    try:
-        if on_tick is not None:
-            return _run_ticking(arguments, cwd, environment, limit_seconds, on_tick)
-        done = subprocess.run(  # noqa: S603 - a list of arguments, no shell
-            ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
-            cwd=cwd,
-            input=stdin if stdin is not None else b"",
-            capture_output=True,
-            timeout=limit_seconds,
-            check=False,
-            env=environment,
-        )
-    except FileNotFoundError as error:
-        raise _not_installed() from error
-    except subprocess.TimeoutExpired as error:
-        raise _too_slow(arguments[0], limit_seconds) from error
-    return _result(done.returncode, done.stdout, done.stderr)
-
-
-def _result(exit_code: int, out: bytes, err: bytes) -> GitResult:
-    stderr = err.decode("utf-8", "replace").strip()
-    return GitResult(exit_code=exit_code, stdout=out.decode("utf-8", "surrogateescape"), stderr=stderr)
-
-
-def _run_ticking(
-    arguments: Sequence[str],
-    cwd: str,
-    environment: Mapping[str, str],
-    limit_seconds: float,
-    on_tick: Callable[[], None],
-) -> GitResult:
     give_up_at = time.monotonic() + limit_seconds
-    with subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-        ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-    ) as process:
+    pause = limit_seconds if on_tick is None else _TICK_SECONDS
+    data = stdin or None
+    with _start(arguments, cwd, environment) as process:
         try:
             while True:
                 try:
-                    out, err = process.communicate(timeout=_TICK_SECONDS)
-                    return _result(process.returncode, out, err)
-                except subprocess.TimeoutExpired:
-                    on_tick()
+                    out, err = process.communicate(data, timeout=pause)
+                    break
+                except subprocess.TimeoutExpired as error:
                     if time.monotonic() >= give_up_at:
-                        raise
+                        raise _too_slow(arguments[0], limit_seconds) from error
+                    data = None  # it is sent already
+                    if on_tick is not None:
+                        on_tick()
         finally:
             if process.poll() is None:
                 _end(process)
+    stderr = err.decode("utf-8", "replace").strip()
+    stdout = out.decode("utf-8", "surrogateescape")
+    return GitResult(exit_code=process.returncode, stdout=stdout, stderr=stderr)
 
 
-def _not_installed() -> RepositoryError:
-    return RepositoryError("git is not installed", code="NO_GIT", hint="install git 2.30 or newer")
+def _start(
+    arguments: Sequence[str],
+    cwd: str,
+    environment: Mapping[str, str],
+    *,
+    stdin: int | None = subprocess.PIPE,
+    stdout: int | IO[bytes] | None = subprocess.PIPE,
+    stderr: int | IO[bytes] | None = subprocess.PIPE,
+    preexec_fn: Callable[[], None] | None = None,
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+            ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
+            cwd=cwd,
+            env=environment,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            preexec_fn=preexec_fn,  # noqa: PLW1509 - two system calls that do not block
+        )
+    except FileNotFoundError as error:
+        raise RepositoryError(
+            "git is not installed", code="NO_GIT", hint="install git 2.30 or newer"
+        ) from error
 
 
 def _too_slow(verb: str, limit_seconds: float) -> RepositoryError:
@@ -145,18 +137,14 @@ def run_git_with_hooks(
     environment = {**environment, **pass_environment(environment.get("GIT_DIR", "") or cwd)}
     # Into a file: a pipe would end only when the last child in the background has ended.
     with tempfile.TemporaryFile() as output:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-                ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
-                cwd=cwd,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509 - two system calls that do not block
-            )
-        except FileNotFoundError as error:
-            raise _not_installed() from error
+        process = _start(
+            arguments,
+            cwd,
+            environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_die_with(os.getpid()),
+        )
         try:
             process.communicate(stdin, timeout=limit_seconds)
         except subprocess.TimeoutExpired as error:
@@ -180,8 +168,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _end_with(parent: int) -> Callable[[], None] | None:
-    """Return what makes a child end when its parent dies, where the system can do that."""
+def _die_with(parent: int) -> Callable[[], None] | None:
+    """Return a function that lets a child end when its parent dies; None if the system cannot do that."""
     import ctypes  # noqa: PLC0415 - expensive, and only needed here
 
     try:
@@ -190,7 +178,7 @@ def _end_with(parent: int) -> Callable[[], None] | None:
         return None
 
     def begin() -> None:
-        control(_SIGNAL_OF_DEATH, signal.SIGTERM)
+        control(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
         if os.getppid() != parent:  # it died before the call
             os._exit(1)
 
@@ -246,6 +234,15 @@ def resolve_revision(checkout: Checkout, revision: str) -> str:
     return try_git_output(checkout, "rev-parse", "--verify", "--quiet", revision)
 
 
+def identity_variables(name: str) -> dict[str, str]:
+    """Return variables for commits that git makes under this name instead of the user's."""
+    return {
+        f"GIT_{role}_{field}": text
+        for role in ("AUTHOR", "COMMITTER")
+        for field, text in (("NAME", name), ("EMAIL", "landlane@localhost"))
+    }
+
+
 def git_failed(arguments: Sequence[str], result: GitResult) -> RepositoryError:
     """Return the error for a git command that failed unexpectedly."""
     return RepositoryError(
@@ -268,14 +265,7 @@ class GitStream:
         self._name = _verb(arguments)
         # Into a file: git would stop once a pipe that is not read is full.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
-        process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-            ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-        )
+        process = _start(arguments, cwd, environment, stderr=self._errors)
         assert process.stdin is not None
         assert process.stdout is not None
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
@@ -352,15 +342,7 @@ def run_git_interactive(
     Raises:
         RepositoryError: git is not installed.
     """
-    try:
-        child = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-            ["git", *words],  # noqa: S607 - the user's git, as the user calls it
-            cwd=cwd,
-            stdout=out,
-            env={**os.environ, **(variables or {})},
-        )
-    except FileNotFoundError as error:
-        raise _not_installed() from error
+    child = _start(words, cwd, {**os.environ, **(variables or {})}, stdin=None, stdout=out, stderr=None)
     # Ctrl-C reaches git itself, which then removes its lock files. We only wait for its end.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,8 +1,8 @@
-"""Settings that all worktrees of a repository share: noticed when they flip, mended, and set as was measured.
+"""Settings that all worktrees of a repository share: detect damage, repair it, and set time limits.
 
-`core.bare`, `core.worktree` and `core.hooksPath` in the common `config` hold for every worktree at once. One
-careless `git init` with GIT_DIR in its environment makes the repository bare, and unusable. The file is read
-here without git: a look at it costs less than a tenth of a millisecond.
+`core.bare`, `core.worktree` and `core.hooksPath` in the common `config` apply to every worktree. One careless
+`git init` with GIT_DIR in its environment makes the repository bare and unusable. The file is read here
+without git, in less than a tenth of a millisecond.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import os
 import time
 from contextlib import contextmanager, suppress
 
-from landlane.files import write_whole
-from landlane.git.discovery import Checkout, is_git_dir
+from landlane.files import write_atomically
+from landlane.git.discovery import Checkout, git_dir_of, is_git_dir
 from landlane.git.hook_pass import FOLDER, hooks_folder
 from landlane.git.run import run_git
 from landlane.values import value
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from landlane.git.run import GitResult
 
 
-_SHAPE = "git-shape.json"
+_REMEMBERED = "git-shape.json"
 _LIMITS = "git-limits.json"
 _LOCK = "settings.lock"
 # Of 640 updates of one ref by 32 writers, 2 were refused with git's own time-out of 100 ms and none with 2 s.
-# A collection of garbage that git starts by itself may remove objects that clones borrow.
+# Automatic garbage collection may remove objects that clones borrow.
 GIT_LIMITS = {
     "core.filesRefLockTimeout": "2000",
     "core.packedRefsTimeout": "10000",
@@ -47,7 +47,7 @@ _SLEEP_SECONDS = 0.05
 
 @value
 class ConfigDamage:
-    """A setting that cannot be meant: what it is, what it should be (nothing: not set), and why."""
+    """A setting that cannot be intended; `wanted` is its right value, None if it must not be set."""
 
     key: str
     found: str
@@ -56,15 +56,12 @@ class ConfigDamage:
     is_certain: bool = True
 
     def describe(self) -> str:
-        """The finding in words."""
+        """Return the problem as text."""
         return f"{_SHOWN[self.key]} is {self.found or 'on'}: {self.why}"
 
 
-# ------------------------------------------------------------------------------------------ reading
-
-
 def read_core(config: str) -> dict[str, str]:
-    """The settings of `[core]` that are watched, from the text of a config file; the last one counts."""
+    """Return the watched settings of `[core]` from the text of a config file; the last value counts."""
     found: dict[str, str] = {}
     if not any(name in config.lower() for name in _WATCHED):
         return found
@@ -78,12 +75,12 @@ def read_core(config: str) -> dict[str, str]:
         if is_core and text and text[0] not in "#;":
             name, equals, rest = text.partition("=")
             if (key := name.strip().lower()) in _WATCHED:
-                found[key] = _unquoted(rest) if equals else ""
+                found[key] = _unquote(rest) if equals else ""
     return found
 
 
-def _unquoted(text: str) -> str:
-    """A value without its quotes and the comment behind it."""
+def _unquote(text: str) -> str:
+    """Return a value without quotes and without the comment after it."""
     out: list[str] = []
     is_quoted = False
     letters = iter(text.strip())
@@ -99,18 +96,21 @@ def _unquoted(text: str) -> str:
     return "".join(out).strip()
 
 
-def _core_of(home: Checkout) -> dict[str, str]:
-    path = os.path.join(home.common_dir, "config")
+def _config_of(home: Checkout) -> str:
+    return os.path.join(home.common_dir, "config")
+
+
+def _read_core_of(home: Checkout) -> dict[str, str]:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(_config_of(home), encoding="utf-8", errors="surrogateescape") as file:
             return read_core(file.read())
     except OSError:
         return {}
 
 
 def find_config_damage(home: Checkout) -> list[ConfigDamage]:
-    """The shared settings that cannot be meant, by what they lead to and by what they were before."""
-    core = _core_of(home)
+    """Return the shared settings that cannot be intended, judged by their effect and their former values."""
+    core = _read_core_of(home)
     known = read_remembered_config(home)
     found: list[ConfigDamage] = []
     if "bare" in core and core["bare"].lower() in _TRUE and not _may_be_bare(home, known):
@@ -124,7 +124,7 @@ def find_config_damage(home: Checkout) -> list[ConfigDamage]:
         found.append(ConfigDamage(key="worktree", found=tree, wanted=wanted, why=why))
     hooks = core.get("hookspath")
     ours = hooks_folder(home.common_dir)
-    if hooks and hooks != ours and _was_ours(hooks) and os.path.isdir(ours):
+    if hooks and hooks != ours and _is_own_folder_elsewhere(hooks) and os.path.isdir(ours):
         why = "the repository was moved, so none of its hooks runs"
         found.append(ConfigDamage(key="hookspath", found=hooks, wanted=ours, why=why))
     elif hooks and known and hooks not in (ours, known.get("hookspath")):
@@ -132,13 +132,13 @@ def find_config_damage(home: Checkout) -> list[ConfigDamage]:
     return found
 
 
-def _was_ours(hooks: str) -> bool:
-    """Whether it is our own folder of hooks, in a repository that is no longer there."""
+def _is_own_folder_elsewhere(hooks: str) -> bool:
+    """Return whether it is our folder of hooks at a path where the repository no longer is."""
     return hooks.endswith(f"/landlane/{FOLDER}") and not os.path.isdir(hooks)
 
 
 def _may_be_bare(home: Checkout, known: Mapping[str, str | None]) -> bool:
-    """Whether the repository was made bare: it was before, or has neither a folder around it nor an index."""
+    """Return whether the repository is bare on purpose: it was before, or has no checkout or no index."""
     if known:
         return known.get("bare") == "true"
     is_beside = os.path.basename(home.common_dir) == ".git"
@@ -146,25 +146,17 @@ def _may_be_bare(home: Checkout, known: Mapping[str, str | None]) -> bool:
 
 
 def _leads_back(home: Checkout, tree: str) -> bool:
-    """Whether the `.git` of a working tree is this repository, as for a submodule."""
-    marker = os.path.join(home.common_dir, tree, ".git")
-    if os.path.isdir(marker):
-        return os.path.realpath(marker) == home.common_dir
-    try:
-        with open(marker, encoding="utf-8", errors="surrogateescape") as file:
-            named = file.readline().rstrip("\n").removeprefix("gitdir: ")
-    except OSError:
-        return False
-    return os.path.realpath(os.path.join(os.path.dirname(marker), named)) == home.common_dir
+    """Return whether the `.git` of a working tree is this repository, as for a submodule."""
+    return git_dir_of(os.path.join(home.common_dir, tree, ".git")) == home.common_dir
 
 
 def _judge_hooks(home: Checkout, hooks: str, before: str | None) -> list[ConfigDamage]:
-    """What is wrong with another folder of hooks: one that is not there or a worker's own cannot be meant."""
+    """Return why another folder of hooks is wrong: it is missing, or belongs to one worktree."""
     path = os.path.realpath(os.path.join(home.root, os.path.expanduser(hooks)))
     inside = path.startswith(home.root.rstrip("/") + "/")
     owner = _owner_of(path)
     if not os.path.isdir(path):
-        is_certain = hooks != os.devnull  # that is how people switch hooks off
+        is_certain = hooks != os.devnull  # people use it to switch hooks off
         why = "there is no such folder, so no hook runs"
         return [ConfigDamage(key="hookspath", found=hooks, wanted=before, why=why, is_certain=is_certain)]
     if owner and owner != home.root:
@@ -177,7 +169,7 @@ def _judge_hooks(home: Checkout, hooks: str, before: str | None) -> list[ConfigD
 
 
 def _owner_of(path: str) -> str:
-    """The root of the linked worktree or checkout that a folder lies in."""
+    """Return the root of the checkout that contains a folder; empty if there is none."""
     while path != os.path.dirname(path):
         if os.path.lexists(os.path.join(path, ".git")):
             return path
@@ -185,24 +177,21 @@ def _owner_of(path: str) -> str:
     return ""
 
 
-# --------------------------------------------------------------------------------------- remembering
-
-
 def read_remembered_config(home: Checkout) -> dict[str, str | None]:
-    """The shared settings as they were when all was well; empty when nobody has looked yet."""
-    found = _read_json(os.path.join(home.common_dir, "landlane", _SHAPE))
+    """Return the shared settings when they were last found correct; empty before the first check."""
+    found = _read_json(os.path.join(home.common_dir, "landlane", _REMEMBERED))
     return {key: found.get(key) for key in _WATCHED} if found else {}
 
 
 def remember_config(home: Checkout) -> bool:
-    """Remember the shared settings as they are; tells whether they are as they should be."""
+    """Remember the shared settings, unless they are damaged; return whether they are correct."""
     if find_config_damage(home):
         return False
-    core = _core_of(home)
+    core = _read_core_of(home)
     is_bare = core.get("bare", "false").lower() in _TRUE
-    shape = {key: core.get(key) for key in _WATCHED} | {"bare": "true" if is_bare else "false"}
-    if shape != read_remembered_config(home):
-        _write_json(os.path.join(home.common_dir, "landlane", _SHAPE), shape)
+    settings = {key: core.get(key) for key in _WATCHED} | {"bare": "true" if is_bare else "false"}
+    if settings != read_remembered_config(home):
+        _write_json(os.path.join(home.common_dir, "landlane", _REMEMBERED), settings)
     return True
 
 
@@ -217,50 +206,45 @@ def _read_json(path: str) -> dict[str, Any]:
 
 def _write_json(path: str, document: Mapping[str, object]) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    write_whole(path, json.dumps(document))
-
-
-# ------------------------------------------------------------------------------------------- mending
+    write_atomically(path, json.dumps(document))
 
 
 def repair_config(home: Checkout, *, is_thorough: bool = False) -> list[str]:
-    """Put right what cannot be meant, and tell what; without `is_thorough`, only what is beyond doubt.
+    """Repair damaged settings and return a line about each; without `is_thorough`, only certain ones.
 
-    Nothing is started unless something is wrong.
+    git is run only if something is damaged.
     """
     if not home.common_dir or not is_git_dir(home.common_dir):
         return []
     if not find_config_damage(home):
         return []
-    with _alone(home):  # and looked at once more: somebody may have mended it meanwhile
-        flips = [flip for flip in find_config_damage(home) if flip.is_certain or is_thorough]
-        return [_mend(home, flip) for flip in flips]
+    with _config_lock(home):  # then check again: another process may have repaired it meanwhile
+        damages = [damage for damage in find_config_damage(home) if damage.is_certain or is_thorough]
+        return [_repair(home, damage) for damage in damages]
 
 
-def _mend(home: Checkout, flip: ConfigDamage) -> str:
-    name = _SHOWN[flip.key]
-    done = _write(home, name, flip.wanted)
+def _repair(home: Checkout, damage: ConfigDamage) -> str:
+    done = write_setting(_config_of(home), _SHOWN[damage.key], damage.wanted)
     if done.exit_code:
-        return f"{flip.describe()}; it could not be mended: {done.stderr or f'exit {done.exit_code}'}"
-    return f"{flip.describe()}; it is {flip.wanted if flip.wanted is not None else 'unset'} again"
+        return f"{damage.describe()}; it could not be mended: {done.stderr or f'exit {done.exit_code}'}"
+    return f"{damage.describe()}; it is {damage.wanted if damage.wanted is not None else 'unset'} again"
 
 
-def _write(home: Checkout, name: str, text: str | None) -> GitResult:
-    """Set or unset one setting of the common config. Another writer holds its lock only for a moment."""
+def write_setting(config: str, name: str, text: str | None) -> GitResult:
+    """Set or unset a setting of a config file; wait while another writer holds git's lock on it."""
     words = ("--unset-all", name) if text is None else ("--replace-all", name, text)
-    path = os.path.join(home.common_dir, "config")
     for left in reversed(range(_TRIES)):
-        # From the root of all, where no repository with broken settings is found on the way.
-        done = run_git("config", "--file", path, *words, cwd="/")
-        if not done.exit_code or not left or not os.path.exists(f"{path}.lock"):
+        # From `/`, so that git finds no repository with broken settings.
+        done = run_git("config", "--file", config, *words, cwd="/")
+        if not done.exit_code or not left or not os.path.exists(f"{config}.lock"):
             return done
         time.sleep(_SLEEP_SECONDS)
     raise AssertionError("the last try returns")
 
 
 @contextmanager
-def _alone(home: Checkout) -> Generator[None]:
-    """One of us at a time: git does not wait for the lock on its config."""
+def _config_lock(home: Checkout) -> Generator[None]:
+    """Let one process of ours write the config at a time, since git does not wait for its own lock."""
     folder = os.path.join(home.common_dir, "landlane")
     os.makedirs(folder, exist_ok=True)
     file = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -271,42 +255,43 @@ def _alone(home: Checkout) -> Generator[None]:
         os.close(file)
 
 
-# -------------------------------------------------------------------------------------------- limits
-
-
 def set_git_limits(home: Checkout) -> list[str]:
-    """Set the limits that were measured, except those the user has set; tells which. Cheap once it is done.
+    """Set our limits, except those that the user has set, and return the new ones; cheap once it is done.
 
-    The shared settings are remembered with it, to know later what they were.
+    The shared settings are remembered at the same time.
     """
     remember_config(home)
     path = os.path.join(home.common_dir, "landlane", _LIMITS)
     if _read_json(path).get("wanted") == _wanted():
         return []
-    with _alone(home):
+    with _config_lock(home):
         known = _read_json(path)
         if known.get("wanted") == _wanted():
             return []
-        chosen = _effective(home)
+        current = _effective(home)
         ours: list[str] = known.get("set") or []
-        made = [name for name in GIT_LIMITS if name.lower() not in chosen or name in ours]
-        failed = [name for name in made if _write(home, name, GIT_LIMITS[name]).exit_code]
+        names = [name for name in GIT_LIMITS if name.lower() not in current or name in ours]
+        failed = [name for name in names if write_setting(_config_of(home), name, GIT_LIMITS[name]).exit_code]
         if not failed:
-            _write_json(path, {"wanted": _wanted(), "set": made})
-    return [f"{name}={GIT_LIMITS[name]}" for name in made if name not in failed]
+            _write_json(path, {"wanted": _wanted(), "set": names})
+    return [f"{name}={GIT_LIMITS[name]}" for name in names if name not in failed]
 
 
 def list_own_limits(home: Checkout) -> list[str]:
-    """The limits that we set, and that still stand as we set them."""
-    made: list[str] = _read_json(os.path.join(home.common_dir, "landlane", _LIMITS)).get("set") or []
-    now = _effective(home) if made else {}
-    return [name for name in made if now.get(name.lower()) == GIT_LIMITS.get(name, "")]
+    """Return the limits that we set and that still have our value."""
+    names: list[str] = _read_json(os.path.join(home.common_dir, "landlane", _LIMITS)).get("set") or []
+    current = _effective(home) if names else {}
+    return [name for name in names if current.get(name.lower()) == GIT_LIMITS.get(name, "")]
 
 
 def remove_own_limits(home: Checkout) -> list[str]:
-    """Take the limits back that we set; what the user changed since stays. Tells which."""
-    with _alone(home):
-        dropped = [name for name in list_own_limits(home) if not _write(home, name, None).exit_code]
+    """Unset the limits that we set, except those that the user has changed since; return their names."""
+    with _config_lock(home):
+        dropped = [
+            name
+            for name in list_own_limits(home)
+            if not write_setting(_config_of(home), name, None).exit_code
+        ]
         if not list_own_limits(home):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(home.common_dir, "landlane", _LIMITS))
@@ -318,13 +303,13 @@ def _wanted() -> str:
 
 
 def _effective(home: Checkout) -> dict[str, str]:
-    """Which of the limits have a value, wherever it was set."""
+    """Return the values of those limits that are set, at any level."""
     names = "|".join(name.lower().replace(".", r"\.") for name in GIT_LIMITS)
-    found = run_git("config", "--get-regexp", f"^({names})$", cwd=home.root, git_dir=home.common_dir)
-    return {name: text for name, _, text in (line.partition(" ") for line in found.stdout.splitlines())}
+    result = run_git("config", "--get-regexp", f"^({names})$", cwd=home.root, git_dir=home.common_dir)
+    return {name: text for name, _, text in (line.partition(" ") for line in result.stdout.splitlines())}
 
 
 def missing_limits(home: Checkout) -> list[str]:
-    """The limits that nobody has set yet, neither the user nor we."""
-    chosen = _effective(home)
-    return [name for name in GIT_LIMITS if name.lower() not in chosen]
+    """Return the limits that neither the user nor we have set."""
+    current = _effective(home)
+    return [name for name in GIT_LIMITS if name.lower() not in current]

@@ -58,7 +58,7 @@ class StoredFile:
 def take_snapshot(checkout: UntrustedCheckout, named: Iterable[str] = (), *, by: str = "") -> str:
     """Take a snapshot and return its tree; `named` paths are in it though git ignores them.
 
-    `by` says for whom, so that `last_snapshot` can tell whether anybody else took one since.
+    `by` names the caller, so that `last_snapshot` can check whether another caller took one since.
 
     Raises:
         RepositoryError: git refuses, or something cannot be read.
@@ -78,7 +78,7 @@ def take_snapshot(checkout: UntrustedCheckout, named: Iterable[str] = (), *, by:
 
 
 def last_snapshot(checkout: UntrustedCheckout, by: str = "") -> str:
-    """Return the newest snapshot of a checkout, if it was taken for `by`, or for anybody; else empty."""
+    """Return the newest snapshot of a checkout; empty if it was taken for a caller other than `by`."""
     with open_snapshot_dir(checkout, only_objects=True) as directory:
         return directory.tree if by in ("", directory.taken_by) else ""
 
@@ -269,8 +269,3 @@ def read_file_now(root: str, path: str) -> KeptFile | None:
         return KeptFile(mode=_mode(found), data=content) if content is not None else None
     except OSError:
         return None
-
-
-def path_text(path: str) -> str:
-    """Return a path as it can be shown: bytes that are not UTF-8 are escaped."""
-    return path.encode("utf-8", "backslashreplace").decode()

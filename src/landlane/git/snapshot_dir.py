@@ -7,13 +7,13 @@ time.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
 
 from landlane.errors import RepositoryError, TimedOut
-from landlane.files import write_whole
+from landlane.files import write_atomically
+from landlane.git.lock import lock_file_within
 from landlane.git.private_git_dir import (
     COMPARING_SETTINGS,
     OWN_SETTINGS,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _FOLDER = "lenses"  # the name that existing repositories have
 _FORM = 1
 _WAIT_SECONDS = 20.0
-_FIRST_SLEEP, _LONGEST_SLEEP = 0.002, 0.03
 _SETTINGS_SECONDS = 600.0  # settings may also be in files that the watched ones include
 _OLD_SECONDS = 6 * 3600.0
 _MOST_STAGED_FILES = 20_000
@@ -60,46 +59,46 @@ class SnapshotDir(PrivateGitDir):
 
     def __init__(self, checkout: UntrustedCheckout, folder: str) -> None:
         super().__init__(checkout, folder, GIT_OPTIONAL_LOCKS="1")  # git may refresh our own index
-        self._facts = _read_facts(folder)
-        self.settings = self._facts.get("settings", {})
+        self._state = _read_state(folder)
+        self.settings = self._state.get("settings", {})
 
     @property
     def tree(self) -> str:
-        """The last snapshot; empty when there is none, or when it was interrupted."""
-        is_complete = read_small(self.path("HEAD")) == f"{self._facts.get('head')}\n".encode()
-        return str(self._facts.get("tree", "")) if is_complete else ""
+        """The last snapshot; empty if there is none or it was interrupted."""
+        is_complete = read_small(self.path("HEAD")) == f"{self._state.get('head')}\n".encode()
+        return str(self._state.get("tree", "")) if is_complete else ""
 
     @property
     def has_index(self) -> bool:
-        return bool(self._facts.get("is_begun")) and os.path.exists(self.index)
+        return bool(self._state.get("is_begun")) and os.path.exists(self.index)
 
     @property
     def named(self) -> list[str]:
         """The paths that are part of snapshots though git may ignore them."""
-        return list(self._facts.get("named", ()))
+        return list(self._state.get("named", ()))
 
     @property
     def taken_by(self) -> str:
-        """For whom the last snapshot was taken."""
-        return str(self._facts.get("taken_by", ""))
+        """The caller for which the last snapshot was taken."""
+        return str(self._state.get("taken_by", ""))
 
     @property
     def stored(self) -> dict[str, list[str]]:
         """The files outside the checkout that were stored: mode, object and stamp of each."""
-        return dict(self._facts.get("stored", {}))
+        return dict(self._state.get("stored", {}))
 
     @property
     def staged_bytes(self) -> int:
-        return int(self._facts.get("staged_bytes", 0))
+        return int(self._state.get("staged_bytes", 0))
 
     @property
     def staged_files(self) -> int:
-        return int(self._facts.get("staged_files", 0))
+        return int(self._state.get("staged_files", 0))
 
-    def note(self, **facts: object) -> None:
-        """Remember facts for the next process."""
-        self._facts |= facts
-        write_whole(self.path("facts.json"), json.dumps(self._facts))
+    def note(self, **fields: object) -> None:
+        """Save fields for the next process."""
+        self._state |= fields
+        write_atomically(self.path("facts.json"), json.dumps(self._state))
 
     def list_newly_tracked(self) -> list[str]:
         """Return the files that git tracks though it would ignore them, if any may have been added.
@@ -112,7 +111,7 @@ class SnapshotDir(PrivateGitDir):
                 count = int.from_bytes(file.read(12)[8:12], "big")
         except OSError:
             return []
-        if count == self._facts.get("tracked"):
+        if count == self._state.get("tracked"):
             return []
         self.note(tracked=count)
         words = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
@@ -131,7 +130,7 @@ class SnapshotDir(PrivateGitDir):
             os.utime(path)
             return oid
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_whole(path, zlib.compress(content, 1))
+        write_atomically(path, zlib.compress(content, 1))
         return oid
 
     def write_commit(self, tree: str, message: str, at: int = 0) -> str:
@@ -142,7 +141,7 @@ class SnapshotDir(PrivateGitDir):
     def set_last(self, tree: str) -> None:
         """Make a tree the last snapshot: HEAD becomes a commit of it."""
         head = self.write_commit(tree, "snapshot")
-        write_whole(self.path("HEAD"), f"{head}\n")
+        write_atomically(self.path("HEAD"), f"{head}\n")
         self.note(tree=tree, head=head)
 
     def save_entries(self, ref: str, entries: Sequence[bytes], message: str) -> str:
@@ -158,7 +157,7 @@ class SnapshotDir(PrivateGitDir):
         os.unlink(index)
         commit = self.write_commit(tree, message, int(time.time()))
         own_ref = self.path("refs/kept")
-        write_whole(own_ref, f"{commit}\n")
+        write_atomically(own_ref, f"{commit}\n")
         try:
             home_git_output(
                 self.home,
@@ -170,24 +169,22 @@ class SnapshotDir(PrivateGitDir):
             os.unlink(own_ref)
         return commit
 
-    # ------------------------------------------------------------------------------- setting up
-
     def prepare(self) -> None:
         """Create what is missing, and follow the repository's settings."""
         self.make_folders()
         remove_file(self.path("index.lock"))  # of a killed git: this process is alone here
         if not os.path.exists(self.path("HEAD")):
-            write_whole(self.path("HEAD"), "ref: refs/heads/none\n")
+            write_atomically(self.path("HEAD"), "ref: refs/heads/none\n")
         marks = self._settings_marks()
-        is_old = time.time() - float(self._facts.get("read_at", 0)) > _SETTINGS_SECONDS
-        if self._facts.get("marks") != marks or is_old:
+        is_old = time.time() - float(self._state.get("read_at", 0)) > _SETTINGS_SECONDS
+        if self._state.get("marks") != marks or is_old:
             self.configure(COMPARING_SETTINGS, _SETTINGS, ("info/exclude",))
             self.note(marks=marks, settings=self.settings, read_at=time.time(), root=self.checkout.root)
         if self.staged_files > _MOST_STAGED_FILES or self.staged_bytes > _MOST_STAGED_BYTES:
             self._remove_old_objects()
 
     def _settings_marks(self) -> list[str]:
-        """Return what changes when a file with settings does."""
+        """Return marks that differ once a file with settings was changed."""
         user = os.path.expanduser("~")
         base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config")
         files = (
@@ -223,8 +220,8 @@ class SnapshotDir(PrivateGitDir):
     def begin_index(self) -> list[str]:
         """Set up the index from the checkout's own; return the paths that must be staged again.
 
-        The checkout's index knows which files were not touched, so those need not be read. But it names
-        what git would store: where a filter or line end makes that differ from the file, the file counts.
+        The checkout's index knows which files were not touched, so those need not be read. But it has what
+        git would store: if a filter or line ends make that differ from the file, the file is staged again.
         """
         attributes = self.path("info/attributes")
         remove_file(attributes)
@@ -235,7 +232,7 @@ class SnapshotDir(PrivateGitDir):
         except RepositoryError:
             self._remove_index()
             again = []
-        write_whole(attributes, _RAW_ATTRIBUTES)
+        write_atomically(attributes, _RAW_ATTRIBUTES)
         self.git_output("update-index", "--index-version", "4", "--force-untracked-cache")
         self.note(is_begun=True, named=[], tree="", head="")
         return again
@@ -301,32 +298,18 @@ def open_snapshot_dir(checkout: UntrustedCheckout, *, only_objects: bool = False
         os.makedirs(folder, mode=0o700, exist_ok=True)
     lock = open_lock(folder)
     try:
-        _wait_for(lock, checkout.root)
+        if not lock_file_within(lock, _WAIT_SECONDS):
+            raise TimedOut(
+                f"{checkout.root} is looked at by others all the time",
+                code="SNAPSHOT_BUSY",
+                hint="try again; end a hanging git or landlane process there",
+            )
         directory = SnapshotDir(checkout, folder)
         if not only_objects or not os.path.exists(directory.path("config")):
             directory.prepare()
         yield directory
     finally:
         os.close(lock)
-
-
-def _wait_for(lock: int, root: str) -> None:
-    give_up_at = time.monotonic() + _WAIT_SECONDS
-    sleep = _FIRST_SLEEP
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= give_up_at:
-                raise TimedOut(
-                    f"{root} is looked at by others all the time",
-                    code="SNAPSHOT_BUSY",
-                    hint="try again; end a hanging git or landlane process there",
-                ) from None
-            time.sleep(sleep)
-            sleep = min(sleep * 1.5, _LONGEST_SLEEP)
-        else:
-            return
 
 
 def remove_orphaned_dirs(home: str) -> int:
@@ -337,20 +320,20 @@ def remove_orphaned_dirs(home: str) -> int:
     removed = 0
     for name in os.listdir(parent) if os.path.isdir(parent) else ():
         folder = os.path.join(parent, name)
-        root = str(_read_facts(folder).get("root", ""))
+        root = str(_read_state(folder).get("root", ""))
         if root and not os.path.isdir(root):
             shutil.rmtree(folder, ignore_errors=True)
             removed += 1
     return removed
 
 
-def _read_facts(folder: str) -> dict[str, Any]:
+def _read_state(folder: str) -> dict[str, Any]:
     try:
         with open(os.path.join(folder, "facts.json"), "rb") as file:
-            facts = json.loads(file.read())
+            state = json.loads(file.read())
     except (OSError, ValueError):
         return {}
-    return facts if isinstance(facts, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return state if isinstance(state, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _mark(path: str) -> str:

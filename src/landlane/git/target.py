@@ -1,4 +1,8 @@
-"""The branch that work lands on: which one it is, its newest commit, and fetching it."""
+"""The branch that work lands on, fetching it, and the refs that keep submitted and verified commits.
+
+Those refs are under refs/landlane/. With a shared store they are pushed to the remote of the branch, so that
+other machines find the commits.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import time
 
 from landlane.errors import RepositoryError
 from landlane.files import read_first_line
-from landlane.git.ancestry import is_ancestor
+from landlane.git.commits import is_ancestor
 from landlane.git.lock import FETCH_LOCK, git_lock
 from landlane.git.refs import read_refs
 from landlane.git.run import run_in, try_git_output
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from landlane.git.run import GitResult
     from landlane.settings.model import Settings
 
+PUSH_SECONDS = 600.0
+_SUBMITTED = "refs/landlane/landing/"
+_VERIFIED = "refs/landlane/proved/"
 _OWN_PREFIX = "landlane/"
 _STAMP = "fetched"
 _FETCH_SECONDS = 300.0
@@ -109,7 +116,7 @@ def scoped_settings(home: Checkout) -> list[tuple[str, str, str]]:
 
 
 def _config_marks(home: Checkout) -> tuple[object, ...]:
-    """Return what changes when git's settings do: the state of their files, and variables."""
+    """Return marks that differ once git's settings were changed: the state of their files, and variables."""
     own = os.path.expanduser("~")
     files = [os.path.join(home.common_dir, "config"), os.path.join(home.git_dir, "config.worktree")]
     files += [os.path.join(own, ".gitconfig"), os.path.join(own, ".config", "git", "config")]
@@ -179,9 +186,9 @@ def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
 
 
 def fetch_target(home: Checkout, target: TargetBranch, on_tick: Callable[[], None] | None = None) -> str:
-    """Fetch the target branch; return what went wrong, or an empty text.
+    """Fetch the target branch; return an error text, empty on success.
 
-    If another process fetched while this one waited, that is new enough.
+    A fetch of another process while this one waited for it is new enough.
     """
     if not target.remote:
         return ""
@@ -247,7 +254,7 @@ def target_tip(home: Checkout, target: TargetBranch) -> str:
 
 
 def find_base(home: Checkout, target: TargetBranch, *, is_offline: bool = False) -> BaseCommit:
-    """Return where new work should begin, freshly fetched unless `is_offline`.
+    """Return the commit that new work should be based on, freshly fetched unless `is_offline`.
 
     Raises:
         RepositoryError: the remote cannot be reached, or the target has no commit.
@@ -265,3 +272,106 @@ def find_base(home: Checkout, target: TargetBranch, *, is_offline: bool = False)
             f"{target.branch} has no commit yet", code="NO_TARGET", hint="make a first commit there"
         )
     return BaseCommit(target=target, commit=commit, is_fresh=not (is_offline and target.remote))
+
+
+def submitted_ref(commit: str) -> str:
+    """Return the ref that keeps a submitted commit even if its branch is deleted."""
+    return _SUBMITTED + commit
+
+
+def verified_ref(commit: str) -> str:
+    """Return the ref from which other machines fetch a verified commit until it has landed."""
+    return _VERIFIED + commit
+
+
+def keep_submitted(home: Checkout, target: TargetBranch, commit: str, *, is_shared: bool) -> None:
+    """Write the ref of a submitted commit; with a shared store also on the remote, for other machines.
+
+    Raises:
+        RepositoryError: the remote refuses it.
+    """
+    run_in(home, "update-ref", submitted_ref(commit), commit)
+    if is_shared and target.remote:
+        result = _push(home, target, [f"{commit}:{submitted_ref(commit)}"])
+        if result.exit_code:
+            raise RepositoryError(
+                f"{target.remote} does not take the branch: {result.stderr[-300:]}",
+                code="PUSH_REFUSED",
+                hint="other machines could not see it; mend the connection and land again",
+            )
+
+
+def list_submitted(home: Checkout) -> list[str]:
+    """Return the submitted commits that this clone keeps."""
+    return try_git_output(home, "for-each-ref", "--format=%(objectname)", _SUBMITTED).splitlines()
+
+
+def drop_submitted(
+    home: Checkout, target: TargetBranch, *commits: str, is_shared: bool, is_over: bool = False
+) -> None:
+    """Delete the refs of submitted commits; first on the remote, since the local ones are listed for a retry.
+
+    With `is_over`, their refs as verified commits are deleted, too.
+    """
+    kept = set(list_submitted(home)) if len(commits) > 1 else set(commits)
+    gone = [commit for commit in dict.fromkeys(commits) if commit in kept]
+    refs = [submitted_ref(commit) for commit in gone]
+    if is_over and is_shared and target.remote:
+        refs += [verified_ref(commit) for commit in gone]
+    _delete_refs(home, target, refs, is_shared=is_shared)
+
+
+def _delete_refs(home: Checkout, target: TargetBranch, refs: Sequence[str], *, is_shared: bool) -> None:
+    is_remote = refs and is_shared and target.remote
+    if is_remote and _push(home, target, [f":{ref}" for ref in refs]).exit_code:
+        # The local refs of verified commits stay: they are listed for a retry.
+        refs = [ref for ref in refs if not ref.startswith(_VERIFIED)]
+    if refs:
+        run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in refs).encode())
+
+
+def _push(
+    home: Checkout, target: TargetBranch, refspecs: Sequence[str], on_tick: Callable[[], None] | None = None
+) -> GitResult:
+    words = ("push", "--quiet", "--no-verify", target.remote, *refspecs)
+    return run_in(home, *words, limit_seconds=PUSH_SECONDS, on_tick=on_tick)
+
+
+def share_verified(
+    home: Checkout, target: TargetBranch, commit: str, on_tick: Callable[[], None] | None = None
+) -> bool:
+    """Push a verified commit for other machines, and note that by a local ref; return whether it worked."""
+    result = _push(home, target, [f"{commit}:{verified_ref(commit)}"], on_tick)
+    if not result.exit_code:
+        run_in(home, "update-ref", verified_ref(commit), commit)
+    return not result.exit_code
+
+
+def list_verified(home: Checkout) -> list[str]:
+    """Return the verified commits that this clone has shared."""
+    return try_git_output(home, "for-each-ref", "--format=%(objectname)", _VERIFIED).splitlines()
+
+
+def drop_verified(home: Checkout, target: TargetBranch, *commits: str) -> None:
+    """Delete the refs of verified commits that no other machine needs any more."""
+    _delete_refs(home, target, [verified_ref(commit) for commit in commits], is_shared=True)
+
+
+def fetch_commit(home: Checkout, target: TargetBranch, commit: str, *, is_submitted: bool = True) -> bool:
+    """Return whether a commit is in this clone, after fetching it if necessary.
+
+    A submitted commit has a ref of its own; one that is only verified (not `is_submitted`) may have either.
+    git does not collect fetched objects for days, so no local ref is needed.
+    """
+    for ref in (submitted_ref(commit),) if is_submitted else (verified_ref(commit), submitted_ref(commit)):
+        if try_git_output(home, "cat-file", "-t", commit) == "commit":
+            return True
+        if not target.remote:
+            return False
+        run_in(
+            home,
+            *("-c", "transfer.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"),
+            *(target.remote, ref),
+            limit_seconds=PUSH_SECONDS,
+        )
+    return try_git_output(home, "cat-file", "-t", commit) == "commit"

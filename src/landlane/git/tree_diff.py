@@ -1,8 +1,9 @@
-"""What differs between two trees, where a link in a tree leads, and which untracked files are in the way."""
+"""Compare two trees, resolve links in a tree, and find untracked files that a change would overwrite."""
 
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 
 from landlane.git.run import git_output, run_in
 from landlane.values import value
@@ -15,14 +16,18 @@ if TYPE_CHECKING:
 
     Version = tuple[str, str]  # mode and object; empty texts where there is none
 
-ADDED = "added"
-DELETED = "deleted"
-CHANGED = "changed"
-MODE = "mode"
-
 LINK, SUBMODULE = "120000", "160000"
 _ABSENT = "000000"
 _MOST_HOPS = 40
+
+
+class ChangeKind(StrEnum):
+    """How a path differs between two trees."""
+
+    ADDED = "added"
+    DELETED = "deleted"
+    CHANGED = "changed"
+    MODE = "mode"
 
 
 @value
@@ -44,12 +49,12 @@ class TreeChange:
         return self.new_mode, self.new_oid
 
     @property
-    def kind(self) -> str:
-        if not self.old_mode:
-            return ADDED
-        if not self.new_mode:
-            return DELETED
-        return MODE if self.old_oid == self.new_oid else CHANGED
+    def kind(self) -> ChangeKind:
+        if self.is_addition:
+            return ChangeKind.ADDED
+        if self.is_deletion:
+            return ChangeKind.DELETED
+        return ChangeKind.MODE if self.old_oid == self.new_oid else ChangeKind.CHANGED
 
     @property
     def is_addition(self) -> bool:

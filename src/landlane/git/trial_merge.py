@@ -1,30 +1,32 @@
-"""Trial merges: what the target would be with a branch on it, made as objects, touching no checkout."""
+"""Trial merges: merge branches and make commits as git objects, without changing a checkout."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from functools import lru_cache
 
 from landlane.errors import RepositoryError
-from landlane.git.run import git_failed, git_output, resolve_revision, run_in, try_git_output
+from landlane.git.refs import is_oid
+from landlane.git.run import (
+    git_failed,
+    git_output,
+    identity_variables,
+    resolve_revision,
+    run_in,
+    try_git_output,
+)
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from landlane.git.discovery import Checkout
 
 _NULL = "0" * 40
 _TREES: dict[str, str] = {}
 _MOST_TREES = 10_000
-_FALLBACK = {
-    "GIT_AUTHOR_NAME": "Landlane",
-    "GIT_AUTHOR_EMAIL": "landlane@localhost",
-    "GIT_COMMITTER_NAME": "Landlane",
-    "GIT_COMMITTER_EMAIL": "landlane@localhost",
-}
+_FALLBACK = identity_variables("Landlane")
 
 
 @value
@@ -38,7 +40,7 @@ class Author:
 
 @value
 class Committer:
-    """What our commits are made with: the environment that says who commits, and whether they are signed."""
+    """Who makes our commits, as variables for git, and whether they are signed."""
 
     variables: dict[str, str]
     is_signing: bool = False
@@ -46,19 +48,18 @@ class Committer:
 
 @value
 class MergedTree:
-    """A merge that worked: the tree it gives."""
+    """The tree of a merge that succeeded."""
 
     tree: str
-    notes: tuple[str, ...] = ()
 
 
 @value
 class MergeConflict:
-    """A merge that did not: the paths that both sides changed, and what is wrong with each."""
+    """A merge that failed: the paths that both sides changed, and the reason for each."""
 
     paths: tuple[str, ...]
     reasons: tuple[str, ...] = ()
-    tree: str = ""  # what git made of it, with its marks in the files that clash
+    tree: str = ""  # git's result, with conflict markers in the files
 
 
 def try_merge(home: Checkout, ours: str, theirs: str) -> MergedTree | MergeConflict:
@@ -67,24 +68,23 @@ def try_merge(home: Checkout, ours: str, theirs: str) -> MergedTree | MergeConfl
     Raises:
         RepositoryError: they have nothing in common, or git cannot do it.
     """
-    found = run_in(home, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
-    parts = found.stdout.split("\0")
-    if found.exit_code == 0:
+    result = run_in(home, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    parts = result.stdout.split("\0")
+    if result.exit_code == 0:
         return MergedTree(tree=parts[0].strip())
-    if found.exit_code != 1:
-        if "unrelated histories" in found.stderr:
+    if result.exit_code != 1:
+        if "unrelated histories" in result.stderr:
             raise RepositoryError(
                 f"{theirs[:12]} has no common ancestor with {ours[:12]}",
                 code="NO_COMMON_ANCESTOR",
                 hint="begin the branch from the target branch",
             )
-        raise git_failed(("merge-tree",), found)
+        raise git_failed(("merge-tree",), result)
     return MergeConflict(paths=tuple(dict.fromkeys(filter(None, parts[1:]))), tree=parts[0].strip())
 
 
-@lru_cache(maxsize=1000)  # a commit never changes
 def tree_of(home: Checkout, commit: str) -> str:
-    """The tree of a commit.
+    """Return the tree of a commit.
 
     Raises:
         RepositoryError: there is no such commit.
@@ -95,13 +95,12 @@ def tree_of(home: Checkout, commit: str) -> str:
 
 
 def _remember_tree(commit: str, tree: str) -> None:
-    """A commit's full name says which tree it has, for ever."""
-    if len(commit) in (40, 64) and len(_TREES) < _MOST_TREES:
+    if is_oid(commit) and len(_TREES) < _MOST_TREES:
         _TREES[commit] = tree
 
 
 def read_author(home: Checkout, commit: str) -> Author:
-    """Who wrote a commit.
+    """Return who wrote a commit.
 
     Raises:
         RepositoryError: there is no such commit.
@@ -112,22 +111,22 @@ def read_author(home: Checkout, commit: str) -> Author:
 
 
 def missing_commits(home: Checkout, commits: Sequence[str]) -> set[str]:
-    """Which of these commits are not here."""
+    """Return which of these commits this repository does not have."""
     if not commits:
         return set()
-    asked = "".join(f"{commit}\n" for commit in commits).encode()
-    found = git_output(home, "cat-file", "--batch-check=%(objecttype)", stdin=asked).splitlines()
+    listed = "".join(f"{commit}\n" for commit in commits).encode()
+    found = git_output(home, "cat-file", "--batch-check=%(objecttype)", stdin=listed).splitlines()
     return {commit for commit, kind in zip(commits, found, strict=True) if kind != "commit"}
 
 
 def read_blob(home: Checkout, commit: str, path: str) -> bytes | None:
-    """The content of a file in a commit; nothing when it is not there or no file."""
-    found = run_in(home, "cat-file", "blob", f"{commit}:{path}")
-    return None if found.exit_code else found.stdout.encode("utf-8", "surrogateescape")
+    """Return the content of a file in a commit; None when there is no such file."""
+    result = run_in(home, "cat-file", "blob", f"{commit}:{path}")
+    return None if result.exit_code else result.stdout.encode("utf-8", "surrogateescape")
 
 
 def replace_files(home: Checkout, tree: str, contents: Mapping[str, bytes | None]) -> str:
-    """The tree with these files in it, or without those that are nothing; modes stay as they are.
+    """Return a tree with these files replaced, or removed where the content is None; modes are kept.
 
     Raises:
         RepositoryError: git refuses.
@@ -138,10 +137,10 @@ def replace_files(home: Checkout, tree: str, contents: Mapping[str, bytes | None
         variables = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
 
         def run(*words: str, stdin: bytes | None = None) -> str:
-            found = run_in(home, *words, stdin=stdin, variables=variables)
-            if found.exit_code:
-                raise git_failed(words, found)
-            return found.stdout
+            result = run_in(home, *words, stdin=stdin, variables=variables)
+            if result.exit_code:
+                raise git_failed(words, result)
+            return result.stdout
 
         run("read-tree", tree)
         lines: list[bytes] = []
@@ -159,14 +158,14 @@ def replace_files(home: Checkout, tree: str, contents: Mapping[str, bytes | None
 
 
 def find_committer(home: Checkout) -> Committer:
-    """Who commits: the user of this repository, or we where git knows nobody; signed if the user signs."""
-    asked = ("config", "--get-regexp", r"^(user\.name|user\.email|commit\.gpgsign)$")
-    lines = (line.partition(" ") for line in try_git_output(home, *asked).splitlines())
+    """Return the user of this repository as committer, or Landlane if git knows no user."""
+    words = ("config", "--get-regexp", r"^(user\.name|user\.email|commit\.gpgsign)$")
+    lines = (line.partition(" ") for line in try_git_output(home, *words).splitlines())
     settings = {key: text for key, _, text in lines}
     has_name = bool(settings.get("user.name") or os.environ.get("GIT_COMMITTER_NAME"))
     has_mail = bool(settings.get("user.email") or os.environ.get("GIT_COMMITTER_EMAIL"))
     is_signing = settings.get("commit.gpgsign", "false").lower() not in ("false", "no", "off", "0")
-    return Committer(variables={} if has_name and has_mail else dict(_FALLBACK), is_signing=is_signing)
+    return Committer(variables={} if has_name and has_mail else _FALLBACK, is_signing=is_signing)
 
 
 def create_commit(
@@ -177,7 +176,7 @@ def create_commit(
     author: Author | None = None,
     committer: Committer | None = None,
 ) -> str:
-    """A commit of a tree, by another author if one is named.
+    """Make a commit of a tree and return its id; `author` may differ from the committer.
 
     Raises:
         RepositoryError: git refuses.
@@ -189,34 +188,28 @@ def create_commit(
     if committer.is_signing:
         words.append("-S")
     variables = dict(committer.variables)
-    if author is not None and author.name:  # git refuses a commit by nobody
+    if author is not None and author.name:  # git refuses an empty name
         names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
         variables |= dict(zip(names, (author.name, author.mail, author.date), strict=True))
-    found = run_in(
+    result = run_in(
         home, *words, "-F", "-", stdin=message.encode("utf-8", "surrogateescape"), variables=variables
     )
-    if found.exit_code:
-        raise git_failed(words, found)
-    commit = found.stdout.strip()
+    if result.exit_code:
+        raise git_failed(words, result)
+    commit = result.stdout.strip()
     _remember_tree(commit, tree)
     return commit
 
 
 def list_own_commits(home: Checkout, base: str, head: str) -> list[str]:
-    """The commits of a branch's own, oldest first, without merges."""
+    """Return the commits of a branch that the base does not have, oldest first, without merges."""
     return try_git_output(
         home, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{base}..{head}"
     ).splitlines()
 
 
-def replay(
-    home: Checkout,
-    tip: str,
-    commits: Sequence[str],
-    message_of: Callable[[str], str],
-    committer: Committer | None = None,
-) -> str | MergeConflict:
-    """Each of these commits anew on top of a tip; the last of them, or what clashes.
+def replay(home: Checkout, tip: str, commits: Sequence[str], committer: Committer) -> str | MergeConflict:
+    """Repeat these commits on top of a tip, like a rebase; return the last one, or the conflict.
 
     Raises:
         RepositoryError: git refuses.
@@ -227,29 +220,31 @@ def replay(
         if isinstance(tried, MergeConflict):
             return tried
         if tried.tree == tree_of(home, tip):
-            continue  # it is there already
-        tip = create_commit(home, tried.tree, [tip], message_of(commit), read_author(home, commit), committer)
+            continue  # the tip contains it already
+        message, author = read_message(home, commit), read_author(home, commit)
+        tip = create_commit(home, tried.tree, [tip], message, author, committer)
     return tip
 
 
 def _pick(home: Checkout, base: str, ours: str, theirs: str) -> MergedTree | MergeConflict:
-    """A three-way merge with a base of our choice: both sides are told to come from it."""
+    """Merge with a base of our choice, by making commits of both sides whose parent is that base."""
     if not base:
         return try_merge(home, ours, theirs)
-    nobody = Committer(variables=dict(_FALLBACK))  # these are never seen
-    sides = [
-        create_commit(home, tree_of(home, side), [base], "side", committer=nobody) for side in (ours, theirs)
-    ]
-    return try_merge(home, sides[0], sides[1])
+    committer = Committer(variables=_FALLBACK)  # these commits are only used here
+    left, right = (
+        create_commit(home, tree_of(home, side), [base], "side", committer=committer)
+        for side in (ours, theirs)
+    )
+    return try_merge(home, left, right)
 
 
 def read_message(home: Checkout, commit: str) -> str:
-    """The whole message of a commit."""
+    """Return the full message of a commit."""
     return try_git_output(home, "show", "-s", "--format=%B", commit)
 
 
 def list_trailers(home: Checkout, commits: Sequence[str]) -> list[str]:
-    """The trailers of these commits, each once, in their order."""
+    """Return the distinct trailers of these commits, in order."""
     if not commits:
         return []
     form = "--format=%(trailers:only,unfold)"

@@ -126,6 +126,16 @@ def quote_alternate(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def setting_line(key: str, text: str) -> str:
+    """Return a setting as a config file has it; running `git config` for each would be slow."""
+    section, _, rest = key.partition(".")
+    middle, _, name = rest.rpartition(".")
+    quoted = middle.replace("\\", "\\\\").replace('"', '\\"')
+    heading = f'[{section} "{quoted}"]' if middle else f"[{section}]"
+    content = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'{heading}\n\t{name} = "{content}"\n'
+
+
 def read_all_refs(git_dir: str) -> dict[str, str]:
     """Return the refs of a repository, read from its files."""
     refs: dict[str, str] = {}

@@ -12,7 +12,7 @@ import stat
 
 from landlane.errors import RepositoryError
 from landlane.git.untrusted_checkout import to_bytes, to_text
-from landlane.platform.proc import read_umask
+from landlane.platform.process import read_umask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,15 +67,7 @@ class TreeReader:
             return self._root
         if self._handle >= 0 and self._parent == parent:
             return self._handle
-        handle = os.dup(self._root)
-        try:
-            for part in parent.split(b"/"):
-                below = os.open(part, _FOLDER, dir_fd=handle)
-                os.close(handle)
-                handle = below
-        except BaseException:
-            os.close(handle)
-            raise
+        handle = _open_below(self._root, parent.split(b"/"), is_making=False)
         self._leave()
         self._handle, self._parent = handle, parent
         return handle
@@ -186,10 +178,7 @@ class TreeWriter:
         folder, name = self._enter(path)
         try:
             _clear(name, folder)
-            with open(os.open(name, _NEW, 0o600, dir_fd=folder), "wb") as file:
-                file.writelines(chunks)
-                file.flush()
-                os.fchmod(file.fileno(), mode & _MODES)
+            _write_new(name, folder, chunks, mode)
         finally:
             os.close(folder)
 
@@ -200,10 +189,7 @@ class TreeWriter:
             new = b".%s.new-%d" % (name[:200], os.getpid())
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(new, dir_fd=folder)
-            with open(os.open(new, _NEW, 0o600, dir_fd=folder), "wb") as file:
-                file.writelines(chunks)
-                file.flush()
-                os.fchmod(file.fileno(), mode & _MODES)
+            _write_new(new, folder, chunks, mode)
             os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             os.close(folder)
@@ -225,9 +211,7 @@ class TreeWriter:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             folder, name = self._enter(path, is_making=False)
             try:
-                handle = os.open(
-                    name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
-                )
+                handle = os.open(name, _FILE, dir_fd=folder)
                 os.fchmod(handle, mode & _MODES)
                 os.close(handle)
             except OSError as error:
@@ -254,7 +238,7 @@ class TreeWriter:
         """Remove a folder and those above it, as long as they are empty."""
         parts = to_bytes(path).split(b"/") if path else []
         for depth in range(len(parts), 0, -1):
-            above, last = self._walk(parts[: depth - 1], is_making=False), parts[depth - 1]
+            above, last = _open_below(self._root, parts[: depth - 1], is_making=False), parts[depth - 1]
             try:
                 os.rmdir(last, dir_fd=above)
             except OSError:
@@ -271,19 +255,21 @@ class TreeWriter:
                 hint="it was not made by landlane; nothing more is written",
             )
         *parents, name = to_bytes(path).split(b"/")
-        return self._walk(parents, is_making=is_making), name
+        return _open_below(self._root, parents, is_making=is_making), name
 
-    def _walk(self, parts: list[bytes], *, is_making: bool) -> int:
-        handle = os.dup(self._root)
-        try:
-            for part in parts:
-                below = _open_folder(part, handle, is_making=is_making)
-                os.close(handle)
-                handle = below
-        except BaseException:
+
+def _open_below(root: int, parts: list[bytes], *, is_making: bool) -> int:
+    """Return a handle of a folder below an open one, reached without following links."""
+    handle = os.dup(root)
+    try:
+        for part in parts:
+            below = _open_folder(part, handle, is_making=is_making)
             os.close(handle)
-            raise
-        return handle
+            handle = below
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 def _open_folder(name: bytes, above: int, *, is_making: bool) -> int:
@@ -297,6 +283,13 @@ def _open_folder(name: bytes, above: int, *, is_making: bool) -> int:
         except FileNotFoundError:
             os.mkdir(name, dir_fd=above)
     return os.open(name, _FOLDER, dir_fd=above)
+
+
+def _write_new(name: bytes, folder: int, chunks: Iterable[bytes], mode: int) -> None:
+    with open(os.open(name, _NEW, 0o600, dir_fd=folder), "wb") as file:
+        file.writelines(chunks)
+        file.flush()
+        os.fchmod(file.fileno(), mode & _MODES)
 
 
 def _clear(name: bytes, folder: int) -> None:

@@ -1,84 +1,69 @@
 """Accept or decline a handoff, each in one transaction.
 
-With the sending the task is nobody's but the handoff's: it lies in the queue for whom it is for, its claims
-and its workspace are kept by a session of the handoff whose lease is the time it waits. So the sender may die
-right after, and the receiver may never come: when the lease is over, anybody may go on. Nothing depends on a
-message that must arrive; whoever is named finds the handoff by looking, as often as it is started anew.
+Sending a handoff frees the task from its owner: the task waits in the queue for the receiver, and a session
+of the handoff holds its claims and workspace. The lease of that session is the time the handoff waits. So the
+sender may end right afterwards. If the receiver never starts, any agent may accept once the lease is over.
+Nothing depends on a message that must arrive: a session looks for handoffs to its name when it starts.
 """
 
 from __future__ import annotations
 
-from landlane.claims.read import claims_of_task
+from landlane.claims.take import claims_of_task
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale
-from landlane.handoffs.model import Handoff, is_addressed, is_same_digest
-from landlane.handoffs.records import newest_in
-from landlane.handoffs.send import send_handoff
-from landlane.handoffs.transfer import (
-    accept_in,
-    open_handoff,
-)
+from landlane.handoffs.model import SENT, is_addressed, is_same_digest
+from landlane.handoffs.transfer import NOUN, accept_in, newest_handoff, open_handoff, release_holder
 from landlane.roles.model import forbidden
-from landlane.sessions.leases import require_live
-from landlane.tasks.model import AT_WORK, READY
-from landlane.tasks.records import get_in, whole
-from landlane.values import value
+from landlane.sessions.leases import find_session, require_live
+from landlane.sessions.notices import add_notice
+from landlane.store import records
+from landlane.tasks.model import IN_PROGRESS, LONGEST_LINE, READY, check_reason
+from landlane.tasks.records import actor_of, lock_task, with_dependencies
+from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from landlane.claims.model import Claim, Refused
+    from landlane.handoffs.model import Handoff, OnStep
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
     from landlane.tasks.model import Task
 
-    Step = Callable[[str], None]
-
-
-__all__ = ["accept_handoff", "open_handoff", "send_handoff"]
-
 
 @value
 class Accepted:
-    """A handed task that is the caller's now, with its claims and what was handed over with it."""
+    """A task that the caller owns now, with its claims and its handoff."""
 
     task: Task
     handoff: Handoff
     claims: tuple[Claim, ...]
 
 
-# ------------------------------------------------------------------------------------------ looking
-
-
-# ---------------------------------------------------------------------------------------- accepting
-
-
 def accept_handoff(
-    repo: Repository, session: Session, task_id: str, digest: str = "", on_step: Step = lambda _: None
+    repo: Repository, session: Session, task_id: str, digest: str = "", on_step: OnStep = lambda _: None
 ) -> Accepted | Refused:
-    """Accept a handed task against the hash of what was handed over: task, claims and workspace at once.
+    """Accept the handoff of a task: the task, its claims and its workspace move to the session together.
 
-    Accepting again what is one's own already changes nothing. Without a hash, the content as it stands is
-    accepted: the caller has just been given it. A refusal says who holds what the task will change.
+    The hash shows which content the caller has read; without one, the present content is accepted. Accepting
+    again changes nothing. The result is `Refused` if another session holds paths that the task declares.
 
     Raises:
-        Malformed: there is no such task, or nothing was handed over with it.
-        Held: it is for somebody else, for now.
-        Stale: the hash is another, or somebody has accepted it.
+        Malformed: there is no such task, or it was not handed off.
+        Held: it is addressed to another agent, for now.
+        Stale: the hash differs, or another session has accepted it.
         NotAllowed: the role of the session forbids it.
     """
 
     def work(tx: Transaction) -> Accepted | Refused:
         me = require_live(tx, session)
         on_step("begun")
-        task = get_in(tx, task_id)
+        task = lock_task(tx, task_id)
         handoff = open_handoff(tx, task_id)
         if handoff is None:
-            return _again(tx, me, task, digest)
+            return _find_accepted(tx, me, task, digest)
         _check_hash(handoff, digest)
-        check_receiver(tx, repo, me, task, handoff)
+        _check_receiver(tx, repo, me, task, handoff)
         if me.role and task.role and me.role != task.role:
             raise forbidden(
                 me.agent, me.role, f"a task for the role {task.role} is not for the role {me.role}"
@@ -86,7 +71,7 @@ def accept_handoff(
         outcome = accept_in(tx, repo, me, task, handoff, on_step)
         if not isinstance(outcome, tuple):
             return outcome
-        accepted = newest_in(tx, task_id)
+        accepted = newest_handoff(tx, task_id)
         assert accepted is not None
         return Accepted(task=outcome[0], handoff=accepted, claims=outcome[1])
 
@@ -95,15 +80,53 @@ def accept_handoff(
     return accepted
 
 
-def _again(tx: Transaction, me: Session, task: Task, digest: str) -> Accepted:
-    """What this session has accepted already; so a call whose answer was lost can be made again."""
-    newest = newest_in(tx, task.id)
+def decline_handoff(repo: Repository, session: Session, task_id: str, why: str) -> Handoff:
+    """Decline the handoff of a task: its claims are released, and any agent may take the task.
+
+    Raises:
+        Malformed: there is no reason, no such task, or no handoff that waits.
+        Held: it is addressed to another agent.
+    """
+    check_reason(why)
+
+    def work(tx: Transaction) -> Handoff:
+        me = require_live(tx, session)
+        task = lock_task(tx, task_id)
+        handoff = open_handoff(tx, task_id)
+        if handoff is None:
+            raise _not_handed_error(task)
+        _check_receiver(tx, repo, me, task, handoff)
+        now = repo.store.wall_of(tx.now)
+        release_holder(tx, handoff)
+        text = f"{me.agent} declined {handoff.id}: {why}"[:LONGEST_LINE]
+        declined = handoff.become(
+            SENT,
+            until=min(handoff.until, now),
+            declined={**handoff.declined, me.agent: now + repo.settings.handoffs.wait_ms},
+            holder="",
+            why=text,
+        )
+        records.put(tx, NOUN, as_dict(declined), "declined", me, task=task_id)
+        facts = {"task": task_id, "why": text, "attempt": task.attempt, "state": task.state, "handed": True}
+        tx.record("task.returned", *actor_of(me), facts)
+        tx.run("task_set_why", task=task_id, why=text, next_action=task.next_action)
+        sender = find_session(tx, handoff.session)
+        if sender is not None and sender.is_alive(tx.now):
+            add_notice(tx, sender.id, f"{text}. {task_id} is anybody's now")
+        return declined
+
+    return repo.change(work)
+
+
+def _find_accepted(tx: Transaction, me: Session, task: Task, digest: str) -> Accepted:
+    """Return what this session has accepted before, so that a call whose answer was lost can be repeated."""
+    newest = newest_handoff(tx, task.id)
     if newest is None:
-        raise not_handed(task)
-    if newest.accepted_session == me.id and task.session == me.id and task.state in AT_WORK:
+        raise _not_handed_error(task)
+    if newest.accepted_session == me.id and task.session == me.id and task.state in IN_PROGRESS:
         _check_hash(newest, digest)
         claims = claims_of_task(tx, me.id, task.id)
-        return Accepted(task=whole(tx, task), handoff=newest, claims=tuple(claims))
+        return Accepted(task=with_dependencies(tx, task), handoff=newest, claims=tuple(claims))
     if newest.accepted_by:
         raise Stale(
             f"{newest.accepted_by} has accepted {newest.id} already",
@@ -112,11 +135,10 @@ def _again(tx: Transaction, me: Session, task: Task, digest: str) -> Accepted:
             holder=newest.accepted_by,
             task=task.id,
         )
-    raise not_handed(task)
+    raise _not_handed_error(task)
 
 
-def not_handed(task: Task) -> Malformed:
-    """Return the error for a task that waits under no handoff."""
+def _not_handed_error(task: Task) -> Malformed:
     return Malformed(
         f"{task.id} waits under no handoff: it is {task.state}",
         code="NO_HANDOFF",
@@ -126,10 +148,10 @@ def not_handed(task: Task) -> Malformed:
     )
 
 
-def _check_hash(handoff: Handoff, shown: str) -> None:
-    if shown and not is_same_digest(handoff, shown):
+def _check_hash(handoff: Handoff, digest: str) -> None:
+    if digest and not is_same_digest(handoff, digest):
         raise Stale(
-            f"{handoff.id} has the hash {handoff.digest[:12]}, not {shown[:12]}: you have read another",
+            f"{handoff.id} has the hash {handoff.digest[:12]}, not {digest[:12]}: you have read another",
             code="HANDOFF_CHANGED",
             hint=f"read it again: landlane handoff show {handoff.task}",
             hash=handoff.digest,
@@ -137,8 +159,8 @@ def _check_hash(handoff: Handoff, shown: str) -> None:
         )
 
 
-def check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, handoff: Handoff) -> None:
-    """Refuse a session that the handoff is not for."""
+def _check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, handoff: Handoff) -> None:
+    """Refuse a session that the handoff is not addressed to; one that declined it may still accept."""
     if task.state != READY:
         raise NotAllowed(
             f"{task.id} is {task.state}: it cannot be accepted now",
@@ -147,8 +169,7 @@ def check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, h
             state=task.state,
         )
     now = repo.store.wall_of(tx.now)
-    is_for = is_addressed(handoff, me.agent, me.role) or now >= handoff.until
-    if is_for or me.is_person:  # whoever declined may think again
+    if me.is_person or now >= handoff.until or is_addressed(handoff, me.agent, me.role):
         return
     raise Held(
         f"{handoff.id} hands {task.id} to {handoff.to}, not to {me.agent}",
@@ -158,6 +179,3 @@ def check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, h
         until=rfc3339(handoff.until),
         task=task.id,
     )
-
-
-# ---------------------------------------------------------------------------------------- declining

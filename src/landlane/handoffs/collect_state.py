@@ -1,38 +1,41 @@
-"""How a task stands, taken down mechanically when it is handed over: from git, the journal and the hooks.
+"""Collect the state of a task from git, the journal and the hooks when it is handed off.
 
-Git is asked at home: the settings of a checkout that a sandboxed agent may write are not obeyed.
+Git runs in the repository's main checkout: a sandboxed agent may write the configuration of its own checkout.
 """
 
 from __future__ import annotations
 
-from landlane.claims.read import live_claims_of
+from contextlib import suppress
+
+from landlane.claims.take import live_claims_of
 from landlane.errors import LandlaneError, PatternError
 from landlane.git import create_checkout as checkouts
 from landlane.git.run import resolve_revision, run_git, try_git_output
 from landlane.git.snapshot import changes_between, take_snapshot
 from landlane.git.target import find_target, target_tip
 from landlane.git.untrusted_checkout import CLONE as FOREIGN
-from landlane.handoffs.text import cut
+from landlane.handoffs.text import shorten
 from landlane.patterns.pattern import covers_alternative
 from landlane.rescue.save import drop_same_rescues, locate_checkout, save_checkout
-from landlane.sessions.client_sessions import children_of
-from landlane.sessions.command_history import commands_in
-from landlane.sessions.sandbox_runs import list_running
+from landlane.sessions.client_sessions import list_subagents
+from landlane.sessions.sandbox_runs import RunState, list_runs
+from landlane.sessions.tool_calls import commands_in
 from landlane.store import records
 from landlane.tasks.records import get_task, history_in, lessons_in
 from landlane.values import value
-from landlane.workspaces.model import CLONE, OPEN
-from landlane.workspaces.records import is_here, workspace_from
+from landlane.workspaces.model import CLONE, OPEN, Workspace
+from landlane.workspaces.records import is_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
+    from landlane.patterns.pattern import Alternative
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot
     from landlane.tasks.model import Task
-    from landlane.workspaces.model import Workspace
 
 
 _MOST_PATHS = 500
@@ -41,20 +44,19 @@ _LONGEST_WHY = 1000
 
 
 @value
-class _Ground:
-    """Where a task was worked on: a checkout, and the branch that its commits are on."""
+class _TaskCheckout:
+    """The checkout of a task, and the branch with its commits."""
 
     root: str
     branch: str
     workspace: Workspace | None = None
 
 
-def observe(repo: Repository, task_id: str, session: Session | None = None) -> dict[str, Any]:
-    """How a task stands, as git, the journal and the hooks tell: nothing of it is said by its owner.
+def collect_state(repo: Repository, task_id: str, session: Session | None = None) -> dict[str, Any]:
+    """Return the state of a task without asking its owner; save its uncommitted work as a rescue.
 
-    Branch, head, the paths that are changed, those of them in no commit (and a rescue that keeps them),
-    commands with their exit codes, claims, what was tried before. What cannot be told is named under
-    `unknown`; it keeps nobody from handing over.
+    The state has the branch and head, the changed and uncommitted paths, the rescue, claims, commands with
+    exit codes, and why earlier attempts failed. `unknown` names what could not be read.
 
     Raises:
         Malformed: there is no such task.
@@ -62,14 +64,14 @@ def observe(repo: Repository, task_id: str, session: Session | None = None) -> d
     task = get_task(repo, task_id)
     taken: dict[str, Any] = {"machine": repo.processes.machine}
     unknown: list[str] = []
-    ground = _find_ground(repo, task)
-    if ground is not None:
-        taken |= {"branch": ground.branch, "path": ground.root}
-        if ground.workspace is not None:
-            taken["workspace"] = ground.workspace.id
-        for what, look in (("commits", _look_at_commits), ("uncommitted work", _look_at_tree)):
+    checkout = _find_checkout(repo, task)
+    if checkout is not None:
+        taken |= {"branch": checkout.branch, "path": checkout.root}
+        if checkout.workspace is not None:
+            taken["workspace"] = checkout.workspace.id
+        for what, collect in (("commits", _collect_commits), ("uncommitted work", _collect_uncommitted)):
             try:
-                taken |= look(repo, session, task, ground, taken)
+                taken |= collect(repo, session, task, checkout, taken)
             except (LandlaneError, OSError) as error:
                 unknown.append(f"{what}: {getattr(error, 'message', error)}")
     taken |= repo.store.view(lambda snapshot: _from_store(snapshot, task))
@@ -78,109 +80,98 @@ def observe(repo: Repository, task_id: str, session: Session | None = None) -> d
     return taken
 
 
-def _find_ground(repo: Repository, task: Task) -> _Ground | None:
+def _find_checkout(repo: Repository, task: Task) -> _TaskCheckout | None:
     if not repo.common_dir:
         return None
-    for document in repo.store.view(lambda snapshot: records.by_key(snapshot, "workspace", task.id, OPEN)):
-        one = workspace_from(document)
-        if one.attempt == task.attempt and is_here(repo, one, repo.common_dir):
-            return _Ground(root=one.path, branch=one.branch, workspace=one)
-    return None if _is_throw_away(repo, task) else _Ground(root=repo.checkout.root, branch="")
+    for document in repo.store.view(
+        lambda snapshot: records.find_by_key(snapshot, "workspace", task.id, OPEN)
+    ):
+        one = Workspace.from_document(document)
+        if one.attempt == task.attempt and is_local(repo, one):
+            return _TaskCheckout(root=one.path, branch=one.branch, workspace=one)
+    return None if _has_throwaway_checkout(repo, task) else _TaskCheckout(root=repo.checkout.root, branch="")
 
 
-def _is_throw_away(repo: Repository, task: Task) -> bool:
-    """Whether a worker that may only look is at it: what it wrote is where it alone decides what lies there.
-
-    Its keeper saves that once nothing of the worker lives any more.
-    """
-    return any(run.worker and run.session == task.session for run in list_running(repo))
+def _has_throwaway_checkout(repo: Repository, task: Task) -> bool:
+    """Return whether a read-only worker has the task: its supervisor saves its checkout once it has ended."""
+    return any(run.worker and run.session == task.session for run in list_runs(repo, RunState.RUNNING))
 
 
-def _look_at_commits(
-    repo: Repository, _: Session | None, task: Task, ground: _Ground, __: dict[str, Any]
+def _collect_commits(
+    repo: Repository, _: Session | None, task: Task, checkout: _TaskCheckout, __: dict[str, Any]
 ) -> dict[str, Any]:
-    """The head of the work, and what it changes beyond the target; asked of the repository at home.
-
-    The settings of a checkout that a sandboxed agent may write are not obeyed.
-    """
-    branch, head = ground.branch, ""
-    if ground.workspace is not None:
-        if ground.workspace.kind == CLONE:
-            checkouts.fetch_clone_branch(repo.home, ground.root, branch)
+    """Return the branch of the work, its head and base, and the paths it changes."""
+    branch, head = checkout.branch, ""
+    if checkout.workspace is not None:
+        if checkout.workspace.kind == CLONE:
+            checkouts.fetch_clone_branch(repo.home, checkout.root, branch)
         head = resolve_revision(repo.home, f"refs/heads/{branch}^{{commit}}")
     else:
-        branch, head = _stand(repo, task, ground.root)
-    base = base_of(repo, head)
-    changed = changed_beyond(repo, head)[:_MOST_PATHS]
-    return {"branch": branch, "head": head, "base": base, "changed": changed}
+        branch, head = _find_branch(repo, task, checkout.root)
+    changed = paths_changed_by(repo, head)[:_MOST_PATHS]
+    return {"branch": branch, "head": head, "base": _merge_base(repo, head), "changed": changed}
 
 
-def base_of(repo: Repository, head: str) -> str:
-    """Where a commit and the target parted."""
-    return (
-        try_git_output(
-            repo.home, "merge-base", target_tip(repo.home, find_target(repo.home, repo.settings)), head
-        )
-        if head
-        else ""
-    )
+def _merge_base(repo: Repository, head: str) -> str:
+    if not head:
+        return ""
+    target = target_tip(repo.home, find_target(repo.home, repo.settings))
+    return try_git_output(repo.home, "merge-base", target, head)
 
 
-def changed_beyond(repo: Repository, head: str) -> list[str]:
-    """The paths that a commit changes beyond the target."""
-    base = base_of(repo, head)
+def paths_changed_by(repo: Repository, head: str) -> list[str]:
+    """Return the paths that differ between a commit and its merge base with the target."""
+    base = _merge_base(repo, head)
     if not base or base == head:
         return []
     listed = try_git_output(repo.home, "diff", "--name-only", "-z", "--no-renames", base, head)
-    return _text([path for path in listed.split("\0") if path])
+    return _storable([path for path in listed.split("\0") if path])
 
 
-def _stand(repo: Repository, task: Task, root: str) -> tuple[str, str]:
-    """Where a checkout that is no workspace stands: the branch of the task if it is there, else its own."""
+def _find_branch(repo: Repository, task: Task, root: str) -> tuple[str, str]:
+    """Return the branch and head of a task without a workspace: of its own branch, or of the checkout."""
     own = resolve_revision(repo.home, f"refs/heads/{task.branch}^{{commit}}")
     if own:
         return task.branch, own
     place = locate_checkout(repo, root)
     if place.kind == FOREIGN:
         return "", ""
-    words = ("symbolic-ref", "--quiet", "--short", "HEAD"), ("rev-parse", "--verify", "--quiet", "HEAD")
-    found = [run_git(*one, cwd=root, git_dir=place.git_dir) for one in words]
-    branch, head = ("" if one.exit_code else one.stdout.strip() for one in found)
-    return branch, head
+    branch = run_git("symbolic-ref", "--quiet", "--short", "HEAD", cwd=root, git_dir=place.git_dir)
+    return "" if branch.exit_code else branch.stdout.strip(), _head_of(root, place.git_dir)
 
 
-def _look_at_tree(
-    repo: Repository, session: Session | None, task: Task, ground: _Ground, taken: dict[str, Any]
+def _collect_uncommitted(
+    repo: Repository, session: Session | None, task: Task, checkout: _TaskCheckout, taken: dict[str, Any]
 ) -> dict[str, Any]:
-    """What is in no commit, and a rescue of it. In a checkout that several share, only what is claimed."""
-    place = locate_checkout(repo, ground.root)
+    """Return the uncommitted paths and a rescue of them; in a shared checkout, only the claimed paths."""
+    place = locate_checkout(repo, checkout.root)
     head = str(taken.get("head", ""))
-    if ground.workspace is None:
-        if place.kind == FOREIGN:  # its settings are whoever's who may write there
+    if checkout.workspace is None:
+        if place.kind == FOREIGN:  # its git configuration is not trusted
             return {}
-        head = _stand_of(ground.root, place.git_dir)
+        head = _head_of(checkout.root, place.git_dir)
     tree = resolve_revision(repo.home, f"{head}^{{tree}}") if head else ""
     empty = try_git_output(repo.home, "hash-object", "-t", "tree", "/dev/null")
     after = take_snapshot(place)
     dirty = [one.path for one in changes_between(place, tree or empty, after)]
-    if ground.workspace is None:
-        dirty = _claimed(repo, task, dirty)
+    if checkout.workspace is None:
+        dirty = _claimed_paths(repo, task, dirty)
     if not dirty:
         return {"dirty": [], "rescue": ""}
     reason = f"{task.id} is handed over"
     rescue = save_checkout(
-        repo, session, ground.root, reason, workspace=ground.workspace, force=True, task=task.id
+        repo, session, checkout.root, reason, workspace=checkout.workspace, force=True, task=task.id
     )
-    if rescue and ground.workspace is not None:
-        drop_same_rescues(repo, rescue, ground.workspace)
-    return {"dirty": _text(dirty[:_MOST_PATHS]), "rescue": rescue}
+    if rescue and checkout.workspace is not None:
+        drop_same_rescues(repo, rescue, checkout.workspace)
+    return {"dirty": _storable(dirty[:_MOST_PATHS]), "rescue": rescue}
 
 
 def save_unfinished(repo: Repository, session: Session, task: Task, root: str, base: str) -> str:
-    """Save what a checkout has that its commit has not; the rescue, or nothing where there is nothing.
+    """Save the changes of a checkout since a commit; return the rescue, or an empty string without changes.
 
     Raises:
-        RepositoryError: it cannot be saved.
+        RepositoryError: they cannot be saved.
     """
     place = locate_checkout(repo, root)
     tree = resolve_revision(repo.home, f"{base}^{{tree}}")
@@ -191,30 +182,35 @@ def save_unfinished(repo: Repository, session: Session, task: Task, root: str, b
     return save_checkout(repo, session, root, reason, force=True, task=task.id)
 
 
-def _stand_of(root: str, git_dir: str) -> str:
-
+def _head_of(root: str, git_dir: str) -> str:
     found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, git_dir=git_dir)
     return "" if found.exit_code else found.stdout.strip()
 
 
-def _claimed(repo: Repository, task: Task, paths: list[str]) -> list[str]:
-    """Those of these paths that the owner of the task holds."""
+def _claimed_paths(repo: Repository, task: Task, paths: list[str]) -> list[str]:
+    """Return the paths that the owner of the task has claimed."""
 
     def look(snapshot: Snapshot) -> list[tuple[str, str]]:
         claims = live_claims_of(snapshot, task.session)
         return [(claim.pattern, claim.kind) for claim in claims if claim.task in ("", task.id)]
 
-    pattern_of = repo.git.pattern_of
-    held = [branch for text, kind in repo.store.view(look) for branch in pattern_of(text, kind).alternatives]
-    mine: list[str] = []
+    held = [
+        one for text, kind in repo.store.view(look) for one in repo.git.pattern_of(text, kind).alternatives
+    ]
+    return [
+        path
+        for path, literal in literals_of(repo, paths).items()
+        if any(covers_alternative(one, literal) for one in held)
+    ]
+
+
+def literals_of(repo: Repository, paths: Iterable[str]) -> dict[str, Alternative]:
+    """Return these paths in the form in which claims are compared, without names that cannot be claimed."""
+    literals: dict[str, Alternative] = {}
     for path in paths:
-        try:
-            (branch,) = pattern_of(path, "literal").alternatives
-        except PatternError:
-            continue
-        if any(covers_alternative(one, branch) for one in held):
-            mine.append(path)
-    return mine
+        with suppress(PatternError):
+            (literals[path],) = repo.git.pattern_of(path, "literal").alternatives
+    return literals
 
 
 def _from_store(snapshot: Snapshot, task: Task) -> dict[str, Any]:
@@ -226,29 +222,29 @@ def _from_store(snapshot: Snapshot, task: Task) -> dict[str, Any]:
     return {
         "claims": list(claims.values()),
         "commands": commands_in(snapshot, _sessions_of(snapshot, task)),
-        "failed": failed_in(snapshot, task),
+        "failed": failures_in(snapshot, task),
     }
 
 
 def _sessions_of(snapshot: Snapshot, task: Task) -> list[str]:
-    """The sessions that worked on this attempt, and their subagents that are still there."""
+    """Return the sessions that worked on this attempt, and their subagents that are still running."""
     owners = [
         entry.session
         for entry in history_in(snapshot, task.id)
         if entry.kind == "task.taken" and entry.facts()["attempt"] == task.attempt
     ]
-    children = [child.id for owner in owners for child in children_of(snapshot, owner)]
+    children = [child.id for owner in owners for child in list_subagents(snapshot, owner)]
     return [*owners, *children]
 
 
-def failed_in(snapshot: Snapshot, task: Task) -> list[dict[str, Any]]:
-    """What earlier owners said of why they could not do it, or what they handed over."""
+def failures_in(snapshot: Snapshot, task: Task) -> list[dict[str, Any]]:
+    """Return the reasons that earlier owners gave when they failed or handed off the task."""
     lessons = lessons_in(snapshot, task.id)[-_MOST_LESSONS:]
     return [
-        {"attempt": one.attempt, "agent": one.agent, "why": cut(one.why, _LONGEST_WHY)} for one in lessons
+        {"attempt": one.attempt, "agent": one.agent, "why": shorten(one.why, _LONGEST_WHY)} for one in lessons
     ]
 
 
-def _text(paths: list[str]) -> list[str]:
-    """Paths that every store can hold: what is no text is shown."""
+def _storable(paths: list[str]) -> list[str]:
+    """Return the paths with bytes that are not UTF-8 escaped, as every store can hold them."""
     return [path.encode("utf-8", "backslashreplace").decode() for path in paths]

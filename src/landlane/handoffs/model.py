@@ -1,33 +1,50 @@
-"""Handoffs: what one owner of a task leaves to the next, checked by a schema, sealed by a hash, and for whom.
+"""Handoffs: their content, states, schema and hash, and which agents may accept them.
 
-A handoff has two halves. What its sender says: product, context, constraints, next step, blockers,
-assumptions, and fields of the project's own. And what was taken mechanically, which nobody has to remember.
-The hash is over both, and over who hands what to whom: whoever accepts it says which content it has read.
+A handoff has two parts. The sender writes product, context, constraints, next step, blockers, assumptions and
+the fields that the project defines. `collect_state` adds what git, the journal and the hooks know. The hash
+covers both parts, the sender and the receiver, so a receiver can show which content it has read.
 """
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 
-from landlane.errors import Malformed
+from landlane.errors import Malformed, NotAllowed
 from landlane.ids import digest
 from landlane.sessions.model import check_agent_name
 from landlane.tasks.model import ANYBODY
 from landlane.text import check_label, check_text
-from landlane.values import as_dict, value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from landlane.settings.model import HandoffField, Settings
 
+    OnStep = Callable[[str], None]
 
-SENT = "sent"  # it stands: the task waits in the queue for whom it is for
-ACCEPTED = "accepted"
-REFUSED = "refused"  # over the maximum: a person has it now
-WITHDRAWN = "withdrawn"  # the task went another way
+
+class HandoffState(StrEnum):
+    """The state of a handoff."""
+
+    SENT = "sent"  # the task waits in the queue for its receiver
+    ACCEPTED = "accepted"
+    REFUSED = "refused"  # over the maximum: a person decides
+    WITHDRAWN = "withdrawn"  # the task was dropped or changed before it was accepted
+
+
+SENT, ACCEPTED, REFUSED, WITHDRAWN = HandoffState
+
+# A declined handoff stays sent: any agent may accept it from then on.
+_TRANSITIONS: Mapping[HandoffState, Sequence[HandoffState]] = {
+    SENT: (SENT, ACCEPTED, REFUSED, WITHDRAWN),
+    ACCEPTED: (),
+    REFUSED: (),
+    WITHDRAWN: (),
+}
 
 _ROLE = "role:"
 
@@ -35,17 +52,15 @@ TEXT = "text"
 LIST = "list"
 NUMBER = "number"
 FLAG = "flag"
-TYPES = (TEXT, LIST, NUMBER, FLAG)
 
 LONGEST_TEXT = 64_000
 LONGEST_LINE = 4000
 MOST_ITEMS = 50
-MOST_FIELDS = 50
-LONGEST_WHOLE = 400_000
+_LONGEST_CONTENT = 400_000
 _SHORTEST_PREFIX = 8
 
-# What a sender may say: name → (type, longest). A project adds its own under [handoffs.fields].
-SAID: dict[str, tuple[str, int]] = {
+# The fields a sender can fill: name → (type, longest). A project adds its own under [handoffs.fields].
+_SENDER_FIELDS: dict[str, tuple[str, int]] = {
     "product": (TEXT, LONGEST_TEXT),
     "context": (TEXT, LONGEST_TEXT),
     "constraints": (LIST, LONGEST_LINE),
@@ -53,12 +68,12 @@ SAID: dict[str, tuple[str, int]] = {
     "blockers": (LIST, LONGEST_LINE),
     "assumptions": (LIST, LONGEST_LINE),
 }
-_ONE_OF = ("next", "context")  # without a word of either the next owner knows no more than git tells
+_ONE_OF = ("next", "context")  # without either, the next owner knows only what git shows
 
 
 @value
 class Draft:
-    """What a sender wants to hand over."""
+    """A handoff before it is checked and sent."""
 
     task: str
     to: str = ANYBODY
@@ -69,13 +84,13 @@ class Draft:
     blockers: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     fields: Mapping[str, Any] = {}
-    maximum: int = 0  # lower than the project's; 0: the project's
-    taken: Mapping[str, Any] = {}  # what was found, not said
+    maximum: int = 0  # at most that of the project, which 0 stands for
+    taken: Mapping[str, Any] = {}  # collected mechanically
 
 
 @value
 class Handoff:
-    """A handoff as it stands. Instants are the calendar's, in milliseconds."""
+    """A handoff. Instants are wall-clock milliseconds."""
 
     id: str
     task: str
@@ -83,7 +98,7 @@ class Handoff:
     sender: str
     session: str  # of the sender
     to: str
-    attempt: int  # the how manyeth of its lineage this is
+    attempt: int  # counts the handoffs of its lineage, from 1
     maximum: int
     product: str
     context: str
@@ -95,27 +110,40 @@ class Handoff:
     taken: Mapping[str, Any]
     digest: str
     sent_at: int
-    until: int  # from then on it is anybody's
-    state: str = SENT
-    holder: str = ""  # the session that keeps the claims meanwhile
-    declined: Mapping[str, int] = {}  # agent → not offered to it before
+    until: int  # any agent may accept it from then on
+    state: HandoffState = SENT
+    holder: str = ""  # the session that holds the claims until it is accepted
+    declined: Mapping[str, int] = {}  # agent → the instant before which it is not offered again
     accepted_by: str = ""
     accepted_session: str = ""
     accepted_at: int = 0
     why: str = ""  # it was declined, refused or withdrawn
     is_settled: bool = False
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Handoff:
+        """Return the handoff that a record describes."""
+        fields: dict[str, Any] = {**document, "state": HandoffState(document["state"])}
+        return cls(**fields)
 
-def holder_name(handoff_id: str) -> str:
-    """The agent's name under which a handoff keeps claims."""
-    return f"handoff-{handoff_id}"
+    def become(self, state: HandoffState, **changes: object) -> Handoff:
+        """Return the handoff in another state, with some fields changed.
 
-
-# ------------------------------------------------------------------------------------------ the schema
+        Raises:
+            NotAllowed: the transition table does not have this change.
+        """
+        if state not in _TRANSITIONS[self.state]:
+            raise NotAllowed(
+                f"{self.id} is {self.state} and cannot become {state}",
+                code="NOT_WAITING",
+                hint="`landlane handoff list` shows those that wait",
+                state=self.state,
+            )
+        return replace(self, state=state, is_settled=state != SENT, **changes)
 
 
 def check_draft(draft: Draft, settings: Settings) -> Draft:
-    """The draft as it is sent, in one form: nothing empty in lists, fields of the types they should have.
+    """Return the draft in the form that is sent: checked, and without empty list items.
 
     Raises:
         Malformed: something required is missing, unknown, too long or of the wrong type.
@@ -123,34 +151,33 @@ def check_draft(draft: Draft, settings: Settings) -> Draft:
     check_label(draft.task, "task")
     check_receiver(draft.to)
     own = settings.handoffs.fields
-    said: dict[str, Any] = {name: getattr(draft, name) for name in SAID}
-    for name, (kind, longest) in SAID.items():
-        said[name] = _check_item(name, said[name], kind, longest)
+    sender_fields = {
+        name: _check_item(name, getattr(draft, name), kind, longest)
+        for name, (kind, longest) in _SENDER_FIELDS.items()
+    }
     fields = _check_fields(draft.fields, own)
-    _check_required(said, fields, settings.handoffs.required, own)
+    _check_required(sender_fields, fields, settings.handoffs.required, own)
     if draft.maximum < 0 or draft.maximum > settings.handoffs.max:
         raise Malformed(
             f"at most {settings.handoffs.max} handoffs are allowed here, not {draft.maximum}",
             code="OUT_OF_RANGE",
             hint="leave --max out, or give a lower number; [handoffs] max in landlane.toml is the project's",
         )
-    whole = _canonical({**said, "fields": fields, "taken": dict(draft.taken)})
-    if len(whole) > LONGEST_WHOLE:
+    content = _canonical({**sender_fields, "fields": fields, "taken": dict(draft.taken)})
+    if len(content) > _LONGEST_CONTENT:
         raise Malformed(
-            f"the handoff has {len(whole):,} characters; {LONGEST_WHOLE:,} are the most",
+            f"the handoff has {len(content):,} characters; {_LONGEST_CONTENT:,} are the most",
             code="TEXT_TOO_LONG",
             hint="keep the long parts in files of the repository and name them",
         )
-    return Draft(
-        task=draft.task, to=draft.to, fields=fields, maximum=draft.maximum, taken=dict(draft.taken), **said
-    )
+    return replace(draft, fields=fields, taken=dict(draft.taken), **sender_fields)
 
 
 def check_receiver(to: str) -> str:
-    """For whom a handoff may be: an agent, everybody in a role, or anybody.
+    """Return the receiver of a handoff: the name of an agent, `role:NAME` or `anybody`.
 
     Raises:
-        Malformed: it names nobody.
+        Malformed: it is empty or not a valid name.
     """
     if not to:
         raise Malformed(
@@ -177,10 +204,9 @@ def _check_item(name: str, found: object, kind: str, longest: int) -> Any:
         texts = [_check_item(name, item, TEXT, longest).strip() for item in items]
         return tuple(text for text in texts if text)
     if kind == NUMBER and isinstance(found, (int, float)) and not isinstance(found, bool):
-        if found != found or abs(found) > 2**53:  # not a number, or none that everybody reads alike
-            raise _wrong_type(name, kind, found)
-        return found
-    if kind == FLAG and isinstance(found, bool):
+        if abs(found) <= 2**53:  # exact in every JSON parser; false for NaN
+            return found
+    elif kind == FLAG and isinstance(found, bool):
         return found
     raise _wrong_type(name, kind, found)
 
@@ -218,26 +244,26 @@ def _check_fields(given: Mapping[str, Any], own: Mapping[str, HandoffField]) -> 
 
 
 def _check_required(
-    said: Mapping[str, Any],
+    sender_fields: Mapping[str, Any],
     fields: Mapping[str, Any],
     required: Sequence[str],
     own: Mapping[str, HandoffField],
 ) -> None:
     wanted = [*required, *(name for name, rule in own.items() if rule.required)]
-    have = {**fields, **said}
+    have = {**fields, **sender_fields}
     missing = [name for name in dict.fromkeys(wanted) if have.get(name) in (None, "", (), [])]
-    if not missing and not any(said[name] for name in _ONE_OF):
+    if not missing and not any(sender_fields[name] for name in _ONE_OF):
         missing = [" or ".join(_ONE_OF)]
     if missing:
         raise Malformed(
             f"the handoff lacks {', '.join(missing)}",
             code="HANDOFF_INCOMPLETE",
-            hint="; ".join(map(_how_to_say, missing)),
+            hint="; ".join(map(_option_for, missing)),
             missing=missing,
         )
 
 
-def _how_to_say(name: str) -> str:
+def _option_for(name: str) -> str:
     ways = {
         "product": "--product FILE",
         "context": "--context FILE",
@@ -250,10 +276,10 @@ def _how_to_say(name: str) -> str:
 
 
 def read_field(text: str, settings: Settings) -> tuple[str, Any]:
-    """A field of the project's own out of `NAME=VALUE`, as typed; items of a list stand behind semicolons.
+    """Parse `NAME=VALUE` into a field of the type that the settings give it; semicolons separate list items.
 
     Raises:
-        Malformed: it has not that form, or not the type that the settings say.
+        Malformed: it is not of that form, or not of that type.
     """
     name, equals, rest = text.partition("=")
     if not equals or not name:
@@ -272,23 +298,19 @@ def read_field(text: str, settings: Settings) -> tuple[str, Any]:
     return name, rest
 
 
-# ------------------------------------------------------------------------------------------ the hash
-
-
 def digest_of(handoff: Handoff) -> str:
-    """The hash of what was handed over, by whom and to whom; what became of it later is no part of it."""
-    content = as_dict(handoff)
-    sealed = ("id", "task", "sender", "to", "attempt", "maximum", "fields", "taken", "sent_at", *SAID)
-    return digest(_canonical({name: content[name] for name in sealed}))
+    """Return the hash of the content, sender and receiver; it does not cover what happens after sending."""
+    own = ("id", "task", "sender", "to", "attempt", "maximum", "fields", "taken", "sent_at")
+    return digest(_canonical({name: getattr(handoff, name) for name in (*own, *_SENDER_FIELDS)}))
 
 
-def is_whole(handoff: Handoff) -> bool:
-    """Whether nobody changed it since it was sealed."""
+def is_unchanged(handoff: Handoff) -> bool:
+    """Return whether the content still has the hash it was sent with."""
     return handoff.digest == digest_of(handoff)
 
 
 def is_same_digest(handoff: Handoff, shown: str) -> bool:
-    """Whether a receiver shows the hash, or enough of its beginning."""
+    """Return whether this is the hash, or a long enough prefix of it."""
     return len(shown) >= _SHORTEST_PREFIX and handoff.digest.startswith(shown.lower())
 
 
@@ -296,11 +318,8 @@ def _canonical(content: Mapping[str, Any]) -> str:
     return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-# ------------------------------------------------------------------------------------------ for whom
-
-
 def is_addressed(handoff: Handoff, agent: str, role: str) -> bool:
-    """Whether a handoff names this agent: by its name, its kind of worker, or its role."""
+    """Return whether a handoff is addressed to this agent: by name, kind of worker or role."""
     to = handoff.to
     if to.startswith(_ROLE):
         return role == to.removeprefix(_ROLE)
@@ -308,18 +327,13 @@ def is_addressed(handoff: Handoff, agent: str, role: str) -> bool:
 
 
 def may_take(handoff: Handoff, agent: str, role: str, now: int) -> bool:
-    """Whether `next` may offer a handed task to this agent now."""
+    """Return whether `next` may offer the task to this agent now."""
     if handoff.declined.get(agent, 0) > now:
         return False
     return now >= handoff.until or is_addressed(handoff, agent, role)
 
 
-def handoff_from(document: Mapping[str, Any]) -> Handoff:
-    """A handoff from its record."""
-    return Handoff(**document)
-
-
-def summary_of(draft: Draft | Handoff) -> str:
-    """What it says in few words, for whoever only looks at the task."""
-    said = [draft.context.strip(), f"next: {draft.next.strip()}" if draft.next.strip() else ""]
-    return "\n".join(text for text in said if text)[:LONGEST_LINE]
+def summary_of(handoff: Handoff) -> str:
+    """Return context and next step, as shown with the task."""
+    texts = [handoff.context.strip(), f"next: {handoff.next.strip()}" if handoff.next.strip() else ""]
+    return "\n".join(text for text in texts if text)[:LONGEST_LINE]

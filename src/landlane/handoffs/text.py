@@ -1,24 +1,27 @@
-"""Handoffs in words: what the next owner reads first, and what a person is shown."""
+"""Handoffs as lines of text, for their next owner and for people."""
 
 from __future__ import annotations
 
-from landlane.handoffs.model import ACCEPTED, REFUSED, SENT, Handoff, is_whole
+from landlane.clock import rfc3339
+from landlane.handoffs.model import ACCEPTED, SENT, is_unchanged
 from landlane.tasks.model import ANYBODY
+from landlane.text import list_some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from landlane.handoffs.model import Handoff
 
 _MOST_PATHS = 20
 _MOST_COMMANDS = 12
-_MOST_FAILED = 5
+_MOST_FAILURES = 5
 _LONGEST_WHY = 500
 
 
-def tell_said(handoff: Handoff, longest: int = 2500) -> list[str]:
-    """What the sender says, line by line; a text that is longer than this is cut."""
+def format_sender_fields(handoff: Handoff, longest: int = 2500) -> list[str]:
+    """Return the sender's fields as lines; a longer text is shortened."""
     lines: list[str] = []
     for name, text in (
         ("Next step", handoff.next),
@@ -26,7 +29,7 @@ def tell_said(handoff: Handoff, longest: int = 2500) -> list[str]:
         ("Product", handoff.product),
     ):
         if text:
-            lines += _block(name, cut(text, longest, f"landlane handoff show {handoff.id}"))
+            lines += _block(name, shorten(text, longest, f"landlane handoff show {handoff.id}"))
     lists = (
         ("Constraints", handoff.constraints),
         ("Blockers", handoff.blockers),
@@ -34,15 +37,15 @@ def tell_said(handoff: Handoff, longest: int = 2500) -> list[str]:
     )
     for name, items in lists:
         if items:
-            lines += [f"{name}:", *(f"- {_in_lines(item)}" for item in items)]
+            lines += [f"{name}:", *(f"- {_indent(item)}" for item in items)]
     for name, item in handoff.fields.items():
         shown = "; ".join(map(str, item)) if isinstance(item, (list, tuple)) else str(item)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         lines += _block(name, shown)
     return lines
 
 
-def tell_taken(taken: Mapping[str, Any]) -> list[str]:
-    """What was found mechanically, line by line."""
+def format_collected_state(taken: Mapping[str, Any]) -> list[str]:
+    """Return the mechanically collected state as lines."""
     lines: list[str] = []
     if taken.get("branch"):
         head = str(taken.get("head", ""))[:12]
@@ -50,21 +53,21 @@ def tell_taken(taken: Mapping[str, Any]) -> list[str]:
     if taken.get("workspace"):
         lines.append(f"Workspace: {taken['workspace']} in {taken.get('path', '')}")
     if taken.get("changed"):
-        lines.append(f"Committed changes: {_some(taken['changed'])}")
+        lines.append(f"Committed changes: {_join_paths(taken['changed'])}")
     if taken.get("dirty"):
-        lines.append(f"Not committed: {_some(taken['dirty'])}")
+        lines.append(f"Not committed: {_join_paths(taken['dirty'])}")
     if taken.get("rescue"):
         lines.append(f"A copy of what is not committed: landlane rescue restore {taken['rescue']}")
     if taken.get("claims"):
-        lines.append(f"Claims: {_some([one['pattern'] for one in taken['claims']])}")
-    lines += tell_commands(taken.get("commands", ()))
-    lines += tell_failed(taken.get("failed", ()))
+        lines.append(f"Claims: {_join_paths([one['pattern'] for one in taken['claims']])}")
+    lines += format_commands(taken.get("commands", ()))
+    lines += format_failures(taken.get("failed", ()))
     lines += [f"Not known: {text}" for text in taken.get("unknown", ())]
     return lines
 
 
-def tell_commands(commands: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The commands that were run, with their exit codes."""
+def format_commands(commands: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the commands that were run, with their exit codes, as lines."""
     if not commands:
         return []
     more = f" (the last {_MOST_COMMANDS} of {len(commands)})" if len(commands) > _MOST_COMMANDS else ""
@@ -78,41 +81,33 @@ def _exit(command: Mapping[str, Any]) -> str:
     return "?" if command.get("exit") is None else str(command["exit"])
 
 
-def tell_failed(failed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was tried before and did not do, the newest last."""
+def format_failures(failures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return why earlier attempts failed as lines, newest last."""
     return [
         f"Attempt {one['attempt']} of {one['agent'] or 'somebody'} left: "
-        f"{_in_lines(cut(str(one['why']), _LONGEST_WHY))}"
-        for one in failed[-_MOST_FAILED:]
+        f"{_indent(shorten(str(one['why']), _LONGEST_WHY))}"
+        for one in failures[-_MOST_FAILURES:]
     ]
 
 
-def tell_standing(handoff: Handoff, until: str, now: int) -> str:
-    """For whom it is, and how it stands; `until` is its time in words."""
+def format_state(handoff: Handoff, now: int) -> str:
+    """Return the state of a handoff in one line; `now` is wall-clock time."""
     count = f"handoff {handoff.attempt} of at most {handoff.maximum}"
     if handoff.state == ACCEPTED:
         return f"accepted by {handoff.accepted_by}, {count}"
-    if handoff.state == REFUSED:
-        return f"refused: {handoff.why}"
     if handoff.state != SENT:
         return f"{handoff.state}: {handoff.why}"
     if handoff.to == ANYBODY or now >= handoff.until:
-        told = (
-            f" ({handoff.why})"
-            if handoff.why
-            else ""
-            if handoff.to == ANYBODY
-            else f" ({handoff.to} did not come)"
-        )
-        return f"waits for anybody{told}, {count}"
-    return f"waits for {handoff.to} until {until}, {count}"
+        why = handoff.why or ("" if handoff.to == ANYBODY else f"{handoff.to} did not come")
+        return f"waits for anybody{f' ({why})' if why else ''}, {count}"
+    return f"waits for {handoff.to} until {rfc3339(handoff.until)}, {count}"
 
 
-def tell_handoff(handoff: Handoff, longest: int = 2500) -> list[str]:
-    """All of a handoff for its next owner."""
+def format_handoff(handoff: Handoff) -> list[str]:
+    """Return a handoff as lines for its next owner."""
     head = f"{handoff.sender} handed you {handoff.task} ({handoff.id}, hash {handoff.digest[:12]})."
-    lines = [head, *tell_said(handoff, longest), *tell_taken(handoff.taken)]
-    if not is_whole(handoff):
+    lines = [head, *format_sender_fields(handoff), *format_collected_state(handoff.taken)]
+    if not is_unchanged(handoff):
         lines.insert(1, "Take care: it was changed after it was sealed; its hash does not fit.")
     return lines
 
@@ -123,18 +118,16 @@ def _block(name: str, text: str) -> list[str]:
     return [f"{name}:", *(f"  {line}".rstrip() for line in text.split("\n"))]
 
 
-def _in_lines(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = [name.encode("utf-8", "backslashreplace").decode() for name in names[:_MOST_PATHS]]
-    more = f" and {len(names) - _MOST_PATHS} more" if len(names) > _MOST_PATHS else ""
-    return ", ".join(shown) + more
+def _join_paths(names: Sequence[str]) -> str:
+    return list_some([name.encode("utf-8", "backslashreplace").decode() for name in names], _MOST_PATHS)
 
 
-def plain(text: str) -> str:
-    """A text that only shows: what would move a cursor, ring a bell or turn the writing is spelled out."""
+def escape_unprintable(text: str) -> str:
+    """Return the text with control characters escaped, apart from line ends and tabs."""
     if text.isprintable():
         return text
     return "".join(
@@ -143,6 +136,6 @@ def plain(text: str) -> str:
     )
 
 
-def cut(text: str, most: int, rest: str = "") -> str:
-    """The text, or its beginning and where the rest is."""
+def shorten(text: str, most: int, rest: str = "") -> str:
+    """Return the text, or its beginning and `rest`, which names where to find the remainder."""
     return text if len(text) <= most else f"{text[:most].rstrip()} … ({rest or 'cut'})"

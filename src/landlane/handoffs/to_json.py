@@ -1,10 +1,15 @@
-"""Handoffs as the JSON that every door answers with, and as text for people."""
+"""The JSON form of handoffs, and their text for people."""
 
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.handoffs.model import is_whole
-from landlane.handoffs.text import plain, tell_said, tell_standing, tell_taken
+from landlane.handoffs.model import is_unchanged
+from landlane.handoffs.text import (
+    escape_unprintable,
+    format_collected_state,
+    format_sender_fields,
+    format_state,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +17,11 @@ if TYPE_CHECKING:
 
     from landlane.handoffs.model import Handoff
 
-_WHOLE = 1_000_000  # a person who asks for it is shown all of it
+_UNLIMITED = 1_000_000
 
 
 def handoff_json(handoff: Handoff) -> dict[str, Any]:
-    """A handoff as programs read it."""
+    """Return the JSON form of a handoff."""
     return {
         "id": handoff.id,
         "task": handoff.task,
@@ -34,7 +39,7 @@ def handoff_json(handoff: Handoff) -> dict[str, Any]:
         "fields": dict(handoff.fields),
         "taken": _taken_json(handoff),
         "hash": handoff.digest,
-        "intact": is_whole(handoff),
+        "intact": is_unchanged(handoff),
         "sent": rfc3339(handoff.sent_at),
         "until": rfc3339(handoff.until),
         "declined_by": sorted(handoff.declined),
@@ -51,23 +56,22 @@ def _taken_json(handoff: Handoff) -> dict[str, Any]:
 
 
 def handoff_text(handoff: Handoff, now: int) -> str:
-    """A handoff as a person reads it; `now` is the calendar's."""
-    standing = tell_standing(handoff, rfc3339(handoff.until), now)
+    """Return a handoff as text for a person; `now` is wall-clock time."""
     lines = [
         f"{handoff.id}: {handoff.sender} hands {handoff.task} to {handoff.to}",
-        f"  {standing}",
+        f"  {format_state(handoff, now)}",
         f"  sent {rfc3339(handoff.sent_at)}, hash {handoff.digest[:16]}"
-        + ("" if is_whole(handoff) else ", which does not fit: it was changed after it was sealed"),
+        + ("" if is_unchanged(handoff) else ", which does not fit: it was changed after it was sealed"),
         "",
-        *tell_said(handoff, _WHOLE),
+        *format_sender_fields(handoff, _UNLIMITED),
         "",
         "Taken mechanically:",
-        *(f"  {line}" for line in tell_taken(handoff.taken) or ["nothing"]),
+        *(f"  {line}" for line in format_collected_state(handoff.taken) or ["nothing"]),
     ]
-    return plain("\n".join(lines))
+    return escape_unprintable("\n".join(lines))
 
 
 def handoff_row(handoff: Handoff, now: int) -> list[str]:
-    """A handoff as a line of a table."""
-    standing = tell_standing(handoff, rfc3339(handoff.until), now)
-    return [handoff.id, handoff.task, handoff.sender, handoff.to, standing, handoff.next]
+    """Return a handoff as a row of a table."""
+    state = format_state(handoff, now)
+    return [handoff.id, handoff.task, handoff.sender, handoff.to, state, handoff.next]

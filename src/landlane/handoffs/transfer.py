@@ -1,37 +1,32 @@
-"""Move a task with its claims and workspace to the owner that accepts it; whom a handoff is for."""
+"""Move a handed-off task with its claims and workspace to the session that accepts it."""
 
 from __future__ import annotations
 
-from landlane.claims.holder_sessions import drop_claims
+from landlane.claims.holder_sessions import end_holder
 from landlane.claims.model import Claim, ClaimMode, Refused, Request
-from landlane.claims.read import claims_of
-from landlane.claims.take import take_in
+from landlane.claims.take import claims_of, take_in
 from landlane.errors import NotAllowed
 from landlane.handoffs.model import (
     ACCEPTED,
     SENT,
     WITHDRAWN,
     Handoff,
-    handoff_from,
     is_addressed,
     may_take,
 )
-from landlane.patterns.pattern import areas_of
-from landlane.roles.built_in import bound_by
-from landlane.roles.model import Scope, forbidden, why_not_verb
-from landlane.sessions.leases import end_session
-from landlane.sessions.model import covers_all
-from landlane.sessions.read import lock_live_session
+from landlane.patterns.pattern import areas_of, covers_all
+from landlane.roles.model import Scope, forbidden, role_or_read_only, why_not_verb
+from landlane.sessions.leases import lock_live_session
 from landlane.store import records
-from landlane.tasks.model import ACTIVE, check_transition
-from landlane.tasks.records import pattern_pairs, who, whole
+from landlane.tasks.records import take_ownership, task_patterns
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from landlane.handoffs.model import OnStep
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -42,24 +37,34 @@ if TYPE_CHECKING:
 NOUN = "handoff"
 
 
+def newest_handoff(snapshot: Snapshot, task_id: str, state: str = "") -> Handoff | None:
+    """Return the newest handoff of a task, in any state or in this one."""
+    documents = records.find_by_key(snapshot, NOUN, task_id, state)
+    return Handoff.from_document(documents[-1]) if documents else None
+
+
 def open_handoff(snapshot: Snapshot, task_id: str) -> Handoff | None:
-    """The handoff under which a task waits to be accepted, if there is one."""
-    found = records.by_key(snapshot, NOUN, task_id, SENT)
-    return handoff_from(found[-1]) if found else None
+    """Return the handoff of a task that waits to be accepted, if there is one."""
+    return newest_handoff(snapshot, task_id, SENT)
+
+
+def handoffs_in(snapshot: Snapshot, states: Sequence[str] = ()) -> list[Handoff]:
+    """Return all handoffs, or the unsettled ones in these states, oldest first."""
+    return [Handoff.from_document(document) for document in records.find_all(snapshot, NOUN, states)]
 
 
 def waiting_in(snapshot: Snapshot) -> list[Handoff]:
-    """The handoffs that nobody has accepted yet, the oldest first."""
-    return [handoff_from(document) for document in records.all_of(snapshot, NOUN, (SENT,))]
+    """Return the handoffs that wait to be accepted, oldest first."""
+    return handoffs_in(snapshot, (SENT,))
 
 
-def may_have(repo: Repository, handoff: Handoff, me: Session, now: int) -> bool:
-    """Whether `next` may offer a handed task to this session; `now` is the store's."""
+def is_offered_to(repo: Repository, handoff: Handoff, me: Session, now: int) -> bool:
+    """Return whether `next` may offer the task to this session; `now` is the store's time."""
     return may_take(handoff, me.agent, me.role, repo.store.wall_of(now))
 
 
 def addressed_to(repo: Repository, snapshot: Snapshot, me: Session) -> list[Handoff]:
-    """The handoffs that wait for exactly this session, and that it has not declined."""
+    """Return the handoffs addressed to this session that it has not declined."""
     now = repo.store.wall_of(snapshot.now)
     return [
         one
@@ -74,22 +79,20 @@ def accept_in(
     me: Session,
     task: Task,
     handoff: Handoff,
-    on_step: Callable[[str], None] = lambda _: None,
+    on_step: OnStep = lambda _: None,
 ) -> tuple[Task, tuple[Claim, ...]] | Refused:
-    """Move a handed task, its claims and its workspace to a session; nothing is changed when it is refused.
-
-    The attempt goes on: its branch and its workspace are those of the former owner.
+    """Move a task, its claims and its workspace to a session, which continues the attempt; or change nothing.
 
     Raises:
-        NotAllowed: the role of the session may not have what the task changes.
+        NotAllowed: the role of the session may not claim the paths of the task.
     """
     kept = _kept_claims(tx, handoff)
-    declared = [repo.git.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    declared = task_patterns(repo, task)
     patterns = [repo.git.pattern_of(claim.pattern, claim.kind) for claim in kept]
     _check_role(repo, me, [*patterns, *declared])
     missing = [one for one in declared if not _is_covered(kept, one)]
     tx.lock_areas(areas_of([*patterns, *declared]))
-    _pass_on(tx, kept, me.id)  # first: what the holder keeps must not be in the way of the rest
+    _pass_on(tx, kept, me.id)  # first, so that these claims do not block the rest
     granted: tuple[Claim, ...] = ()
     if missing:
         request = Request(patterns=tuple(missing), mode=ClaimMode.EXCLUSIVE, ttl_ms=me.lease_ms, task=task.id)
@@ -99,67 +102,64 @@ def accept_in(
             return outcome
         granted = outcome.granted
     on_step("claimed")
-    claims = (*_own(tx, me, kept), *granted)
-    _end_holder(tx, handoff)
+    claims = (*_renew_claims(tx, me, kept), *granted)
+    end_holder(tx, handoff.holder)
     _move_workspaces(tx, me, handoff)
-    accepted = replace(
-        handoff,
-        state=ACCEPTED,
+    accepted = handoff.become(
+        ACCEPTED,
         accepted_by=me.agent,
         accepted_session=me.id,
         accepted_at=repo.store.wall_of(tx.now),
-        is_settled=True,
     )
     records.put(tx, NOUN, as_dict(accepted), "accepted", me, task=task.id)
-    check_transition(task.id, task.state, ACTIVE)
-    tx.run("task_accept", task=task.id, owner=me.agent, session=me.id)
-    facts = {"task": task.id, "attempt": task.attempt, "base": "", "handoff": handoff.id}
-    tx.record("task.taken", *who(me), facts)
+    taken = take_ownership(tx, me, task, handoff=handoff.id)
     on_step("moved")
-    mine = replace(task, state=ACTIVE, owner=me.agent, session=me.id, why="", taken_at=tx.now)
-    return whole(tx, mine), claims
+    return taken, claims
 
 
 def accept_if_offered(
     tx: Transaction, repo: Repository, me: Session, task: Task
 ) -> tuple[Task, tuple[Claim, ...]] | None:
-    """Accept the open handoff of a task; None when it is for others, or its paths cannot be claimed."""
+    """Accept the open handoff of a task; None if it is addressed to others or its paths cannot be claimed."""
     handoff = open_handoff(tx, task.id)
-    if handoff is None or not may_have(repo, handoff, me, tx.now):
+    if handoff is None or not is_offered_to(repo, handoff, me, tx.now):
         return None
     try:
         outcome = accept_in(tx, repo, me, task, handoff)
-    except NotAllowed:  # its role may not have it: another session will
+    except NotAllowed:  # by its role: another session may accept it
         return None
     return None if isinstance(outcome, Refused) else outcome
 
 
+def release_holder(tx: Transaction, handoff: Handoff) -> None:
+    """Release the claims that wait for the receiver."""
+    end_holder(tx, handoff.holder)
+    tx.has_freed = True  # a handoff to any agent has no holder, but the task is free now
+
+
 def withdraw_in(tx: Transaction, task_id: str, why: str) -> None:
-    """The task goes another way than it was handed: what is kept for its next owner is free again."""
+    """Withdraw the open handoff of a task, if there is one, and release its claims."""
     handoff = open_handoff(tx, task_id)
     if handoff is None:
         return
-    drop_holder(tx, handoff)
-    over = replace(handoff, state=WITHDRAWN, why=why, is_settled=True)
-    records.put(tx, NOUN, as_dict(over), "withdrawn", None, task=task_id)
-
-
-# ------------------------------------------------------------------------------------------ claims
+    release_holder(tx, handoff)
+    withdrawn = handoff.become(WITHDRAWN, why=why)
+    records.put(tx, NOUN, as_dict(withdrawn), "withdrawn", None, task=task_id)
 
 
 def _kept_claims(tx: Transaction, handoff: Handoff) -> list[Claim]:
-    """Return the claims that the holder still keeps; none if its lease has ended."""
+    """Return the claims that the holder has; none if its lease has ended."""
     holder = lock_live_session(tx, handoff.holder) if handoff.holder else None
     return claims_of(tx, holder.id) if holder is not None and holder.is_alive(tx.now) else []
 
 
 def _is_covered(claims: Sequence[Claim], pattern: Pattern) -> bool:
-    held = [branch for claim in claims if claim.mode == ClaimMode.EXCLUSIVE for branch in claim.alternatives]
-    return covers_all(held, pattern)
+    exclusive = [claim for claim in claims if claim.mode == ClaimMode.EXCLUSIVE]
+    return covers_all([one for claim in exclusive for one in claim.alternatives], pattern)
 
 
 def _check_role(repo: Repository, me: Session, patterns: Sequence[Pattern]) -> None:
-    role = bound_by(repo.settings, me.role)
+    role = role_or_read_only(repo.settings, me.role)
     if role is None or not patterns:
         return
     scope = Scope(role, repo.settings)
@@ -174,8 +174,8 @@ def _pass_on(tx: Transaction, claims: Sequence[Claim], to: str, *, former: str =
         tx.run("claim_hand_up", session=former or claim.session, parent=to, token=claim.token)
 
 
-def _own(tx: Transaction, me: Session, kept: Sequence[Claim]) -> list[Claim]:
-    """Give what was kept to its new owner; it ends with that session, as the task does."""
+def _renew_claims(tx: Transaction, me: Session, kept: Sequence[Claim]) -> list[Claim]:
+    """Give the claims the lease of their new session, and record that they have moved."""
     for claim in kept:
         tx.run("claim_renew", session=me.id, token=claim.token, ttl_ms=me.lease_ms)
         facts = {"pattern": claim.pattern, "token": claim.token, "to": me.id}
@@ -184,25 +184,8 @@ def _own(tx: Transaction, me: Session, kept: Sequence[Claim]) -> list[Claim]:
     return [replace(claim, until=tx.now + me.lease_ms, **grant) for claim in kept]
 
 
-def _end_holder(tx: Transaction, handoff: Handoff) -> None:
-    holder = lock_live_session(tx, handoff.holder) if handoff.holder else None
-    if holder is not None:
-        end_session(tx, holder, "session.left", {})
-
-
-def drop_holder(tx: Transaction, handoff: Handoff) -> None:
-    """Give back what was kept for the next owner."""
-    if handoff.holder:
-        drop_claims(tx, claims_of(tx, handoff.holder))
-    _end_holder(tx, handoff)
-    tx.frees = True
-
-
-# -------------------------------------------------------------------------------------- workspaces
-
-
 def _move_workspaces(tx: Transaction, me: Session, handoff: Handoff) -> None:
-    for document in records.by_key(tx, "workspace", handoff.task, OPEN):
+    for document in records.find_by_key(tx, "workspace", handoff.task, OPEN):
         if document["session"] in (handoff.session, handoff.holder):
             moved = {**document, "session": me.id, "agent": me.agent}
             records.put(tx, "workspace", moved, "adopted", me)

@@ -1,11 +1,11 @@
-"""Answer a coding client's hook, the common question for little more than an interpreter's start.
+"""Answer a coding client's hook; for the most common call this takes little longer than to start Python.
 
-Run as `python -I -S client_hook.py CLIENT [WORD]` with the client's JSON on its input. The common question:
-does this session hold this path now, and is the file as the session last saw it? One indexed read answers
-it. Everything else (the first edit of a file, a shell call, the start and end of a session, anything unusual)
+Run as `python -I -S client_hook.py CLIENT [EVENT]` with the client's JSON on its input. The most common call
+edits a path that the session holds, in a file that is as the session last saw it; one indexed read tells.
+Everything else (the first edit of a file, a shell call, the start and end of a session, anything unusual)
 takes the full path, in this same process. The fast path only ever allows, so the rules are in one place.
 
-Nothing is imported at first but C modules: `json`, `re`, `os` and even `sqlite3` cost more than the question.
+Nothing is imported at first but C modules: `json`, `re`, `os` and even `sqlite3` take longer than the answer.
 """
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _LIMIT_SECONDS = 20.0  # below the hook timeout in every client's settings
 _RESIDENT_SECONDS = 10.0  # of the limit; then the hook answers without the resident
 _MOST_BYTES = 64 * 1024 * 1024
-# Copies of store/sqlite/schema.py and store/schema_version.py.
+# Copies of store/sqlite/database.py and store/schema_version.py.
 APPLICATION_ID = 0x4C4E444C
 SCHEMA_VERSION = 1
 _unclosed = []  # connections to other stores: closing one could checkpoint its log
-_LINK, _KIND, _FOLDER = 0o120000, 0o170000, 0o040000
+_LINK, _KIND_OF_FILE, _FOLDER = 0o120000, 0o170000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
 
-# Written by scripts/client_tools.py from src/landlane/clients/*/tools.py and hook.py: begin
+# Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin
 _CLIENTS: "dict[str, Json]" = {
     "claude": {
         "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),
@@ -129,20 +129,20 @@ _PATCHED = ("*** Add File: ", _UPDATED, "*** Delete File: ", "*** Move to: ")
 _BEFORE, _AFTER = 1, 2
 
 
-class _Unsure(Exception):
+class Unsure(Exception):
     """The fast path cannot decide; the full path must."""
 
 
 class _OnlyCache:
-    """`_sqlite3` asks functools for lru_cache alone; the real module costs as much as the rest of this."""
+    """`_sqlite3` needs only lru_cache of functools; the real module takes as long to load as all the rest."""
 
     @staticmethod
     def lru_cache(maxsize: int = 128, typed: bool = False) -> object:
-        """The C implementation behind functools.lru_cache."""
+        """Return the C implementation behind functools.lru_cache."""
         return lambda function: _lru_cache_wrapper(function, maxsize, typed, tuple)
 
 
-class _Plain:
+class _JsonDefaults:
     """Options for `_json`: the defaults of the json module, without importing it."""
 
     strict = True
@@ -152,51 +152,54 @@ class _Plain:
     parse_constant = float
 
 
-def _read_json(payload: bytes) -> "Json":
+def read_json(payload: bytes) -> "Json":
+    """Return the JSON object in a payload."""
     from _json import make_scanner  # noqa: PLC0415 - git hooks seldom need it
 
     text = payload.decode().strip()
-    found, end = make_scanner(_Plain)(text, 0)
-    if end != len(text) or found.__class__ is not dict:
-        raise _Unsure
-    return found
+    document, end = make_scanner(_JsonDefaults)(text, 0)
+    if end != len(text) or document.__class__ is not dict:
+        raise Unsure
+    return document
 
 
-def _connect(path: str, mode: str) -> "Any":
+def connect(path: str, mode: str) -> "Any":
+    """Open a SQLite store."""
     sys.modules["functools"] = _OnlyCache
     try:
-        from _sqlite3 import connect  # noqa: PLC0415 - needs the stand-in above
+        from _sqlite3 import connect  # noqa: PLC0415 - needs the replacement above
     finally:
         del sys.modules["functools"]
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return connect(f"file:{quoted}?mode={mode}", uri=True, timeout=1.0, isolation_level=None)
 
 
-def store_facts(db: "Any") -> "Json":
-    """Return what the store says about itself; the full path refuses one of another program or version."""
-    facts = dict(
+def check_store(db: "Any") -> "Json":
+    """Return the clock of the store; the full path refuses a store of another program or version."""
+    meta = dict(
         db.execute(
             "SELECT key, value FROM meta WHERE key IN ('base', 'boot_id', 'schema')"
             " UNION ALL SELECT 'application_id', application_id FROM pragma_application_id"
             " UNION ALL SELECT 'user_version', user_version FROM pragma_user_version"
         ).fetchall()
     )
-    found = facts["application_id"], facts["user_version"], facts["schema"]
+    found = meta["application_id"], meta["user_version"], meta["schema"]
     if found != (APPLICATION_ID, SCHEMA_VERSION, str(SCHEMA_VERSION)):
         _unclosed.append(db)
-        raise _Unsure
-    return facts
+        raise Unsure
+    return meta
 
 
 def _now(db: "Any") -> int:
     """Return the store's time; after a restart of the machine the full path must set it first."""
-    facts = store_facts(db)
-    if facts["boot_id"] != _text_of("/proc/sys/kernel/random/boot_id"):
-        raise _Unsure
-    return int(facts["base"]) + clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
+    clock = check_store(db)
+    if clock["boot_id"] != read_text("/proc/sys/kernel/random/boot_id"):
+        raise Unsure
+    return int(clock["base"]) + clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
 
 
-def _text_of(path: str) -> str:
+def read_text(path: str) -> str:
+    """Return the text of a small file."""
     descriptor = open_file(path, O_RDONLY)
     try:
         return read_file(descriptor, 65536).decode().strip()
@@ -208,66 +211,66 @@ def _stamp(found: "Any") -> str:
     return f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}:{found.st_ino}"
 
 
-def _stamp_at(path: str) -> str:
+def stamp_at(path: str) -> str:
+    """Return the stamp of a file, as `files.py` makes it; `-` when it does not exist."""
     try:
         return _stamp(stat(path))
     except OSError:
         return "-"
 
 
-def _facts_for(folder: str) -> list[str]:
-    """Return the cached facts of the checkout around a folder, if they are still valid."""
+def _read_cache(folder: str) -> list[str]:
+    """Return what the full path has cached for the checkout around a folder, if it is still valid."""
     while True:
         marker = f"{folder}/.git"
         try:
-            kind = lstat(marker).st_mode & _KIND
+            kind = lstat(marker).st_mode & _KIND_OF_FILE
             break
         except OSError:
             if "/" not in folder[1:]:
-                raise _Unsure from None
+                raise Unsure from None
             folder = folder[: folder.rindex("/")]
     git_dir = marker
     if kind != _FOLDER:
-        line = _text_of(marker)
+        line = read_text(marker)
         if not line.startswith("gitdir: /"):
-            raise _Unsure
+            raise Unsure
         git_dir = line[8:]
-    facts = _text_of(f"{git_dir}/landlane-hook").split("\n")
-    if len(facts) < 10 or facts[0] != "2" or facts[1] != folder:
-        raise _Unsure
-    if _stamp_at(f"{folder}/landlane.toml") != facts[2] or _stamp_at(facts[3]) != facts[4]:
-        raise _Unsure
-    if facts[8] and _stamp_at(facts[8]) != facts[9]:
-        raise _Unsure
-    return facts
+    cache = read_text(f"{git_dir}/landlane-hook").split("\n")
+    if len(cache) < 10 or cache[0] != "2" or cache[1] != folder:
+        raise Unsure
+    if stamp_at(f"{folder}/landlane.toml") != cache[2] or stamp_at(cache[3]) != cache[4]:
+        raise Unsure
+    if cache[8] and stamp_at(cache[8]) != cache[9]:
+        raise Unsure
+    return cache
 
 
-def _inside(path: str, root: str) -> str:
+def _relative_path(path: str, root: str) -> str:
     """Return the path relative to the root, if it has no links and nothing unusual."""
     if not path.startswith(root + "/"):
-        raise _Unsure
-    inside = path[len(root) + 1 :]
+        raise Unsure
     at = len(root)
     while True:
         end = path.find("/", at + 1)
         part = path[at + 1 : end if end > 0 else None]
         if part in ("", ".", "..", ".git"):
-            raise _Unsure
-        step = lstat(path[:end] if end > 0 else path).st_mode & _KIND
-        if step == _LINK:
-            raise _Unsure
+            raise Unsure
+        kind = lstat(path[:end] if end > 0 else path).st_mode & _KIND_OF_FILE
+        if kind == _LINK:
+            raise Unsure
         if end < 0:
-            return inside
-        if step == _FOLDER and at > len(root) - 1:
+            return path[len(root) + 1 :]
+        if kind == _FOLDER:
             try:
                 lstat(f"{path[:end]}/.git")
             except OSError:
                 at = end
                 continue
-        raise _Unsure  # a nested repository
+        raise Unsure  # a nested repository
 
 
-def _seen(path: str) -> tuple[str, str]:
+def _version_of(path: str) -> tuple[str, str]:
     """Return the digest and the stamp of a file, as files.py computes them."""
     from _blake2 import blake2b  # noqa: PLC0415 - only edits and reads need it
 
@@ -275,7 +278,7 @@ def _seen(path: str) -> tuple[str, str]:
     try:
         found = fstat(descriptor)
         if found.st_size > _MOST_BYTES:
-            raise _Unsure
+            raise Unsure
         content = blake2b(digest_size=16)
         while block := read_file(descriptor, 1 << 20):
             content.update(block)
@@ -288,27 +291,33 @@ def _session(
     db: "Any", repository: str, client: str, names: tuple[str, str], now: int
 ) -> tuple[str, str, str]:
     """Return the live session of a client, if it was seen recently enough to need no renewal."""
-    found = db.execute(
+    row = db.execute(
         "SELECT s.id, s.seen_at, s.shortest_ms, s.lapses_at, s.agent, c.parent FROM client_sessions c"
         " JOIN sessions s ON s.id = c.session WHERE c.repository = ? AND c.client = ?"
         " AND c.client_session = ? AND c.client_agent = ? AND s.ended_at IS NULL AND s.role = ''",
         (repository, client, *names),
     ).fetchone()
-    if found is None:
-        raise _Unsure
-    session, seen_at, shortest_ms, lapses_at, agent, parent = found
+    if row is None:
+        raise Unsure
+    session, seen_at, shortest_ms, lapses_at, agent, parent = row
     if lapses_at <= now or now - seen_at > shortest_ms // 3:
-        raise _Unsure
+        raise Unsure
     return session, agent, parent
 
 
-def _check_held(db: "Any", repository: str, session: str, inside: str, now: int) -> None:
-    """Check with one indexed read that this session holds the path or a folder above it."""
-    keys = ["", inside]
-    at = inside.find("/")
+def claim_keys(path: str) -> list[str]:
+    """Return the keys of all claims that can cover a path: its own, and those of the folders above it."""
+    keys = ["", path]
+    at = path.find("/")
     while at >= 0:
-        keys.append(inside[:at])
-        at = inside.find("/", at + 1)
+        keys.append(path[:at])
+        at = path.find("/", at + 1)
+    return keys
+
+
+def _check_held(db: "Any", repository: str, session: str, path: str, now: int) -> None:
+    """Check with one indexed read that this session holds the path or a folder above it."""
+    keys = claim_keys(path)
     marks = ",".join("?" * len(keys))
     rows = db.execute(
         "SELECT c.rest, max(c.granted_at, s.seen_at) + c.ttl_ms"
@@ -317,10 +326,10 @@ def _check_held(db: "Any", repository: str, session: str, inside: str, now: int)
         (repository, *keys, session),
     ).fetchall()
     if not any(rest is None and until > now for rest, until in rows):
-        raise _Unsure
+        raise Unsure
 
 
-def _check_placed(db: "Any", repository: str, root: str, agent: str, parent: str) -> None:
+def _check_workspace(db: "Any", repository: str, root: str, agent: str, parent: str) -> None:
     """Check that this is not another's workspace, and that the session has no workspace elsewhere."""
     from _json import encode_basestring_ascii as quoted  # noqa: PLC0415 - git hooks do not need it
 
@@ -331,133 +340,148 @@ def _check_placed(db: "Any", repository: str, root: str, agent: str, parent: str
         (f'"path":{quoted(root)}', f'"agent":{quoted(owner)}', f'"agent":{quoted(agent)}', repository),
     ).fetchall()
     if rows and (1, 1) not in rows and any(1 in row for row in rows):
-        raise _Unsure
+        raise Unsure
 
 
 def _check_unchanged(db: "Any", session: str, path: str) -> None:
-    seen = db.execute("SELECT stamp FROM reads WHERE session = ? AND path = ?", (session, path)).fetchall()
-    if seen != [(_stamp(stat(path)),)]:
-        raise _Unsure
+    """Check that a file is as the session last saw it."""
+    rows = db.execute("SELECT stamp FROM reads WHERE session = ? AND path = ?", (session, path)).fetchall()
+    if rows != [(_stamp(stat(path)),)]:
+        raise Unsure
 
 
-def _check_no_word(db: "Any", repository: str, session: str) -> None:
+def _check_no_messages(db: "Any", repository: str, session: str) -> None:
     """Check that no messages are waiting for the session."""
     row = db.execute(
         "SELECT 1 FROM records WHERE repository = ? AND noun = 'notice' AND key = ? AND state = ? LIMIT 1",
         (repository, session, "new"),
     ).fetchone()
     if row is not None:
-        raise _Unsure
+        raise Unsure
 
 
 def _remember(db: "Any", repository: str, session: str, paths: list[str]) -> None:
+    """Record the versions of files that the session has seen now."""
     # A power cut may lose this write, like a renewal, but never what others wrote before it.
     db.execute("PRAGMA synchronous=NORMAL")
     for path in paths:
         db.execute(
             "INSERT INTO reads (repository, session, path, digest, stamp) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (session, path) DO UPDATE SET digest = excluded.digest, stamp = excluded.stamp",
-            (repository, session, path, *_seen(path)),
+            (repository, session, path, *_version_of(path)),
         )
 
 
-def _paths_of(tools: "Json", tool: str, given: "Json", cwd: str) -> list[str]:
+def _paths_of(tools: "Json", tool: str, arguments: "Json", cwd: str) -> list[str]:
+    """Return the absolute paths that a call of a tool names."""
     key = tools["edits"].get(tool) or tools["reads"].get(tool)
     if key is None:
         key = tools["patches"][tool]
-        headers = [line for line in given[key].split("\n") if line.strip().startswith(_PATCHED)]
+        headers = [line for line in arguments[key].split("\n") if line.strip().startswith(_PATCHED)]
         # Codex ignores blanks around a header, but not the same ones as Python: the full path reads these.
         if any(not line.startswith(_UPDATED) or line != line.strip() for line in headers):
-            raise _Unsure
-        found = [line[len(_UPDATED) :] for line in headers]
+            raise Unsure
+        paths = [line[len(_UPDATED) :] for line in headers]
     else:
-        found = [given[key]]
-    if not found or any(not path or path.__class__ is not str or path.startswith("~") for path in found):
-        raise _Unsure
-    return [path if path.startswith("/") else f"{cwd}/{path}" for path in found]
+        paths = [arguments[key]]
+    if not paths or any(not path or path.__class__ is not str or path.startswith("~") for path in paths):
+        raise Unsure
+    return [path if path.startswith("/") else f"{cwd}/{path}" for path in paths]
 
 
-def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
+def _event_kind(client: str, event_name: str, document: "Json") -> int | None:
+    """Return whether this is an event before or after a tool call, or None for any other."""
+    key = _CLIENTS[client]["keys"][2]  # empty if only the hook's command names the event
+    return _CLIENTS[client]["events"].get(document.get(key) if key else event_name)
+
+
+def decide(client: str, event_name: str, document: "Json", cache: list[str]) -> None:
     """Return if the call is allowed and there is nothing to report; otherwise raise."""
     tools = _CLIENTS[client]
-    names = tools["keys"]
-    when = tools["events"][document[names[2]] if names[2] else word]
-    tool = document[names[3]]
-    if not facts[6]:
-        raise _Unsure
+    session_key, agent_key, _, tool_key, arguments_key = tools["keys"]
+    kind = _event_kind(client, event_name, document)
+    tool = document[tool_key]
+    _, root, _, _, _, repository, store, *_ = cache
+    if not store or kind is None:
+        raise Unsure
     is_edit, is_read = tool in tools["edits"] or tool in tools["patches"], tool in tools["reads"]
     if is_edit or is_read:
-        paths = _paths_of(tools, tool, document[names[4]], document["cwd"])
-    elif when == _AFTER and tool in tools["harmless"]:
+        paths = _paths_of(tools, tool, document[arguments_key], document["cwd"])
+    elif kind == _AFTER and tool in tools["harmless"]:
         paths = []  # such a tool changes no file
     else:
-        raise _Unsure
-    root, repository = facts[1], facts[5]
-    inside = [_inside(path, root) for path in paths]
-    db = _connect(facts[6], "ro" if when == _BEFORE and is_edit else "rw")
+        raise Unsure
+    relative_paths = [_relative_path(path, root) for path in paths]
+    db = connect(store, "ro" if kind == _BEFORE and is_edit else "rw")
     now = _now(db)
-    known = (document[names[0]], document.get(names[1]) or "")
-    session, agent, parent = _session(db, repository, client, known, now)
-    if when == _AFTER:
-        _check_no_word(db, repository, session)
+    names = (document[session_key], document.get(agent_key) or "")
+    session, agent, parent = _session(db, repository, client, names, now)
+    if kind == _AFTER:
+        _check_no_messages(db, repository, session)
         if is_edit:
             _remember(db, repository, session, paths)
     elif is_read:
         _remember(db, repository, session, paths)
     else:
-        _check_placed(db, repository, root, agent, parent)
-        for name, path in zip(inside, paths, strict=True):
-            _check_held(db, repository, session, name, now)
+        _check_workspace(db, repository, root, agent, parent)
+        for relative_path, path in zip(relative_paths, paths, strict=True):
+            _check_held(db, repository, session, relative_path, now)
             _check_unchanged(db, session, path)
 
 
 def _ask_resident(
-    client: str, word: str, cwd: str, payload: bytes, *, path: str = "", folder: str = ""
+    client: str, event_name: str, cwd: str, payload: bytes, *, path: str = "", folder: str = ""
 ) -> None:
     """Let the resident answer if it runs, found by its socket or by its state folder."""
-    _find_package()
+    find_package()
     from landlane.resident import messages  # noqa: PLC0415 - not on the fast path
 
-    request = messages.pack_request(
-        b"hook", cwd.encode(), [client.encode(), word.encode()], messages.shared_environment(environ), payload
-    )
-    heard = messages.send_request(path or messages.find_socket(folder), request, _RESIDENT_SECONDS)
-    if heard is not None:
-        write_all(1, heard[1])
-        write_all(2, heard[2])
-        _exit(heard[0])
+    words = [client.encode(), event_name.encode()]
+    environment = messages.shared_environment(environ)
+    request = messages.pack_request(b"hook", cwd.encode(), words, environment, payload)
+    reply = messages.send_request(path or messages.find_socket(folder), request, _RESIDENT_SECONDS)
+    if reply is not None:
+        write_all(1, reply[1])
+        write_all(2, reply[2])
+        _exit(reply[0])
 
 
-def _find_package() -> None:
-    here = __file__[: __file__.rindex("/landlane/hook_entry/")]
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def find_package() -> None:
+    """Make `landlane` importable: a hook starts without it on its path."""
+    package = __file__[: __file__.rindex("/landlane/hook_entry/")]
+    if package not in sys.path:
+        sys.path.insert(0, package)
 
 
-def _read_input() -> bytes:
+def read_input() -> bytes:
+    """Return everything on standard input."""
     blocks = []
     while block := read_file(0, 1 << 20):
         blocks.append(block)
     return b"".join(blocks)
 
 
-def _full_path(client: str, word: str, payload: bytes, exit_code: int, began: float) -> None:
-    """Take the full path in this process, with a time limit below the client's own."""
+def limit_time(seconds: float, message: str, exit_code: int) -> None:
+    """End this process after a time limit, while the full path runs."""
 
     def watch() -> None:
-        sleep(max(_LIMIT_SECONDS - (monotonic() - began), 1.0))
-        write_file(2, _LATE.encode())
+        sleep(seconds)
+        write_all(2, message.encode())
         _exit(exit_code)
 
     start_new_thread(watch, ())
-    _find_package()
+
+
+def _full_path(client: str, event_name: str, payload: bytes) -> None:
+    """Take the full path in this process."""
+    find_package()
     from landlane.hook_entry.client_full_path import answer  # noqa: PLC0415 - not on the fast path
 
     variables = {
         name.decode("utf-8", "surrogateescape"): text.decode("utf-8", "surrogateescape")
         for name, text in environ.items()
     }
-    output = answer(client, word, payload, variables)
+    output = answer(client, event_name, payload, variables)
     write_all(1, output.stdout.encode("utf-8", "replace"))
     write_all(2, output.stderr.encode("utf-8", "replace"))
     _exit(output.exit_code)
@@ -471,31 +495,29 @@ def write_all(descriptor: int, left: bytes) -> None:
 
 def main() -> None:
     """Answer the hook, then exit without interpreter shutdown."""
-    client, word = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    client, event_name = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
     began = monotonic()
     exit_code = 2  # unreadable input is refused
     payload = b""
     try:
-        payload = _read_input()
-        document = _read_json(payload)
+        payload = read_input()
+        document = read_json(payload)
         if client in _CLIENTS:
-            event_key = _CLIENTS[client]["keys"][2]
-            when = _CLIENTS[client]["events"].get(document.get(event_key) if event_key else word)
-            exit_code = 0 if when != _BEFORE else 2
-        if socket := environ.get(
-            b"LANDLANE_RESIDENT", b""
-        ).decode():  # in a sandbox only the resident can answer
-            _ask_resident(client, word, document.get("cwd") or "", payload, path=socket)
+            exit_code = 2 if _event_kind(client, event_name, document) == _BEFORE else 0
+        socket = environ.get(b"LANDLANE_RESIDENT", b"").decode()
+        if socket:  # in a sandbox only the resident can answer
+            _ask_resident(client, event_name, document.get("cwd") or "", payload, path=socket)
         cwd = document["cwd"]
-        facts = _facts_for(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []
-        if facts and facts[7] and not socket:
-            _ask_resident(client, word, cwd, payload, folder=facts[7])
-        decide(client, word, document, facts)
+        cache = _read_cache(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []
+        if cache and cache[7] and not socket:
+            _ask_resident(client, event_name, cwd, payload, folder=cache[7])
+        decide(client, event_name, document, cache)
         _exit(0)
     except Exception:  # noqa: BLE001 - the full path reports the cause
         pass
     try:
-        _full_path(client, word, payload, exit_code, began)
+        limit_time(max(_LIMIT_SECONDS - (monotonic() - began), 1.0), _LATE, exit_code)
+        _full_path(client, event_name, payload)
     except BaseException as error:  # noqa: BLE001 - an internal error is a refusal
         message = f"Landlane's hook failed ({error.__class__.__name__}: {error}), so this is refused.\n"
         write_all(2, message.encode("utf-8", "replace"))

@@ -9,16 +9,23 @@ from __future__ import annotations
 import json
 import os
 
-from landlane.clients.exit_code import exit_code_of
+from landlane.clients.hook_format import exit_code_of
 from landlane.clients.model import CLIENTS, HOOK_CLIENTS, check_client
 from landlane.clients.registry import hooks_of
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.git.discovery import find_checkout
-from landlane.hook_entry.checkout_cache import note_facts
-from landlane.hook_entry.open_repository import open_usual
+from landlane.hook_entry.repository import cache_for_client_hooks, open_from_hook
 from landlane.hooks.dispatch import handle
 from landlane.hooks.edit import real_path
-from landlane.protocol.hook_events import AFTER, DENY, NOTHING, SHELL, HookOutput, deny, is_guarded
+from landlane.protocol.hook_events import (
+    NOTHING,
+    EventKind,
+    HookOutput,
+    ToolAction,
+    Verdict,
+    deny,
+    is_guarded,
+)
 from landlane.settings.model import FILE_NAME
 from landlane.values import replace
 
@@ -48,7 +55,7 @@ def answer(
     if client == "git":
         from landlane.hook_entry.git_full_path import answer_for_guest  # noqa: PLC0415 - only for git hooks
 
-        return answer_for_guest(word, payload, environment, open_at or open_usual)
+        return answer_for_guest(word, payload, environment, open_at or open_from_hook)
     try:
         check_client(client, HOOK_CLIENTS, f"{client[:40]!r} is no client that Landlane knows")
     except LandlaneError as error:
@@ -57,11 +64,11 @@ def answer(
     try:
         document = _document(payload)
         event = hooks.read(word, document, environment)
-        if event.kind == AFTER and event.tool == SHELL:
+        if event.kind == EventKind.AFTER and event.tool == ToolAction.SHELL:
             event = replace(event, exit_code=exit_code_of(event, document))
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return hooks.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
-    return hooks.render(event, _judge(event, environment, open_at or open_usual))
+    return hooks.render(event, _judge(event, environment, open_at or open_from_hook))
 
 
 def _document(payload: bytes) -> dict[str, Any]:
@@ -81,7 +88,7 @@ def _judge(
         answers = [_ask(open_at(folder), event, environment) for folder in _folders(event, environment)]
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return deny(f"{_REFUSED}{_said(error)}") if is_guarded(event) else NOTHING
-    refused = [answer for answer in answers if answer.verdict == DENY]
+    refused = [answer for answer in answers if answer.verdict == Verdict.DENY]
     return next(iter(refused + [answer for answer in answers if answer.text] + answers), NOTHING)
 
 
@@ -155,7 +162,7 @@ def _settle(repo: Repository) -> None:
     """Update the journal copy and the cached facts; after a failure the next hook does it."""
     try:
         repo.settle()
-        note_facts(repo)
+        cache_for_client_hooks(repo)
     except (LandlaneError, OSError, ValueError):
         return
 

@@ -8,4 +8,5 @@ sys.path.insert(0, __file__[: -len("/client_hook.py")])
 import client_fast_path as fast_path
 
 del sys.path[0]
-fast_path.main()
+if __name__ == "__main__":
+    fast_path.main()

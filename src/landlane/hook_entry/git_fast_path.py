@@ -1,9 +1,9 @@
-"""Answer a git hook, the common commit for little more than an interpreter's start.
+"""Answer a git hook; for the most common commit this takes little longer than to start Python.
 
-Run as `python -I -S git_hook.py HOOK PID [WORD…]` by the scripts of git/hooks/scripts.py, with what concerns
-the hook on its input; PID is that of the calling git. The common commit: no other session holds anything on
-the way to the paths, no claim is needed, and nothing else forbids it. Everything else takes the full path.
-The fast path only ever allows, so the rules are in one place.
+Run as `python -I -S git_hook.py HOOK PID [ARGUMENT…]` by the scripts of git/hooks/scripts.py, with the paths
+or branches on its input; PID is that of the calling git. The most common commit needs no claim, no other
+session holds one of its paths or a folder above them, and nothing else forbids it. Everything else takes the
+full path. The fast path only ever allows, so the rules are in one place.
 
 Exit codes: 0 allows, 1 refuses with the reason on stderr. Any other code is a failure and refuses as well.
 """
@@ -12,7 +12,6 @@ Exit codes: 0 allows, 1 refuses with the reason on stderr. Any other code is a f
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 import sys
-from _thread import start_new_thread
 from posix import (
     O_CREAT,
     O_TRUNC,
@@ -25,10 +24,9 @@ from posix import (
 )
 from posix import close as close_file
 from posix import open as open_file
-from time import sleep
 
 import client_fast_path as fast_path
-from client_fast_path import write_all
+from client_fast_path import Unsure, read_text, stamp_at, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,51 +36,40 @@ _LIMIT_SECONDS = 30.0
 _LATE = "landlane: refused: the check took too long\nhint: try again; `landlane doctor` tells what is slow\n"
 _MOST_PATHS = 200
 _MOST_PARENTS = 64
-_FACTS = "landlane-githook"
+_CACHE = "landlane-githook"
 _JUDGED = "landlane-judged"
 _HEADS = "ref: refs/heads/"
 _FULL_PATH_VARIABLES = (b"LANDLANE_OVERRIDE", b"LANDLANE_STORE", b"LANDLANE_RESIDENT", b"LANDLANE_CANARY")
 
 
-class _Unsure(Exception):
-    """The fast path cannot decide; the full path must."""
-
-
 def _fast_path(pid: str, payload: bytes) -> None:
     """Return if this commit is certainly allowed; otherwise raise."""
     if any(name in environ for name in _FULL_PATH_VARIABLES):
-        raise _Unsure
+        raise Unsure
     git_dir = environ.get(b"GIT_DIR", b".git").decode()
-    facts = fast_path._text_of(f"{git_dir}/{_FACTS}").split("\n")  # pyright: ignore[reportPrivateUsage]
-    form, root, settings, stamp, at_home, stamp_at_home, repository, store, target = facts
-    stamp_at = fast_path._stamp_at  # pyright: ignore[reportPrivateUsage]
+    cache = read_text(f"{git_dir}/{_CACHE}").split("\n")
+    form, root, settings, stamp, at_home, stamp_at_home, repository, store, target = cache
     if form != "1" or root != getcwd() or stamp_at(settings) != stamp or stamp_at(at_home) != stamp_at_home:
-        raise _Unsure
+        raise Unsure
     *paths, code = payload.decode().split("\0")
-    head = fast_path._text_of(f"{git_dir}/HEAD")  # pyright: ignore[reportPrivateUsage]
+    head = read_text(f"{git_dir}/HEAD")
     branch = head[len(_HEADS) :] if head.startswith(_HEADS) else ""
     if code.strip() != "0" or len(paths) > _MOST_PATHS or not branch or branch == target:
-        raise _Unsure
-    db = fast_path._connect(store, "ro")  # pyright: ignore[reportPrivateUsage]
-    fast_path.store_facts(db)
+        raise Unsure
+    db = fast_path.connect(store, "ro")
+    fast_path.check_store(db)
     session_id = _session(db, repository)
     _check_workspace(db, repository, root, session_id)
     _check_no_obstacle(db, repository, session_id)
-    keys = {""}
-    for path in paths:
-        keys.add(path)
-        at = path.find("/")
-        while at >= 0:
-            keys.add(path[:at])
-            at = path.find("/", at + 1)
+    keys = {"", *(key for path in paths for key in fast_path.claim_keys(path))}
     marks = ",".join("?" * len(keys))
     rows = db.execute(
         f"SELECT DISTINCT session FROM claims WHERE repository = ? AND key IN ({marks})",  # noqa: S608 - marks
         (repository, *keys),
     ).fetchall()
     if any(session != session_id for (session,) in rows):
-        raise _Unsure
-    note_judged(git_dir, pid, branch)
+        raise Unsure
+    _note_judged(git_dir, pid, branch)
 
 
 def _session(db: "Any", repository: str) -> str:
@@ -90,10 +77,10 @@ def _session(db: "Any", repository: str) -> str:
     chain: list[tuple[int, int]] = []
     pid = getppid()
     while pid > 0 and len(chain) < _MOST_PARENTS:
-        facts = fast_path._text_of(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")  # pyright: ignore[reportPrivateUsage]
-        chain.append((pid, int(facts[19])))
-        pid = int(facts[1])
-    boot_id = fast_path._text_of("/proc/sys/kernel/random/boot_id")  # pyright: ignore[reportPrivateUsage]
+        fields = read_text(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")
+        chain.append((pid, int(fields[19])))
+        pid = int(fields[1])
+    boot_id = read_text("/proc/sys/kernel/random/boot_id")
     rows = db.execute(
         "SELECT p.pid, p.started, p.session, s.ended_at, s.role FROM processes p"
         " JOIN sessions s ON s.id = p.session WHERE p.repository = ? AND p.boot_id = ? AND p.namespace = ?",
@@ -104,7 +91,7 @@ def _session(db: "Any", repository: str) -> str:
         if process in known:
             session, ended_at, role = known[process]
             if ended_at is not None or role:
-                raise _Unsure
+                raise Unsure
             return session
     return ""
 
@@ -117,29 +104,29 @@ def _check_workspace(db: "Any", repository: str, root: str, session_id: str) -> 
     ).fetchall()
     for (data,) in rows:
         if root in data:
-            workspace = fast_path._read_json(data.encode())  # pyright: ignore[reportPrivateUsage]
+            workspace = fast_path.read_json(data.encode())
             if workspace["path"] == root and workspace["session"] != session_id:
-                raise _Unsure
+                raise Unsure
 
 
 def _check_no_obstacle(db: "Any", repository: str, session_id: str) -> None:
     """Check that no violation is open, the store was not moved, and the caller cannot have a role."""
-    questions = [
+    queries = [
         "SELECT 1 FROM records WHERE repository = ? AND noun = 'breach' AND state = 'open' LIMIT 1",
         "SELECT 1 FROM meta WHERE key = 'moved_to/' || ? LIMIT 1",
     ]
     if not session_id:
-        questions.append(
+        queries.append(
             "SELECT 1 FROM sessions WHERE repository = ? AND ended_at IS NULL AND role <> '' LIMIT 1"
         )
-    for question in questions:
-        if db.execute(question, (repository,)).fetchone() is not None:
-            raise _Unsure
+    for query in queries:
+        if db.execute(query, (repository,)).fetchone() is not None:
+            raise Unsure
 
 
-def note_judged(git_dir: str, pid: str, branch: str) -> None:
+def _note_judged(git_dir: str, pid: str, branch: str) -> None:
     """Record for the later branch hook that this commit was checked, and which git process makes it."""
-    started = fast_path._text_of(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")[19]  # pyright: ignore[reportPrivateUsage]
+    started = read_text(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")[19]
     file = open_file(f"{git_dir}/{_JUDGED}", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
     try:
         write_all(file, f"{pid} {started} refs/heads/{branch}\n".encode())
@@ -147,19 +134,13 @@ def note_judged(git_dir: str, pid: str, branch: str) -> None:
         close_file(file)
 
 
-def _full_path(hook: str, pid: str, words: list[str], payload: bytes) -> None:
+def _full_path(hook: str, pid: str, arguments: list[str], payload: bytes) -> None:
     """Take the full path in this process, with a time limit, since git waits for the hook."""
-
-    def watch() -> None:
-        sleep(_LIMIT_SECONDS)
-        write_all(2, _LATE.encode())
-        _exit(1)
-
-    start_new_thread(watch, ())
-    fast_path._find_package()  # pyright: ignore[reportPrivateUsage]
+    fast_path.limit_time(_LIMIT_SECONDS, _LATE, 1)
+    fast_path.find_package()
     from landlane.hook_entry.git_full_path import answer_here  # noqa: PLC0415 - not on the fast path
 
-    code, message = answer_here(hook, pid, words, payload)
+    code, message = answer_here(hook, pid, arguments, payload)
     write_all(2, message.encode("utf-8", "replace"))
     _exit(code)
 
@@ -167,15 +148,15 @@ def _full_path(hook: str, pid: str, words: list[str], payload: bytes) -> None:
 def main() -> None:
     """Answer the hook, then exit without interpreter shutdown."""
     try:
-        hook, pid, *words = sys.argv[1:]
-        payload = fast_path._read_input()  # pyright: ignore[reportPrivateUsage]
+        hook, pid, *arguments = sys.argv[1:]
+        payload = fast_path.read_input()
         if hook == "pre-commit":
             try:
                 _fast_path(pid, payload)
                 _exit(0)
             except Exception:  # noqa: BLE001 - the full path reports the cause
                 pass
-        _full_path(hook, pid, words, payload)
+        _full_path(hook, pid, arguments, payload)
     except BaseException as error:  # noqa: BLE001 - an internal error is a refusal
         message = f"landlane: refused: the check failed ({error.__class__.__name__}: {error})\n"
         message += "hint: `landlane doctor` tells more; `landlane init` sets the hooks up anew\n"

@@ -1,6 +1,6 @@
 """The full path of a git hook: collect what git is about to do, check it, and report the outcome.
 
-In a sandbox the resident does the check: the facts from git are collected here, inside, and sent to it.
+In a sandbox the resident does the check: what git is about to do is collected here, inside, and sent to it.
 """
 
 from __future__ import annotations
@@ -8,17 +8,32 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import person_name
+from landlane.clients.model import CLIENT_VARIABLES
 from landlane.errors import LandlaneError, Malformed, RepositoryError
-from landlane.files import stamp_of, write_whole
+from landlane.files import write_atomically
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hooks.scripts import CANARY, JUDGED
 from landlane.git.run import LOCATION_VARIABLES, run_git, try_git_output
-from landlane.hook_entry.open_repository import open_usual
-from landlane.hooks import commit_push
-from landlane.hooks.commit_push import Caller, Move, Pushed, head_of, judge_commit, judge_moves, judge_push
-from landlane.protocol.hook_events import STRICT, HookOutput
-from landlane.repository import Repository
-from landlane.sessions import identify
+from landlane.hook_entry.repository import (
+    ABSENT,
+    ignores_case,
+    open_from_hook,
+    read_cache,
+    stamp_at,
+    store_path_of,
+)
+from landlane.hooks.commit_push import (
+    BranchUpdate,
+    GitCaller,
+    head_of,
+    judge_commit,
+    judge_moves,
+    judge_push,
+    note_refusal,
+    override,
+)
+from landlane.protocol.hook_events import HookOutput, HookPolicy
+from landlane.sessions.join import Caller, known_session
 from landlane.settings.model import FILE_NAME
 from landlane.values import replace, value
 from landlane.workspaces.target_guard import guarded_target, likely_target
@@ -33,63 +48,68 @@ if TYPE_CHECKING:
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
 _WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this"}
 _HEADS = "refs/heads/"
-_CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
 _RESIDENT_SECONDS = 20.0
-_FACTS = "landlane-githook"
+_NEW, _FORCED = "new", "forced"
+_CACHE, _FORM = "landlane-githook", "1"
 
 
 @value
-class Asked:
-    """The request of a hook, complete without further git calls: branches as `ref new kind`."""
+class GitHookRequest:
+    """What git is about to do, complete without further git calls."""
 
     hook: str
-    words: tuple[str, ...] = ()
+    remote: str = ""
     paths: tuple[str, ...] = ()
     branch: str = ""
-    moves: tuple[tuple[str, str, str], ...] = ()
+    updates: tuple[BranchUpdate, ...] = ()
 
-    def packed(self) -> bytes:
-        """Return the request as bytes for the resident."""
-        lines = [" ".join(move) for move in self.moves]
-        parts = ["\n".join(self.words), self.branch, "\n".join(lines), *self.paths]
-        return "\0".join(parts).encode("utf-8", "surrogateescape")
-
-
-def _unpacked(hook: str, payload: bytes) -> Asked:
-    words, branch, lines, *paths = payload.decode("utf-8", "surrogateescape").split("\0")
-    moves: list[tuple[str, str, str]] = []
-    for line in lines.split("\n") if lines else []:
-        ref, new, kind = line.split(" ")
-        moves.append((ref, new, kind))
-    return Asked(
-        hook=hook,
-        words=tuple(words.split("\n")) if words else (),
-        paths=tuple(paths),
-        branch=branch,
-        moves=tuple(moves),
-    )
+    def pack(self, root: str) -> bytes:
+        """Return the request, and the root of its checkout, as bytes for the resident."""
+        lines = [
+            f"{update.ref} {update.new} {_NEW if update.is_new else _FORCED if update.is_forced else '-'}"
+            for update in self.updates
+        ]
+        parts = [self.remote, self.branch, "\n".join(lines), *self.paths]
+        return os.fsencode(root) + b"\0" + "\0".join(parts).encode("utf-8", "surrogateescape")
 
 
-# ---------------------------------------------------------------------------------------------- gathering
+def _unpack(hook: str, payload: bytes) -> tuple[str, GitHookRequest]:
+    root, _, rest = payload.partition(b"\0")
+    remote, branch, lines, *paths = rest.decode("utf-8", "surrogateescape").split("\0")
+    words = [line.split(" ") for line in lines.split("\n") if line]
+    updates = tuple(_update(ref, new, kind) for ref, new, kind in words)
+    remote = remote.partition("\n")[0]  # the hooks of earlier releases also send its address
+    request = GitHookRequest(hook=hook, remote=remote, paths=tuple(paths), branch=branch, updates=updates)
+    return os.fsdecode(root), request
 
 
-def answer_here(hook: str, pid: str, words: list[str], payload: bytes) -> tuple[int, str]:
+def _update(ref: str, new: str, kind: str = "") -> BranchUpdate:
+    return BranchUpdate(ref=ref, new=new, is_new=kind == _NEW, is_forced=kind == _FORCED)
+
+
+def answer_here(hook: str, pid: str, arguments: list[str], payload: bytes) -> tuple[int, str]:
     """Answer one hook call: return the exit code and the text for stderr."""
     try:
-        here, index = _stand(hook)
-        if here is None:
+        checkout, index = _locate(hook)
+        if checkout is None:
             return 0, ""
-        asked = _gather(here, index, hook, words, payload)
-        if hook == _MOVE and (here.home or not asked.moves):
+        request = _collect(checkout, index, hook, arguments, payload)
+        if hook == _MOVE and (checkout.home or not request.updates):
             return 0, ""
         if os.environ.get("LANDLANE_RESIDENT"):
-            return _ask_resident(here, asked)
-        return _judge_here(here, asked, pid)
+            return _ask_resident(checkout, request)
+        repo = replace(open_from_hook(checkout.root), checkout=checkout)
+        code, message = _judge(repo, request, os.environ, is_packing=_is_packing(pid))
+        if hook == _COMMIT:
+            if not code and request.branch:
+                _note_judged(checkout, pid, request.branch)
+            _cache_for_fast_path(repo)
+        return code, message
     except LandlaneError as error:
-        return 1, _refused(hook, error)
+        return 1, _refusal_text(hook, error)
 
 
-def _stand(hook: str) -> tuple[Checkout | None, str]:
+def _locate(hook: str) -> tuple[Checkout | None, str]:
     """Return git's checkout and its index; no checkout for a bare repository without a worktree."""
     cwd = os.getcwd()
     named = os.environ.get("GIT_DIR", "")
@@ -97,26 +117,26 @@ def _stand(hook: str) -> tuple[Checkout | None, str]:
     index = os.path.abspath(index) if index else ""
     git_dir = os.path.realpath(named) if named else ""
     if hook == _MOVE and git_dir and (cwd + "/").startswith(git_dir + "/"):  # a push to this repository
-        cwd = _a_root_of(git_dir)
+        cwd = _find_root(git_dir)
         if not cwd:
             return None, ""
     elif named:
         try:
             return find_checkout(cwd), index
         finally:
-            _forget_places()
-    _forget_places()
+            _remove_git_variables()
+    _remove_git_variables()
     return find_checkout(cwd), index
 
 
-def _forget_places() -> None:
+def _remove_git_variables() -> None:
     """Remove git's own variables, so that they do not affect the git processes we start."""
     for name in LOCATION_VARIABLES:
         os.environ.pop(name, None)
 
 
-def _a_root_of(git_dir: str) -> str:
-    """Return a checkout of the repository in a git directory."""
+def _find_root(git_dir: str) -> str:
+    """Return the root of a checkout of the repository in a git directory; empty without one."""
     if os.path.basename(git_dir) == ".git":
         return os.path.dirname(git_dir)
     from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - only in a bare repository
@@ -129,7 +149,9 @@ def _a_root_of(git_dir: str) -> str:
     return next((root for _, root in list_worktrees(home) if os.path.isdir(root)), "")
 
 
-def _gather(here: Checkout, index: str, hook: str, words: list[str], payload: bytes) -> Asked:
+def _collect(
+    checkout: Checkout, index: str, hook: str, arguments: list[str], payload: bytes
+) -> GitHookRequest:
     text = payload.decode("utf-8", "surrogateescape")
     if hook == _COMMIT:
         *paths, code = text.split("\0")
@@ -137,120 +159,93 @@ def _gather(here: Checkout, index: str, hook: str, words: list[str], payload: by
             raise RepositoryError(
                 "git cannot tell what is staged", code="GIT_FAILED", hint="try `git status`"
             )
-        return Asked(hook=hook, paths=_own_paths(here, index, paths), branch=_branch_of(here))
-    moved = [line.split(" ") for line in text.split("\n") if line]
+        paths = _without_merged(checkout, index, paths)
+        return GitHookRequest(hook=hook, paths=tuple(paths), branch=_branch_of(checkout))
+    lines = [line.split(" ") for line in text.split("\n") if line]
     if hook == _PUSH:
-        moves = tuple((ref, new, _kind(here, old, new)) for _, new, ref, old in moved)
-        return Asked(hook=hook, words=tuple(words), moves=moves)
+        pushed = tuple(_update(ref, new, _push_kind(checkout, old, new)) for _, new, ref, old in lines)
+        return GitHookRequest(hook=hook, remote=arguments[0] if arguments else "", updates=pushed)
     if hook != _MOVE:
         raise Malformed(f"no hook of ours is called {hook[:40]!r}", code="HOOK_INPUT", hint="")
-    return Asked(hook=hook, moves=tuple((ref, new, "-") for _, new, ref in moved if ref.startswith(_HEADS)))
+    moved = tuple(_update(ref, new) for _, new, ref in lines if ref.startswith(_HEADS))
+    return GitHookRequest(hook=hook, updates=moved)
 
 
-def _own_paths(here: Checkout, index: str, paths: list[str]) -> tuple[str, ...]:
+def _without_merged(checkout: Checkout, index: str, paths: list[str]) -> list[str]:
     """Return the staged paths; for a merge, only those that differ from both sides."""
-    merged = os.path.join(here.git_dir, "MERGE_HEAD")
-    if not os.path.exists(merged):
-        return tuple(paths)
+    if not os.path.exists(os.path.join(checkout.git_dir, "MERGE_HEAD")):
+        return paths
     words = ("diff", "--cached", "--name-only", "-z", "--no-renames", "--no-ext-diff", "MERGE_HEAD")
     variables = {"GIT_INDEX_FILE": index} if index else {}
-    found = run_git(*words, cwd=here.root, git_dir=here.git_dir, variables=variables)
-    if found.exit_code:
-        return tuple(paths)
-    changed = set(found.stdout.split("\0"))
-    return tuple(path for path in paths if path in changed)
+    ended = run_git(*words, cwd=checkout.root, git_dir=checkout.git_dir, variables=variables)
+    changed = set(paths if ended.exit_code else ended.stdout.split("\0"))
+    return [path for path in paths if path in changed]
 
 
-def _branch_of(here: Checkout) -> str:
-    branch = head_of(here.git_dir)
+def _branch_of(checkout: Checkout) -> str:
+    branch = head_of(checkout.git_dir)
     if branch != ".invalid":
         return branch
-    return try_git_output(here, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return try_git_output(checkout, "symbolic-ref", "--quiet", "--short", "HEAD")
 
 
-def _kind(here: Checkout, old: str, new: str) -> str:
+def _push_kind(checkout: Checkout, old: str, new: str) -> str:
     if not old.strip("0"):
-        return "new"
+        return _NEW
     if not new.strip("0"):
-        return "-"
-    found = run_git("merge-base", "--is-ancestor", old, new, cwd=here.root, git_dir=here.git_dir)
-    return "forced" if found.exit_code else "-"
-
-
-# ------------------------------------------------------------------------------------------------ judging
-
-
-def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
-    repo = open_usual(here.root)
-    code, message = _judge(repo, here, asked, os.environ, is_packing=_is_packing(pid))
-    if asked.hook == _COMMIT:
-        if not code and asked.branch:
-            _note_judged(here, pid, asked.branch)
-        _note_facts(repo, here)
-    return code, message
+        return ""
+    words = ("merge-base", "--is-ancestor", old, new)
+    return _FORCED if run_git(*words, cwd=checkout.root, git_dir=checkout.git_dir).exit_code else ""
 
 
 def _judge(
-    repo: Repository,
-    here: Checkout,
-    asked: Asked,
-    environment: Mapping[str, str],
-    *,
-    is_packing: bool = False,
+    repo: Repository, request: GitHookRequest, environment: Mapping[str, str], *, is_packing: bool = False
 ) -> tuple[int, str]:
-    repo = replace(repo, checkout=here)
-    caller = _caller(repo, environment)
-    is_canary = bool(environment.get(CANARY))
+    """Check a request; return the exit code and the text for stderr."""
+    caller = _find_caller(repo, environment)
     try:
         try:
-            _check_hook(repo, caller, asked, is_packing=is_packing)
+            _check_request(repo, caller, request, is_packing=is_packing)
         except LandlaneError as error:
             reason = environment.get("LANDLANE_OVERRIDE", "").strip()
             if not reason:
                 raise
-            commit_push.override(repo, caller, reason, asked.hook, error)
-            return 0, f"landlane: overridden and written down: {error.message}\n"
+            override(repo, caller, reason, request.hook, error)
+            return 0, f"Landlane: overridden, and recorded in the journal: {error.message}\n"
     except LandlaneError as error:
-        if not is_canary:
-            commit_push.note_refusal(repo, caller.session, error)
-        return 1, _refused(asked.hook, error, is_person=not caller.why_no_person)
+        if not environment.get(CANARY):
+            note_refusal(repo, caller.session, error)
+        return 1, _refusal_text(request.hook, error, is_person=not caller.why_no_person)
     return 0, ""
 
 
-def _check_hook(repo: Repository, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
-    if asked.hook == _COMMIT:
-        judge_commit(repo, caller, asked.paths, asked.branch)
-    elif asked.hook == _PUSH:
-        remote = asked.words[0] if asked.words else ""
-        pushed = [
-            Pushed(ref=ref, new=new, is_new=kind == "new", is_forced=kind == "forced")
-            for ref, new, kind in asked.moves
-        ]
-        judge_push(repo, caller, remote, pushed)
+def _check_request(repo: Repository, caller: GitCaller, request: GitHookRequest, *, is_packing: bool) -> None:
+    if request.hook == _COMMIT:
+        judge_commit(repo, caller, request.paths, request.branch)
+    elif request.hook == _PUSH:
+        judge_push(repo, caller, request.remote, request.updates)
     else:
-        moves = [Move(ref=ref, new=new) for ref, new, _ in asked.moves]
-        judge_moves(repo, caller, moves, is_packing=is_packing)
+        judge_moves(repo, caller, request.updates, is_packing=is_packing)
 
 
-def _caller(repo: Repository, environment: Mapping[str, str]) -> Caller:
+def _find_caller(repo: Repository, environment: Mapping[str, str]) -> GitCaller:
     """Return the caller of git. An agent whose session has ended is still an agent, without claims."""
-    shown = environment.get("LANDLANE_SESSION", "")
-    named = environment.get("LANDLANE_AGENT", "")
+    session_text = environment.get("LANDLANE_SESSION", "")
+    agent = environment.get("LANDLANE_AGENT", "")
     person = person_name()
-    who = identify.Caller(session_text=shown, agent_variable=named, person=person)
     try:
-        joined = identify.known_session(repo, who)
+        joined = known_session(repo, Caller(session_text=session_text, agent_variable=agent, person=person))
     except LandlaneError as error:
-        return Caller(session=None, name=named or "an agent", why_no_person=error.message)
+        return GitCaller(session=None, name=agent or "an agent", why_no_person=error.message)
     session = joined.session if joined else None
     why = ""
-    if shown or named:
+    if session_text or agent:
         why = "LANDLANE_SESSION and LANDLANE_AGENT are for agents"
-    elif session is not None and session.kind != "person":
+    elif session is not None and not session.is_person:
         why = f"this is the session of {session.agent}, an agent"
-    elif client := next((name for name in _CLIENTS if name in environment), ""):
+    elif client := next((name for name in CLIENT_VARIABLES if name in environment), ""):
         why = f"this runs in a coding client: {client} is set"
-    return Caller(session=session, name=session.agent if session else named or person, why_no_person=why)
+    return GitCaller(session=session, name=session.agent if session else agent or person, why_no_person=why)
 
 
 def _is_packing(pid: str) -> bool:
@@ -263,85 +258,70 @@ def _is_packing(pid: str) -> bool:
     return os.path.basename(words[0]) == b"git" and b"pack-refs" in words[1:2]
 
 
-def _refused(hook: str, error: LandlaneError, *, is_person: bool = False) -> str:
-    message = f"landlane: {_WHAT.get(hook, 'this')} is refused: {error.message}\n"
+def _refusal_text(hook: str, error: LandlaneError, *, is_person: bool = False) -> str:
+    message = f"Landlane refused {_WHAT.get(hook, 'this')}: {error.message} [{error.code}]\n"
     if error.hint:
         message += f"hint: {error.hint}\n"
     if is_person:
-        message += 'hint: you can override it with a reason, which is kept: LANDLANE_OVERRIDE="why" git …\n'
+        message += 'hint: override it with a reason that the journal keeps: LANDLANE_OVERRIDE="why" git …\n'
     return message
 
 
-def _note_judged(here: Checkout, pid: str, branch: str) -> None:
+def _note_judged(checkout: Checkout, pid: str, branch: str) -> None:
     """Record that the commit was checked, as git_fast_path.py does, so that the branch hook can skip it."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             started = file.read().rpartition(") ")[2].split(" ")[19]
-        with open(os.path.join(here.git_dir, JUDGED), "w", encoding="utf-8") as file:
+        with open(os.path.join(checkout.git_dir, JUDGED), "w", encoding="utf-8") as file:
             file.write(f"{pid} {started} {_HEADS}{branch}\n")
     except (OSError, IndexError):
         return
 
 
-def _note_facts(repo: Repository, here: Checkout) -> None:
-    """Write the facts for the fast path, valid for these settings; it only covers simple cases."""
-
-    def stamp(path: str) -> str:
-        try:
-            return stamp_of(os.stat(path))
-        except OSError:
-            return "-"
-
-    path = os.path.join(here.git_dir, _FACTS)
-    own, at_home = (os.path.join(root, FILE_NAME) for root in (here.root, here.home_checkout.root))
-    settings = repo.settings
-    store = str(getattr(repo.store, "path", ""))
-    ignores_case = repo.git.pattern_of("A", "literal").alternatives[0].key != "A"
-    repo = replace(repo, checkout=here)
-    facts = ["1", here.root, own, stamp(own), at_home, stamp(at_home), repo.store.repository, store, ""]
-    known = "\n".join(facts)
-    is_simple = store and not (ignores_case or settings.claims.required or settings.hooks.policy == STRICT)
+def _cache_for_fast_path(repo: Repository) -> None:
+    """Write the cache if the fast path can check commits here; otherwise delete it."""
+    checkout, settings, store_path = repo.checkout, repo.settings, store_path_of(repo)
+    path = os.path.join(checkout.git_dir, _CACHE)
     try:
-        if os.path.exists(path):
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                if is_simple and file.read().startswith(known):
-                    return
-        if not is_simple:
+        is_simple = not (
+            settings.claims.required or settings.hooks.policy == HookPolicy.STRICT or ignores_case(repo)
+        )
+        if not store_path or not is_simple:
             if os.path.exists(path):
                 os.unlink(path)
             return
+        own, main = (os.path.join(root, FILE_NAME) for root in (checkout.root, checkout.home_checkout.root))
+        stamps = (own, stamp_at(own), main, stamp_at(main))
+        known = "\n".join((_FORM, checkout.root, *stamps, repo.store.repository, store_path, ""))
+        if read_cache(path).startswith(known):
+            return
         # Uncommitted settings may guard the target once they are committed.
-        waits = settings.landing.checks is not None
-        target = likely_target(repo) if waits else guarded_target(repo)
-        write_whole(path, known + (target.branch if target else "-"))
+        target = likely_target(repo) if settings.landing.checks is not None else guarded_target(repo)
+        write_atomically(path, known + (target.branch if target else ABSENT))
     except OSError:
         return
 
 
-# ---------------------------------------------------------------------------------------------- the resident
-
-
-def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
+def _ask_resident(checkout: Checkout, request: GitHookRequest) -> tuple[int, str]:
     """Let the resident check the request; in a sandbox nothing else can."""
     from landlane.resident.messages import pack_request, send_request, shared_environment  # noqa: PLC0415 - only in a sandbox
 
     environment = {os.fsencode(name): os.fsencode(text) for name, text in os.environ.items()}
-    words = [b"git", asked.hook.encode()]
-    request = pack_request(
-        b"hook", os.fsencode(here.root), words, shared_environment(environment), _with_root(here, asked)
+    message = pack_request(
+        b"hook",
+        os.fsencode(checkout.root),
+        [b"git", request.hook.encode()],
+        shared_environment(environment),
+        request.pack(checkout.root),
     )
-    heard = send_request(os.environ["LANDLANE_RESIDENT"], request, _RESIDENT_SECONDS)
-    if heard is None:
+    reply = send_request(os.environ["LANDLANE_RESIDENT"], message, _RESIDENT_SECONDS)
+    if reply is None:
         raise RepositoryError(
             "the resident does not answer, and in the sandbox nobody else can judge",
             code="NO_RESIDENT",
             hint="try again; outside, `landlane doctor` tells more",
         )
-    return heard[0], heard[2].decode("utf-8", "replace")
-
-
-def _with_root(here: Checkout, asked: Asked) -> bytes:
-    return os.fsencode(here.root) + b"\0" + asked.packed()
+    return reply[0], reply[2].decode("utf-8", "replace")
 
 
 def answer_for_guest(
@@ -349,11 +329,10 @@ def answer_for_guest(
 ) -> HookOutput:
     """Check a request from a sandbox, in the resident; its git is trusted about its own clone."""
     try:
-        root, _, rest = payload.partition(b"\0")
-        repo = open_at(os.fsdecode(root))
-        here = find_checkout(os.fsdecode(root))
-        told = {name: text for name, text in environment.items() if name != "LANDLANE_OVERRIDE"}
-        code, message = _judge(repo, here, _unpacked(hook, rest), told)
+        root, request = _unpack(hook, payload)
+        repo = replace(open_at(root), checkout=find_checkout(root))
+        without_override = {name: text for name, text in environment.items() if name != "LANDLANE_OVERRIDE"}
+        code, message = _judge(repo, request, without_override)
     except LandlaneError as error:
-        code, message = 1, _refused(hook, error)
+        code, message = 1, _refusal_text(hook, error)
     return HookOutput(exit_code=code, stderr=message)

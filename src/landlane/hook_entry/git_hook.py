@@ -5,7 +5,8 @@
 import sys
 
 sys.path.insert(0, __file__[: -len("/git_hook.py")])
-import git_fast_path as git_road
+import git_fast_path as fast_path
 
 del sys.path[0]
-git_road.main()
+if __name__ == "__main__":
+    fast_path.main()

@@ -7,18 +7,21 @@ may override one with a reason, which is recorded as well.
 from __future__ import annotations
 
 import os
+import shlex
 
-from landlane.claims.check import check
+from landlane.claims.check import PathState, check, pattern_of
+from landlane.claims.describe import describe_holder
 from landlane.claims.model import ClaimMode
-from landlane.clock import rfc3339
-from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, StoreError
+from landlane.errors import Held, LandlaneError, NotAllowed, StoreError
 from landlane.git.run import run_in
 from landlane.git.target import commits_at
-from landlane.protocol.hook_events import STRICT
+from landlane.protocol.hook_events import HookPolicy
 from landlane.rules.violations import CLAIM_FIRST, record_violation
-from landlane.sessions.client_sessions import children_of
+from landlane.sessions.client_sessions import list_subagents
+from landlane.text import list_some, path_text
 from landlane.values import value
-from landlane.workspaces.other_sessions import is_owner, open_workspaces, others_anywhere
+from landlane.workspaces.other_sessions import others_anywhere
+from landlane.workspaces.records import list_open
 from landlane.workspaces.target_guard import bypasses_queue_error, check_branch, guarded_target
 from landlane.workspaces.unauthorized_writes import list_breaches
 
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.git.target import TargetBranch
-    from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
@@ -41,7 +43,7 @@ _MOST_KEPT = 50
 
 
 @value
-class Caller:
+class GitCaller:
     """The caller of git: a session, or a person without one. `why_no_person` is empty for a person."""
 
     session: Session | None
@@ -50,16 +52,18 @@ class Caller:
 
 
 @value
-class Move:
-    """A branch about to be moved to another commit or deleted."""
+class BranchUpdate:
+    """A branch, here or at a remote, that is about to be created, moved or deleted."""
 
     ref: str
     new: str
+    is_new: bool = False  # known for a push only
+    is_forced: bool = False  # a push that would lose commits of the remote branch
 
     @property
     def is_deletion(self) -> bool:
         """Whether the branch is deleted."""
-        return is_zero(self.new)
+        return not self.new.strip("0")
 
     @property
     def branch(self) -> str:
@@ -67,25 +71,7 @@ class Move:
         return self.ref.removeprefix(_HEADS)
 
 
-@value
-class Pushed:
-    """A remote branch about to be created or moved; `is_forced` when its commits would be lost."""
-
-    ref: str
-    new: str
-    is_new: bool = False
-    is_forced: bool = False
-
-
-def is_zero(oid: str) -> bool:
-    """Return whether this is git's all-zero object id."""
-    return not oid.strip("0")
-
-
-# ------------------------------------------------------------------------------------------------- commits
-
-
-def judge_commit(repo: Repository, caller: Caller, paths: Sequence[str], branch: str) -> None:
+def judge_commit(repo: Repository, caller: GitCaller, paths: Sequence[str], branch: str) -> None:
     """Refuse a commit of paths that others hold, that need a claim, or that the caller's role forbids.
 
     Raises:
@@ -98,9 +84,8 @@ def judge_commit(repo: Repository, caller: Caller, paths: Sequence[str], branch:
         from landlane.workspaces.fix_unauthorized_writes import refuse_breached  # noqa: PLC0415 - rarely needed
 
         refuse_breached(repo, session, paths, repo.checkout.root)
-    if caller.why_no_person or others_anywhere(
-        repo, session
-    ):  # a person alone in the repository needs no claims
+    # A person who is alone in the repository needs no claims.
+    if caller.why_no_person or others_anywhere(repo, session):
         _judge_paths(repo, caller, paths)
     check_branch(repo, branch)
 
@@ -114,29 +99,35 @@ def _check_role(repo: Repository, session: Session | None, paths: Sequence[str] 
     check_paths(repo, session, paths, guard=GUARD)
 
 
-def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None:
-    children = _children(repo, caller.session)
+def _judge_paths(repo: Repository, caller: GitCaller, paths: Sequence[str]) -> None:
+    session, name = caller.session, caller.name
+    children: set[str] = set()  # the caller's subagents: it may commit their work
+    if session is not None:
+        children = {
+            child.id for child in repo.store.view(lambda snapshot: list_subagents(snapshot, session.id))
+        }
     foreign: list[str] = []
     first = None
     missing: list[str] = []
+    is_strict = repo.settings.hooks.policy == HookPolicy.STRICT
     for path in paths:
-        coverage = check(repo, caller.session, _pattern(repo, path))
-        claim = coverage.claim
-        if coverage.state == "other" and claim is not None and claim.mode != ClaimMode.SHARED:
+        path_check = check(repo, session, pattern_of(repo, path))
+        claim = path_check.claim
+        if path_check.state == PathState.OTHER and claim is not None and claim.mode != ClaimMode.SHARED:
             if claim.session not in children:
                 foreign.append(path)
                 first = first or claim
-        elif coverage.state == "required" or (
-            coverage.state == "unclaimed" and repo.settings.hooks.policy == STRICT
+        elif path_check.state == PathState.REQUIRED or (
+            path_check.state == PathState.UNCLAIMED and is_strict
         ):
             missing.append(path)
     if first is not None:
-        until = rfc3339(repo.store.wall_of(first.until))
-        task = f" for task {first.task}" if first.task else ""
+        more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
+        you = f", and you are {name}" if name else ""
         raise Held(
-            f"{_list_paths(foreign)} {_is(foreign)} held by {first.agent}{task} until {until}",
+            describe_holder(repo, foreign[0], first) + you + more,
             code="CLAIM_HELD",
-            hint=f"leave it out: git restore --staged -- {foreign[0]}; `landlane claims` shows whose it is",
+            hint=f"leave it out of the commit: git restore --staged {shlex.join(foreign[:_MOST_NAMED])}",
             path=foreign[0],
             paths=foreign[:_MOST_KEPT],
             holder=first.agent,
@@ -144,33 +135,18 @@ def _judge_paths(repo: Repository, caller: Caller, paths: Sequence[str]) -> None
         )
     if missing:
         raise NotAllowed(
-            f"{_list_paths(missing)} {_is(missing)} not claimed, and changing {_it(missing)} needs a claim",
+            f"{list_some(missing, _MOST_NAMED)} {_is(missing)} not claimed, and this repository requires "
+            "a claim before every change",
             code="NOT_CLAIMED",
-            hint=f"if the change is yours: landlane claim :/{missing[0]}; else git restore --staged it",
+            hint=f"claim it, or leave it out of the commit: landlane claim {shlex.quote(':/' + missing[0])}",
             path=missing[0],
             paths=missing[:_MOST_KEPT],
         )
 
 
-def _children(repo: Repository, session: Session | None) -> set[str]:
-    """Return the ids of the caller's subagents: it may commit their work."""
-    if session is None:
-        return set()
-    return {child.id for child in repo.store.view(lambda snapshot: children_of(snapshot, session.id))}
-
-
-def _pattern(repo: Repository, path: str) -> Pattern:
-    while True:
-        try:
-            return repo.git.pattern_of(path or ".", "literal")
-        except PatternError:
-            path = os.path.dirname(path)
-
-
-# --------------------------------------------------------------------------------------------------- moves
-
-
-def judge_moves(repo: Repository, caller: Caller, moves: Sequence[Move], *, is_packing: bool) -> None:
+def judge_moves(
+    repo: Repository, caller: GitCaller, moves: Sequence[BranchUpdate], *, is_packing: bool
+) -> None:
     """Refuse moves that bypass the landing queue or discard the work of others.
 
     Git also calls the hook when it packs refs, which removes the loose file of an unchanged branch: with
@@ -184,14 +160,13 @@ def judge_moves(repo: Repository, caller: Caller, moves: Sequence[Move], *, is_p
     target = guarded_target(repo) if real else None
     for move in real:
         was = now[move.ref]
-        if target is not None and move.ref == target.ref and not _has_landed(repo, target, was, move.new):
-            verb = "deleting" if move.is_deletion else "moving"
-            raise bypasses_queue_error(target, f"{verb} {target.branch}")
+        if target is not None and move.ref == target.ref and not _has_landed(repo, target, was, move):
+            raise bypasses_queue_error(target)
         if move.is_deletion or not _contains(repo, move.new, was):
             _check_not_in_use(repo, caller, move.branch, "delete" if move.is_deletion else "rewind")
 
 
-def _is_real(repo: Repository, move: Move, was: str, *, is_packing: bool) -> bool:
+def _is_real(repo: Repository, move: BranchUpdate, was: str, *, is_packing: bool) -> bool:
     if not was or was == move.new:
         return False
     if not move.is_deletion:
@@ -215,12 +190,12 @@ def _packed_value(common_dir: str, ref: str) -> str:
     return ""
 
 
-def _has_landed(repo: Repository, target: TargetBranch, was: str, new: str) -> bool:
+def _has_landed(repo: Repository, target: TargetBranch, was: str, move: BranchUpdate) -> bool:
     """Return whether the local branch only follows what has landed at the remote."""
-    if not target.remote or is_zero(new):
+    if not target.remote or move.is_deletion:
         return False
-    remote_commit = commits_at(repo.home, [target.remote_ref]).get(target.remote_ref, "")
-    return bool(remote_commit) and _contains(repo, new, was) and _contains(repo, remote_commit, new)
+    landed = commits_at(repo.home, [target.remote_ref]).get(target.remote_ref, "")
+    return bool(landed) and _contains(repo, move.new, was) and _contains(repo, landed, move.new)
 
 
 def _contains(repo: Repository, commit: str, older: str) -> bool:
@@ -228,14 +203,14 @@ def _contains(repo: Repository, commit: str, older: str) -> bool:
     return not run_in(repo.home, "merge-base", "--is-ancestor", older, commit).exit_code
 
 
-def _check_not_in_use(repo: Repository, caller: Caller, branch: str, verb: str) -> None:
+def _check_not_in_use(repo: Repository, caller: GitCaller, branch: str, verb: str) -> None:
     """Refuse to delete or rewind a branch that another session or checkout uses."""
-    for workspace in open_workspaces(repo):
-        if workspace.get("branch") == branch:
-            if caller.session is not None and is_owner(workspace, caller.session):
+    for workspace in list_open(repo):
+        if workspace.branch == branch:
+            if caller.session is not None and workspace.is_owned_by(caller.session):
                 return
             raise _in_use(
-                f"{branch} is the branch of {workspace['agent']}'s workspace for task {workspace['task']}",
+                f"{branch} is the branch of {workspace.agent}'s workspace for task {workspace.task}",
                 branch,
                 verb,
             )
@@ -267,10 +242,7 @@ def _in_use(what: str, branch: str, verb: str) -> NotAllowed:
     )
 
 
-# -------------------------------------------------------------------------------------------------- pushes
-
-
-def judge_push(repo: Repository, caller: Caller, remote: str, pushed: Sequence[Pushed]) -> None:
+def judge_push(repo: Repository, caller: GitCaller, remote: str, pushed: Sequence[BranchUpdate]) -> None:
     """Refuse pushes that bypass the landing queue or discard the work of others.
 
     Raises:
@@ -281,21 +253,17 @@ def judge_push(repo: Repository, caller: Caller, remote: str, pushed: Sequence[P
     for push in pushed:
         if push.is_new:
             continue
-        is_target_remote = target is not None and remote in (
-            target.remote,
-            "home" if repo.checkout.home else target.remote,
-        )
-        if target is not None and is_target_remote and push.ref == target.ref:
-            raise bypasses_queue_error(target, f"pushing to {target.branch} of {remote}")
-        if push.ref.startswith(_HEADS) and (is_zero(push.new) or push.is_forced):
-            verb = "delete" if is_zero(push.new) else "overwrite"
-            _check_not_in_use(repo, caller, push.ref.removeprefix(_HEADS), verb)
+        if target is not None and push.ref == target.ref and _is_remote_of(repo, target, remote):
+            raise bypasses_queue_error(target)
+        if push.ref.startswith(_HEADS) and (push.is_deletion or push.is_forced):
+            _check_not_in_use(repo, caller, push.branch, "delete" if push.is_deletion else "overwrite")
 
 
-# ------------------------------------------------------------------------------------- refusal and override
+def _is_remote_of(repo: Repository, target: TargetBranch, remote: str) -> bool:
+    return remote == target.remote or (bool(repo.checkout.home) and remote == "home")
 
 
-def override(repo: Repository, caller: Caller, reason: str, hook: str, error: LandlaneError) -> None:
+def override(repo: Repository, caller: GitCaller, reason: str, hook: str, error: LandlaneError) -> None:
     """Let a person override a refusal, and record who did and why.
 
     Raises:
@@ -309,19 +277,19 @@ def override(repo: Repository, caller: Caller, reason: str, hook: str, error: La
             **{key: fact for key, fact in error.facts.items() if key in ("path", "paths", "branch", "rule")},
         ) from error
     session = caller.session
-    facts: dict[str, object] = {
-        "reason": _as_text(reason)[:500],
+    entry: dict[str, object] = {
+        "reason": path_text(reason)[:500],
         "by": caller.name,
         "guard": GUARD,
         "hook": hook,
-        "what": _as_text(f"{error.code}: {error.message}")[:200],
+        "what": path_text(f"{error.code}: {error.message}")[:200],
     }
     if paths := _refused_paths(error):
-        facts["paths"] = [_as_text(path) for path in paths]
+        entry["paths"] = [path_text(path) for path in paths]
     if error.facts.get("branch"):
-        facts["branch"] = _as_text(str(error.facts["branch"]))
+        entry["branch"] = path_text(str(error.facts["branch"]))
     actor = (session.agent, session.id) if session is not None else (caller.name, "")
-    repo.change(lambda tx: tx.record("guard.overridden", *actor, facts))
+    repo.change(lambda tx: tx.record("guard.overridden", *actor, entry))
 
 
 def note_refusal(repo: Repository, session: Session | None, error: LandlaneError) -> None:
@@ -329,8 +297,8 @@ def note_refusal(repo: Repository, session: Session | None, error: LandlaneError
     if error.code == _ROLE_FORBIDS:
         return  # already recorded by the role check
     rule = str(error.facts.get("rule") or CLAIM_FIRST)
-    what = _as_text(f"{error.code}: {error.message}")
-    paths = tuple(_as_text(path) for path in _refused_paths(error))
+    what = path_text(f"{error.code}: {error.message}")
+    paths = tuple(path_text(path) for path in _refused_paths(error))
     try:
         record_violation(repo, session, rule=rule, guard=GUARD, what=what, paths=paths)
     except StoreError:
@@ -342,19 +310,5 @@ def _refused_paths(error: LandlaneError) -> list[str]:
     return [str(path) for path in paths if path][:_MOST_KEPT]
 
 
-def _as_text(name: str) -> str:
-    """Return a name that every store accepts: bytes that are not valid text are escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
-def _list_paths(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(paths[:_MOST_NAMED]) + more
-
-
 def _is(paths: Sequence[str]) -> str:
     return "is" if len(paths) == 1 else "are"
-
-
-def _it(paths: Sequence[str]) -> str:
-    return "it" if len(paths) == 1 else "them"

@@ -10,17 +10,18 @@ from __future__ import annotations
 import shlex
 
 from landlane.claims.model import LostClaim
-from landlane.claims.read import claims_of, list_claims, lost_claims
+from landlane.claims.take import claims_of, list_claims, lost_claims
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import LandlaneError
 from landlane.handoffs.transfer import waiting_in
 from landlane.journal.read import parse_leniently
 from landlane.rules.file import load_rules, load_version
-from landlane.rules.show_to_session import tell_change
-from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
-from landlane.sessions.model import HeldSlot, lease_end
-from landlane.sessions.notices import has_notices, take_notices, take_untold
+from landlane.rules.show_to_session import show_rules_change
+from landlane.rules.versions import acknowledgement_in, find_current_version, is_about_change, see_version
+from landlane.sessions.model import Slot, lease_end
+from landlane.sessions.notices import list_unread, take_notices, take_undelivered
 from landlane.tasks.records import tasks_of
+from landlane.text import list_some
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -57,9 +58,9 @@ def due_messages(repo: Repository, session: Session) -> list[str]:
     messages += _about_leases(repo, session, news)
     messages += _about_rules(repo, session, news)
     if news.has_handoffs:
-        from landlane.handoffs.hand_over import tell_waiting  # noqa: PLC0415 - few sessions are handed anything
+        from landlane.handoffs.context import waiting_messages  # noqa: PLC0415 - few sessions are handed anything
 
-        messages += tell_waiting(repo, session)
+        messages += waiting_messages(repo, session)
     return messages
 
 
@@ -71,9 +72,9 @@ def _read_news(snapshot: Snapshot, session: Session) -> _SessionNews:
     claims = claims_of(snapshot, session.id) if is_near or lapsed else []
     held = {claim.pattern for claim in claims}
     return _SessionNews(
-        has_notices=bool(has_notices(snapshot, session.id)),
-        known_version=known.told if known is not None else "",
-        current_version=current_in(snapshot),
+        has_notices=bool(list_unread(snapshot, session.id)),
+        known_version=known.shown if known is not None else "",
+        current_version=find_current_version(snapshot),
         lapsed=tuple(
             lost for lost in lapsed if lost.pattern not in held and lost.ended_at > snapshot.now - _OLD_MS
         ),
@@ -98,7 +99,7 @@ def _going(snapshot: Snapshot, session: Session) -> list[str]:
     if (session.lease_ends_at - snapshot.now) * _LAPSING_PART >= session.lease_ms:
         return []
     tasks = [f"task {task.id}" for task in tasks_of(snapshot, session.id)]
-    slots = [HeldSlot.from_row(row) for row in snapshot.all("slots_of", session=session.id)]
+    slots = [Slot.from_row(row) for row in snapshot.all("slots_of", session=session.id)]
     return tasks + [f"slot {slot.kind} {slot.place}" for slot in slots]
 
 
@@ -108,7 +109,7 @@ def _about_rules(repo: Repository, session: Session, news: _SessionNews) -> list
         version = load_version(repo.checkout, repo.home, file)
         if not version or version == news.known_version == news.current_version:
             return []
-        text = tell_change(repo, session)
+        text = show_rules_change(repo, session)
         rules = load_rules(repo.checkout, repo.home, file)
         if rules is not None:  # other sessions must be notified, even if this one need not
             see_version(repo, session, rules, file=file)
@@ -123,22 +124,23 @@ def _about_leases(repo: Repository, session: Session, news: _SessionNews) -> lis
         messages += _about_lapsed(repo, session, news.lapsed)
     if news.lapsing:
         by_token = {str(claim.token): claim for claim in news.lapsing}
-        new = take_untold(repo, session.id, f"lapsing/{session.id}", list(by_token))
+        new = take_undelivered(repo, session.id, f"lapsing/{session.id}", list(by_token))
         if new:
             messages.append(_lapsing_text([by_token[token] for token in new]))
     if news.going:
-        new = take_untold(repo, session.id, f"going/{session.id}", news.going)
+        new = take_undelivered(repo, session.id, f"going/{session.id}", news.going)
         if new:
             messages.append(
-                f"Your session was about to lapse, and {_list_names(new)} with it; this call renewed it. Any "
-                f"landlane command is a sign of life: give one within {duration_text(session.lease_ms)}."
+                f"Your session was about to lapse, and {list_some(new, _MOST_NAMED)} with it; this call "
+                "renewed it. Any landlane command is a sign of life: give one within "
+                f"{duration_text(session.lease_ms)}."
             )
     return messages
 
 
 def _about_lapsed(repo: Repository, session: Session, lapsed: tuple[LostClaim, ...]) -> list[str]:
     by_token = {str(lost.token): lost for lost in lapsed}
-    new = take_untold(repo, session.id, f"lapsed/{session.agent}", list(by_token))
+    new = take_undelivered(repo, session.id, f"lapsed/{session.agent}", list(by_token))
     lines: list[str] = []
     for token in new[:_MOST_NAMED]:
         lost = by_token[token]
@@ -166,14 +168,9 @@ def _held_now(repo: Repository, session: Session, text: str, kind: str) -> str:
 
 
 def _lapsing_text(claims: list[Claim]) -> str:
-    named = _list_names([f"{claim.pattern} ({duration_text(claim.ttl_ms)})" for claim in claims])
+    leases = [f"{claim.pattern} ({duration_text(claim.ttl_ms)})" for claim in claims]
     again = shlex.join(["landlane", "claim", claims[0].pattern, "--ttl", "2h"])
     return (
-        f"Your lease on {named} was about to lapse; this call renewed it. If your next step takes "
-        f"long, take a longer one first: `{again}`. Release what you need no more."
+        f"Your lease on {list_some(leases, _MOST_NAMED)} was about to lapse; this call renewed it. If your "
+        f"next step takes long, take a longer one first: `{again}`. Release what you need no more."
     )
-
-
-def _list_names(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more

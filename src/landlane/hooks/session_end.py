@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 import shlex
 
-from landlane.claims.read import live_claims_of
+from landlane.claims.take import live_claims_of
 from landlane.errors import LandlaneError, PatternError
 from landlane.git.discovery import checkout_at
 from landlane.handoffs.records import handed_to
 from landlane.hooks.briefing.checkout import changed_paths
 from landlane.ids import digest
 from landlane.patterns.pattern import covers_alternative
-from landlane.sessions.notices import take_untold
+from landlane.sessions.notices import take_undelivered
 from landlane.tasks.model import ACTIVE, ANYBODY, Task
 from landlane.tasks.records import tasks_of
-from landlane.workspaces.other_sessions import open_workspaces
+from landlane.workspaces.records import list_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def leftovers(repo: Repository, session: Session) -> str:
     for handoff in handed[:_MOST_NAMED]:
         parts.append(f"{_LINE}handed to you by {handoff.sender}: {handoff.task} ({handoff.id})")
         parts.append(
-            f"  take it: landlane accept {handoff.task}; or: landlane decline {handoff.task} --why WHY"
+            f"  take it: landlane handoff accept {handoff.task}; "
+            f"or: landlane handoff decline {handoff.task} --why WHY"
         )
     patterns = list(dict.fromkeys(claim.pattern for claim in claims))
     if patterns:
@@ -81,22 +82,22 @@ def _more(names: Sequence[str]) -> list[str]:
 def _uncommitted(repo: Repository, session: Session, claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
     """Return the uncommitted paths that the session holds, grouped by checkout."""
     pattern_of = repo.git.pattern_of
-    held = [branch for claim in claims for branch in pattern_of(claim.pattern, claim.kind).alternatives]
+    held = [name for claim in claims for name in pattern_of(claim.pattern, claim.kind).alternatives]
     if not held:
         return []
     found: list[tuple[str, list[str]]] = []
     for checkout in _checkouts(repo, session):
         try:
-            changed = changed_paths(checkout, is_whole=True)
+            changed = changed_paths(checkout, with_new_files=True)
         except (LandlaneError, OSError):
             continue  # a checkout that cannot be read in time must not keep the session from ending
         own: list[str] = []
         for path in changed:
             try:
-                (branch,) = pattern_of(path.rstrip("/"), "literal").alternatives
+                (name,) = pattern_of(path.rstrip("/"), "literal").alternatives
             except PatternError:
                 continue
-            if any(covers_alternative(claimed, branch) for claimed in held):
+            if any(covers_alternative(claimed, name) for claimed in held):
                 own.append(path)
         if own:
             found.append((checkout.root, own))
@@ -106,9 +107,9 @@ def _uncommitted(repo: Repository, session: Session, claims: Sequence[Claim]) ->
 def _checkouts(repo: Repository, session: Session) -> list[Checkout]:
     """Return the checkouts of the session: this one and its own workspaces."""
     checkouts = {os.path.realpath(repo.checkout.root): repo.checkout}
-    for workspace in open_workspaces(repo):
-        root = os.path.realpath(workspace["path"])
-        if workspace["session"] != session.id or root in checkouts or len(checkouts) >= _MOST_CHECKOUTS:
+    for workspace in list_open(repo):
+        root = os.path.realpath(workspace.path)
+        if workspace.session != session.id or root in checkouts or len(checkouts) >= _MOST_CHECKOUTS:
             continue
         try:
             checkout = checkout_at(root)
@@ -122,4 +123,4 @@ def _checkouts(repo: Repository, session: Session) -> list[Checkout]:
 def should_point_out(repo: Repository, session: Session, text: str) -> bool:
     """Return whether the text has items not yet reported to the session, and mark them as reported."""
     items = [digest(line)[:16] for line in text.split("\n") if line.startswith(_LINE)]
-    return bool(take_untold(repo, session.id, f"parting/{session.id}", items)) if items else False
+    return bool(take_undelivered(repo, session.id, f"parting/{session.id}", items)) if items else False

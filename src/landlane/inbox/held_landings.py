@@ -1,9 +1,11 @@
-"""Landings that wait for a person, with risk and evidence."""
+"""Landings that wait for approval, in the form of gates."""
 
 from __future__ import annotations
 
-from landlane.gates.model import APPROVAL
-from landlane.gates.subject import MOST_PATHS, cost_of, describe_change, estimate_risk
+from landlane.clock import rfc3339
+from landlane.gates.model import APPROVAL, WAITING
+from landlane.gates.subject import MOST_PATHS, diff_size, estimate_risk, lineage_cost
+from landlane.landing.to_json import landing_json
 from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
@@ -14,14 +16,31 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
 
 
-def landing_evidence(repo: Repository, landing: Landing) -> tuple[int, dict[str, Any]]:
-    """How much hangs on an entry that waits for a person, and what there is to see of it."""
-    found = describe_change(repo, landing.head) or {
+def landing_gate_json(repo: Repository, landing: Landing, now: int) -> dict[str, Any]:
+    """Return a landing that waits for approval in the JSON form of a gate, with risk and evidence."""
+    evidence = diff_size(repo, landing.head) or {
         "paths": landing.paths[:MOST_PATHS],
         "files": len(landing.paths),
     }
-    task = get_task(repo, landing.task) if landing.task else None
-    if task is not None:
-        found |= {"title": task.title, "attempt": landing.attempt, "cost": cost_of(repo, task.lineage)}
+    if landing.task:
+        task = get_task(repo, landing.task)
+        cost = lineage_cost(repo, task.lineage)
+        evidence |= {"title": task.title, "attempt": landing.attempt, "cost": cost}
     checks = repo.settings.landing.checks
-    return estimate_risk(repo, APPROVAL, found, has_checks=None if checks is None else bool(checks)), found
+    has_checks = None if checks is None else bool(checks)
+    return {
+        "id": landing.id,
+        "kind": "landing",
+        "state": WAITING,
+        "why": landing.gate,
+        "about": {"head": landing.head, "branch": landing.branch, "target": landing.target},
+        "risk": estimate_risk(repo, APPROVAL, evidence, has_checks=has_checks),
+        "task": landing.task or None,
+        "attempt": landing.attempt or None,
+        "agent": landing.agent,
+        "session": landing.session,
+        "evidence": evidence,
+        "asked_at": rfc3339(landing.submitted_at),
+        "waited_seconds": max(now - landing.submitted_at, 0) // 1000,
+        "landing": landing_json(landing),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.git.run import run_in
-from landlane.store.journal_chain import from_line
+from landlane.store.journal_chain import parse_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _chunk_name(index: int) -> str:
 def _last_position(checkout: Checkout) -> int:
     names = _chunk_names(checkout)
     lines = _lines(checkout, names[-1]) if names else []
-    return from_line(lines[-1]).position if lines else 0
+    return parse_line(lines[-1]).position if lines else 0
 
 
 def _chunk_names(checkout: Checkout) -> list[str]:
@@ -68,7 +68,7 @@ def _lines(checkout: Checkout, name: str) -> list[str]:
 
 
 def _import_script(tip: str, chunks: dict[str, list[str]]) -> bytes:
-    newest = from_line(list(chunks.values())[-1][-1])
+    newest = parse_line(list(chunks.values())[-1][-1])
     message = f"journal: up to entry {newest.position}\n".encode()
     lines = [
         f"commit {REF}".encode(),
@@ -92,4 +92,4 @@ def read_journal_ref(checkout: Checkout) -> Iterator[Entry]:
     """
     for name in _chunk_names(checkout):
         for line in _lines(checkout, name):
-            yield from_line(line)
+            yield parse_line(line)

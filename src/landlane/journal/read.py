@@ -52,7 +52,7 @@ def follow(repo: Repository, after: int, is_done: Callable[[], bool] = lambda: F
         listener.close()
 
 
-def last_word_on(repo: Repository, pattern: Pattern) -> Entry | None:
+def find_last_claim_entry(repo: Repository, pattern: Pattern) -> Entry | None:
     """Return the newest entry about a claim that covers this pattern, within a limited range."""
     newest = last_position(repo)
     found: Entry | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.journal.read import PAGE, read_entries
-from landlane.store.journal_chain import Verdict, check_chain
+from landlane.store.journal_chain import JournalCheck, check_chain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from landlane.store.journal_chain import Entry
 
 
-def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> Verdict:
+def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> JournalCheck:
     """Check the chain of the store, then each copy and whether it matches the store.
 
     `mirrored` is the position that the copy `….jsonl` must have reached.
@@ -36,7 +36,7 @@ def verify(repo: Repository, copies: list[tuple[str, Iterator[Entry]]], *, mirro
     trouble += [f"the store was cut: the entry that granted {pattern} is gone" for pattern in held.values()]
     for name, entries in copies:
         trouble += _compare(repo, name, entries, hashes, mirrored if name.endswith(".jsonl") else 0)
-    return Verdict(entries=verdict.entries, head=verdict.head, trouble=tuple(trouble))
+    return JournalCheck(entries=verdict.entries, head=verdict.head, trouble=tuple(trouble))
 
 
 def _compare(

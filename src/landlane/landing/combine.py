@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from landlane.git import trial_merge as trials
-from landlane.git.ancestry import merge_base
+from landlane.git.commits import merge_base
 from landlane.git.trial_merge import Author, Committer, MergeConflict
 from landlane.landing.model import REBASE, SQUASH
 from landlane.merge.merge_file import merge_file
-from landlane.merge.model import Merged, MergeRule, Regenerate, rule_for
-from landlane.patterns.pattern import covers_alternative
+from landlane.merge.model import Merged, MergeKind, Regenerate
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from landlane.landing.model import Landing
     from landlane.repository import Repository
-    from landlane.settings.model import Settings
+    from landlane.settings.model import MergeFile, Settings
 
     # (tree, path, command) → the content that the command generates, or an error text
     Regenerator = Callable[[str, str, str], bytes | str]
@@ -28,7 +27,6 @@ class MergeOptions:
     """How the entries of one round are merged."""
 
     settings: Settings
-    rules: list[MergeRule]
     committer: Committer
     regenerate: Regenerator
 
@@ -51,35 +49,13 @@ class Candidate:
 
 def merge_options(repo: Repository, settings: Settings, regenerate: Regenerator) -> MergeOptions:
     """Return the merge options of a round."""
-    return MergeOptions(
-        settings=settings,
-        rules=merge_rules(settings),
-        committer=trials.find_committer(repo.home),
-        regenerate=regenerate,
-    )
+    return MergeOptions(settings=settings, committer=trials.find_committer(repo.home), regenerate=regenerate)
 
 
-def merge_rules(settings: Settings) -> list[MergeRule]:
-    """Return how the settings say that files are merged, in their order."""
-    return [
-        MergeRule(
-            pattern=pattern,
-            kind=file.kind,
-            options={name: text for name, text in as_dict(file).items() if text and name != "kind"},
-        )
-        for pattern, file in settings.landing.merge.files.items()
-    ]
-
-
-def merge_rule_for(repo: Repository, rules: list[MergeRule], path: str) -> MergeRule | None:
-    """Return how a path is merged; None if it is not mergeable."""
-    pattern_of = repo.git.pattern_of
-
-    def is_match(pattern: str, path: str) -> bool:
-        (literal,) = pattern_of(path, "literal").alternatives
-        return any(covers_alternative(glob, literal) for glob in pattern_of(pattern, "glob").alternatives)
-
-    return rule_for(path, rules, is_match) if rules else None
+def merge_rule_for(repo: Repository, settings: Settings, path: str) -> MergeFile | None:
+    """Return how a path is merged: by the last pattern that matches; None if it is not mergeable."""
+    files = settings.landing.merge.files
+    return files.get(repo.git.find_glob(list(files)[::-1], path))
 
 
 def merge_entry(
@@ -92,7 +68,7 @@ def merge_entry(
     """
     home = repo.home
     merged = trials.try_merge(home, tip, landing.head)
-    files = merge_files_by_kind(repo, options.rules, tip, landing.head, landing.paths)
+    files = merge_files_by_kind(repo, options.settings, tip, landing.head, landing.paths)
     if isinstance(merged, MergeConflict):
         clash = files if isinstance(files, MergeConflict) else None
         solved = {} if isinstance(files, MergeConflict) else files.contents
@@ -123,25 +99,26 @@ class MergedFiles:
 
 
 def merge_files_by_kind(
-    repo: Repository, rules: list[MergeRule], tip: str, head: str, paths: Sequence[str]
+    repo: Repository, settings: Settings, tip: str, head: str, paths: Sequence[str]
 ) -> MergedFiles | MergeConflict:
     """Merge the mergeable files that both sides changed; git alone would drop one of two equal changes."""
     contents: dict[str, bytes | None] = {}
     generated: dict[str, str] = {}
     notes: list[str] = []
-    mergeable = [(path, rule) for path in paths if (rule := merge_rule_for(repo, rules, path))]
+    mergeable = [(path, rule) for path in paths if (rule := merge_rule_for(repo, settings, path))]
     base = merge_base(repo.home, tip, head) if mergeable else ""
     for path, rule in mergeable:
         before, ours, theirs = (trials.read_blob(repo.home, commit, path) for commit in (base, tip, head))
-        if before == ours and rule.kind != "generated":
+        kind = MergeKind(rule.kind)
+        if before == ours and kind != MergeKind.GENERATED:
             continue
-        outcome = merge_file(rule.kind, before, ours, theirs, path, rule.options)
+        outcome = merge_file(kind, before, ours, theirs, path, as_dict(rule))
         if isinstance(outcome, Merged):
             contents[path] = outcome.content
             notes += outcome.notes
         elif isinstance(outcome, Regenerate):
             contents[path] = outcome.provisional
-            generated[path] = str(rule.options["command"])
+            generated[path] = rule.command
         else:
             reasons = (f"{path}: {outcome.reason}", *outcome.details)
             return MergeConflict(paths=(path,), reasons=reasons)
@@ -162,7 +139,7 @@ def _commit(
     if style == REBASE:
         if base == tip and trials.tree_of(home, landing.head) == tree:
             return Candidate(landing=landing, before=tip, commit=landing.head, tree=tree, notes=notes)
-        last = trials.replay(home, tip, own, lambda commit: trials.read_message(home, commit), committer)
+        last = trials.replay(home, tip, own, committer)
         if isinstance(last, str) and trials.tree_of(home, last) == tree:
             return Candidate(landing=landing, before=tip, commit=last, tree=tree, notes=notes)
         notes = (*notes, "its commits could not be replayed one by one, so it landed as one")
@@ -207,13 +184,7 @@ def _with_trailers(message: str, trailers: list[str]) -> str:
     return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n" if trailers else message.rstrip() + "\n"
 
 
-def validators_for(repo: Repository, rules: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
+def validators_for(repo: Repository, settings: Settings, paths: Sequence[str]) -> Mapping[str, str]:
     """Return the validation commands of the mergeable files among these paths."""
-    if not any("validate" in rule.options for rule in rules):
-        return {}
-    found = {path: merge_rule_for(repo, rules, path) for path in dict.fromkeys(paths)}
-    return {
-        path: str(rule.options["validate"])
-        for path, rule in found.items()
-        if rule and "validate" in rule.options
-    }
+    rules = {path: merge_rule_for(repo, settings, path) for path in dict.fromkeys(paths)}
+    return {path: rule.validate for path, rule in rules.items() if rule and rule.validate}

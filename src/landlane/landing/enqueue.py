@@ -1,21 +1,27 @@
-"""Add an entry to the landing queue with its claims, in one transaction."""
+"""Add an entry to the landing queue, with claims that it holds until it ends (see `outcomes.py`).
+
+A session of the entry's own holds the claims. So the author can leave, expire or crash, and no other session
+can change the paths that are being landed. An author who stays keeps its own claims beside those of the
+entry; claims made for the entry's task move to the entry, and come back if it is rejected.
+"""
 
 from __future__ import annotations
 
-from landlane.claims.read import claims_near, claims_of
+from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_claims, give_claim
+from landlane.claims.model import ClaimMode
+from landlane.claims.take import claims_near, claims_of
 from landlane.errors import Held, NotAllowed
-from landlane.landing.entry_claims import give_claims_to_entry, is_covered, start_entry_session
-from landlane.landing.model import HELD, QUEUED, Landing, landing_id_of, name_some
-from landlane.landing.records import NOUN, read_landings
+from landlane.landing.model import HELD, QUEUED, Landing, entry_agent_name, landing_id_of, name_some
+from landlane.landing.records import NOUN, put_landing, read_landings
 from landlane.landing.rejected_tasks import check_not_stopped
 from landlane.landing.target_rules import lander_role
-from landlane.patterns.pattern import Alternative, areas_of, covers_alternative
-from landlane.reviews.open import step_for
+from landlane.patterns.pattern import areas_of
+from landlane.reviews.open import find_required_review
 from landlane.reviews.records import is_approved
 from landlane.sessions.leases import require_live
-from landlane.sessions.model import Claim
+from landlane.sessions.model import Claim, SessionKind
 from landlane.store import records
-from landlane.tasks.records import find_task, get_in
+from landlane.tasks.records import find_task, lock_task
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -30,7 +36,8 @@ if TYPE_CHECKING:
 
 
 _NO_AUTHOR: Mapping[str, str] = {}
-_MAX_PATHS = 20
+_MAX_PATHS = 20  # in an error
+_MAX_CLAIMED_PATHS = 100
 
 
 @value
@@ -61,7 +68,6 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
         Stale: the session has ended.
     """
     patterns = [repo.git.pattern_of(path, "literal") for path in submission.paths]
-    free = [glob for text in submission.free for glob in repo.git.pattern_of(text, "glob").alternatives]
 
     def work(tx: Transaction) -> tuple[Landing, bool]:
         author = require_live(tx, session)
@@ -75,20 +81,35 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
             pattern
             for path, pattern in zip(submission.paths, patterns, strict=True)
             if not is_covered(claims, pattern, is_mergeable=path in submission.mergeable)
-            and not _is_free(free, pattern)
+            and not repo.git.find_glob(submission.free, path)
         ]
         if uncovered:
             raise _outside_claims_error(tx, author, uncovered, claims)
         _check_reviewed(tx, repo, submission, patterns, claims)
-        task = get_in(tx, submission.task) if submission.task else None
+        task = lock_task(tx, submission.task) if submission.task else None
         if task is not None:
             _check_role(tx, repo, author, task, submission.head)
         landing_id = records.next_id(tx, NOUN)
-        holder = start_entry_session(tx, author, landing_id)
-        landing = _new_landing(submission, author, holder, landing_id, repo.store.wall_of(tx.now), task)
-        give_claims_to_entry(tx, repo, author, holder, landing, patterns, claims)
-        records.put(tx, NOUN, as_dict(landing), "submitted", author)
-        tx.frees = True
+        # Its session has no process and never expires.
+        holder = begin_holder(tx, author, entry_agent_name(landing_id), SessionKind.LANDING)
+        fields = as_dict(submission)
+        fields |= {"paths": list(submission.paths), "unidentified": list(submission.unidentified)}
+        del fields["mergeable"], fields["free"]
+        landing = Landing(
+            id=landing_id,
+            agent=author.agent,
+            session=author.id,
+            holder=holder.id,
+            state=HELD if submission.gate else QUEUED,
+            submitted_at=repo.store.wall_of(tx.now),
+            role=author.role,  # of its task, unless a worker handed it back and it was checked then
+            attempt=task.attempt if task is not None else 0,
+            reason=submission.gate,
+            **fields,
+        )
+        _give_claims_to_entry(tx, repo, holder, landing, patterns, claims)
+        put_landing(tx, landing, "submitted", author)
+        tx.has_freed = True
         return landing, True
 
     return repo.change(work, areas={**areas_of(patterns), "//landings": True})
@@ -108,7 +129,9 @@ def _check_reviewed(
         is_touched = any(claim.covers(pattern) for claim in task_claims for pattern in patterns)
         if task is None or not is_touched:
             continue
-        if step_for(repo, task, task.kind) is not None and not is_approved(tx, task, submission.head):
+        if find_required_review(repo, task, task.kind) is not None and not is_approved(
+            tx, task, submission.head
+        ):
             raise NotAllowed(
                 f"{submission.branch} changes what was claimed for {task_id},"
                 " which is reviewed before it lands",
@@ -116,38 +139,6 @@ def _check_reviewed(
                 hint=f"commit it on {task.branch}, then: landlane done {task_id}",
                 task=task_id,
             )
-
-
-def _new_landing(
-    submission: Submission,
-    session: Session,
-    holder: Session,
-    landing_id: str,
-    wall_ms: int,
-    task: Task | None,
-) -> Landing:
-    return Landing(
-        id=landing_id,
-        branch=submission.branch,
-        head=submission.head,
-        target=submission.target,
-        agent=session.agent,
-        session=session.id,
-        holder=holder.id,
-        state=HELD if submission.gate else QUEUED,
-        submitted_at=wall_ms,
-        machine=submission.machine,
-        home=submission.home,
-        subject=submission.subject,
-        author=dict(submission.author),
-        task=submission.task,
-        role=session.role,  # of its task, unless a worker handed it back and it was checked then
-        unidentified=list(submission.unidentified),
-        attempt=task.attempt if task is not None else 0,
-        paths=list(submission.paths),
-        gate=submission.gate,
-        reason=submission.gate,
-    )
 
 
 def _find_queued(tx: Snapshot, submission: Submission) -> Landing | None:
@@ -167,11 +158,6 @@ def _find_queued(tx: Snapshot, submission: Submission) -> Landing | None:
     return None
 
 
-def _is_free(free: Sequence[Alternative], pattern: Pattern) -> bool:
-    (path,) = pattern.alternatives
-    return any(covers_alternative(glob, path) for glob in free)
-
-
 def _check_role(tx: Snapshot, repo: Repository, session: Session, task: Task, head: str) -> None:
     if task.role and task.role != session.role and not _is_handed_back(tx, repo, session, task, head):
         raise NotAllowed(
@@ -188,7 +174,7 @@ def _is_handed_back(tx: Snapshot, repo: Repository, session: Session, task: Task
     """
     if lander_role(repo.settings, task):
         return False
-    attempts = records.by_key(tx, "attempt", task.id)
+    attempts = records.find_by_key(tx, "attempt", task.id)
     wanted = (task.attempt, task.role, head)
     return not session.role and any((one["attempt"], one["role"], one["head"]) == wanted for one in attempts)
 
@@ -197,7 +183,7 @@ def _outside_claims_error(
     tx: Snapshot, session: Session, uncovered: Sequence[Pattern], claims: Sequence[Claim]
 ) -> NotAllowed | Held:
     paths = [pattern.text for pattern in uncovered]
-    shown = name_some(paths)
+    some = name_some(paths)
     for pattern in uncovered:
         for claim in claims_near(tx, pattern.alternatives, session.id):
             is_another = claim.session != session.id and not claim.is_over(tx.now)
@@ -205,13 +191,13 @@ def _outside_claims_error(
                 return _claim_held_error(pattern, claim, paths)
     if any(is_covered(claims, pattern, is_mergeable=True) for pattern in uncovered):
         return NotAllowed(
-            f"{session.agent} holds only a share of {shown}, which is not mergeable",
+            f"{session.agent} holds only a share of {some}, which is not mergeable",
             code="OUTSIDE_CLAIMS",
             hint="claim it exclusively, or list it in [landing.merge.files] in the target's landlane.toml",
             paths=paths[:_MAX_PATHS],
         )
     return NotAllowed(
-        f"the branch changes what {session.agent} does not hold: {shown}",
+        f"the branch changes what {session.agent} does not hold: {some}",
         code="OUTSIDE_CLAIMS",
         hint=f"{_claim_command(paths[0])}, or take the change out of the branch",
         paths=paths[:_MAX_PATHS],
@@ -227,17 +213,50 @@ def _claim_command(path: str) -> str:
 
 
 def _claim_held_error(pattern: Pattern, claim: Claim, paths: Sequence[str]) -> Held:
-    """Another session holds a changed path: an agent that can be asked, or an entry that will land."""
-    holder = claim.agent
-    hint = f"take that change out, or ask {holder}; then claim it and submit again"
-    if landing_id_of(holder):
-        hint = (
-            f"it is on its way ({claim.note}): wait until that has landed, claim the path, and submit again"
-        )
+    """Return the error for a path that another session holds: an agent's, or that of an entry."""
+    is_entry = landing_id_of(claim.agent)
     return Held(
-        f"the branch changes {pattern.text}, which {holder} holds",
+        f"the branch changes {pattern.text}, which {claim.agent} holds",
         code="CLAIM_HELD",
-        hint=hint,
-        holder=holder,
+        hint=f"it is on its way ({claim.note}): wait until that has landed, claim the path, and submit again"
+        if is_entry
+        else f"take that change out, or ask {claim.agent}; then claim it and submit again",
+        holder=claim.agent,
         paths=list(paths[:_MAX_PATHS]),
     )
+
+
+def is_covered(claims: Sequence[Claim], pattern: Pattern, *, is_mergeable: bool) -> bool:
+    """Return whether one of these claims allows to change a path; a shared one only if it is mergeable."""
+    return any(
+        claim.covers(pattern) and (claim.mode == ClaimMode.EXCLUSIVE or is_mergeable) for claim in claims
+    )
+
+
+def _give_claims_to_entry(
+    tx: Transaction,
+    repo: Repository,
+    holder: Session,
+    landing: Landing,
+    patterns: Sequence[Pattern],
+    claims: Sequence[Claim],
+) -> None:
+    """Move the author's claims for the entry's task to the entry, and claim its other paths one by one."""
+    note = f"{landing.id}: {landing.branch} of {landing.agent}"
+
+    def give(pattern: Pattern, mode: ClaimMode) -> None:
+        give_claim(tx, holder, pattern, mode, FOR_EVER_MS, task=landing.task, note=note)
+
+    moved = [claim for claim in claims if landing.task and claim.task == landing.task]
+    rest = [pattern for pattern in patterns if not is_covered(moved, pattern, is_mergeable=True)]
+    copied: list[Claim] = []
+    if len(rest) > _MAX_CLAIMED_PATHS:  # fewer claims cover the same paths if the author's are copied
+        copied = [c for c in claims if c not in moved and any(c.covers(pattern) for pattern in rest)]
+        rest = []
+    drop_claims(tx, moved)
+    for claim in (*moved, *copied):
+        give(repo.git.pattern_of(claim.pattern, claim.kind), claim.mode)
+    for pattern in rest:
+        modes = {claim.mode for claim in claims if claim.covers(pattern)}
+        if modes:
+            give(pattern, ClaimMode.SHARED if modes == {ClaimMode.SHARED} else ClaimMode.EXCLUSIVE)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from enum import StrEnum
 
 from landlane.errors import SettingsError
-from landlane.values import as_dict, value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,17 +27,18 @@ class LandingState(StrEnum):
 
     def can_become(self, state: LandingState) -> bool:
         """Return whether an entry in this state may change to another one."""
-        return state in _TRANSITIONS[self]
+        return state in TRANSITIONS[self]
 
 
 QUEUED, TESTING, HELD, LANDED, BOUNCED, EJECTED = LandingState
 OPEN = (QUEUED, TESTING, HELD)
 
-# An ended entry can still land: the push of a runner that was stopped may arrive late.
-_TRANSITIONS: Mapping[LandingState, Sequence[LandingState]] = {
+# `Landing.in_state` makes every change and checks it here. A held or ended entry can still land: the push of
+# a runner that was stopped may arrive late.
+TRANSITIONS: Mapping[LandingState, Sequence[LandingState]] = {
     QUEUED: (TESTING, HELD, LANDED, BOUNCED, EJECTED),
     TESTING: (QUEUED, TESTING, HELD, LANDED, BOUNCED, EJECTED),
-    HELD: (QUEUED, BOUNCED, EJECTED),
+    HELD: (QUEUED, LANDED, BOUNCED, EJECTED),
     LANDED: (),
     BOUNCED: (LANDED,),
     EJECTED: (LANDED,),
@@ -48,6 +51,17 @@ MAX_OUTPUT_CHARS = 8000  # of the output of a failing check: its end, where the 
 QUEUE_LEASE_MS = 60_000
 _ENTRY_AGENT = "landing-"
 _MAX_NAMED = 5
+
+
+@value
+class CheckRun:
+    """One check of a landing: how it ended, how long it took, and the lines that show the failure."""
+
+    name: str
+    is_green: bool = True
+    exit: int = 0
+    ms: int = 0
+    lines: list[str] = []  # noqa: RUF012 - never changed
 
 
 @value
@@ -73,6 +87,11 @@ class Landing:
     attempt: int = 0
     paths: list[str] = []  # noqa: RUF012 - never changed
     stage: str = ""
+    stage_at: int = 0  # when its running check started
+    check: str = ""  # the check that is running
+    checks: list[dict[str, Any]] = []  # noqa: RUF012 - never changed; those that ended, see `check_runs`
+    tested_with: str = ""  # the first entry of its batch, if that is another one
+    resolved: list[str] = []  # noqa: RUF012 - never changed; notes about files merged by their kind
     base: str = ""
     tree: str = ""
     commit: str = ""
@@ -80,6 +99,7 @@ class Landing:
     code: str = ""
     output: str = ""
     pair: str = ""  # the landed entry that it fails together with
+    pair_commit: str = ""  # the commit of the target that it fails together with
     advice: str = ""  # what the author of a rejected entry should do
     gate: str = ""  # why a person must approve it; empty if no approval is needed
     approved_by: str = ""
@@ -96,6 +116,22 @@ class Landing:
         """Return the landing that a record describes."""
         fields: dict[str, Any] = {**document, "state": LandingState(document["state"])}
         return cls(**fields)
+
+    def in_state(self, state: LandingState, *, stage: str = "", **changes: object) -> Landing:
+        """Return the entry after a change of its state.
+
+        Raises:
+            ValueError: `TRANSITIONS` does not allow the change.
+        """
+        if not self.state.can_become(state):
+            raise ValueError(f"{self.id} is {self.state} and cannot become {state}")
+        cleared = {"stage_at": 0, "check": "", "tested_with": ""}
+        return replace(self, state=state, stage=stage, **{**cleared, **changes})
+
+    @property
+    def check_runs(self) -> list[CheckRun]:
+        """The checks that ended."""
+        return [CheckRun(**fields) for fields in self.checks]
 
     @property
     def is_open(self) -> bool:
@@ -116,9 +152,32 @@ class TargetMove:
     entries: list[str]
     commits: list[str]
 
-    def to_document(self) -> dict[str, object]:
-        """Return the fields as they are stored in the queue's record."""
-        return as_dict(self)
+
+@value
+class TargetFailure:
+    """The check that fails on the target itself. `since` is when that was first seen.
+
+    `suspects` are the commits that came after the last one that passed, oldest first; `culprit` describes the
+    first of them, or the failing commit itself if none is known to have passed.
+    """
+
+    commit: str
+    check: str
+    exit: int
+    ms: int
+    since: int
+    reason: str
+    output: str = ""
+    lines: list[str] = []  # noqa: RUF012 - never changed
+    suspects: list[str] = []  # noqa: RUF012 - never changed
+    culprit: dict[str, str] = {}  # noqa: RUF012 - never changed; commit, subject, author, landing
+
+
+class QueueState(StrEnum):
+    """The state of the queue of a target branch."""
+
+    RUNNING = "running"
+    PAUSED = "paused"  # the target was rewound; a person resumes the queue
 
 
 @value
@@ -127,7 +186,7 @@ class Queue:
 
     id: str
     target: str
-    state: str = "running"  # or paused
+    state: QueueState = QueueState.RUNNING
     tip: str = ""
     reason: str = ""
     code: str = ""
@@ -135,10 +194,18 @@ class Queue:
     late: list[dict[str, Any]] = []  # noqa: RUF012 - moves of stopped runners whose push may still arrive
     tests: int = 0
     landed: int = 0
+    passing: str = ""  # the last commit of the target that passed its checks
+    failing: dict[str, Any] = {}  # noqa: RUF012 - never changed; see `failure`
+    durations: dict[str, list[int]] = {}  # noqa: RUF012 - never changed; of the last passing runs, by check
+
+    @property
+    def failure(self) -> TargetFailure | None:
+        """Why the target itself fails its checks; None if it does not."""
+        return TargetFailure(**self.failing) if self.failing else None
 
     @property
     def is_paused(self) -> bool:
-        return self.state == "paused"
+        return self.state == QueueState.PAUSED
 
     @property
     def pending_move(self) -> TargetMove | None:
@@ -163,26 +230,28 @@ class Rejection:
     hint: str
     output: str = ""
     pair: str = ""
+    pair_commit: str = ""
+    checks: tuple[CheckRun, ...] = ()
 
 
 REJECTED = "REJECTED"  # the code of a rejection by a person
 
 
 def conflict_rejection(branch: str, paths: Sequence[str], reasons: Sequence[str], output: str) -> Rejection:
-    """It does not merge with the target branch."""
+    """Return the rejection of an entry that does not merge with the target branch."""
     named = name_some(paths)
     reason = f"it conflicts with {branch} in {named}"
     if reasons:
         reason += f": {'; '.join(reasons[:3])}"
-    hint = f"landlane sync --update merge, mend {named}, commit, and land again"
+    hint = f"resolve {named}, commit and land again: landlane sync --update merge"
     return Rejection(code="CONFLICT", reason=reason, hint=hint, output=output)
 
 
 def role_rejection(forbidden: Mapping[str, str], role: str) -> Rejection:
-    """It changes paths that the role of its author may not change."""
+    """Return the rejection of an entry with paths that the role of its author may not change."""
     hint = (
-        "take these paths out of the branch, and land again; leave them to an agent of another role: "
-        f"`landlane role show {role}` tells what this one does"
+        "undo these changes and land again, or leave them to another role; what this one may do: "
+        f"landlane role show {role}"
     )
     reason = f"{next(iter(forbidden.values()))} ({name_some(list(forbidden))})"
     output = "\n".join(f"{path}: {reason}" for path, reason in forbidden.items())
@@ -190,8 +259,8 @@ def role_rejection(forbidden: Mapping[str, str], role: str) -> Rejection:
 
 
 def person_rejection(person: str, why: str) -> Rejection:
-    """A person decided against it."""
-    hint = "read the reason, change the work, commit, and submit it again"
+    """Return the rejection of an entry by a person."""
+    hint = "change what the reason says, commit and land again"
     return Rejection(code=REJECTED, reason=f"{person} rejected it: {why}", hint=hint)
 
 
@@ -199,6 +268,12 @@ def name_some(names: Sequence[str]) -> str:
     """Return the first names as text, with the number of those left out."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more
+
+
+def gated_path(gate: str) -> str:
+    """Return the path in the reason of a held landing; empty if the reason names none."""
+    _, changes, rest = gate.partition(" changes ")
+    return rest.rpartition(" (")[0] if changes else ""
 
 
 def entry_agent_name(landing_id: str) -> str:
@@ -223,13 +298,11 @@ def first_half(count: int) -> int:
     return (count + 1) // 2
 
 
-def no_checks_error(branch: str = "", command: str = "") -> SettingsError:
-    """`[landing] checks` is missing; `command` is a suggestion for it."""
-    where = f" in the landlane.toml of {branch}" if branch else ""
-    then = f"; and commit it on {branch}" if branch else ""
+def no_checks_error(branch: str, command: str = "") -> SettingsError:
+    """Return the error for missing `[landing] checks`, with a command to suggest."""
+    value = shlex.quote(json.dumps([command or "make test"]))
     return SettingsError(
-        f"no checks are declared{where} for what lands",
+        f"landlane.toml on {branch} does not say how to test what lands",
         code="NO_CHECKS",
-        hint=f'below [landing] in landlane.toml say: checks = ["{command or "make test"}"],'
-        f" or checks = [] for none{then}",
+        hint=f"landlane config set landing.checks {value}",
     )

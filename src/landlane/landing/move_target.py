@@ -11,19 +11,16 @@ from enum import StrEnum
 
 from landlane.errors import RepositoryError, WaitsForPerson
 from landlane.git import trial_merge as trials
-from landlane.git.ancestry import is_ancestor
-from landlane.git.lock import git_lock
+from landlane.git.lock import git_lock, wait_for_refs
 from landlane.git.remove_checkout import list_worktrees
 from landlane.git.run import run_in, try_git_output
-from landlane.git.stale_locks import wait_for_refs
-from landlane.git.target import TargetBranch, commit_at, fetch_target
-from landlane.git.temporary_refs import PUSH_SECONDS
-from landlane.landing.forward_checkouts import forward_checkouts, update_local_target
-from landlane.landing.model import TargetMove
+from landlane.git.target import PUSH_SECONDS, TargetBranch, commit_at, fetch_target, is_ancestor
+from landlane.landing.after_landing import forward_checkouts, update_local_target
+from landlane.landing.model import QueueState, TargetMove
 from landlane.landing.outcomes import LandedEntry, mark_landed
 from landlane.landing.records import begin_move, get_queue, requeue, set_stage, update_queue
 from landlane.sessions.runner_lease import RunnerLease, renew_runner
-from landlane.values import value
+from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.landing.combine import Candidate
     from landlane.landing.model import Queue
+    from landlane.landing.run_checks import CheckResult
     from landlane.repository import Repository
 
 _RUNNER_REFS = "refs/landlane/moving/"
@@ -134,7 +132,7 @@ class TargetMover:
             )
         if is_rewound and not queue.is_paused:
             reason = f"{target.branch} was rewound: {queue.tip[:12]} landed there, and is not in {tip[:12]}"
-            queue = self._update_queue("paused", state="paused", reason=reason, code="REWOUND")
+            queue = self._update_queue("paused", state=QueueState.PAUSED, reason=reason, code="REWOUND")
         if queue.is_paused:
             raise WaitsForPerson(
                 queue.reason,
@@ -143,7 +141,7 @@ class TargetMover:
             )
         return tip
 
-    def land(self, chain: Sequence[Candidate], flaky: Sequence[str]) -> int:
+    def land(self, chain: Sequence[Candidate], tested: CheckResult) -> int:
         """Move the target to the last of these tested commits; return how many entries landed.
 
         Raises:
@@ -153,7 +151,8 @@ class TargetMover:
         ids = [candidate.landing.id for candidate in chain]
         commits = [candidate.commit for candidate in chain]
         move = TargetMove(before=before, after=after, entries=ids, commits=commits)
-        set_stage(self._repo, self.lease, ids, "landing")
+        checks = [as_dict(run) for run in tested.runs]
+        set_stage(self._repo, self.lease, ids, "landing", checks=checks, check="", stage_at=0)
         # It keeps the commits until the move is settled: nothing else refers to them after a crash.
         self._write_ref(after)
         if not begin_move(self._repo, self.lease, self._target.branch, move):
@@ -164,7 +163,7 @@ class TargetMover:
         result = self._advance(before, after, f"landlane: land {', '.join(ids)}")
         self._on_step("moved")
         if result.state == MoveState.MOVED:
-            self._settle(move, {one.landing.id: one.notes for one in chain}, flaky)
+            self._settle(move, {one.landing.id: one.notes for one in chain}, tested.flaky)
             return len(chain)
         if result.state == MoveState.UNKNOWN:  # the recorded move stays, and is settled by the next run
             raise remote_gone(self._target, result.trouble)
@@ -206,7 +205,15 @@ class TargetMover:
             )
             for landing_id, commit, base in zip(move.entries, move.commits, bases, strict=False)
         ]
-        mark_landed(self._repo, self.lease, self._target.branch, landed, move.after, is_late=is_late)
+        mark_landed(
+            self._repo,
+            self.lease,
+            self._target.branch,
+            landed,
+            move.after,
+            is_late=is_late,
+            tested=move.after,
+        )
         self._delete_refs()
         for note in notes:
             self._repo.report(note)
@@ -323,7 +330,7 @@ def find_move_state(home: Checkout, target: TargetBranch, before: str, after: st
 
 
 def remote_gone(target: TargetBranch, trouble: str) -> RepositoryError:
-    """The remote cannot be asked where the target is."""
+    """Return the error for a remote that cannot be reached."""
     return RepositoryError(
         f"{target.remote} cannot be asked: {trouble}",
         code="REMOTE_GONE",

@@ -1,47 +1,37 @@
-"""How an entry of the landing queue ends: landed, rejected, ejected, or approved by a person.
-
-Its claims end with it. Its task is done with the commit that landed, or goes back to the author.
-"""
+"""End an entry of the landing queue, landed or rejected, and with it its claims and its task."""
 
 from __future__ import annotations
 
-from landlane.errors import NotAllowed, Stale
-from landlane.git.target import find_target
-from landlane.landing.after_landing import delete_entry_ref
-from landlane.landing.entry_claims import (
-    end_entry_session,
-    find_live_author,
-    notify_affected_sessions,
-    release_author_claims,
-    return_claims,
-)
+import os
+
+from landlane.claims.holder_sessions import drop_claims, give_claim
+from landlane.claims.take import claims_near, claims_of
+from landlane.errors import NotAllowed
 from landlane.landing.model import (
     BOUNCED,
     EJECTED,
-    HELD,
     LANDED,
     MAX_OUTPUT_CHARS,
-    QUEUE_LEASE_MS,
     QUEUED,
     REJECTED,
     TESTING,
     Landing,
     LandingState,
     Rejection,
-    person_rejection,
-    queue_lease_name,
+    landing_id_of,
+    name_some,
 )
-from landlane.landing.records import NOUN, get_landing, get_queue, lock_landing, lock_queue
+from landlane.landing.records import lock_landing, lock_queue, put_landing, put_queue, read_landings
 from landlane.landing.rejected_tasks import drop_fix_task, reopen_task, return_task
-from landlane.roles.model import forbidden
+from landlane.sessions.client_sessions import list_live_links
+from landlane.sessions.leases import end_session, lock_live_session
 from landlane.sessions.notices import add_notice
-from landlane.sessions.read import find_session
-from landlane.sessions.runner_lease import RunnerBusy, check_runner, end_runner, wait_for_runner
-from landlane.store import records
-from landlane.tasks.add import ADDING
-from landlane.tasks.finish import finish
+from landlane.sessions.runner_lease import check_runner
+from landlane.sessions.tool_calls import list_reads
+from landlane.tasks.add import ADD_LOCK
+from landlane.tasks.finish import finish_task
 from landlane.tasks.model import LANDING, REPORTED
-from landlane.tasks.records import get_in
+from landlane.tasks.records import lock_task
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -49,11 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.repository import Repository
-    from landlane.sessions.model import Session
+    from landlane.sessions.model import Claim, Session
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.store.interface import Transaction
-
-_EJECT_WAIT_MS = 10_000
 
 
 @value
@@ -75,8 +63,11 @@ def mark_landed(
     tip: str,
     *,
     is_late: bool = False,
+    tested: str = "",
 ) -> list[Landing]:
     """Record that the target has moved and that these entries landed; end their claims and tasks.
+
+    `tested` is the commit whose checks passed.
 
     A push that arrives late (`is_late`) can land an entry that was rejected or ejected meanwhile.
 
@@ -89,41 +80,36 @@ def mark_landed(
         landed: list[Landing] = []
         for entry in entries:
             before = lock_landing(tx, entry.id)
-            if before.state == LANDED or (before.state not in (TESTING, QUEUED) and not is_late):
+            if not before.state.can_become(LANDED) or not (is_late or before.state in (TESTING, QUEUED)):
                 continue
-            landing = replace(
-                before,
-                state=LANDED,
-                stage="",
-                reason="",
-                code="",
-                ended_at=repo.store.wall_of(tx.now),
-                **as_dict(entry),
-            )
-            records.put(tx, NOUN, as_dict(landing), "landed")
-            end_entry_session(tx, landing, landing.commit)
+            ended_at = repo.store.wall_of(tx.now)
+            landing = before.in_state(LANDED, reason="", code="", ended_at=ended_at, **as_dict(entry))
+            put_landing(tx, landing, "landed")
+            _end_entry_session(tx, landing, landing.commit)
             drop_fix_task(tx, repo, landing)
             _finish_task(tx, repo, landing)
             landed.append(landing)
-        release_author_claims(tx, repo, landed)
+        _release_author_claims(tx, repo, landed)
         for landing in landed:  # after the release: authors whose own work landed need no notice
-            notify_affected_sessions(tx, repo, landing)
+            _notify_affected_sessions(tx, repo, landing)
         queue = lock_queue(tx, target)
         queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(landed))
-        records.put(tx, "queue", as_dict(queue), "moved")
-        tx.frees = True
+        if tested:
+            queue = replace(queue, passing=tested, failing={})
+        put_queue(tx, queue, "moved")
+        tx.has_freed = True
         return landed
 
     return repo.change(work)
 
 
 def _finish_task(tx: Transaction, repo: Repository, landing: Landing) -> None:
-    task = get_in(tx, landing.task) if landing.task else None
+    task = lock_task(tx, landing.task) if landing.task else None
     if task is None or task.state not in (LANDING, REPORTED) or task.attempt != landing.attempt:
         return
     found = f"{landing.commit[:12]} on {landing.target}"
     evidence: list[dict[str, object]] = [{"name": "landed", "is_seen": True, "found": found, "hint": ""}]
-    finish(tx, repo, task, None, head=landing.head, evidence=evidence)
+    finish_task(tx, repo, task, None, head=landing.head, evidence=evidence)
 
 
 def reject_entry(
@@ -166,118 +152,121 @@ def reject_entry(
             reopen_task(tx, landing, author, rejection.reason)
         else:
             task_id = return_task(tx, repo, landing, author, replace(rejection, output=output))
-        landing = replace(
-            landing,
-            state=state,
-            stage="",
+        landing = landing.in_state(
+            state,
             reason=rejection.reason,
             code=rejection.code,
             output=output,
             pair=rejection.pair,
+            pair_commit=rejection.pair_commit,
+            checks=[as_dict(run) for run in rejection.checks] or landing.checks,
             advice=rejection.hint,
             bounce_task=task_id,
             ended_at=repo.store.wall_of(tx.now),
             base=base or landing.base,
         )
-        return_claims(tx, repo, landing, author)
+        _return_claims(tx, repo, landing, author)
         if author is not None and rejection.code == REJECTED:  # a person decided, maybe much later
             text = f"{landing_id} ({landing.branch}) will not land: {rejection.reason}. {rejection.hint}"
             add_notice(tx, author.id, text)
-        records.put(tx, NOUN, as_dict(landing), state)
-        tx.frees = True
+        put_landing(tx, landing, state)
+        tx.has_freed = True
         return landing
 
-    return repo.change(work, areas=ADDING)
+    return repo.change(work, areas=ADD_LOCK)
 
 
-def eject_entry(repo: Repository, session: Session, landing_id: str, why: str) -> Landing:
-    """Take an entry out of the queue: its author may, and everyone once the author's session has ended.
+def _end_entry_session(tx: Transaction, landing: Landing, commit: str) -> None:
+    """Release the claims of an entry, and end its session."""
+    holder = lock_live_session(tx, landing.holder)
+    if holder is None:
+        return
+    drop_claims(tx, claims_of(tx, holder.id), commit)
+    end_session(tx, holder, "session.left", {})
 
-    Raises:
-        NotAllowed: another session submitted it, or it is being moved onto the target.
+
+def _release_author_claims(tx: Transaction, repo: Repository, landed: Sequence[Landing]) -> None:
+    """Release the authors' claims on paths that landed, unless another entry of theirs still needs them."""
+    waiting = read_landings(tx) if landed else []
+    for session in dict.fromkeys(landing.session for landing in landed):
+        if lock_live_session(tx, session) is None:
+            continue
+        own = [landing for landing in landed if landing.session == session]
+        tasks = {"", *(landing.task for landing in own)}
+        claims = [claim for claim in claims_of(tx, session) if claim.task in tasks]
+        needed = _tokens_used(repo, claims, [landing for landing in waiting if landing.session == session])
+        for landing in own:
+            unneeded = _tokens_used(repo, claims, [landing]) - needed
+            drop_claims(tx, [claim for claim in claims if claim.token in unneeded], landing.commit)
+
+
+def _tokens_used(repo: Repository, claims: Sequence[Claim], landings: Sequence[Landing]) -> set[int]:
+    """Return the tokens of the claims that cover a path of these entries."""
+    used: set[int] = set()
+    for path in dict.fromkeys(path for landing in landings for path in landing.paths):
+        unused = [claim for claim in claims if claim.token not in used]
+        if not unused:
+            break
+        pattern = repo.git.pattern_of(path, "literal")
+        used |= {claim.token for claim in unused if claim.covers(pattern)}
+    return used
+
+
+def find_live_author(tx: Transaction, landing: Landing) -> Session | None:
+    """Return the session that submitted an entry, if it is still alive."""
+    author = lock_live_session(tx, landing.session)
+    return author if author is not None and author.is_alive(tx.now) else None
+
+
+def _return_claims(tx: Transaction, repo: Repository, landing: Landing, author: Session | None) -> None:
+    """Return the claims of an ended entry to its author; release them if the author is gone."""
+    if author is not None:
+        held = {claim.pattern for claim in claims_of(tx, author.id)}
+        for claim in claims_of(tx, landing.holder):
+            if claim.pattern in held:
+                continue
+            drop_claims(tx, [claim])
+            pattern = repo.git.pattern_of(claim.pattern, claim.kind)
+            # Only for the lease that the author's session has anyway: it is renewed together with that.
+            give_claim(tx, author, pattern, claim.mode, author.shortest_ms, task=landing.task)
+    _end_entry_session(tx, landing, "")
+
+
+def _notify_affected_sessions(tx: Transaction, repo: Repository, landing: Landing) -> None:
+    """Notify every other session that holds or has read a path that a landing changed."""
+    affected = _list_readers(tx, landing)
+    for path in landing.paths:
+        pattern = repo.git.pattern_of(path, "literal")
+        for claim in claims_near(tx, pattern.alternatives, ""):
+            is_own = claim.session in (landing.holder, landing.session) or landing_id_of(claim.agent)
+            if not is_own and claim.overlaps(pattern) and not claim.is_over(tx.now):
+                affected.setdefault(claim.session, []).append(path)
+    for session, paths in affected.items():
+        changed = name_some(list(dict.fromkeys(paths)))
+        how = f"{landing.id} of {landing.agent} landed as {landing.commit[:12]}"
+        add_notice(tx, session, f"{how} and changed {changed}: read it again")
+
+
+def _list_readers(tx: Transaction, landing: Landing) -> dict[str, list[str]]:
+    """Return the client sessions that have read a changed path, without the author's and its subagents'.
+
+    The paths that were read are absolute: each parent folder may be the root of a checkout.
     """
-    landing = get_landing(repo, landing_id)
-    target = find_target(repo.home, repo.settings)
-    is_own = landing.session == session.id or landing.agent == session.agent
-    if not is_own and session.kind != "person" and _is_alive(repo, landing.session):
-        raise NotAllowed(
-            f"{landing_id} is {landing.agent}'s",
-            code="NOT_YOURS",
-            hint=f"ask {landing.agent}, or a person at a terminal",
-            holder=landing.agent,
-        )
-    lease = None
-    if landing.state == TESTING:  # its runner must have stopped, or it could land at the same time
-        lease = wait_for_runner(
-            repo, session, queue_lease_name(target.branch), QUEUE_LEASE_MS, _EJECT_WAIT_MS
-        )
-        if isinstance(lease, RunnerBusy):
-            raise NotAllowed(
-                f"{landing_id} is being tested by {lease.agent}",
-                code="LANDING_BUSY",
-                hint="wait for the verdict, or end that process",
-                holder=lease.agent,
-            )
-    try:
-        if get_queue(repo, target.branch).is_moving(landing_id):
-            raise NotAllowed(
-                f"{landing_id} is on its way onto {target.branch}",
-                code="LANDING_BUSY",
-                hint="`landlane queue run --drain` settles it",
-            )
-        rejection = Rejection(code="EJECTED", reason=f"{session.agent}: {why}", hint="")
-        ended = reject_entry(repo, lease, landing_id, rejection, state=EJECTED)
-        delete_entry_ref(repo, target, ended)
-        return ended
-    finally:
-        if lease is not None:
-            end_runner(repo, lease)
+    readers: dict[str, list[str]] = {}
+    changed = set(landing.paths)
+    for link in list_live_links(tx):
+        if landing.session in (link.session, link.parent):
+            continue
+        for path in list_reads(tx, link.session):
+            at = path.find("/", 1)
+            while at > 0:
+                if path[at + 1 :] in changed and _may_be_checkout(path[:at]):
+                    readers.setdefault(link.session, []).append(path[at + 1 :])
+                    break
+                at = path.find("/", at + 1)
+    return readers
 
 
-def _is_alive(repo: Repository, session_id: str) -> bool:
-    session, now = repo.store.view(lambda snapshot: (find_session(snapshot, session_id), snapshot.now))
-    return session is not None and session.is_alive(now)
-
-
-def decide_held_entry(
-    repo: Repository, session: Session, landing_id: str, *, is_approved: bool, head: str = "", why: str = ""
-) -> Landing:
-    """Let a person approve a held entry at its current head, or reject it.
-
-    Raises:
-        NotAllowed: it does not wait for a person, or the session has a role.
-        Stale: its head differs from the one the person saw.
-    """
-    if session.role:
-        raise forbidden(session.agent, session.role, "no role decides what waits for a person")
-    held = get_landing(repo, landing_id)
-    if held.state != HELD:
-        raise NotAllowed(
-            f"{landing_id} is {held.state}: it does not wait for a person",
-            code="NOT_WAITING",
-            hint="`landlane gate list` shows what does",
-        )
-    if head and not held.head.startswith(head):
-        raise Stale(
-            f"{landing_id} is at {held.head[:12]}, not at {head[:12]}",
-            code="HEAD_MOVED",
-            hint=f"look at the change again: git show {held.head[:12]}",
-        )
-    if not is_approved:
-        return reject_entry(repo, None, landing_id, person_rejection(session.agent, why))
-
-    def work(tx: Transaction) -> Landing:
-        landing = lock_landing(tx, landing_id)
-        if landing.state != HELD or landing.head != held.head:
-            raise Stale(f"{landing_id} has changed meanwhile", code="HEAD_MOVED", hint="look at it again")
-        landing = replace(
-            landing, state=QUEUED, approved_by=session.agent, approved_head=landing.head, reason=""
-        )
-        records.put(tx, NOUN, as_dict(landing), "approved", session)
-        if find_live_author(tx, landing) is not None:
-            text = f"{session.agent} let {landing_id} ({landing.branch}) land: it is queued again"
-            add_notice(tx, landing.session, text)
-        tx.frees = True
-        return landing
-
-    return repo.change(work)
+def _may_be_checkout(folder: str) -> bool:
+    """Return whether a folder is the root of a checkout, or is not on this machine."""
+    return os.path.lexists(os.path.join(folder, ".git")) or not os.path.isdir(folder)

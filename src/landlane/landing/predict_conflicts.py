@@ -7,19 +7,20 @@ merge by their kind do not conflict. Everything is computed again each time, so 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 from landlane.git import trial_merge as trials
-from landlane.git.ancestry import merge_base
+from landlane.git.commits import merge_base
 from landlane.git.run import try_git_output
 from landlane.git.target import commit_at, find_target
 from landlane.git.tree_diff import list_changed_paths
-from landlane.landing.combine import merge_rule_for, merge_rules
+from landlane.landing.combine import merge_rule_for
 from landlane.landing.records import list_landings
 from landlane.merge.merge_file import merge_file
-from landlane.merge.model import Conflict, MergeRule
-from landlane.values import value
+from landlane.merge.model import Conflict, MergeKind
+from landlane.values import as_dict, value
 from landlane.workspaces.committed_settings import read_at
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.git.target import TargetBranch
     from landlane.repository import Repository
+    from landlane.settings.model import MergeFile
 
 
 _BRANCHES = "refs/heads/landlane/"
@@ -57,8 +59,8 @@ def predict_conflicts(repo: Repository) -> dict[str, Any]:
     home, target = repo.home, find_target(repo.home, repo.settings)
     tip = commit_at(home, target.remote_ref or target.ref)
     branches = _open_branches(repo, target, tip)
-    rules = merge_rules(read_at(repo, tip))
-    mergeable = {path: merge_rule_for(repo, rules, path) for one in branches for path in one.paths}
+    settings = read_at(repo, tip)
+    mergeable = {path: merge_rule_for(repo, settings, path) for one in branches for path in one.paths}
     finder = _ConflictFinder(home, {path: rule for path, rule in mergeable.items() if rule})
     with_target = _in_parallel(branches, lambda one: finder.conflicts_with_target(one, tip))
     alive = [one for one, found in zip(branches, with_target, strict=True) if found is not None]
@@ -104,9 +106,9 @@ def _open_branches(repo: Repository, target: TargetBranch, tip: str) -> list[Ope
         if _WORK_BRANCH.fullmatch(branch):
             heads.setdefault(branch, (head, "", ""))
     missing = trials.missing_commits(repo.home, [head for head, _, _ in heads.values()])
-    here = [(branch, *facts) for branch, facts in heads.items() if facts[0] not in missing]
-    found = _in_parallel(here, lambda one: _describe_branch(repo.home, tip, *one))
-    return [one for one in found if one is not None]
+    here = [(branch, *entry) for branch, entry in heads.items() if entry[0] not in missing]
+    described = _in_parallel(here, lambda one: _describe_branch(repo.home, tip, *one))
+    return [one for one in described if one is not None]
 
 
 def _describe_branch(
@@ -149,24 +151,18 @@ def _in_parallel(items: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
 
 
 def _rank_paths(
-    branches: Sequence[OpenBranch], met: Sequence[Sequence[str]], rules: dict[str, MergeRule]
+    branches: Sequence[OpenBranch], met: Sequence[Sequence[str]], rules: dict[str, MergeFile]
 ) -> list[dict[str, Any]]:
     """Return the paths that several branches change, those with the most conflicts first."""
-    users: dict[str, int] = {}
-    for one in branches:
-        for path in one.paths:
-            users[path] = users.get(path, 0) + 1
-    clashes: dict[str, int] = {}
-    for paths in met:
-        for path in paths:
-            clashes[path] = clashes.get(path, 0) + 1
-    busy = [path for path, count in users.items() if count > 1 or path in clashes]
-    busy.sort(key=lambda path: (-clashes.get(path, 0), -users[path], path))
+    users = Counter(path for one in branches for path in one.paths)
+    clashes = Counter(path for paths in met for path in paths)
+    busy = [path for path, count in users.items() if count > 1 or clashes[path]]
+    busy.sort(key=lambda path: (-clashes[path], -users[path], path))
     return [
         {
             "path": path,
             "branches": users[path],
-            "conflicts": clashes.get(path, 0),
+            "conflicts": clashes[path],
             "class": rules[path].kind if path in rules else None,
         }
         for path in busy[:_MAX_PATHS]
@@ -176,7 +172,7 @@ def _rank_paths(
 class _ConflictFinder:
     """Merges two branches at a time, and caches the mergeable files that it reads."""
 
-    def __init__(self, home: Checkout, rules: dict[str, MergeRule]) -> None:
+    def __init__(self, home: Checkout, rules: dict[str, MergeFile]) -> None:
         self._home = home
         self.rules = rules
         self._blobs: dict[tuple[str, str], bytes | None] = {}
@@ -211,7 +207,9 @@ class _ConflictFinder:
         if rule is None:
             return False
         before, now, then = (self._blob(commit, path) for commit in (base, ours, theirs))
-        return not isinstance(merge_file(rule.kind, before, now, then, path, rule.options), Conflict)
+        return not isinstance(
+            merge_file(MergeKind(rule.kind), before, now, then, path, as_dict(rule)), Conflict
+        )
 
     def _blob(self, commit: str, path: str) -> bytes | None:
         if (commit, path) not in self._blobs:

@@ -1,9 +1,9 @@
--- Statements about verdicts of checks.
+-- Saved results of checks, by tree.
 
--- verdict_get: the verdict of a check on a tree
+-- verdict_get: the saved result of a check on a tree
 SELECT data FROM verdicts WHERE repository = :repository AND tree = :tree AND check_key = :check_key;
 
--- verdict_put: set the verdict of a check on a tree
+-- verdict_put: save the result of a check on a tree
 INSERT INTO verdicts (repository, tree, check_key, data) VALUES (:repository, :tree, :check_key, :data)
 ON CONFLICT (repository, tree, check_key) DO UPDATE SET data = excluded.data;
 

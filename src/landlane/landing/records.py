@@ -1,31 +1,42 @@
 """Landings and queues in the store, and the saved results of checks.
 
-Every write of a queue runner checks its lease, so a runner that lost the lease changes nothing. Entries are
-added in `enqueue.py` and ended in `outcomes.py`.
+Every write of a queue runner checks its lease: a runner that lost it gets `Stale` and changes nothing.
+Entries are added in `enqueue.py` and ended in `outcomes.py`.
 """
 
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.landing.model import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Queue, TargetMove
+from landlane.landing.estimate import add_sample
+from landlane.landing.model import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Queue
 from landlane.sessions.runner_lease import check_runner
 from landlane.store import records
-from landlane.values import as_dict, replace
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from landlane.landing.model import LandingState, TargetFailure, TargetMove
     from landlane.repository import Repository
+    from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.store.interface import Snapshot, Transaction
 
 NOUN = "landing"
 
 
+@value
+class Merge:
+    """Onto which commit an entry was merged, and notes about files that were merged by their kind."""
+
+    base: str
+    notes: tuple[str, ...] = ()
+
+
 def read_landings(snapshot: Snapshot, states: Sequence[str] = OPEN) -> list[Landing]:
     """Return the entries whose records are in these states, in the order of their submission."""
-    return [Landing.from_document(document) for document in records.all_of(snapshot, NOUN, states)]
+    return [Landing.from_document(document) for document in records.find_all(snapshot, NOUN, states)]
 
 
 def list_landings(repo: Repository, states: Sequence[str] = OPEN) -> list[Landing]:
@@ -71,120 +82,157 @@ def _landing_or_error(document: records.Document | None, landing_id: str) -> Lan
     return Landing.from_document(document)
 
 
+def put_landing(tx: Transaction, landing: Landing, verb: str, session: Session | None = None) -> None:
+    """Write an entry and the journal entry about the change."""
+    records.put(tx, NOUN, as_dict(landing), verb, session)
+
+
+def put_queue(tx: Transaction, queue: Queue, verb: str) -> None:
+    """Write a queue and the journal entry about the change."""
+    records.put(tx, "queue", as_dict(queue), verb)
+
+
 def lock_queue(tx: Transaction, target: str) -> Queue:
     """Return the queue of a target branch, locked until the transaction ends."""
-    document = records.lock(tx, "queue", target)
-    return Queue(**document) if document else Queue(id=target, target=target)
+    return _queue_from(records.lock(tx, "queue", target), target)
 
 
 def get_queue(repo: Repository, target: str) -> Queue:
     """Return the queue of a target branch."""
-    document = repo.store.view(lambda snapshot: records.find(snapshot, "queue", target))
+    return _queue_from(repo.store.view(lambda snapshot: records.find(snapshot, "queue", target)), target)
+
+
+def _queue_from(document: records.Document | None, target: str) -> Queue:
     return Queue(**document) if document else Queue(id=target, target=target)
 
 
 def update_queue(
     repo: Repository, lease: RunnerLease | None, target: str, verb: str, **fields: object
 ) -> Queue:
-    """Change fields of the queue of a target branch.
-
-    Raises:
-        Stale: another process runs the queue now.
-    """
+    """Change fields of the queue of a target branch."""
 
     def work(tx: Transaction) -> Queue:
         if lease is not None:
             check_runner(tx, lease)
         queue = replace(lock_queue(tx, target), **fields)
-        records.put(tx, "queue", as_dict(queue), verb)
+        put_queue(tx, queue, verb)
         return queue
 
     return repo.change(work)
 
 
 def begin_move(repo: Repository, lease: RunnerLease, target: str, move: TargetMove) -> bool:
-    """Record a move before it is made; False if one of its entries was taken out of the queue meanwhile.
-
-    Raises:
-        Stale: another process runs the queue now.
-    """
+    """Record a move before it is made; False if one of its entries was taken out of the queue meanwhile."""
 
     def work(tx: Transaction) -> bool:
         check_runner(tx, lease)
         if any(lock_landing(tx, landing_id).state != TESTING for landing_id in move.entries):
             return False
-        queue = replace(lock_queue(tx, target), move=move.to_document())
-        records.put(tx, "queue", as_dict(queue), "moving")
+        put_queue(tx, replace(lock_queue(tx, target), move=as_dict(move)), "moving")
         return True
 
     return repo.change(work)
 
 
 def begin_testing(repo: Repository, lease: RunnerLease, ids: Sequence[str]) -> list[Landing]:
-    """Mark entries as being tested, and return them; those that were ejected or held meanwhile are left out.
+    """Mark entries as being tested, and return them, without those that were ejected or held meanwhile."""
+    cleared: dict[str, object] = {"reason": "", "code": "", "checks": [], "resolved": []}
+    return _move_entries(repo, lease, ids, TESTING, "testing", stage="merging", **cleared)
 
-    Raises:
-        Stale: another process runs the queue now.
-    """
+
+def requeue(repo: Repository, lease: RunnerLease, ids: Sequence[str], reason: str, code: str = "") -> None:
+    """Put entries that are being tested back into the queue."""
+    if ids:
+        _move_entries(repo, lease, ids, QUEUED, "requeued", reason=reason, code=code)
+
+
+def hold(repo: Repository, lease: RunnerLease, landing_id: str, gate: str) -> None:
+    """Make an entry wait for a person."""
+    _move_entries(repo, lease, [landing_id], HELD, "held", gate=gate, reason=gate, code="")
+
+
+def _move_entries(
+    repo: Repository,
+    lease: RunnerLease,
+    ids: Sequence[str],
+    state: LandingState,
+    verb: str,
+    *,
+    stage: str = "",
+    **changes: object,
+) -> list[Landing]:
+    """Change the state of entries, and return them; held and ended ones are not the runner's to change."""
 
     def work(tx: Transaction) -> list[Landing]:
         check_runner(tx, lease)
-        batch: list[Landing] = []
+        moved: list[Landing] = []
         for landing_id in ids:
             landing = lock_landing(tx, landing_id)
-            if landing.state.can_become(TESTING):
-                landing = replace(landing, state=TESTING, stage="merging", reason="", code="")
-                records.put(tx, NOUN, as_dict(landing), "testing")
-                batch.append(landing)
-        return batch
+            if landing.state != HELD and landing.state.can_become(state):
+                landing = landing.in_state(state, stage=stage, **changes)
+                put_landing(tx, landing, verb)
+                moved.append(landing)
+        return moved
 
     return repo.change(work)
 
 
-def set_stage(repo: Repository, lease: RunnerLease, ids: Sequence[str], stage: str) -> None:
-    """Set the stage that waiting clients see; it is not journaled."""
+def set_stage(repo: Repository, lease: RunnerLease, ids: Sequence[str], stage: str, **fields: object) -> None:
+    """Set the stage and other fields of a batch, which waiting clients see; they are not journaled."""
 
     def work(tx: Transaction) -> None:
         check_runner(tx, lease)
         for landing_id in ids:
             landing = lock_landing(tx, landing_id)
-            if landing.state == TESTING and landing.stage != stage:
-                records.put_quietly(tx, NOUN, as_dict(replace(landing, stage=stage)))
+            first = "" if landing_id == ids[0] else ids[0]
+            changed = replace(landing, stage=stage, tested_with=first, **fields)
+            if landing.state == TESTING and landing != changed:
+                records.put_without_entry(tx, NOUN, as_dict(changed))
 
     repo.store.change(work, is_durable=False)
 
 
-def requeue(repo: Repository, lease: RunnerLease, ids: Sequence[str], reason: str, code: str = "") -> None:
-    """Put entries that are being tested back into the queue.
-
-    Raises:
-        Stale: another process runs the queue now.
-    """
+def record_merges(repo: Repository, lease: RunnerLease, merges: Mapping[str, Merge]) -> None:
+    """Record onto which commit each entry of a batch was merged; it is not journaled."""
 
     def work(tx: Transaction) -> None:
         check_runner(tx, lease)
-        for landing_id in ids:
+        for landing_id, merge in merges.items():
             landing = lock_landing(tx, landing_id)
             if landing.state == TESTING:
-                landing = replace(landing, state=QUEUED, stage="", reason=reason, code=code)
-                records.put(tx, NOUN, as_dict(landing), "requeued")
+                changed = replace(landing, base=merge.base, resolved=list(merge.notes))
+                records.put_without_entry(tx, NOUN, as_dict(changed))
+
+    repo.store.change(work, is_durable=False)
+
+
+def record_target_failure(repo: Repository, lease: RunnerLease, target: str, failure: TargetFailure) -> None:
+    """Record why the target itself fails; the journal gets an entry when that is new."""
+
+    def work(tx: Transaction) -> None:
+        check_runner(tx, lease)
+        queue = lock_queue(tx, target)
+        known = queue.failure
+        changed = replace(queue, failing=as_dict(failure))
+        if known is not None and (known.commit, known.check) == (failure.commit, failure.check):
+            records.put_without_entry(tx, "queue", as_dict(changed))
+        else:
+            put_queue(tx, changed, "failing")
 
     repo.change(work)
 
 
-def hold(repo: Repository, lease: RunnerLease, landing_id: str, gate: str) -> None:
-    """Make an entry wait for a person.
-
-    Raises:
-        Stale: another process runs the queue now.
-    """
+def record_target_passing(repo: Repository, lease: RunnerLease, target: str, commit: str) -> None:
+    """Record that a commit of the target passes its checks; the journal gets an entry if it failed before."""
 
     def work(tx: Transaction) -> None:
         check_runner(tx, lease)
-        landing = lock_landing(tx, landing_id)
-        if landing.state.can_become(HELD):
-            landing = replace(landing, state=HELD, stage="", gate=gate, reason=gate, code="")
-            records.put(tx, NOUN, as_dict(landing), "held")
+        queue = lock_queue(tx, target)
+        changed = replace(queue, passing=commit, failing={})
+        if queue.failing:
+            put_queue(tx, changed, "passing")
+        elif changed != queue:
+            records.put_without_entry(tx, "queue", as_dict(changed))
 
     repo.change(work)
 
@@ -196,8 +244,8 @@ def mark_settled(repo: Repository, notes: dict[str, list[str]]) -> None:
         for landing_id, more in notes.items():
             landing = lock_landing(tx, landing_id)
             if not landing.is_settled:
-                landing = replace(landing, is_settled=True, notes=[*landing.notes, *more])
-                records.put(tx, NOUN, as_dict(landing), "settled")
+                notes_so_far = [*landing.notes, *more]
+                put_landing(tx, replace(landing, is_settled=True, notes=notes_so_far), "settled")
 
     repo.change(work)
 
@@ -207,20 +255,26 @@ def mark_integrated(repo: Repository, ids: Sequence[str]) -> None:
 
     def work(tx: Transaction) -> None:
         for landing_id in ids:
-            landing = replace(lock_landing(tx, landing_id), is_integrated=True)
-            records.put(tx, NOUN, as_dict(landing), "integrated")
+            put_landing(tx, replace(lock_landing(tx, landing_id), is_integrated=True), "integrated")
 
     repo.change(work)
 
 
-def save_check_result(repo: Repository, target: str, tree: str, check_key: str, data: str) -> None:
-    """Count a run of a check, and save its result for a tree if `data` is not empty."""
+def save_check_result(
+    repo: Repository, target: str, tree: str, check_key: str, data: str, sample: tuple[str, int] | None
+) -> None:
+    """Count a run of a check, and save its result for a tree if `data` is not empty.
+
+    `sample` is the name and duration of a check that passed, for estimates.
+    """
 
     def work(tx: Transaction) -> None:
         if data:
             tx.run("verdict_put", tree=tree, check_key=check_key, data=data)
         queue = lock_queue(tx, target)
-        records.put_quietly(tx, "queue", as_dict(replace(queue, tests=queue.tests + 1)))
+        durations = add_sample(queue.durations, *sample) if sample else queue.durations
+        changed = replace(queue, tests=queue.tests + 1, durations=durations)
+        records.put_without_entry(tx, "queue", as_dict(changed))
 
     repo.change(work)
 
@@ -229,13 +283,3 @@ def find_check_result(repo: Repository, tree: str, check_key: str) -> str:
     """Return the saved result of a check on a tree; empty if there is none."""
     row = repo.store.view(lambda snapshot: snapshot.one("verdict_get", tree=tree, check_key=check_key))
     return row["data"] if row else ""
-
-
-def wait_for_change(repo: Repository, timeout_seconds: float, is_over: Callable[[], bool]) -> None:
-    """Sleep until the store changes or the time is over; return at once if `is_over`."""
-    listener = repo.store.listen()
-    try:
-        if not is_over():
-            listener.wait(timeout_seconds)
-    finally:
-        listener.close()

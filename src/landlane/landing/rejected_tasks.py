@@ -10,26 +10,31 @@ from landlane.errors import NotAllowed, Stale
 from landlane.landing.model import BOUNCED
 from landlane.landing.records import NOUN, read_landings
 from landlane.store import records
-from landlane.tasks.add import Added, add_in, forget_signs
-from landlane.tasks.finish import release_claims
-from landlane.tasks.lineage import forget_in, lineage_in, put_lineage, why_stopped
+from landlane.tasks.add import Added, add_task_in
+from landlane.tasks.finish import drop_unneeded, release_claims
+from landlane.tasks.lineage import forget_task_in, lock_lineage, put_lineage, why_stopped
 from landlane.tasks.model import (
     BLOCKED,
     DEAD,
-    DROPPED,
     FAILED,
+    FINAL,
     LANDING,
     LONGEST_BODY,
     LONGEST_LINE,
     LONGEST_TITLE,
-    OVER,
     READY,
     REPORTED,
     WAITING,
     NewTask,
 )
-from landlane.tasks.records import find_task, get_in, move_task, who
-from landlane.tasks.retry import end_attempt_in, judge_in, park_in, state_after, tell_end
+from landlane.tasks.records import actor_of, find_task, lock_task, move_task
+from landlane.tasks.retry import (
+    decide_retry_in,
+    end_attempt_in,
+    hold_for_person_in,
+    record_attempt_end,
+    state_after,
+)
 from landlane.tasks.retry_rules import ABORT, ESCALATE, AttemptEnd
 from landlane.values import replace
 
@@ -51,14 +56,12 @@ def return_task(
     tx: Transaction, repo: Repository, landing: Landing, author: Session | None, rejection: Rejection
 ) -> str:
     """Give the task of a rejected entry back, or add a fix task if it has none; return the task's id."""
-    task = get_in(tx, landing.task) if landing.task else None
+    task = lock_task(tx, landing.task) if landing.task else None
     if task is None or task.attempt != landing.attempt or task.state not in (LANDING, REPORTED):
         return _add_fix_task(tx, repo, landing, author, rejection)
-    end = AttemptEnd(
-        task=task.id, attempt=task.attempt, code="bounced", feedback=_feedback(landing, rejection)
-    )
+    end = AttemptEnd(code="bounced", feedback=_feedback(landing, rejection))
     # No backoff: the author fixes it in a workspace that still exists.
-    decision = judge_in(tx, repo, task, end, grace=task.max_attempts)
+    decision = decide_retry_in(tx, repo, task, end, immediate_retries=task.max_attempts)
     is_authors = author is not None and task.session == author.id
     state = state_after(decision, REPORTED if is_authors else READY)
     why, hint = decision.why[:LONGEST_LINE], rejection.hint[:LONGEST_LINE]
@@ -71,7 +74,9 @@ def return_task(
         move_task(
             tx, task, state, why=why, keep_owner=keep_owner, failures=failures, head="", next_action=hint
         )
-    tell_end(tx, repo, (landing.agent, landing.session), task, end, decision, state, landing=landing.id)
+    record_attempt_end(
+        tx, repo, (landing.agent, landing.session), task, end, decision, state, landing=landing.id
+    )
     return task.id
 
 
@@ -90,8 +95,8 @@ def _add_fix_task(
     feedback = _feedback(landing, rejection)
     hint = rejection.hint[:LONGEST_LINE]
     earlier = None if landing.task else _find_fix_task_of(tx, landing)
-    if earlier is not None and earlier.state not in (*OVER, DEAD, FAILED):
-        _count_rejection(tx, repo, landing, get_in(tx, earlier.id), feedback, hint)
+    if earlier is not None and earlier.state not in (*FINAL, DEAD, FAILED):
+        _count_rejection(tx, repo, landing, lock_task(tx, earlier.id), feedback, hint)
         return earlier.id
     about = f" It was for {landing.task}." if landing.task else ""
     body = (
@@ -107,12 +112,12 @@ def _add_fix_task(
         labels=("bounced", f"author={landing.agent}"[:64]),
         next_action=hint,
     )
-    added = add_in(tx, repo, author, new, (), force=True, may_be_stopped=True)
+    added = add_task_in(tx, repo, author, new, (), force=True, may_be_stopped=True)
     if not isinstance(added, Added):
         return ""
     stopped = why_stopped(tx, repo, added.task)
     if stopped and added.is_new:
-        park_in(tx, repo, added.task, f"{stopped}. Last: {rejection.reason}")
+        hold_for_person_in(tx, repo, added.task, f"{stopped}. Last: {rejection.reason}")
     elif not landing.task and added.is_new:
         _count_rejection(tx, repo, landing, added.task, feedback, hint)
     return added.task.id
@@ -120,16 +125,16 @@ def _add_fix_task(
 
 def reopen_task(tx: Transaction, landing: Landing, author: Session | None, reason: str) -> None:
     """Give the task of an ejected entry back to its author, or make it available to others."""
-    task = get_in(tx, landing.task) if landing.task else None
+    task = lock_task(tx, landing.task) if landing.task else None
     if task is None or task.attempt != landing.attempt or task.state != LANDING:
         return
     is_authors = author is not None and task.session == author.id
     why = f"{landing.id} was ejected: {reason}"[:LONGEST_LINE]
     move_task(tx, task, REPORTED if is_authors else READY, why=why, keep_owner=is_authors, head="")
-    tx.record("task.doubted", *who(author), {"task": task.id, "why": why, "attempt": task.attempt})
+    tx.record("task.doubted", *actor_of(author), {"task": task.id, "why": why, "attempt": task.attempt})
 
 
-def fail_unsubmitted(repo: Repository, session: Session, end: AttemptEnd) -> Decision:
+def fail_unsubmitted(repo: Repository, session: Session, verified: Task, end: AttemptEnd) -> Decision:
     """End the attempt of a verified task that could not be submitted; the retry rules count it as failed.
 
     Raises:
@@ -137,8 +142,8 @@ def fail_unsubmitted(repo: Repository, session: Session, end: AttemptEnd) -> Dec
     """
 
     def work(tx: Transaction) -> Decision:
-        task = get_in(tx, end.task)
-        is_waiting = task.state == LANDING and task.attempt == end.attempt
+        task = lock_task(tx, verified.id)
+        is_waiting = task.state == LANDING and task.attempt == verified.attempt
         if not is_waiting or any(landing.task == task.id for landing in read_landings(tx)):
             raise Stale(
                 f"{task.id} goes on without {session.agent}: it is {task.state}",
@@ -157,7 +162,7 @@ def _find_fix_task_of(snapshot: Snapshot, landing: Landing) -> Task | None:
 
 def _find_fix_task(snapshot: Snapshot, branch: str, target: str, agent: str, home: str) -> Task | None:
     """Return the fix task of the last rejection of a branch, unless the branch has landed since."""
-    for document in reversed(records.by_key(snapshot, NOUN, target, BOUNCED)):
+    for document in reversed(records.find_by_key(snapshot, NOUN, target, BOUNCED)):
         is_same = document["branch"] == branch and (document["agent"] == agent or document["home"] == home)
         if is_same and not document["task"] and document["bounce_task"]:
             task = find_task(snapshot, document["bounce_task"])
@@ -195,13 +200,11 @@ def _count_rejection(
         document["head"] == landing.head
         and document["id"] != landing.id
         and document["bounce_task"] == task.id
-        for document in records.by_key(tx, NOUN, landing.target, BOUNCED)
+        for document in records.find_by_key(tx, NOUN, landing.target, BOUNCED)
     )
-    end = AttemptEnd(
-        task=task.id, attempt=task.attempt, code="bounced", feedback="" if is_same_head else feedback
-    )
+    end = AttemptEnd(code="bounced", feedback="" if is_same_head else feedback)
     # Failures of the fix task itself are not failures of the branch: only the lineage is charged.
-    decision = judge_in(tx, repo, replace(task, failures=0), end, grace=task.max_attempts)
+    decision = decide_retry_in(tx, repo, replace(task, failures=0), end, immediate_retries=task.max_attempts)
     is_stopped = decision.outcome in (ESCALATE, ABORT)
     decision = replace(decision, outcome=ESCALATE if is_stopped else decision.outcome, is_failure=False)
     why = decision.why[:LONGEST_LINE]
@@ -211,7 +214,9 @@ def _count_rejection(
     elif task.state == READY:
         tx.run("task_set_why", task=task.id, why=why, next_action=hint)
     state = WAITING if is_stopped else task.state
-    tell_end(tx, repo, (landing.agent, landing.session), task, end, decision, state, landing=landing.id)
+    record_attempt_end(
+        tx, repo, (landing.agent, landing.session), task, end, decision, state, landing=landing.id
+    )
 
 
 def drop_fix_task(tx: Transaction, repo: Repository, landing: Landing) -> None:
@@ -219,13 +224,11 @@ def drop_fix_task(tx: Transaction, repo: Repository, landing: Landing) -> None:
     found = None if landing.task else _find_fix_task_of(tx, landing)
     if found is None:
         return
-    task = get_in(tx, found.id)
-    lineage = lineage_in(tx, task.lineage)  # the branch landed: later failures are not repetitions
+    task = lock_task(tx, found.id)
+    lineage = lock_lineage(tx, task.lineage)  # the branch landed: later failures are not repetitions
     put_lineage(tx, replace(lineage, feedback=(), attempts=0, stopped=""), "renewed")
     if task.state not in (READY, BLOCKED, WAITING, DEAD):
         return
     why = f"{_LANDED} as {landing.id}"
-    move_task(tx, task, DROPPED, why=why)
-    forget_signs(tx, repo, task)
-    forget_in(tx, task)
-    tx.record("task.dropped", "", "", {"task": task.id, "why": why, "before": task.state})
+    forget_task_in(tx, task)
+    drop_unneeded(tx, repo, task, why)

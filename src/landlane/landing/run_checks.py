@@ -10,27 +10,29 @@ import os
 import shlex
 import shutil
 import stat
+import time
 
-from landlane.clock import duration_text
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git import create_checkout as checkouts
+from landlane.git.create_checkout import fill_submodules
 from landlane.git.remove_checkout import find_git_dir, list_worktrees, remove_checkout
 from landlane.git.run import LOCATION_VARIABLES, run_git
-from landlane.git.submodules import fill_submodules
 from landlane.git.trial_merge import create_commit
 from landlane.ids import digest
-from landlane.landing.model import MAX_OUTPUT_CHARS
+from landlane.landing.failing_lines import failing_lines
+from landlane.landing.model import MAX_OUTPUT_CHARS, CheckRun
 from landlane.landing.records import find_check_result, save_check_result
 from landlane.processes.child import Child
 from landlane.processes.tree import CHECK_MARK, kill_marked
 from landlane.settings.model import LandingCheck
-from landlane.values import as_dict, value
+from landlane.units import exact_duration
+from landlane.values import as_dict, replace, value
 from landlane.workspaces.locate import workspaces_folder
 from landlane.workspaces.prepare import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from landlane.git.discovery import Checkout
@@ -56,6 +58,8 @@ class CheckResult:
     output: str = ""
     reason: str = ""
     flaky: tuple[str, ...] = ()
+    ms: int = 0  # of the last check
+    runs: tuple[CheckRun, ...] = ()  # every check that ended
 
 
 class CheckRunner:
@@ -87,12 +91,13 @@ class CheckRunner:
         commit: str,
         tree: str,
         validators: Mapping[str, str],
-        on_check: Callable[[str], None],
+        on_check: Callable[[str, Sequence[CheckRun]], None],
         *,
         rerun_failed: bool = False,
     ) -> CheckResult:
         """Run all checks on a tree unless their results are saved; `validators` maps files to commands.
 
+        `on_check` gets the name of each check before it starts, and those that ended.
         With `rerun_failed`, a check whose saved result is a failure is run once more by this runner.
 
         Raises:
@@ -104,12 +109,16 @@ class CheckRunner:
         ]
         checks += self._settings.landing.checks or ()
         flaky: list[str] = []
+        runs: list[CheckRun] = []
         for check in checks:
-            result = self._find_or_run(check, commit, tree, on_check, rerun_failed=rerun_failed)
+            result = self._find_or_run(
+                check, commit, tree, lambda name: on_check(name, runs), rerun_failed=rerun_failed
+            )
             flaky += result.flaky
+            runs.append(_describe_run(check.name, result))
             if not result.is_green:
-                return result
-        return CheckResult(is_green=True, flaky=tuple(flaky))
+                return replace(result, runs=tuple(runs))
+        return CheckResult(is_green=True, flaky=tuple(flaky), runs=tuple(runs))
 
     def _find_or_run(
         self,
@@ -131,8 +140,10 @@ class CheckRunner:
         result, is_lasting = self._run_with_retries(check, commit)
         self._results[tree, key] = result
         document = {**as_dict(result), "flaky": list(result.flaky), "at": self._repo.wall_ms()}
+        del document["runs"]
         data = json.dumps(document) if is_lasting else ""
-        save_check_result(self._repo, self._target, tree, key, data)
+        sample = (check.name, result.ms) if result.is_green else None
+        save_check_result(self._repo, self._target, tree, key, data, sample)
         return result
 
     def _run_with_retries(self, check: LandingCheck, commit: str) -> tuple[CheckResult, bool]:
@@ -143,33 +154,39 @@ class CheckRunner:
                 break
             result, is_lasting = self._run_check(check, commit)
         if result.is_green and not first.is_green:
-            return CheckResult(is_green=True, flaky=(check.name,), output=first.output), True
+            return replace(result, flaky=(check.name,), output=first.output), True
         return result, is_lasting
 
     def _run_check(self, check: LandingCheck, commit: str) -> tuple[CheckResult, bool]:
         """Run one check; also return whether to save the result, since the machine may have caused it."""
         name, limit_ms = check.name, check.limit_ms or self._settings.landing.check_limit_ms
-        ended = self._run_command(check.run, commit, limit_ms)
+        ended, ms = self._run_command(check.run, commit, limit_ms)
         output = (ended.stdout + ended.stderr)[-MAX_OUTPUT_CHARS:]
 
         def failed(reason: str) -> CheckResult:
-            return CheckResult(is_green=False, check=name, exit=ended.exit_code, output=output, reason=reason)
+            return CheckResult(
+                is_green=False, check=name, exit=ended.exit_code, output=output, reason=reason, ms=ms
+            )
 
         if ended.has_timed_out:
-            return failed(f"`{name}` took longer than {duration_text(limit_ms)} and was ended"), False
+            return failed(f"{name} was stopped after {exact_duration(limit_ms)}"), False
         dirtied = self._files_changed_by_check(commit)
         if dirtied:
             more = f" and {len(dirtied) - 5} more" if len(dirtied) > 5 else ""
-            return failed(f"`{name}` changed tracked files: {', '.join(dirtied[:5])}{more}"), True
+            return failed(f"{name} changed tracked files: {', '.join(dirtied[:5])}{more}"), True
         if ended.exit_code < 0:
-            return failed(f"`{name}` was ended by signal {-ended.exit_code}"), False
+            return failed(f"{name} was killed by signal {-ended.exit_code}"), False
         if ended.exit_code:
-            return failed(f"`{name}` ended with {ended.exit_code}"), ended.exit_code not in _NOT_FOUND
-        return CheckResult(is_green=True), True
+            return failed(f"{name} fails (exit {ended.exit_code})"), ended.exit_code not in _NOT_FOUND
+        return CheckResult(is_green=True, ms=ms), True
 
-    def _run_command(self, command: str, commit: str, limit_ms: int) -> ChildResult:
-        """Run a command on exactly this commit, and kill all processes that it leaves."""
+    def _run_command(self, command: str, commit: str, limit_ms: int) -> tuple[ChildResult, int]:
+        """Run a command on exactly this commit, and kill all processes that it leaves.
+
+        Also return how many milliseconds it took.
+        """
         self._check_out(commit)
+        started = time.monotonic()
         child = Child(
             ["/bin/sh", "-c", command],
             cwd=self._path,
@@ -177,7 +194,8 @@ class CheckRunner:
             without=_REMOVED_VARIABLES,
         )
         try:
-            return child.wait(limit_ms / 1000, self._on_tick)
+            ended = child.wait(limit_ms / 1000, self._on_tick)
+            return ended, round((time.monotonic() - started) * 1000)
         finally:
             kill_marked(CHECK_MARK, self._path)  # also those that left its process group
 
@@ -194,31 +212,33 @@ class CheckRunner:
 
     def _tracked_changes(self, commit: str) -> list[str]:
         """Return the tracked files that git reports as changed; an empty name if HEAD is another commit."""
-        found = run_git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", cwd=self._path)
-        if found.exit_code:
+        result = run_git(
+            "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", cwd=self._path
+        )
+        if result.exit_code:
             return [""]
         head = run_git("rev-parse", "HEAD", cwd=self._path).stdout.strip()
-        changed = [item[3:] for item in found.stdout.split("\0") if item]
+        changed = [item[3:] for item in result.stdout.split("\0") if item]
         return changed or ([""] if head != commit else [])
 
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """Return the content that a command generates for a file on a tree, or an error text."""
         commit = create_commit(self._repo.home, tree, [], "to generate from")
         limit_ms = self._settings.landing.check_limit_ms
-        ended = self._run_command(command, commit, limit_ms)
+        ended, _ = self._run_command(command, commit, limit_ms)
         if ended.has_timed_out or ended.exit_code:
             output = (ended.stdout + ended.stderr)[-1000:].strip()
             ending = (
-                f"took longer than {duration_text(limit_ms)}"
+                f"was stopped after {exact_duration(limit_ms)}"
                 if ended.has_timed_out
-                else f"ended with {ended.exit_code}"
+                else f"failed (exit {ended.exit_code})"
             )
-            return f"`{command}` {ending}: {output}"
+            return f"{command} {ending}: {output}"
         try:
             with open(os.path.join(self._path, path), "rb") as file:
                 return file.read()
         except OSError as error:
-            return f"`{command}` did not write it: {error.strerror}"
+            return f"{command} did not write it: {error.strerror}"
 
     def _check_out(self, commit: str) -> None:
         """Check out exactly this commit; ignored files, such as caches, stay.
@@ -246,9 +266,10 @@ class CheckRunner:
         folder = os.path.dirname(self._path)
         free = shutil.disk_usage(folder).free >> 20
         return RepositoryError(
-            f"the queue cannot check {commit[:12]} out: {trouble}",
+            f"the queue cannot check out {commit[:8]}: {trouble}",
             code="CHECKOUT_FAILED",
-            hint=f"nothing is lost: mend that ({free} MB are free in {folder}), then `landlane queue run`",
+            hint=f"nothing is lost; free some space if that is the cause ({free} MB are free in {folder}),"
+            " then: landlane queue run --drain",
         )
 
     def _take_checkout(self, commit: str) -> None:
@@ -295,6 +316,11 @@ class CheckRunner:
             raise self._checkout_error(commit, error.message) from error
         # Only now: in a half prepared checkout every check would fail.
         os.pwrite(self._lock, _PREPARED, 0)
+
+
+def _describe_run(name: str, result: CheckResult) -> CheckRun:
+    lines = [] if result.is_green else failing_lines(result.output)
+    return CheckRun(name=name, is_green=result.is_green, exit=result.exit, ms=result.ms, lines=lines)
 
 
 def _parse_result(data: str) -> tuple[CheckResult | None, int]:

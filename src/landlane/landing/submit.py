@@ -6,19 +6,24 @@ import re
 
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
-from landlane.git import temporary_refs
 from landlane.git import trial_merge as trials
-from landlane.git.ancestry import is_ancestor, merge_base
+from landlane.git.commits import is_ancestor, merge_base
 from landlane.git.run import run_in, try_git_output
-from landlane.git.target import commit_at, fetch_target, find_target
+from landlane.git.target import (
+    commit_at,
+    drop_submitted,
+    fetch_commit,
+    fetch_target,
+    find_target,
+    keep_submitted,
+)
 from landlane.git.tree_diff import list_changed_paths
-from landlane.landing.combine import merge_rule_for, merge_rules
+from landlane.landing.combine import merge_rule_for
 from landlane.landing.enqueue import Submission, enqueue
 from landlane.landing.model import LANDED
 from landlane.landing.records import list_landings
 from landlane.landing.target_rules import check_author, find_gate, settings_at, unidentified_commits
-from landlane.patterns.pattern import covers_alternative
-from landlane.reviews.give_verdict import commit_under_review
+from landlane.reviews.records import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.tasks.evidence import complete_task
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
@@ -27,7 +32,7 @@ from landlane.text import printable
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 from landlane.workspaces.model import CLONE
-from landlane.workspaces.records import is_here, list_workspaces
+from landlane.workspaces.records import list_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,29 +61,31 @@ def submit_branch(repo: Repository, session: Session, branch: str, task_id: str)
     """Submit a branch to the queue.
 
     Raises:
-        RepositoryError: there is no such branch, or it has no common ancestor with the target.
-        NotAllowed: it is empty, its evidence is missing, or it changes paths that its author has not claimed
+        Malformed: it is the target itself.
+        RepositoryError: there is no such branch, it is empty, or it has no common ancestor with the target.
+        NotAllowed: its evidence is missing, or it changes paths that its author has not claimed
             or its role may not change.
     """
     target = find_target(repo.home, repo.settings)
     name = (branch or _current_branch(repo)).removeprefix("refs/heads/")
     if name == target.branch:
-        raise _target_branch_error(repo, name)
+        raise _target_branch_error(name)
     _fetch_clone_commits(repo, name)
-    task = task_id or _task_of_branch(name)
+    task_branch = _TASK_BRANCH.fullmatch(name)
+    task = task_id or (task_branch["task"] if task_branch else "")
     head = _find_head(repo, task, name, commit_at(repo.home, f"refs/heads/{name}"))
     if not head:
         raise RepositoryError(
-            f"there is no branch {name[:200]!r}",
+            f"no branch {name[:200]!r}",
             code="UNKNOWN_BRANCH",
-            hint="`git branch` shows those there are",
+            hint="list them: git branch",
         )
     trouble = fetch_target(repo.home, target)
     if trouble:
-        repo.report(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
+        repo.report(f"cannot reach {target.remote} now ({trouble}); the queue tries again")
     try:
         submission = _describe(repo, session, target, name, head, task)
-    except NotAllowed as error:
+    except RepositoryError as error:
         landed = _find_landed(repo, target, name, head) if error.code == "EMPTY_BRANCH" else None
         if landed is None:
             raise
@@ -87,22 +94,23 @@ def submit_branch(repo: Repository, session: Session, branch: str, task_id: str)
     _warn_about_uncommitted(repo, name)
     if task:
         _verify_evidence(repo, session, task, head)
-    temporary_refs.keep_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
+    keep_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
     try:
         with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES):
             landing, is_new = enqueue(repo, session, submission)
     except LandlaneError:
         if not any(landing.head == head for landing in list_landings(repo)):
-            temporary_refs.drop_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
+            drop_submitted(repo.home, target, head, is_shared=repo.store.is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
 
 
-def _target_branch_error(repo: Repository, branch: str) -> NotAllowed:
-    hint = "commit on a branch of your own: landlane workspace open TASK, or git switch -c BRANCH"
-    if not repo.settings.landing.target:
-        hint += "; if work should land elsewhere, say so under [landing] target in landlane.toml"
-    return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
+def _target_branch_error(branch: str) -> Malformed:
+    return Malformed(
+        f"{branch} is the target; land another branch onto it",
+        code="TARGET_ITSELF",
+        hint="git switch -c my-change",
+    )
 
 
 def _find_landed(repo: Repository, target: TargetBranch, branch: str, head: str) -> Landing | None:
@@ -118,7 +126,7 @@ def _current_branch(repo: Repository) -> str:
     branch = try_git_output(repo.checkout, "symbolic-ref", "--quiet", "--short", "HEAD")
     if not branch:
         raise Malformed(
-            "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: landlane land BRANCH"
+            "this checkout is not on a branch", code="NO_BRANCH", hint="create one: git switch -c my-change"
         )
     return branch
 
@@ -130,12 +138,7 @@ def _warn_about_uncommitted(repo: Repository, branch: str) -> None:
     uncommitted = [line[3:] for line in try_git_output(repo.checkout, "status", "--porcelain").splitlines()]
     if uncommitted:
         more = f" and {len(uncommitted) - 3} more" if len(uncommitted) > 3 else ""
-        repo.report(f"only what is committed is submitted; not {', '.join(uncommitted[:3])}{more}")
-
-
-def _task_of_branch(branch: str) -> str:
-    found = _TASK_BRANCH.fullmatch(branch)
-    return found["task"] if found else ""
+        repo.report(f"! uncommitted changes do not land: {', '.join(uncommitted[:3])}{more}")
 
 
 def _fetch_clone_commits(repo: Repository, branch: str) -> None:
@@ -143,16 +146,15 @@ def _fetch_clone_commits(repo: Repository, branch: str) -> None:
     if repo.checkout.home:
         checkouts.fetch_clone_branch(repo.home, repo.checkout.root, branch)
         return
-    for workspace in list_workspaces(repo):
-        is_clone = workspace.branch == branch and workspace.kind == CLONE
-        if is_clone and is_here(repo, workspace, repo.common_dir):
+    for workspace in list_local(repo):
+        if workspace.branch == branch and workspace.kind == CLONE:
             checkouts.fetch_clone_branch(repo.home, workspace.path, branch)
 
 
 def is_commit_available(repo: Repository, head: str, *, is_offline: bool = False) -> bool:
     """Return whether a verified commit is in this clone, after fetching it if another machine shared it."""
     target = find_target(repo.home, repo.settings)
-    return temporary_refs.fetch_commit(
+    return fetch_commit(
         repo.home, replace(target, remote="") if is_offline else target, head, is_submitted=False
     )
 
@@ -160,7 +162,7 @@ def is_commit_available(repo: Repository, head: str, *, is_offline: bool = False
 def why_commit_unavailable(repo: Repository, head: str) -> str:
     """Return why a verified commit cannot be landed from this clone; empty if it can."""
     try:
-        return "" if is_commit_available(repo, head) else "it lands from where it is"
+        return "" if is_commit_available(repo, head) else "it is in another clone, which lands it"
     except RepositoryError as error:
         return error.message
 
@@ -173,7 +175,7 @@ def fetch_reviewed_commit(repo: Repository, task: Task) -> str:
             return ""
     except LandlaneError as error:
         return error.message  # the reviewer can take the task nevertheless
-    return f"{head[:12]}, which {task.id} is about, is not here: review it where it was made"
+    return f"{head[:8]} of {task.id} is not in this clone: review it where it was made"
 
 
 def _find_head(repo: Repository, task_id: str, branch: str, head: str) -> str:
@@ -197,9 +199,8 @@ def fetch_task_commits(repo: Repository, task_id: str) -> None:
     Raises:
         RepositoryError: an object in the clone is damaged.
     """
-    for workspace in list_workspaces(repo):
-        is_clone = workspace.task == task_id and workspace.kind == CLONE
-        if is_clone and is_here(repo, workspace, repo.common_dir):
+    for workspace in list_local(repo):
+        if workspace.task == task_id and workspace.kind == CLONE:
             checkouts.fetch_clone_branch(repo.home, workspace.path, workspace.branch)
 
 
@@ -218,22 +219,22 @@ def _verify_evidence(repo: Repository, session: Session, task_id: str, head: str
         raise NotAllowed(
             f"{task_id} cannot land before its review: {task.why}",
             code="REVIEW_OPEN",
-            hint=task.next_action or f"`landlane task show {task_id}` tells more",
+            hint=task.next_action or f"see where it stands: landlane task show {task_id}",
             task=task_id,
         )
     if missing is not None or task.state not in (LANDING, DONE):
         found = missing.found if missing else f"it is {task.state}"
         raise NotAllowed(
-            f"{task_id} is not proved: {found}",
+            f"{task_id} has no evidence yet: {found}",
             code="EVIDENCE_MISSING",
-            hint=missing.hint if missing else f"`landlane task show {task_id}` tells more",
+            hint=missing.hint if missing else f"see where it stands: landlane task show {task_id}",
             task=task_id,
         )
     if task.head and task.head != head:
         raise NotAllowed(
-            f"{task_id} was proved at {task.head[:12]}, and the branch is at {head[:12]}",
+            f"{task_id} was verified at {task.head[:8]}, and the branch is at {head[:8]}",
             code="EVIDENCE_MISSING",
-            hint=f"landlane done {task_id}, then land again",
+            hint=f"landlane done {task_id}",
         )
 
 
@@ -245,9 +246,9 @@ def _describe(
     tip = commit_at(home, target.remote_ref or target.ref)
     if not tip:
         raise RepositoryError(
-            f"{target.remote} has no {target.branch} yet, and that is where work lands",
+            f"{target.remote} has no branch {target.branch} to land on",
             code="NO_TARGET",
-            hint=f'git push {target.remote} {target.branch}; or [landing] remote = "none" to land here',
+            hint=f"git push {target.remote} {target.branch}",
         )
     settings = settings_at(repo, target, tip)
     base = merge_base(home, tip, head)
@@ -255,26 +256,26 @@ def _describe(
         raise RepositoryError(
             f"{branch} has no common ancestor with {target.branch}",
             code="NO_COMMON_ANCESTOR",
-            hint=f"begin it from {target.branch}, and bring the work there",
+            hint=f"move its commits onto {target.branch}: git rebase --root --onto {target.branch} {branch}",
         )
     paths = [printable(path) for path in list_changed_paths(home, base, head)]
     if not paths:
-        what = "has all of it already" if base == head else "would not change by it"
-        raise NotAllowed(
-            f"{branch} brings nothing: {target.branch} {what}",
+        raise RepositoryError(
+            f"nothing to land: {target.branch} already contains {branch}"
+            if base == head
+            else f"nothing to land: the commits of {branch} change no file",
             code="EMPTY_BRANCH",
-            hint="commit the work there first: landlane commit",
+            hint="anything uncommitted? git status --short",
         )
     check_author(repo, session, settings, base, head)
     if not task:
         _check_review_paths(repo, settings, paths)
-    rules = merge_rules(settings)
     return Submission(
         branch=branch,
         head=head,
         target=target.branch,
         paths=tuple(paths),
-        mergeable=frozenset(path for path in paths if merge_rule_for(repo, rules, path)),
+        mergeable=frozenset(path for path in paths if merge_rule_for(repo, settings, path)),
         subject=printable(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
         author=as_dict(trials.read_author(home, head)),
         machine=repo.processes.machine,
@@ -288,16 +289,13 @@ def _describe(
 
 def _check_review_paths(repo: Repository, settings: Settings, paths: Sequence[str]) -> None:
     """Refuse changes of paths that need a review if there is no task to review."""
-    pattern_of = repo.git.pattern_of
-    globs = [(text, glob) for text in settings.review.paths for glob in pattern_of(text, "glob").alternatives]
-    for path in paths if globs else ():
-        (literal,) = pattern_of(path, "literal").alternatives
-        rule = next((text for text, glob in globs if covers_alternative(glob, literal)), "")
+    for path in paths:
+        rule = repo.git.find_glob(settings.review.paths, path)
         if rule:
             raise NotAllowed(
-                f"{path} is not changed without a review ([review] paths has {rule}), and there is no task",
+                f"{path} needs a review ([review] paths lists {rule}), and this branch has no task",
                 code="REVIEW_NEEDED",
-                hint=f"landlane task add 'what it is about' --path {path}; take it, and land its branch",
+                hint=f"add one, take it and land its branch: landlane task add 'Change {path}' --path {path}",
                 paths=[path],
             )
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from landlane.errors import RepositoryError, SettingsError
 from landlane.git import trial_merge as trials
+from landlane.git.commits import read_trailers
 from landlane.git.run import try_git_output
-from landlane.git.trailers import read_trailers
 from landlane.git.tree_diff import diff_trees, files_below, resolve_link
 from landlane.landing.model import no_checks_error
-from landlane.patterns.pattern import covers_alternative
-from landlane.roles.built_in import bound_by, roles_of
 from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
-from landlane.roles.model import Scope, may_commit, why_not_verb
-from landlane.sessions.read import find_session
+from landlane.roles.model import Scope, may_commit, role_or_read_only, roles_of, why_not_verb
+from landlane.sessions.leases import find_session
 from landlane.settings.detect_test_command import find_test_command
 from landlane.settings.model import FILE_NAME, Settings
 from landlane.text import printable
@@ -47,40 +45,37 @@ def settings_at(repo: Repository, target: TargetBranch, tip: str) -> Settings:
         SettingsError: `[landing] checks` is missing.
     """
     try:
-        found = read_commit(repo.home, tip)
+        committed = read_commit(repo.home, tip)
     except SettingsError as error:
         raise RepositoryError(
-            f"{FILE_NAME} on {target.branch} cannot be used: {error.message}",
+            f"{FILE_NAME} on {target.branch} is invalid: {error.message}",
             code="SETTINGS_BROKEN",
-            hint=f"mend it there: commit a {FILE_NAME} that `landlane doctor` likes on {target.branch}",
+            hint=f"fix it on {target.branch}; what is wrong: landlane doctor",
         ) from error
-    settings = found or of_main_checkout(repo)
+    settings = committed or of_main_checkout(repo)
     if settings.landing.checks is None:
         command, _ = find_test_command(repo.home.root)
-        raise no_checks_error(target.branch if found is not None else "", command)
+        raise no_checks_error(target.branch, command)
     return settings
 
 
 def broken_settings(home: Checkout, commit: str) -> str:
     """Return why the settings of a commit would block further landings; empty if they are usable."""
     try:
-        found = read_commit(home, commit)
+        settings = read_commit(home, commit)
     except SettingsError as error:
-        return f"its {FILE_NAME} cannot be used: {error.message}"
-    if found is not None and found.landing.checks is None:
-        return f"its {FILE_NAME} does not say [landing] checks: after it nothing could land any more"
+        return f"its {FILE_NAME} is invalid: {error.message}"
+    if settings is not None and settings.landing.checks is None:
+        return f"its {FILE_NAME} has no [landing] checks, so nothing could land after it"
     return ""
 
 
 def find_gate(repo: Repository, settings: Settings, paths: Sequence[str]) -> str:
     """Return why a person must approve a change of these paths; empty if no approval is needed."""
-    pattern_of = repo.git.pattern_of
-    for text in settings.landing.gate:
-        gated = pattern_of(text, "glob").alternatives
+    for glob in settings.landing.gate:
         for path in paths:
-            (literal,) = pattern_of(path, "literal").alternatives
-            if any(covers_alternative(glob, literal) for glob in gated):
-                return f"waits for a person: it changes {path} ({text})"
+            if repo.git.find_glob((glob,), path):
+                return f"waits for a person: it changes {path} ({glob})"
     return ""
 
 
@@ -93,16 +88,16 @@ def check_author(repo: Repository, session: Session, settings: Settings, before:
     if not session.role:
         return
     check_verb(repo, session, "land", guard=_GUARD, settings=settings)
-    found = forbidden_changes(repo.home, settings, session.role, before, after)
-    if found:
-        refuse_paths(repo, session, session.role, found, guard=_GUARD)
+    forbidden = forbidden_changes(repo.home, settings, session.role, before, after)
+    if forbidden:
+        refuse_paths(repo, session, session.role, forbidden, guard=_GUARD)
 
 
 def forbidden_changes(
     home: Checkout, settings: Settings, role: str, before: str, after: str
 ) -> dict[str, str]:
     """Return the changed paths between two trees that a role may not change, each with the reason."""
-    bound = bound_by(settings, role)
+    bound = role_or_read_only(settings, role)
     changes = diff_trees(home, before, after) if bound is not None else []
     if bound is None or not changes:
         return {}
@@ -110,8 +105,8 @@ def forbidden_changes(
     if reason:
         return dict.fromkeys((printable(change.path) for change in changes), reason)
     scope = Scope(bound, settings)
-    found = {printable(change.path): why_not_change(home, scope, after, change) for change in changes}
-    return {path: reason for path, reason in found.items() if reason}
+    reasons = {printable(change.path): why_not_change(home, scope, after, change) for change in changes}
+    return {path: reason for path, reason in reasons.items() if reason}
 
 
 def why_not_change(home: Checkout, scope: Scope, tree: str, change: TreeChange) -> str:
@@ -134,11 +129,11 @@ def why_not_change(home: Checkout, scope: Scope, tree: str, change: TreeChange) 
     return ""
 
 
-def record_violation(repo: Repository, landing: Landing, found: Mapping[str, str]) -> None:
+def record_violation(repo: Repository, landing: Landing, forbidden: Mapping[str, str]) -> None:
     """Record that an entry violates its author's role."""
     author = repo.store.view(lambda snapshot: find_session(snapshot, landing.session))
-    what = f"{landing.id}: {next(iter(found.values()))}"
-    record_role_violation(repo, author, guard=_GUARD, what=what, paths=tuple(found))
+    what = f"{landing.id}: {next(iter(forbidden.values()))}"
+    record_role_violation(repo, author, guard=_GUARD, what=what, paths=tuple(forbidden))
 
 
 def unidentified_commits(repo: Repository, tip: str, head: str) -> list[str]:
@@ -147,19 +142,19 @@ def unidentified_commits(repo: Repository, tip: str, head: str) -> list[str]:
     Merges whose tree is what git computes by itself are left out.
     """
     words = ("log", "-z", f"--max-count={_MAX_COMMITS}", "--format=%H%n%P%n%B", f"{tip}..{head}")
-    found = try_git_output(repo.home, *words)
+    log = try_git_output(repo.home, *words)
     known: dict[tuple[str, str], bool] = {}
     unidentified: list[str] = []
-    for entry in found.split("\0"):
+    for entry in log.split("\0"):
         commit, _, rest = entry.partition("\n")
         parents, _, message = rest.partition("\n")
         if not commit or _is_automatic_merge(repo.home, commit, parents.split()):
             continue
         trailers = read_trailers(message)
-        who = (trailers.agent, trailers.session)
-        if who not in known:
-            known[who] = _is_known_session(repo, *who)
-        if not known[who]:
+        author = (trailers.agent, trailers.session)
+        if author not in known:
+            known[author] = _is_known_session(repo, *author)
+        if not known[author]:
             unidentified.append(commit)
     return unidentified
 
@@ -167,8 +162,8 @@ def unidentified_commits(repo: Repository, tip: str, head: str) -> list[str]:
 def _is_known_session(repo: Repository, agent: str, session: str) -> bool:
     if not agent or not session:
         return False
-    found = repo.store.view(lambda snapshot: find_session(snapshot, session))
-    return found is not None and found.agent == agent
+    known = repo.store.view(lambda snapshot: find_session(snapshot, session))
+    return known is not None and known.agent == agent
 
 
 def _is_automatic_merge(home: Checkout, commit: str, parents: Sequence[str]) -> bool:

@@ -7,10 +7,12 @@ restores what was changed; a crash leaves the record, from which `init` or `init
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from typing import Any
 
+from landlane.clients.setup_files import JSON, NEW, WHOLE, FileForm
 from landlane.errors import LandlaneError
-from landlane.managed_files.formats import JSON, NEW, WHOLE, NotMergeable, insert_content, remove_content
+from landlane.managed_files.formats import NotMergeable, insert_content, remove_content
 from landlane.managed_files.manifest import FileRecord, InitRecord, load_backup, save_backup, save_record
 from landlane.managed_files.user_files import (
     check_writable,
@@ -28,7 +30,17 @@ from landlane.values import replace, value
 
 OnStep = Callable[[str], None]
 
-CREATE, CHANGE, REMOVE, RESTORE = "create", "change", "remove", "restore"
+
+class ChangeVerb(StrEnum):
+    """What is done with a file."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    REMOVE = "remove"
+    RESTORE = "restore"
+
+
+CREATE, CHANGE, REMOVE, RESTORE = ChangeVerb
 
 
 @value
@@ -37,7 +49,7 @@ class FileRequest:
 
     path: str
     root: str
-    form: str
+    form: FileForm
     content: Any
     why: str
     is_private: bool = False
@@ -49,7 +61,7 @@ class FileRequest:
 class FileChange:
     """One file to write or remove: its content before and after; `original` is what undo would restore."""
 
-    verb: str
+    verb: ChangeVerb
     path: str
     why: str
     before: bytes | None
@@ -90,9 +102,6 @@ def _make_plan(planned: Iterable[tuple[str, Callable[[], FileChange | None]]]) -
     return ChangePlan(steps=tuple(steps), skipped=tuple(skipped))
 
 
-# --------------------------------------------------------------------------------------------- installing
-
-
 def plan_changes(state: str, record: InitRecord, requests: Sequence[FileRequest]) -> ChangePlan:
     """Plan what is missing in these files."""
     return _make_plan(
@@ -131,7 +140,7 @@ def why_unreadable(request: FileRequest, content: bytes | None) -> str:
     try:
         extras = find_extras(content.decode("utf-8"))
     except (UnicodeDecodeError, NotJson):
-        return ""  # it is no JSON at all, which is reported elsewhere
+        return ""  # it is not JSON at all, which is reported elsewhere
     for what, line in extras.items():
         if what not in request.accepted:
             return f"{request.reader} itself cannot read it: {what} on line {line}; mend that first"
@@ -161,7 +170,7 @@ def _extend_entry(
     if fingerprint(before) in (*known.after, known.before):
         contents = (*known.after, fingerprint(after))
         return replace(known, after=contents, content=request.content, form=request.form), None
-    # Somebody changed it since. What undo would make of it now is the new original.
+    # It was changed since. What undo would make of it now is the new original.
     original = remove_content(known.form, known.content, _original(state, known), before)
     return _new_entry(request, original, after, mode_of(request.path), known.folders), original
 
@@ -243,11 +252,8 @@ def _revert(step: FileChange) -> None:
         write_bytes(step.path, step.before)
 
 
-# ------------------------------------------------------------------------------------------------ undoing
-
-
 def plan_undo(state: str, record: InitRecord) -> ChangePlan:
-    """Plan how every file is restored: as it was, or without our content where somebody changed it since."""
+    """Plan how every file is restored: as it was, or without our content if it was changed since."""
     return _make_plan(
         (entry.path, lambda entry=entry: _plan_restore(state, entry)) for entry in reversed(record.entries)
     )

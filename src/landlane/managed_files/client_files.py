@@ -10,16 +10,23 @@ import os
 from collections.abc import Sequence
 from functools import reduce
 
-from landlane.clients.hook_command import hook_command, sdk_release, server_words
 from landlane.clients.model import CLIENTS, HOOK_CLIENTS, check_client
 from landlane.clients.registry import setup_of
 from landlane.clients.setup_checks import is_used
-from landlane.clients.setup_files import ClientEnvironment, ClientFile, environment_at
+from landlane.clients.setup_files import (
+    IGNORED,
+    ClientEnvironment,
+    ClientFile,
+    environment_at,
+    hook_command,
+    sdk_release,
+    server_words,
+)
 from landlane.errors import LandlaneError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.run import run_in
 from landlane.managed_files.apply import FileRequest, carry_out, plan_changes
-from landlane.managed_files.formats import IGNORED, NotMergeable
+from landlane.managed_files.formats import NotMergeable
 from landlane.managed_files.json_entries import merge_wanted
 from landlane.managed_files.manifest import init_lock, load_record
 from landlane.managed_files.text_block import HASHES, block_of

@@ -1,24 +1,28 @@
-"""How content gets into a file of a user and out of it again, by the file's form."""
+"""Insert content into a file of a user and remove it again, by the file's form."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from landlane.clients.hook_command import is_ours, server_words
-from landlane.clients.setup_files import JSON, TEXT, TOML, WHOLE
+from landlane.clients.setup_files import (
+    IGNORED,
+    JSON,
+    LINE,
+    NEW,
+    OUTSIDE,
+    TEXT,
+    TOML,
+    WHOLE,
+    FileForm,
+    is_ours,
+    server_words,
+)
 from landlane.managed_files.json_entries import MISSING, insert_entries, remove_entries, values_of
 from landlane.managed_files.text_block import HASHES, drop_block, drop_line, has_line, put_block, put_line
 from landlane.managed_files.toml_tables import NotToml, drop_tables, put_table
 from landlane.merge.json_source import NotJson
 from landlane.merge.value_tree import is_list, is_table
-
-__all__ = ["IGNORED", "JSON", "LINE", "NEW", "OUTSIDE", "TEXT", "TOML", "WHOLE", "NotMergeable"]
-
-LINE = "line"  # one line of a text file
-IGNORED = "ignored"  # a marked block of a file whose comments begin with #
-NEW = "new"  # a file that is written only where there is none, and belongs to the user from then on
-OUTSIDE = "outside"  # a file that another program changes for us
 
 _SERVER = "landlane"
 _SERVER_LISTS = ("mcpServers", "mcp")
@@ -28,11 +32,11 @@ class NotMergeable(Exception):
     """A file that cannot be changed without harm, and why."""
 
 
-def insert_content(form: str, content: Any, before: bytes | None) -> bytes:
-    """Return the file with the content in it; one that has it already comes back as it is.
+def insert_content(form: FileForm, content: Any, before: bytes | None) -> bytes:
+    """Return the file with the content; unchanged if it has the content already.
 
     Raises:
-        NotMergeable: it cannot be read, or is somebody else's.
+        NotMergeable: it cannot be read, or belongs to another program.
     """
     if form == NEW and before is not None:
         return before
@@ -57,11 +61,11 @@ def insert_content(form: str, content: Any, before: bytes | None) -> bytes:
     return put_block(text, content, *((HASHES,) if form == IGNORED else ())).encode()
 
 
-def remove_content(form: str, content: Any, original: bytes | None, now: bytes) -> bytes | None:
-    """Return the file without our content, though somebody changed it since; None when nothing is left.
+def remove_content(form: FileForm, content: Any, original: bytes | None, now: bytes) -> bytes | None:
+    """Return the file without our content, also if it was changed since; None when nothing is left.
 
     Raises:
-        NotMergeable: our content cannot be told apart any more.
+        NotMergeable: our content cannot be identified any more.
     """
     if form in (NEW, WHOLE):
         raise NotMergeable("it was changed since")
@@ -96,7 +100,7 @@ def _without_trust(text: str, root: str, original: str) -> str:
     return drop_tables(text, is_unwanted)
 
 
-def has_content(form: str, content: Any, now: bytes | None) -> bool:
+def has_content(form: FileForm, content: Any, now: bytes | None) -> bool:
     """Return whether a file holds the content, just as it would be written now."""
     try:
         return now is not None and insert_content(form, content, now) == now
@@ -107,7 +111,7 @@ def has_content(form: str, content: Any, now: bytes | None) -> bool:
 def drop_old_server(text: str, wanted: Any) -> str:
     """Return a JSON text without an entry of our MCP server that would start another interpreter.
 
-    One that somebody changed, with arguments or variables of their own, is not ours any more, and stays.
+    An entry that the user changed, with other arguments or variables, is not ours any more, and stays.
 
     Raises:
         NotJson: it cannot be read.

@@ -1,12 +1,13 @@
-"""Insert entries of ours into a JSON file of a user, and remove them again.
+"""Insert our entries into a JSON file of a user, and remove them again.
 
-Both work in small steps on the text: one part is added, replaced or dropped, then the text is read again,
-until nothing is left to do. What is not ours keeps every byte.
+Both edit the text in small steps: one part is added, replaced or dropped, then the text is read again, until
+no edit is left. The generators below yield the edited texts; only the first one of each reading is used. What
+is not ours keeps every byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from landlane.managed_files.json_splice import add_part, drop_part, new_document, replace_part
@@ -17,32 +18,32 @@ from landlane.merge.value_tree import is_list, is_table
 
 IsOurs = Callable[[str], bool]
 
-MISSING: Any = object()  # where the original had nothing at all
+MISSING: Any = object()  # in place of a value that the original did not have
 _MOST_STEPS = 2000
 _BLANK = "\ufeff \t\r\n"
 
 
 def insert_entries(text: str, wanted: Any, is_ours: IsOurs) -> str:
-    """Return the text with what is wanted in it.
+    """Return the text with the wanted entries.
 
-    Tables are merged key by key. In lists, old entries of ours are replaced where they stand, and new ones
-    added at the end. Anything else is set only where nothing is.
+    Tables are merged key by key. In lists, our old entries are replaced in place, and new ones are added at
+    the end. Anything else is set only where there is no value.
 
     Raises:
-        NotJson: it cannot be read, or holds something else where a table or list has to be.
+        NotJson: it cannot be read, or has another value where a table or list is needed.
     """
     if not text.strip(_BLANK):
         return text[: text.startswith("\ufeff")] + new_document(wanted, newline_of(text))
-    return _repeat(text, lambda source: _insert(source, source.root, wanted, is_ours, ""))
+    return _apply_all(text, lambda source: _insert(source, source.root, wanted, is_ours, ""))
 
 
 def remove_entries(text: str, wanted: Any, original: Any, is_ours: IsOurs) -> str:
-    """Return the text without what was inserted; `original` are the values from before, or MISSING.
+    """Return the text without the inserted entries; `original` are the values from before, or MISSING.
 
     Raises:
         NotJson: it cannot be read.
     """
-    return _repeat(text, lambda source: _remove(source, source.root, wanted, original, is_ours))
+    return _apply_all(text, lambda source: _remove(source, source.root, wanted, original, is_ours))
 
 
 def values_of(text: str) -> Any:
@@ -62,56 +63,48 @@ def merge_wanted(first: Any, second: Any) -> Any:
     return [*first, *second] if is_list(first) and is_list(second) else second
 
 
-def _repeat(text: str, step: Callable[[Source], str | None]) -> str:
+def _apply_all(text: str, edits: Callable[[Source], Iterator[str]]) -> str:
     for _ in range(_MOST_STEPS):
-        changed = step(read_json(text, has_comments=True))
-        if changed is None:
+        edited = next(edits(read_json(text, has_comments=True)), None)
+        if edited is None:
             return text
-        text = changed
+        text = edited
     raise NotJson("it has more entries than can be followed")
 
 
-# --------------------------------------------------------------------------------------------- inserting
-
-
-def _insert(source: Source, node: Node, wanted: Any, is_ours: IsOurs, name: str) -> str | None:
+def _insert(source: Source, node: Node, wanted: Any, is_ours: IsOurs, name: str) -> Iterator[str]:
     if is_table(wanted):
         if not is_table(node.value):
             raise NotJson(f"{name or 'the whole'} is no table")
-        return _insert_members(source, node, wanted, is_ours)
-    if is_list(wanted):
+        yield from _insert_members(source, node, wanted, is_ours)
+    elif is_list(wanted):
         if not is_list(node.value):
             raise NotJson(f"{name} is no list")
-        return _insert_items(source, node, wanted, is_ours)
-    return None
+        yield from _insert_items(source, node, wanted, is_ours)
 
 
-def _insert_members(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
+def _insert_members(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> Iterator[str]:
     members = {member.key: member for member in node.members}
     for key, item in wanted.items():
-        if key not in members:
-            return add_part(source, node, key, item)
-        changed = _insert(source, members[key].node, item, is_ours, key)
-        if changed is not None:
-            return changed
-    return _remove_outdated(source, node, wanted, is_ours)
+        if key in members:
+            yield from _insert(source, members[key].node, item, is_ours, key)
+        else:
+            yield add_part(source, node, key, item)
+    yield from _remove_outdated(source, node, wanted, is_ours)
 
 
-def _insert_items(source: Source, node: Node, wanted: list[Any], is_ours: IsOurs) -> str | None:
-    split = _split_group(source, node, is_ours)
-    if split is not None:
-        return split
+def _insert_items(source: Source, node: Node, wanted: list[Any], is_ours: IsOurs) -> Iterator[str]:
+    yield from _split_groups(source, node, is_ours)
     old = [index for index, item in enumerate(node.items) if _count(item.value, is_ours)[0]]
     ours = [item for item in wanted if _count(item, is_ours)[0]]
     for index, item in zip(old, ours, strict=False):
         if node.items[index].value != item:
-            return replace_part(source, node.items[index], item)
+            yield replace_part(source, node.items[index], item)
     if len(old) > len(ours):
-        return drop_part(source, node, old[len(ours)])
+        yield drop_part(source, node, old[len(ours)])
     for item in (*ours[len(old) :], *(one for one in wanted if one not in ours)):
         if item not in node.value:
-            return add_part(source, node, None, item)
-    return None
+            yield add_part(source, node, None, item)
 
 
 def _count(item: Any, is_ours: IsOurs) -> tuple[int, int]:
@@ -134,80 +127,57 @@ def _mentions(item: Any, is_ours: IsOurs) -> bool:
     return any(_mentions(part, is_ours) for part in parts)
 
 
-# ---------------------------------------------------------------------------------------------- removing
-
-
-def _remove(source: Source, node: Node, wanted: Any, original: Any, is_ours: IsOurs) -> str | None:
+def _remove(source: Source, node: Node, wanted: Any, original: Any, is_ours: IsOurs) -> Iterator[str]:
     if is_table(wanted) and is_table(node.value):
-        return _remove_members(source, node, wanted, original, is_ours)
-    if is_list(wanted) and is_list(node.value):
-        return _remove_items(source, node, wanted, original, is_ours)
-    return None
+        yield from _remove_members(source, node, wanted, original, is_ours)
+    elif is_list(wanted) and is_list(node.value):
+        yield from _drop_ours(source, node, is_ours)
+        before = original if is_list(original) else []
+        for index, item in enumerate(node.items):
+            if item.value in wanted and item.value not in before:
+                yield drop_part(source, node, index)
 
 
 def _remove_members(
     source: Source, node: Node, wanted: dict[str, Any], original: Any, is_ours: IsOurs
-) -> str | None:
+) -> Iterator[str]:
     before = original if is_table(original) else {}
     for index, member in enumerate(node.members):
         if member.key not in wanted:
             continue
         item = wanted[member.key]
         was = before.get(member.key, MISSING)
-        changed = _remove(source, member.node, item, was, is_ours)
-        if changed is not None:
-            return changed
+        yield from _remove(source, member.node, item, was, is_ours)
         is_container = is_table(item) or is_list(item)
         is_leftover = not member.node.value if is_container else member.node.value == item
         if was is MISSING and is_leftover:
-            return drop_part(source, node, index)
-    return _remove_outdated(source, node, wanted, is_ours)
+            yield drop_part(source, node, index)
+    yield from _remove_outdated(source, node, wanted, is_ours)
 
 
-def _remove_outdated(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
-    """Drop entries of ours under keys that are not wanted any more, as an earlier release wrote them."""
+def _remove_outdated(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> Iterator[str]:
+    """Drop our entries under keys that are not wanted any more, as an earlier release wrote them."""
     for index, member in enumerate(node.members):
         if member.key in wanted or not is_list(member.node.value):
             continue
         counts = [_count(item, is_ours) for item in member.node.value]
         if counts and all(ours and not others for ours, others in counts):
-            return drop_part(source, node, index)
-        changed = _drop_first_of_ours(source, member.node, is_ours)
-        if changed is not None:
-            return changed
-    return None
+            yield drop_part(source, node, index)
+        yield from _drop_ours(source, member.node, is_ours)
 
 
-def _remove_items(
-    source: Source, node: Node, wanted: list[Any], original: Any, is_ours: IsOurs
-) -> str | None:
-    changed = _drop_first_of_ours(source, node, is_ours)
-    if changed is not None:
-        return changed
-    before = original if is_list(original) else []
-    for index, item in enumerate(node.items):
-        if item.value in wanted and item.value not in before:
-            return drop_part(source, node, index)
-    return None
-
-
-def _drop_first_of_ours(source: Source, node: Node, is_ours: IsOurs) -> str | None:
-    split = _split_group(source, node, is_ours)
-    if split is not None:
-        return split
+def _drop_ours(source: Source, node: Node, is_ours: IsOurs) -> Iterator[str]:
+    yield from _split_groups(source, node, is_ours)
     for index, item in enumerate(node.items):
         if _count(item.value, is_ours)[0]:
-            return drop_part(source, node, index)
-    return None
+            yield drop_part(source, node, index)
 
 
-def _split_group(source: Source, node: Node, is_ours: IsOurs) -> str | None:
-    """Drop an entry of ours from a group that also holds somebody else's."""
+def _split_groups(source: Source, node: Node, is_ours: IsOurs) -> Iterator[str]:
+    """Drop our entries from groups that also have entries of others."""
     for item in node.items:
         ours, others = _count(item.value, is_ours)
-        groups = [member.node for member in item.members if _is_group(member.node.value)]
-        for group in groups if ours and others else ():
-            changed = _drop_first_of_ours(source, group, is_ours)
-            if changed is not None:
-                return changed
-    return None
+        if ours and others:
+            for member in item.members:
+                if _is_group(member.node.value):
+                    yield from _drop_ours(source, member.node, is_ours)

@@ -1,22 +1,22 @@
 """The record of what init changed: written before the first change, so that a crash anywhere can be undone.
 
 It is in the state folder, beside copies of the files as they were, byte for byte. An entry has fingerprints
-of a file's content before us and of each content we gave it. They show whether somebody changed it later.
+of a file's content before init and of each content that init gave it. They show whether it was changed later.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from landlane.clients.setup_files import FileForm
 from landlane.errors import LandlaneError, TimedOut
-from landlane.files import write_whole
-from landlane.managed_files.user_files import fingerprint, read_bytes, refused, remove_file, sync_folder
+from landlane.files import sync_folder, write_atomically
+from landlane.managed_files.user_files import fingerprint, read_bytes, refused, remove_file
+from landlane.store.file_lock import FairLock
 from landlane.values import as_dict, value
 
 _FOLDER = "init"
@@ -24,7 +24,6 @@ _RECORD = "record.json"
 _LOCK = "init.lock"
 _VERSION = 1
 _WAIT_SECONDS = 30.0
-_POLL_SECONDS = 0.05
 
 
 @value
@@ -37,7 +36,7 @@ class FileRecord:
     mode: int
     before: str
     after: tuple[str, ...]
-    form: str
+    form: FileForm
     content: Any
     folders: tuple[str, ...] = ()
 
@@ -80,8 +79,9 @@ def load_record(state: str) -> InitRecord:
 
 
 def _entry(facts: dict[str, Any]) -> FileRecord:
-    lists: dict[str, Any] = {key: tuple(facts[key]) for key in ("after", "folders")}
-    return FileRecord(**{**facts, **lists})
+    fields: dict[str, Any] = {**facts, "form": FileForm(facts["form"])}
+    fields |= {key: tuple(facts[key]) for key in ("after", "folders")}
+    return FileRecord(**fields)
 
 
 def save_record(state: str, record: InitRecord, *, keeps_backups: bool = False) -> None:
@@ -138,51 +138,34 @@ def init_lock(state: str) -> Generator[None]:
     """
     try:
         os.makedirs(state, exist_ok=True)
-        file = os.open(os.path.join(state, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        lock = FairLock(os.path.join(state, _LOCK))
     except OSError as error:
         raise refused(state, error.strerror or str(error)) from error
     try:
-        give_up_at = time.monotonic() + _WAIT_SECONDS
-        while not _try_lock(file):
-            if time.monotonic() >= give_up_at:
-                raise TimedOut(
-                    "another init is at work in this repository",
-                    code="INIT_BUSY",
-                    hint="wait until it has ended, then try again",
-                )
-            time.sleep(_POLL_SECONDS)
+        if not lock.acquire(_WAIT_SECONDS):
+            raise TimedOut(
+                "another init is at work in this repository",
+                code="INIT_BUSY",
+                hint="wait until it has ended, then try again",
+            )
         yield
     finally:
-        os.close(file)  # which releases the lock
-
-
-def _try_lock(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        lock.close()
 
 
 def _write(path: str, content: bytes) -> None:
     """Write a file that only this user reads: settings may hold keys."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        write_whole(path, content, mode=0o600, is_durable=True)
+        write_atomically(path, content, mode=0o600, is_durable=True)
         sync_folder(os.path.dirname(path))
     except OSError as error:
         raise refused(path, error.strerror or str(error)) from error
 
 
 def _delete_backups(folder: str) -> None:
-    """Delete the copies of files that are restored; all files in this folder are ours."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
-    for name in names:
-        remove_file(os.path.join(folder, name))
-    try:
+    """Delete the copies of files that are restored; all files in this folder are Landlane's."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            remove_file(os.path.join(folder, name))
         os.rmdir(folder)
-    except OSError:
-        return

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 
 from landlane.errors import LandlaneError
+from landlane.files import sync_folder
 from landlane.ids import sha256
 
 _WRITE_BITS = 0o222
@@ -122,17 +123,6 @@ def remove_folders(folders: Sequence[str]) -> None:
             os.rmdir(folder)
         except OSError:
             continue
-
-
-def sync_folder(folder: str) -> None:
-    """Make the directory entries of a folder durable."""
-    handle = os.open(folder or ".", os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError:
-        return  # some file systems do not support it, and need not
-    finally:
-        os.close(handle)
 
 
 def refused(path: str, why: str) -> LandlaneError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 
-from landlane.clients.hook_command import sdk_release
+from landlane.clients.setup_files import sdk_release
 from landlane.mcp.tool_schemas import INSTRUCTIONS, NAME, RESOURCES, TOOLS
 from landlane.version import __version__
 
@@ -30,7 +30,7 @@ _LISTS: dict[str, dict[str, Any]] = {
 }
 
 
-class Front:
+class EarlyAnswers:
     """Tracks the state of a connection and what may be answered now."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Front:
         version = meta.get(f"{_META}protocolVersion")
         if version is None:
             return self._in_handshake_era(method, params)
-        if version != _MODERN or self._version not in ("", _MODERN) or not _is_whole(meta):
+        if version != _MODERN or self._version not in ("", _MODERN) or not _is_complete(meta):
             return None
         self._version = _MODERN
         return self._in_modern_era(method, params)
@@ -104,7 +104,7 @@ def _has_id(message: dict[str, Any]) -> bool:
     return isinstance(found, str) or (isinstance(found, int) and not isinstance(found, bool))
 
 
-def _is_whole(meta: dict[str, Any]) -> bool:
+def _is_complete(meta: dict[str, Any]) -> bool:
     """Return whether a request of the newer protocol is complete; otherwise the SDK refuses it."""
     about = {
         "clientInfo": meta.get(f"{_META}clientInfo"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @value
 class Call:
-    """One call of a tool; `tell` reports what it waits for."""
+    """One call of a tool; `report` reports what it waits for."""
 
     repo: Repository
     pool: RepositoryPool
@@ -29,7 +29,7 @@ class Call:
     tool: str
     given: Mapping[str, Any]
     meta: Mapping[str, Any]
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     is_given_up: Callable[[], bool] = lambda: False
 
     @property

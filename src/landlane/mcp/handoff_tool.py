@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from landlane.handoffs.accept import send_handoff
-from landlane.handoffs.hand_over import context_for
-from landlane.handoffs.hand_over import hand_over as send_with_state
+from landlane.handoffs.context import context_for
 from landlane.handoffs.model import Draft
 from landlane.handoffs.records import handed_to
+from landlane.handoffs.send import collect_and_send, send_handoff
 from landlane.handoffs.to_json import handoff_json
 from landlane.tasks.model import ANYBODY
 from landlane.tasks.records import get_task
@@ -25,20 +24,20 @@ _SHOWN = ("id", "to", "until", "hash", "taken")
 
 
 def hand_over(
-    call: Call, task: str, context: str, to: str = "", fields: Any = None, **said: Any
+    call: Call, task: str, context: str, to: str = "", fields: Any = None, **texts: Any
 ) -> dict[str, Any]:
     """Hand off the caller's task; without a receiver, to any agent."""
     repo = call.repo
     draft = Draft(
-        task=task, to=to or ANYBODY, context=context, fields=fields if fields is not None else {}, **said
+        task=task, to=to or ANYBODY, context=context, fields=fields if fields is not None else {}, **texts
     )
     if repo.checkout.common_dir:
-        sent = send_with_state(repo.require_git(), call.session, draft)
+        sent = collect_and_send(repo.require_git(), call.session, draft)
     else:
         sent = send_handoff(repo, call.session, draft)
     handoff = handoff_json(sent)
-    left = task_json(get_task(repo, task), repo.store)
-    return {"ok": True, "task": left, "handoff": {name: handoff[name] for name in _SHOWN}}
+    item = task_json(get_task(repo, task), repo.store)
+    return {"ok": True, "task": item, "handoff": {name: handoff[name] for name in _SHOWN}}
 
 
 def waiting_for(call: Call, me: Session) -> list[str]:

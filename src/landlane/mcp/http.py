@@ -17,12 +17,12 @@ import anyio.to_thread
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
-from landlane.error_json import failure
+from landlane.error_json import error_json
 from landlane.errors import LandlaneError, Malformed, NotAllowed
 from landlane.mcp.server import LandlaneServer, client_name, quiet_logging
 from landlane.mcp.tool_caller import Starter
 from landlane.rules.violations import record_violation
-from landlane.sessions.identify import prove
+from landlane.sessions.join import prove
 from landlane.sessions.model import parse_credentials
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 PATH = "/mcp"
-_SHOWN = "landlane.credentials"
+_CREDENTIALS = "landlane.credentials"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _BEARER = "bearer "
 _MOST_BYTES = 1024 * 1024
-_TELL_SECONDS = 60.0
+_RECORD_SECONDS = 60.0
 _MOST_OWNERS = 10_000
 _RULE = "show the token of your session"
 
@@ -49,7 +49,7 @@ def make_app(pool: RepositoryPool, host: str = "127.0.0.1") -> ASGIApp:
     quiet_logging()
 
     def starter_of(context: Any) -> Starter:
-        return Starter(client=client_name(context), shown=context.request.scope[_SHOWN])
+        return Starter(client=client_name(context), credentials=context.request.scope[_CREDENTIALS])
 
     names = _LOOPBACK if host in ("127.0.0.1", "::1", "localhost") else (*_LOOPBACK, _bracketed(host))
     security = TransportSecuritySettings(
@@ -82,20 +82,20 @@ class _Guard:
             return
         headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
         try:
-            shown = await anyio.to_thread.run_sync(self._prove, headers)
+            credentials = await anyio.to_thread.run_sync(self._prove, headers)
         except LandlaneError as error:
             where = scope.get("client")
             await anyio.to_thread.run_sync(self._refused.note, where[0] if where else "", error)
             await _refuse(send, 404 if error.code == "NOT_YOUR_CONNECTION" else 401, error)
             return
-        scope[_SHOWN] = shown
+        scope[_CREDENTIALS] = credentials
 
-        async def noting(message: Message) -> None:
+        async def send_noting_owner(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._note_owner(message, shown)
+                self._note_owner(message, credentials)
             await send(message)
 
-        await self._inner(scope, receive, noting)
+        await self._inner(scope, receive, send_noting_owner)
 
     def _prove(self, headers: dict[str, str]) -> Credentials:
         token = headers.get("authorization", "")
@@ -106,32 +106,32 @@ class _Guard:
                 hint="send Authorization: Bearer <id>:<secret>, as `landlane join NAME --json` answers",
             )
         try:
-            shown = parse_credentials(token[len(_BEARER) :].strip())
+            credentials = parse_credentials(token[len(_BEARER) :].strip())
         except Malformed as error:
             raise NotAllowed(
                 "the token is not of the form id:secret", code="BAD_TOKEN", hint=error.hint
             ) from None
         with self._pool.borrow() as repo:
-            prove(repo, shown)
+            prove(repo, credentials)
         connection = headers.get("mcp-session-id", "")
-        if self._owners.get(connection, shown.session) != shown.session:
+        if self._owners.get(connection, credentials.session) != credentials.session:
             raise NotAllowed(
                 "this connection began with another session's token",
                 code="NOT_YOUR_CONNECTION",
                 hint="open a connection of your own: initialize without Mcp-Session-Id",
             )
-        return shown
+        return credentials
 
-    def _note_owner(self, message: Message, shown: Credentials) -> None:
+    def _note_owner(self, message: Message, credentials: Credentials) -> None:
         for name, text in message.get("headers", ()):
             if name.lower() == b"mcp-session-id":
                 if len(self._owners) >= _MOST_OWNERS:
                     self._owners.pop(next(iter(self._owners)))
-                self._owners.setdefault(text.decode("latin-1"), shown.session)
+                self._owners.setdefault(text.decode("latin-1"), credentials.session)
 
 
 async def _refuse(send: Send, status: int, error: LandlaneError) -> None:
-    body = json.dumps(failure(error)).encode()
+    body = json.dumps(error_json(error)).encode()
     headers = [(b"content-type", b"application/json"), (b"www-authenticate", b'Bearer realm="landlane"')]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -150,9 +150,9 @@ class _Refused:
         now = time.monotonic()
         key = (address, error.code)
         with self._guard:
-            told_at, count = self._seen.get(key, (float("-inf"), 0))
-            if now - told_at < _TELL_SECONDS:
-                self._seen[key] = (told_at, count + 1)
+            recorded_at, count = self._seen.get(key, (float("-inf"), 0))
+            if now - recorded_at < _RECORD_SECONDS:
+                self._seen[key] = (recorded_at, count + 1)
                 return
             if len(self._seen) >= _MOST_OWNERS:
                 self._seen.clear()
@@ -167,7 +167,7 @@ class _Refused:
             return  # the request is refused even if the store cannot be written
 
 
-def serve_http(pool: RepositoryPool, host: str, port: int, tell: Callable[[str], None]) -> None:
+def serve_http(pool: RepositoryPool, host: str, port: int, report: Callable[[str], None]) -> None:
     """Serve until a signal.
 
     Raises:
@@ -187,5 +187,5 @@ def serve_http(pool: RepositoryPool, host: str, port: int, tell: Callable[[str],
             hint="choose another with --port, or 0 for any free one",
         ) from error
     config = uvicorn.Config(make_app(pool, host), log_level="critical", lifespan="on", access_log=False)
-    tell(f"serving http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}")
+    report(f"serving http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}")
     uvicorn.Server(config).run(sockets=[listening])

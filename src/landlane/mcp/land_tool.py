@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from landlane.app.repair_config import prepare_git
+from landlane.error_json import failure_json
 from landlane.landing.model import OPEN
 from landlane.landing.records import get_landing
 from landlane.landing.submit import submit_branch
@@ -24,40 +25,39 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.5
 
 
-def land(call: Call, branch: str, task: str) -> dict[str, Any]:
+def land(call: Call, branch: str = "", task: str = "") -> dict[str, Any]:
     """Submit a branch, or find it in the queue, and return its state after the wait."""
-    repo = call.repo
-    repo, session = prepare_git(repo, call.tell), call.session
+    repo, session = prepare_git(call.repo, call.report), call.session
     if task and not branch:  # the server may run in another checkout than the one with the work
         branch = get_task(repo, task).branch
     submitted = submit_branch(repo, session, branch, task)
     landing = submitted.landing
     if landing.state in ("queued", "testing"):
-        _have_it_run(call, repo)
+        _start_runner(call, repo)
         if call.wait_seconds:
             landing = _watch(call, repo, landing.id)
-    return _told(landing, submitted.is_new)
+    return _landing_answer(landing, submitted.is_new)
 
 
-def _have_it_run(call: Call, repo: Repository) -> None:
+def _start_runner(call: Call, repo: Repository) -> None:
     """Leave it to the resident, so that it continues after this call or the client has ended."""
     off = "" if repo.settings.landing.resident else "the settings let nothing run the queue in the background"
-    trouble = off or start_queue_runner(repo)
-    if trouble:
-        call.tell(f"{trouble}; `landlane queue run --drain` lands it")
+    problem = off or start_queue_runner(repo)
+    if problem:
+        call.report(f"{problem}; `landlane queue run --drain` lands it")
 
 
 def _watch(call: Call, repo: Repository, landing_id: str) -> Landing:
     give_up_at = time.monotonic() + call.wait_seconds
     listener = repo.store.listen()
-    shown = ""
+    reported = ""
     try:
         while True:
             landing = get_landing(repo, landing_id)
             stage = landing.stage or landing.state
-            if stage != shown:
-                call.tell(f"{landing_id}: {stage}")
-                shown = stage
+            if stage != reported:
+                call.report(f"{landing_id}: {stage}")
+                reported = stage
             is_over = landing.state not in OPEN or landing.state == "held"
             if is_over or time.monotonic() >= give_up_at or call.is_given_up():
                 return landing
@@ -66,7 +66,7 @@ def _watch(call: Call, repo: Repository, landing_id: str) -> Landing:
         listener.close()
 
 
-def _told(landing: Landing, is_new: bool) -> dict[str, Any]:
+def _landing_answer(landing: Landing, is_new: bool) -> dict[str, Any]:
     row = {key: item for key, item in landing_json(landing).items() if item not in (None, [], {})}
     found: dict[str, Any] = {"ok": True, "landing": row, "new": is_new}
     if landing.state in ("queued", "testing"):
@@ -75,17 +75,9 @@ def _told(landing: Landing, is_new: bool) -> dict[str, Any]:
     if landing.state == "landed":
         return found
     if landing.state == "held":
-        return {
-            **found,
-            "ok": False,
-            "code": "WAITS_FOR_PERSON",
-            "message": f"{landing.id} {landing.reason}",
-            "hint": f"only a person can decide: landlane gate approve {landing.id}. Go on with other work.",
-        }
-    return {
-        **found,
-        "ok": False,
-        "code": landing.code or "BOUNCED",
-        "message": f"{landing.id} {landing.state}: {landing.reason}",
-        "hint": landing.advice or "mend it, commit, and land it again",
-    }
+        hint = f"only a person can decide: landlane gate approve {landing.id}. Go on with other work."
+        return found | failure_json("WAITS_FOR_PERSON", f"{landing.id} {landing.reason}", hint)
+    message = f"{landing.id} {landing.state}: {landing.reason}"
+    return found | failure_json(
+        landing.code or "BOUNCED", message, landing.advice or "mend it, commit, and land it again"
+    )

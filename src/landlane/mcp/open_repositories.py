@@ -6,8 +6,7 @@ import os
 import threading
 from contextlib import contextmanager
 
-from landlane.app.open import open_repository
-from landlane.app.store_location import POINTER
+from landlane.app.open import POINTER, open_repository
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.settings.model import FILE_NAME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from landlane.claims.read import list_claims
+from landlane.claims.take import list_claims
 from landlane.claims.to_json import claim_json
 from landlane.errors import Malformed
 from landlane.journal.read import last_position, read_entries
@@ -12,7 +12,7 @@ from landlane.journal.to_json import entry_json
 from landlane.rules.file import load_text, no_rules
 from landlane.tasks.model import OPEN
 from landlane.tasks.records import list_tasks
-from landlane.tasks.to_json import task_json
+from landlane.tasks.to_json import tasks_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _rules(repo: Repository) -> str:
 
 
 def _tasks(repo: Repository) -> dict[str, Any]:
-    return {"tasks": [task_json(task, repo.store) for task in list_tasks(repo, tuple(OPEN))]}
+    return {"tasks": tasks_json(repo, list_tasks(repo, tuple(OPEN)))}
 
 
 def _claims(repo: Repository) -> dict[str, Any]:

@@ -17,14 +17,14 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from landlane.error_json import failure
+from landlane.error_json import error_json
 from landlane.errors import LandlaneError
 from landlane.mcp.background_jobs import Jobs
 from landlane.mcp.call import Call
 from landlane.mcp.resources import read_resource
 from landlane.mcp.subscriptions import Watch
 from landlane.mcp.tool_caller import Starter
-from landlane.mcp.tool_schemas import INSTRUCTIONS, LONGEST_WAIT_SECONDS, NAME, RESOURCES, TOOLS
+from landlane.mcp.tool_schemas import INSTRUCTIONS, NAME, RESOURCES, TOOLS
 from landlane.mcp.tools import answer
 from landlane.values import replace
 from landlane.version import __version__
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from landlane.mcp.open_repositories import RepositoryPool
 
-    Repository = ServerRequestContext[Any, Any]
+    RequestContext = ServerRequestContext[Any, Any]
 
 
 _BEAT_SECONDS = 5.0
@@ -48,7 +48,7 @@ _SUBSCRIBERS = 256
 class LandlaneServer:
     """One server, with its subscriptions."""
 
-    def __init__(self, pool: RepositoryPool, starter_of: Callable[[Repository], Starter]) -> None:
+    def __init__(self, pool: RepositoryPool, starter_of: Callable[[RequestContext], Starter]) -> None:
         """`starter_of` returns what is known of a caller before its call is read."""
         self._pool = pool
         self._starter_of = starter_of
@@ -90,9 +90,9 @@ class LandlaneServer:
         finally:
             self._watch.close()
 
-    # ------------------------------------------------------------------------------------------------- tools
-
-    async def _call(self, context: Repository, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call(
+        self, context: RequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         given = params.arguments or {}
         given_up = anyio.Event()
         waiting = _Waiting(context)
@@ -134,16 +134,16 @@ class LandlaneServer:
                         tool=name,
                         given=given,
                         meta=meta,
-                        tell=waiting.tell,
+                        report=waiting.report,
                         is_given_up=given_up.is_set,
                     )
                 )
         except LandlaneError as error:
-            return failure(error)
+            return error_json(error)
 
-    # --------------------------------------------------------------------------------------------- resources
-
-    async def _read(self, _: Repository, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def _read(
+        self, _: RequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         uri = str(params.uri)
 
         def read() -> tuple[str, str]:
@@ -159,7 +159,7 @@ class LandlaneServer:
         return types.ReadResourceResult(contents=[content])
 
     async def _subscribe(
-        self, context: Repository, params: types.SubscribeRequestParams
+        self, context: RequestContext, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         uri = str(params.uri)
         known = self._subscribed.setdefault(uri, {}) if uri in _URIS else {}
@@ -170,13 +170,13 @@ class LandlaneServer:
         return types.EmptyResult()
 
     async def _unsubscribe(
-        self, context: Repository, params: types.UnsubscribeRequestParams
+        self, context: RequestContext, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         self._subscribed.get(str(params.uri), {}).pop(id(context.session), None)
         return types.EmptyResult()
 
     async def _listen(
-        self, context: Repository, params: types.SubscriptionsListenRequestParams
+        self, context: RequestContext, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         await self._watch.start()
         return await self._listening(context, params)
@@ -194,13 +194,13 @@ class LandlaneServer:
 _URIS = frozenset(str(resource["uri"]) for resource in RESOURCES)
 
 
-async def _listed(result: Any, context: Repository, params: Any) -> Any:
+async def _listed(result: Any, context: RequestContext, params: Any) -> Any:
     """Return a list that never changes while the server runs."""
     del context, params
     return result
 
 
-def _meta_of(context: Repository) -> dict[str, Any]:
+def _meta_of(context: RequestContext) -> dict[str, Any]:
     found: Any = context.meta
     return dict(found) if found else {}
 
@@ -208,13 +208,13 @@ def _meta_of(context: Repository) -> dict[str, Any]:
 class _Waiting:
     """Progress of one call: reports what it waits for, at once and again every few seconds."""
 
-    def __init__(self, context: Repository) -> None:
+    def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._text = ""
         self._has_news = anyio.Event()
         self._steps = 0
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Report what the call waits for; runs in the thread of the call."""
         self._text = text
         try:
@@ -233,16 +233,16 @@ class _Waiting:
                 await self._context.session.report_progress(self._steps, None, self._text)
 
 
-def starter_for(starter: Starter) -> Callable[[Repository], Starter]:
+def starter_for(starter: Starter) -> Callable[[RequestContext], Starter]:
     """Return the starter of a server with one client: our environment and the client's name."""
 
-    def of(context: Repository) -> Starter:
+    def of(context: RequestContext) -> Starter:
         return replace(starter, client=client_name(context) or starter.client)
 
     return of
 
 
-def client_name(context: Repository) -> str:
+def client_name(context: RequestContext) -> str:
     """Return a client's name for itself, in either protocol version."""
     params = context.session.client_params
     return params.client_info.name if params is not None else ""
@@ -251,6 +251,3 @@ def client_name(context: Repository) -> str:
 def quiet_logging() -> None:
     """Silence the SDK's logging to stderr, which clients show to people as errors."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-
-
-__all__ = ["LONGEST_WAIT_SECONDS", "LandlaneServer", "client_name", "quiet_logging", "starter_for"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients.hook_command import sdk_release
+from landlane.clients.setup_files import sdk_release
 from landlane.errors import LandlaneError
 from landlane.mcp.open_repositories import RepositoryPool
 from landlane.mcp.stdio import open_wire
@@ -27,7 +27,7 @@ def serve_client(folder: str, name: str, session: str) -> None:
     serve_wire(wire, pool, Starter(name=name, session_text=session))
 
 
-def serve_network(folder: str, host: str, port: int, tell: Callable[[str], None]) -> None:
+def serve_network(folder: str, host: str, port: int, report: Callable[[str], None]) -> None:
     """Serve clients that show a session's token, until a signal.
 
     Raises:
@@ -36,7 +36,7 @@ def serve_network(folder: str, host: str, port: int, tell: Callable[[str], None]
     _check_sdk()
     from landlane.mcp.http import serve_http  # noqa: PLC0415 - loads the SDK, an extra
 
-    serve_http(RepositoryPool(folder, caller=0), host, port, tell)
+    serve_http(RepositoryPool(folder, caller=0), host, port, report)
 
 
 def _check_sdk() -> None:

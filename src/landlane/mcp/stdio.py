@@ -9,7 +9,7 @@ import queue
 import threading
 from typing import Any
 
-from landlane.mcp.answer_while_loading import Front, distrust, is_trusted, table_of
+from landlane.mcp.answer_while_loading import EarlyAnswers, distrust, is_trusted, table_of
 
 _INVALID_PARAMS = -32602
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -22,7 +22,7 @@ class Wire(io.TextIOBase):
         self._source = source
         self._sink = sink
         self._state_folder = state_folder
-        self._front: Front | None = Front() if is_trusted(state_folder) else None
+        self._early: EarlyAnswers | None = EarlyAnswers() if is_trusted(state_folder) else None
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._answered: dict[object, tuple[str, dict[str, Any]]] = {}
         self._guard = threading.Lock()
@@ -35,7 +35,7 @@ class Wire(io.TextIOBase):
     def hand_over(self) -> None:
         """Let the SDK answer alone from now on."""
         with self._guard:
-            self._front = None
+            self._early = None
 
     def _pump(self) -> None:
         with open(self._source, "rb", closefd=False) as file:
@@ -46,15 +46,18 @@ class Wire(io.TextIOBase):
         self._lines.put("")
 
     def _take(self, line: str) -> None:
-        if "\\ud" in line.lower() and self._is_no_text(line):
+        if "\\ud" in line.lower() and self._refuse_invalid_text(line):
             return
         with self._guard:
-            if self._front is not None:
-                self._answer(self._front, line)
+            if self._early is not None:
+                self._answer(self._early, line)
         self._lines.put(line)
 
-    def _is_no_text(self, line: str) -> bool:
-        """Return whether a message has lone surrogates: the SDK would drop it and the sender would wait."""
+    def _refuse_invalid_text(self, line: str) -> bool:
+        """Answer a message with lone surrogates with an error, and return whether it was one.
+
+        The SDK would drop it, and the sender would wait.
+        """
         message: Any = None
         try:
             message = json.loads(line)
@@ -70,7 +73,7 @@ class Wire(io.TextIOBase):
             return False
         return False
 
-    def _answer(self, front: Front, line: str) -> None:
+    def _answer(self, front: EarlyAnswers, line: str) -> None:
         try:
             message: Any = json.loads(line)
         except (ValueError, RecursionError):
@@ -96,11 +99,11 @@ class Wire(io.TextIOBase):
     def write(self, text: str, /) -> int:
         """Send a message, unless it repeats an answer that was already sent."""
         with self._guard:
-            if not (self._answered and self._is_said(text)) and not self._is_over:
+            if not (self._answered and self._is_answered(text)) and not self._is_over:
                 self._send(text)
         return len(text)
 
-    def _is_said(self, text: str) -> bool:
+    def _is_answered(self, text: str) -> bool:
         message: Any = json.loads(text)
         known = self._answered.pop(message.get("id"), None) if "method" not in message else None
         if known is None:

@@ -75,13 +75,13 @@ class Watch:
                 if self._after is None:
                     self._after = last_position(repo)
                 while not self._is_over.is_set():
-                    self._tell(repo, token)
+                    self._publish_changes(repo, token)
                     listener.wait(_LOOK_SECONDS)
                     self._is_over.wait(_GATHER_SECONDS)
             finally:
                 listener.close()
 
-    def _tell(self, repo: Repository, token: EventLoopToken) -> None:
+    def _publish_changes(self, repo: Repository, token: EventLoopToken) -> None:
         assert self._after is not None
         changed: dict[str, None] = {}
         for entry in read_entries(repo, self._after):

@@ -1,4 +1,4 @@
-"""Identify a tool's caller: the session we were started with or shown, or the subagent its hook announced."""
+"""Identify the caller of a tool: by our start, by the token, or by the subagent that its hook announced."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import os
 
 from landlane.errors import NotAllowed
 from landlane.ids import digest
-from landlane.sessions.client_sessions import ClientName, find_bound
-from landlane.sessions.identify import Caller, identify, known_session, prove
-from landlane.sessions.join import join, leave
-from landlane.sessions.leases import touch
-from landlane.sessions.read import find_session
-from landlane.sessions.tool_calls import announced_calls, end_call
+from landlane.sessions.client_sessions import ClientName, find_bound_session
+from landlane.sessions.join import Caller, identify, join, known_session, leave, prove
+from landlane.sessions.leases import find_session, touch
+from landlane.sessions.tool_calls import end_call, list_announced_calls
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from landlane.ids import Credentials
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.sessions.tool_calls import Announced
+    from landlane.sessions.tool_calls import AnnouncedCall
 
 
 # How clients name a call in a hook's input, to match it with the call that arrives here.
@@ -37,7 +35,7 @@ class Starter:
     name: str = ""
     session_text: str = ""
     client: str = ""
-    shown: Credentials | None = None  # over HTTP: the session whose token came with the request
+    credentials: Credentials | None = None  # over HTTP: the session whose token came with the request
 
     @property
     def caller(self) -> Caller:
@@ -87,17 +85,17 @@ def looking_session(repo: Repository, starter: Starter) -> Session | None:
 
 def known_base(repo: Repository, starter: Starter) -> Session | None:
     """Return the session of our start or of the token, if there is one."""
-    if starter.shown is not None:
-        return prove(repo, starter.shown)
+    if starter.credentials is not None:
+        return prove(repo, starter.credentials)
     joined = known_session(repo, starter.caller)
     return joined.session if joined is not None else None
 
 
 def _announced(
     repo: Repository, base: Session | None, tool: str, meta: Mapping[str, Any]
-) -> Announced | None:
+) -> AnnouncedCall | None:
     """Return what a hook announced of this call, from the caller's own sessions only: ids may repeat."""
-    calls = announced_calls(repo)
+    calls = list_announced_calls(repo)
     if not calls:
         return None
     if base is not None:
@@ -114,7 +112,9 @@ def _bound_by_meta(repo: Repository, meta: Mapping[str, Any]) -> Session | None:
     """Return the Codex session named in the call, if its hook has announced it."""
     session = meta.get("sessionId")
     bound = (
-        find_bound(repo, ClientName(client="codex", session=session)) if isinstance(session, str) else None
+        find_bound_session(repo, ClientName(client="codex", session=session))
+        if isinstance(session, str)
+        else None
     )
     return _proven(repo, bound.session.id) if bound is not None else None
 
@@ -145,7 +145,7 @@ def _begin(repo: Repository, starter: Starter) -> Session:
 def end_own_session(repo: Repository, starter: Starter) -> None:
     """End the session that this server began for itself."""
     caller = starter.caller
-    if starter.shown is not None or caller.name or caller.agent_variable or caller.session_text:
+    if starter.credentials is not None or caller.name or caller.agent_variable or caller.session_text:
         return
     known = repo.secrets.load(starter.own_name)
     if known is not None:

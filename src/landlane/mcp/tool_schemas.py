@@ -27,7 +27,7 @@ _PATHS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _WAIT: dict[str, Any] = {"type": "integer", "description": f"seconds to wait, at most {LONGEST_WAIT_SECONDS}"}
 
 
-def _said(schema: dict[str, Any], description: str) -> dict[str, Any]:
+def _described(schema: dict[str, Any], description: str) -> dict[str, Any]:
     return {**schema, "description": description}
 
 
@@ -74,9 +74,9 @@ TOOLS: tuple[dict[str, Any], ...] = (
             "paths": _PATHS,
             "wait": _WAIT,
             "task": _TEXT,
-            "note": _said(_TEXT, "why, for whoever is refused"),
-            "shared": _said(_FLAG, "with others who share it too"),
-            "literal": _said(_FLAG, "no globs: app/[id].tsx is a file"),
+            "note": _described(_TEXT, "why, for whoever is refused"),
+            "shared": _described(_FLAG, "with others who share it too"),
+            "literal": _described(_FLAG, "no globs: app/[id].tsx is a file"),
         },
         {"granted": _LIST, "refused": _LIST},
         needs=("paths",),
@@ -85,7 +85,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "release",
         "Give claims back; without paths, all of them.",
-        {"paths": _PATHS, "commit": _said(_TEXT, "that the work ended in")},
+        {"paths": _PATHS, "commit": _described(_TEXT, "that the work ended in")},
         {"released": _LIST},
     ),
     _tool(
@@ -98,7 +98,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "done",
         "Say that a task is done. It is believed on evidence: commits, and its check run by us. task.state "
         "tells how far it is.",
-        {"task": _TEXT, "result": _said(_TEXT, "what came of it")},
+        {"task": _TEXT, "result": _described(_TEXT, "what came of it")},
         {"task": _OBJECT, "evidence": _LIST},
         needs=("task",),
         is_repeatable=True,
@@ -109,8 +109,8 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "claims go along. It finds them by next.",
         {
             "task": _TEXT,
-            "to": _said(_TEXT, "an agent, role:NAME; else anybody"),
-            "context": _said(_TEXT, "what you found out, what holds"),
+            "to": _described(_TEXT, "an agent, role:NAME; else anybody"),
+            "context": _described(_TEXT, "what you found out, what holds"),
             "next": _TEXT,
             "product": _TEXT,
             "constraints": _PATHS,
@@ -156,7 +156,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "journal",
         "What happened, entry by entry: the newest, or those behind a position.",
-        {"last": _said(_NUMBER, "how many, 20 by default"), "since": _NUMBER},
+        {"last": _described(_NUMBER, "how many, 20 by default"), "since": _NUMBER},
         {"entries": _LIST},
         is_reading=True,
     ),

@@ -1,4 +1,4 @@
-"""Combine two orders: where additions of the candidate go among what the target has."""
+"""Combine two orders: find the places of the candidate's additions among the names of the target."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def _insert(order: list[Name], others: Sequence[Name], in_base: set[Name], *, is
 
 
 def is_sorted(names: Sequence[str]) -> bool:
-    """Return whether these texts are sorted; fewer than two do not show it."""
+    """Return whether these texts are sorted; False for fewer than two."""
     return len(names) > 1 and all(a <= b for a, b in pairwise(names))
 
 
 def weave_names(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Do the same as `weave`, but keep names sorted that are sorted on both sides."""
+    """Combine like `weave`, but keep names sorted that are sorted on both sides."""
     woven = weave(base, ours, theirs)
     return sorted(woven) if is_sorted(ours) and is_sorted(theirs) else woven

@@ -5,24 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from landlane.merge.model import SIDES, CannotMerge, Merged, shown
-from landlane.merge.text_file import (
-    Text,
-    merge_rest,
-    option_text,
-    read_sides,
-    read_text,
-    style_notes,
-    write_text,
-)
+from landlane.merge.model import SIDES, CannotMerge, Merged, quote
+from landlane.merge.text_file import Text, merge_rest, read_sides, read_text, style_notes, write_text
 
-WHOLE_FILE = r"\A\s*([+-]?\d+)\s*\Z"
+_WHOLE_FILE = r"\A\s*([+-]?\d+)\s*\Z"
 _MOST_DIGITS = 100
 _HERE = "\0"  # replaces the number while the rest is merged; no text contains it
 
 
 def merge_counter(
-    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, str]
 ) -> Merged:
     """Add what both sides added to the base number, and merge the rest line by line.
 
@@ -54,17 +46,16 @@ def merge_counter(
     return Merged(content=result, notes=(note, *style_notes(texts[1])))
 
 
-def check_counter(content: bytes, path: str, options: Mapping[str, object]) -> str:
+def check_counter(content: bytes, path: str, options: Mapping[str, str], before: bytes | None) -> str:
     """Refuse a counter without a number, or with more than one."""
-    del path
+    del path, before
     _take_out(read_text(content, "the file"), _pattern(options), "the file")
     return ""
 
 
-def _pattern(options: Mapping[str, object]) -> re.Pattern[str]:
-    text = option_text(options, "pattern", WHOLE_FILE)
+def _pattern(options: Mapping[str, str]) -> re.Pattern[str]:
     try:
-        pattern = re.compile(text, re.MULTILINE)
+        pattern = re.compile(options.get("pattern") or _WHOLE_FILE, re.MULTILINE)
     except (re.error, OverflowError, RecursionError) as error:
         raise CannotMerge(f"the option pattern is no regular expression: {error}") from None
     if pattern.groups != 1:
@@ -78,10 +69,10 @@ def _take_out(text: Text, pattern: re.Pattern[str], side: str) -> tuple[str, str
     matches = list(pattern.finditer(body))
     if len(matches) != 1:
         how_often = "no number" if not matches else f"{len(matches)} numbers"
-        raise CannotMerge(f"{side} has {how_often} where one is expected ({shown(pattern.pattern)})")
+        raise CannotMerge(f"{side} has {how_often} where one is expected ({quote(pattern.pattern)})")
     number = matches[0][1] or ""
     digits = number.lstrip("+-")
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
     if not is_number or len(number) - len(digits) > 1:
-        raise CannotMerge(f"{side} has {shown(number)!r} where a whole number is expected")
+        raise CannotMerge(f"{side} has {quote(number)!r} where a whole number is expected")
     return number, body[: matches[0].start(1)] + _HERE + body[matches[0].end(1) :]

@@ -38,7 +38,7 @@ class Section:
 
 
 def absent(key: Key) -> Section:
-    """Return an empty section, for a side that does not have it."""
+    """Return an empty section, for a side without it."""
     return Section(key=key, heading=(), above=0, content=(), below=0, children=())
 
 

@@ -1,23 +1,23 @@
-"""Read JSON, with or without comments, as values that know where they stand in the text."""
+"""Read JSON, with or without comments, as values with their positions in the text."""
 
 from __future__ import annotations
 
 import json
 from typing import NoReturn
 
-from landlane.merge.model import shown
+from landlane.merge.model import quote
 from landlane.merge.source_spans import Member, Node, Source
 from landlane.merge.value_tree import MOST_NESTING, Number
 
 _BLANK = " \t\n\r"
 _BYTE_ORDER_MARK = "\ufeff"
 
-# What a settings file may have beyond plain JSON.
+# Extensions of JSON that settings files may use.
 COMMENT, COMMA, MARK = "a comment", "a comma behind the last entry", "a byte order mark"
 
 
 class NotJson(Exception):
-    """A text that cannot be read as JSON: the line, and what is wrong there."""
+    """A text that is not valid JSON: the line, and what is wrong there."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -66,7 +66,7 @@ def skip_blank(text: str, at: int) -> int:
 
 
 def find_extras(text: str) -> dict[str, int]:
-    """Return what a text has that plain JSON has not, each with the line where it first stands."""
+    """Return the extensions of JSON that a text uses, each with the first line that does."""
     extras = {MARK: 1} if text.startswith(_BYTE_ORDER_MARK) else {}
     at = 0
     while at < len(text):
@@ -122,7 +122,7 @@ class _Reader:
         try:
             found, end = self._scalars.raw_decode(self._text, at)
         except (json.JSONDecodeError, RecursionError):
-            self.refuse(at, f"expected a value, found {shown(self._text[at : at + 20]) or 'the end'!r}")
+            self.refuse(at, f"expected a value, found {quote(self._text[at : at + 20]) or 'the end'!r}")
         return Node(value=found, start=at, end=end)
 
     def _read_table(self, start: int, depth: int) -> Node:
@@ -133,10 +133,10 @@ class _Reader:
                 self.refuse(at, "expected a key in double quotes")
             key = self.read(at, depth)
             if key.value in members:
-                self.refuse(at, f"the key {shown(key.value)!r} stands twice")
+                self.refuse(at, f"the key {quote(key.value)!r} stands twice")
             colon = self.skip(key.end)
             if self._text[colon : colon + 1] != ":":
-                self.refuse(colon, f"expected : after the key {shown(key.value)!r}")
+                self.refuse(colon, f"expected : after the key {quote(key.value)!r}")
             node = self.read(self.skip(colon + 1), depth + 1)
             members[key.value] = Member(key=key.value, start=at, end=key.end, node=node)
             at, is_last = self._pass_comma(node.end, "}")

@@ -1,7 +1,7 @@
 """Write a merged JSON value.
 
-Each part of it that a side already has is copied as that side wrote it; only tables and lists that hold
-something of both sides are written again, in the style that the target has at that place.
+Each part that a side already has is copied as that side wrote it. Only tables and lists with parts of both
+sides are written again, in the style that the target uses at that place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from landlane.merge.value_tree import Number, is_list, is_same, is_table, token
 
 
 def write_json(merged: Any, ours: Source, theirs: Source) -> str:
-    """Return the merged value as text, with what the target has before and after its own."""
+    """Return the text of the target with the merged value in place of its own."""
     writer = _Writer(ours, theirs)
     text = writer.write(merged, ours.root, theirs.root, "")
     return ours.text[: ours.root.start] + text + ours.text[ours.root.end :]
@@ -73,7 +73,7 @@ class _Writer:
         return self._join("[]", parts, ours, inner, indent)
 
     def _inner_indent(self, ours: Node, indent: str) -> str | None:
-        """Return how the parts of this value are indented; None when they stand on its own line."""
+        """Return how the parts of this value are indented; None if they are on the same line."""
         starts = ours.part_starts
         if starts and self.ours.is_first_on_line(starts[0]):
             return self.ours.indent_at(starts[0])

@@ -21,7 +21,7 @@ from landlane.merge.value_tree import MISSING, is_same, merge_trees
 
 
 def merge_map(
-    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, str]
 ) -> Merged:
     """Merge the keys of both sides.
 
@@ -51,9 +51,9 @@ def merge_map(
     return Merged(content=write_text(lines, texts[1]), notes=(*notes, *style_notes(texts[1])))
 
 
-def check_map(content: bytes, path: str, options: Mapping[str, object]) -> str:
-    """Refuse a file that cannot be read, for example because a key stands twice."""
-    del options
+def check_map(content: bytes, path: str, options: Mapping[str, str], before: bytes | None) -> str:
+    """Refuse a file that cannot be read, for example because a key occurs twice."""
+    del options, before
     _values(read_text(content, "the file", is_strict=True).body, _extension(path), "the file")
     return ""
 

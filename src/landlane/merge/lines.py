@@ -40,9 +40,6 @@ class Hunk:
     at: int
 
 
-# --------------------------------------------------------------------------------------------- merging
-
-
 def merge_lines(base: Lines, ours: Lines, theirs: Lines) -> list[str | Hunk]:
     """Return the merged lines, with a hunk wherever changes of both sides differ and overlap or touch."""
     left, right = changes(base, ours), changes(base, theirs)
@@ -96,9 +93,6 @@ def clean_lines(merged: list[str | Hunk]) -> list[str] | None:
 def hunks(merged: list[str | Hunk]) -> list[Hunk]:
     """Return the hunks."""
     return [part for part in merged if isinstance(part, Hunk)]
-
-
-# ------------------------------------------------------------------------------------------ difference
 
 
 def changes(base: Lines, side: Lines) -> list[Change]:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from landlane.merge.combine_order import weave
-from landlane.merge.model import SIDES, CannotMerge, Merged, shown
-from landlane.merge.text_file import merge_rest, option_text, read_sides, read_text, style_notes, write_text
+from landlane.merge.model import SIDES, CannotMerge, Merged, quote
+from landlane.merge.text_file import merge_rest, read_sides, read_text, style_notes, write_text
 from landlane.values import value
 
 Lines = tuple[str, ...]
 SortKey = Callable[[str], str]
 
-_ORDERS: dict[str, SortKey] = {"sensitive": str, "insensitive": str.casefold}
+_COMMENT = "#"
 
 
 @value
@@ -45,7 +45,7 @@ class SetFile:
 
 
 def merge_set(
-    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, str]
 ) -> Merged:
     """Merge the elements of both sides, without those that either removed.
 
@@ -61,11 +61,11 @@ def merge_set(
     ]
     _refuse_rivals(first.elements, second.elements, third.elements)
     elements = _merge_elements(first.elements, second.elements, third.elements)
-    order, notes = _find_order([side.elements for side in sides], options)
+    order, notes = _find_order([side.elements for side in sides])
     if order:
         elements.sort(key=lambda element: order(element.name))
     if second.repeated:
-        notes += (f"the target had more than once: {shown(', '.join(second.repeated))}",)
+        notes += (f"the target had more than once: {quote(', '.join(second.repeated))}",)
     merged = [
         *merge_rest(first.before, second.before, third.before, "the text before the set"),
         *merge_rest(first.header, second.header, third.header, "the comment at the top"),
@@ -76,28 +76,23 @@ def merge_set(
     return Merged(content=write_text(merged, texts[1]), notes=(*notes, *style_notes(texts[1])))
 
 
-def check_set(content: bytes, path: str, options: Mapping[str, object]) -> str:
-    """Return which element is repeated or out of order; the latter is accepted if `base` is unsorted."""
+def check_set(content: bytes, path: str, options: Mapping[str, str], before: bytes | None) -> str:
+    """Return which element is repeated or out of order; the latter is accepted if `before` was unsorted."""
     lines = read_text(content, "the file").lines
     file = _read_set(lines, "the file", options, [lines])
-    before = options.get("base")
     if file.repeated:
-        return f"it has more than once: {shown(', '.join(file.repeated))}"
-    if isinstance(before, bytes) and check_set(before, path, {**options, "base": None}):
+        return f"it has more than once: {quote(', '.join(file.repeated))}"
+    if before is not None and check_set(before, path, options, None):
         return ""
-    wanted = option_text(options, "order")
-    if wanted == "none" or _find_order([file.elements], options)[0]:
+    if _find_order([file.elements])[0]:
         return ""
-    order = _ORDERS.get(wanted, str.casefold)
-    early, late = next(pair for pair in pairwise(file.elements) if order(pair[1]) < order(pair[0]))
-    return f"it is not sorted: {shown(late)!r} stands after {shown(early)!r}"
-
-
-# --------------------------------------------------------------------------------------------- merging
+    fold = str.casefold
+    early, late = next(pair for pair in pairwise(file.elements) if fold(pair[1]) < fold(pair[0]))
+    return f"it is not sorted: {quote(late)!r} stands after {quote(early)!r}"
 
 
 def _refuse_rivals(base: dict[str, Element], ours: dict[str, Element], theirs: dict[str, Element]) -> None:
-    """Refuse where both removed an element and one put another with the same first word in its place."""
+    """Refuse if both sides removed an element and one replaced it by another with the same first word."""
     conflicts: list[str] = []
     ours_new, theirs_new = _new_by_word(base, ours), _new_by_word(base, theirs)
     for name in base:
@@ -106,8 +101,8 @@ def _refuse_rivals(base: dict[str, Element], ours: dict[str, Element], theirs: d
         word = name.split()[0] if name else ""
         left, right = ours_new.get(word, []), theirs_new.get(word, [])
         if left != right and len(name.split()) > 1:
-            texts = [shown(" / ".join(side)) or "removed it" for side in (left, right)]
-            conflicts.append(f"{shown(name)!r}: the target has {texts[0]!r}, the candidate {texts[1]!r}")
+            texts = [quote(" / ".join(side)) or "removed it" for side in (left, right)]
+            conflicts.append(f"{quote(name)!r}: the target has {texts[0]!r}, the candidate {texts[1]!r}")
     if conflicts:
         raise CannotMerge("both sides changed the same elements differently", *conflicts)
 
@@ -135,26 +130,18 @@ def _merge_elements(
         if before is None or left.above == before.above:
             above = right.above if before else (left.above or right.above)
         elif right.above not in (before.above, left.above):
-            ours_says, theirs_says = shown(" / ".join(left.above)), shown(" / ".join(right.above))
-            detail = f"above {shown(name)!r}: the target has {ours_says!r}, the candidate {theirs_says!r}"
+            ours_says, theirs_says = quote(" / ".join(left.above)), quote(" / ".join(right.above))
+            detail = f"above {quote(name)!r}: the target has {ours_says!r}, the candidate {theirs_says!r}"
             raise CannotMerge("both sides changed the same comment differently", detail)
         merged.append(Element(name=name, line=left.line, above=above))
     return merged
 
 
-def _find_order(
-    sides: Sequence[dict[str, Element]], options: Mapping[str, object]
-) -> tuple[SortKey | None, tuple[str, ...]]:
-    """Return how all sides are sorted, or else the target alone; None when it is not sorted."""
-    wanted = option_text(options, "order")
-    known = (*_ORDERS, "none")
-    if wanted and wanted not in known:
-        raise CannotMerge(f"the option order has to be one of {', '.join(known)}, not {shown(wanted)!r}")
-    if wanted and len(sides) > 1:
-        return _ORDERS.get(wanted), ()
+def _find_order(sides: Sequence[dict[str, Element]]) -> tuple[SortKey | None, tuple[str, ...]]:
+    """Return how all sides are sorted, or else the target alone; None if it is not sorted."""
     rows = [[*side] for side in sides]
     for group in (rows, rows[1:2]):
-        for order in [_ORDERS[wanted]] if wanted else _ORDERS.values():
+        for order in (str, str.casefold):
             if group and all(row == sorted(row, key=order) for row in group):
                 return order, ()
     return None, ("the target is not sorted, so each element stands after its predecessor",)
@@ -168,10 +155,7 @@ def _write(elements: list[Element], style: SetFile) -> list[str]:
     return lines
 
 
-# --------------------------------------------------------------------------------------------- reading
-
-
-def _read_set(lines: Lines, side: str, options: Mapping[str, object], all_sides: Sequence[Lines]) -> SetFile:
+def _read_set(lines: Lines, side: str, options: Mapping[str, str], all_sides: Sequence[Lines]) -> SetFile:
     """Read a file as a set; `all_sides` show whether elements have comments of their own.
 
     Raises:
@@ -179,17 +163,16 @@ def _read_set(lines: Lines, side: str, options: Mapping[str, object], all_sides:
     """
     start, end = _bounds(lines, side, options)
     inner = lines[start:end]
-    mark = option_text(options, "comment", "#")
-    has_commas, has_last_comma = _commas([line for line in inner if _is_element(line, mark)])
+    has_commas, has_last_comma = _commas([line for line in inner if _is_element(line)])
     # The first side is the base, or the only one there is.
     base_start, base_end = _bounds(all_sides[0], side, options) if all_sides[0] else (0, 0)
-    is_owned = any(_has_own_comments(text, mark) for text in all_sides)
-    header_end = _header_end(inner, mark, all_sides[0][base_start:base_end], is_owned=is_owned)
+    is_owned = any(map(_has_own_comments, all_sides))
+    header_end = _header_end(inner, all_sides[0][base_start:base_end], is_owned=is_owned)
     elements: dict[str, Element] = {}
     repeated: list[str] = []
     above: list[str] = []
     for line in inner[header_end:]:
-        if not _is_element(line, mark):
+        if not _is_element(line):
             above.append(line)
             continue
         text = line.rstrip().removesuffix(",") if has_commas else line
@@ -210,8 +193,8 @@ def _read_set(lines: Lines, side: str, options: Mapping[str, object], all_sides:
     )
 
 
-def _bounds(lines: Lines, side: str, options: Mapping[str, object]) -> tuple[int, int]:
-    begin, end = option_text(options, "begin").strip(), option_text(options, "end").strip()
+def _bounds(lines: Lines, side: str, options: Mapping[str, str]) -> tuple[int, int]:
+    begin, end = (options.get(name, "").strip() for name in ("begin", "end"))
     stripped = [line.strip() for line in lines]
     if begin and stripped.count(begin) != 1:
         raise CannotMerge(
@@ -225,14 +208,13 @@ def _bounds(lines: Lines, side: str, options: Mapping[str, object]) -> tuple[int
     return start, stripped.index(end, start)
 
 
-def _is_element(line: str, mark: str) -> bool:
-    text = line.strip()
-    return bool(text) and not (mark and text.startswith(mark))
+def _is_element(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(_COMMENT)
 
 
-def _header_end(lines: Lines, mark: str, base: Lines, *, is_owned: bool) -> int:
+def _header_end(lines: Lines, base: Lines, *, is_owned: bool) -> int:
     """Return where the comment at the top ends: at its last blank line, else where the elements begin."""
-    first = _first_element(lines, mark)
+    first = _first_element(lines)
     blanks = [at + 1 for at in range(first) if not lines[at].strip()]
     if blanks:
         return blanks[-1]
@@ -242,22 +224,21 @@ def _header_end(lines: Lines, mark: str, base: Lines, *, is_owned: bool) -> int:
     if first == len(lines) or lines[first] in base:
         return first
     # An element that is new at the top may have brought a comment, below the header of the base.
-    header = base[: _first_element(base, mark)]
+    header = base[: _first_element(base)]
     return next((at for at in range(first) if lines[at : at + 1] != header[at : at + 1]), first)
 
 
-def _first_element(lines: Lines, mark: str) -> int:
-    return next((at for at, line in enumerate(lines) if _is_element(line, mark)), len(lines))
+def _first_element(lines: Lines) -> int:
+    return next((at for at, line in enumerate(lines) if _is_element(line)), len(lines))
 
 
-def _has_own_comments(lines: Lines, mark: str) -> bool:
-    seen = False
-    for at, line in enumerate(lines):
-        if _is_element(line, mark):
-            if seen and lines[at - 1].strip() and not _is_element(lines[at - 1], mark):
-                return True
-            seen = True
-    return False
+def _has_own_comments(lines: Lines) -> bool:
+    """Return whether a comment touches an element other than the first."""
+    start = _first_element(lines)
+    return any(
+        _is_element(line) and above.strip() and not _is_element(above)
+        for above, line in pairwise(lines[start:])
+    )
 
 
 def _commas(elements: list[str]) -> tuple[bool, bool]:

@@ -51,12 +51,12 @@ class Source:
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def is_first_on_line(self, start: int) -> bool:
-        """Return whether only blanks stand before a position on its line."""
+        """Return whether only blanks are before a position on its line."""
         return not self.text[self.text.rfind("\n", 0, start) + 1 : start].strip(" \t")
 
     @property
     def indent_unit(self) -> str:
-        """By how much a level is indented; empty when everything is on one line."""
+        """The indentation of one level; empty if everything is on one line."""
         for start in self.root.part_starts:
             if self.is_first_on_line(start) and self.indent_at(start):
                 return self.indent_at(start)[len(self.indent_at(self.root.start)) :] or "  "
@@ -64,7 +64,7 @@ class Source:
 
     @property
     def colon(self) -> str:
-        """What stands between a key of JSON and its value."""
+        """The text between a key of JSON and its value."""
         first = next(iter(self.root.members), None)
         between = self.text[first.end : first.node.start] if first else ": "
         return between if not between.strip(" :") else ": "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from landlane.merge.lines import Hunk, clean_lines, hunks, merge_lines
-from landlane.merge.model import SIDES, CannotMerge, shown
+from landlane.merge.model import SIDES, CannotMerge, quote
 from landlane.values import value
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -99,7 +99,7 @@ def find_marker(lines: Sequence[str]) -> str:
     """Return a description of the first conflict marker; empty when there is none."""
     for number, line in enumerate(lines, 1):
         if line.startswith(MARKERS):
-            return f"a conflict marker on line {number}: {shown(line)}"
+            return f"a conflict marker on line {number}: {quote(line)}"
     return ""
 
 
@@ -112,22 +112,10 @@ def merge_rest(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str], 
     merged = merge_lines(base, ours, theirs)
     lines = clean_lines(merged)
     if lines is None:
-        raise CannotMerge(f"both sides changed {what} differently", *map(_describe, hunks(merged)))
+        raise CannotMerge(f"both sides changed {what} differently", *map(_describe_hunk, hunks(merged)))
     return lines
 
 
-def _describe(hunk: Hunk) -> str:
-    ours, theirs = (shown(" / ".join(lines)) or "nothing" for lines in (hunk.ours, hunk.theirs))
+def _describe_hunk(hunk: Hunk) -> str:
+    ours, theirs = (quote(" / ".join(lines)) or "nothing" for lines in (hunk.ours, hunk.theirs))
     return f"line {hunk.at + 1} of the common base: the target has {ours!r}, the candidate {theirs!r}"
-
-
-def option_text(options: Mapping[str, object], name: str, default: str = "") -> str:
-    """Return an option that has to be a text.
-
-    Raises:
-        CannotMerge: it is something else.
-    """
-    text = options.get(name, default)
-    if not isinstance(text, str):
-        raise CannotMerge(f"the option {name} has to be a text, not {shown(text)!r}")
-    return text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from landlane.merge.model import CannotMerge, shown
+from landlane.merge.model import CannotMerge, quote
 from landlane.merge.source_spans import Member, Node, Source
 from landlane.merge.value_tree import MISSING, MOST_NESTING, depth_of, is_table, token
 from landlane.values import value
@@ -67,7 +67,7 @@ def parse_toml(text: str, side: str) -> dict[str, Any]:
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CannotMerge(f"{side} is not valid TOML: {shown(error)}") from None
+        raise CannotMerge(f"{side} is not valid TOML: {quote(error)}") from None
     if depth_of(found) > MOST_NESTING:
         raise CannotMerge(f"{side} is nested deeper than {MOST_NESTING} levels")
     return found
@@ -86,8 +86,8 @@ def read_document(text: str, side: str) -> Document:
     """Return a text as blocks."""
     content = parse_toml(text, side)
     reader = _BlockReader(text)
-    whole = Node(value=content, start=0, end=len(text))
-    return Document(source=Source(text=text, root=whole), value=content, blocks=reader.read_blocks(content))
+    root = Node(value=content, start=0, end=len(text))
+    return Document(source=Source(text=text, root=root), value=content, blocks=reader.read_blocks(content))
 
 
 class _Reader:

@@ -1,7 +1,7 @@
 """Write a merged TOML value into the target's text: lines change only where a value did.
 
-What the candidate added is copied from its text, with its comments. The caller reads the result again and
-compares, so mistakes here cannot corrupt a file.
+Additions of the candidate are copied from its text, with their comments. The caller reads the result again
+and compares the values, so mistakes here cannot corrupt a file.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ class _Editor:
             was_new = here is None
         return [*_without_end(lines), *_blank_end(self.ours.source.text)]
 
-    # ---------------------------------------------------------------------------------------- blocks
-
     def _write_block(self, ours: Block | None, theirs: Block | None) -> list[str] | None:
         block = ours or theirs
         assert block is not None
@@ -100,8 +98,6 @@ class _Editor:
         kept = [line for line in statement.above if not line.strip() or line in self.their_lines]
         return kept if any(line.strip() for line in kept) else []
 
-    # ---------------------------------------------------------------------------------------- values
-
     def _write_value(self, merged: Any, ours: Node, theirs: Node | None, path: tuple[str, ...]) -> str:
         if is_same(merged, ours.value):
             return self.ours.source.at(ours)
@@ -143,9 +139,6 @@ class _Editor:
             comma = "," if left.has_last_comma or at < len(chosen) - 1 else ""
             lines += [*item.above, left.indent + item.text + comma + item.after]
         return "\n".join([*lines, *left.closing]) + "]"
-
-
-# ----------------------------------------------------------------------------------------------- lists
 
 
 @value
@@ -195,9 +188,6 @@ def _split_list(source: Source, node: Node) -> _ListText:
         is_long=bool(closing),
         has_last_comma=has_last_comma,
     )
-
-
-# ----------------------------------------------------------------------------------------------- lines
 
 
 def _by_name(block: Block | None) -> dict[str, Statement]:

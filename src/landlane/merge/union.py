@@ -9,7 +9,7 @@ indented below it, or a paragraph) that both sides added to the same section app
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from landlane.merge.combine_order import weave
 from landlane.merge.headings import (
@@ -21,16 +21,29 @@ from landlane.merge.headings import (
     repeated_headings,
     title_level,
 )
-from landlane.merge.list_items import merge_content
-from landlane.merge.model import CannotMerge, Merged, shown
+from landlane.merge.lines import Change, changes
+from landlane.merge.model import CannotMerge, Merged, quote
 from landlane.merge.text_file import read_sides, read_text, style_notes, write_text
-from landlane.values import replace
+from landlane.values import replace, value
+
+Item = tuple[str, ...]
+
+
+@value
+class _Addition:
+    """Lines inserted at one place: what continues the item above, then full items with blanks before them."""
+
+    continued: Item
+    items: tuple[Item, ...]
+
+
+_NOTHING = _Addition(continued=(), items=())
 
 
 def merge_union(
-    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, object]
+    base: bytes | None, ours: bytes, theirs: bytes, path: str, options: Mapping[str, str]
 ) -> Merged:
-    """Keep all that either side added, below the heading it was added to.
+    """Keep the additions of both sides, below the headings they were added to.
 
     Raises:
         CannotMerge: the same line was changed by both, or changed by one and removed by the other.
@@ -57,7 +70,7 @@ def _refuse_doubles(base: Section, ours: Section, theirs: Section, merged: Secti
         is_removed_by_both = now[line] < before[line] > then[line]
         most = min(now[line], then[line]) if is_removed_by_both else now[line] + then[line] - before[line]
         if line.strip() and count > most:
-            doubled.append(repr(shown(line)))
+            doubled.append(repr(quote(line)))
     if doubled:
         raise CannotMerge("both sides moved or removed the same lines, each in its own way", *doubled)
 
@@ -66,19 +79,15 @@ def _contents(section: Section) -> list[str]:
     return [*section.content, *(line for child in section.children for line in _contents(child))]
 
 
-def check_union(content: bytes, path: str, options: Mapping[str, object]) -> str:
-    """Return which heading is repeated; those that the option `base` repeats, too, are accepted."""
-    del path
+def check_union(content: bytes, path: str, options: Mapping[str, str], before: bytes | None) -> str:
+    """Return which heading is repeated, unless it was repeated `before`."""
+    del path, options
     lines = read_text(content, "the file").lines
-    before = options.get("base")
-    known = repeated_headings(read_text(before, "the base").lines) if isinstance(before, bytes) else {}
+    known = repeated_headings(read_text(before, "the base").lines)
     for titles, count in repeated_headings(lines).items():
         if count > known.get(titles, 1):
-            return f"the heading {shown(' > '.join(titles))!r} stands {count} times at the same place"
+            return f"the heading {quote(' > '.join(titles))!r} stands {count} times at the same place"
     return ""
-
-
-# -------------------------------------------------------------------------------------------- sections
 
 
 def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[str]) -> Section:
@@ -87,7 +96,7 @@ def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[st
     # A text without headings and bullets is a list of single lines.
     is_plain = not ours.key[0] and not (base.children or ours.children or theirs.children)
     is_plain = is_plain and not any(is_bullet(line) for content in contents for line in content)
-    content = merge_content(*contents, _title(ours.key), is_plain)
+    content = _merge_content(*contents, _title(ours.key), is_plain)
     # Blank lines around the content come from a side that has some.
     shape = ours if ours.content or not theirs.content else theirs
     above, below = shape.above, shape.below
@@ -125,7 +134,7 @@ def _merge_children(base: Section, ours: Section, theirs: Section, notes: list[s
 
 
 def _title(key: Key) -> str:
-    return f"the heading {'#' * key[0]} {shown(key[1])}" if key[0] else "the text before the first heading"
+    return f"the heading {'#' * key[0]} {quote(key[1])}" if key[0] else "the text before the first heading"
 
 
 def _separate_last(merged: Section, ours: Section, theirs: Section) -> Section:
@@ -165,3 +174,107 @@ def _write(section: Section) -> list[str]:
     for child in section.children:
         lines += _write(child)
     return lines
+
+
+def _merge_content(base: Item, ours: Item, theirs: Item, where: str, is_plain: bool) -> Sequence[str]:
+    """Return the lines of both sides; where `is_plain`, each line is an item.
+
+    Raises:
+        CannotMerge: the same line was changed by both, or changed by one and removed by the other.
+    """
+    if ours == theirs or base == theirs:
+        return ours
+    if base == ours:
+        return theirs
+    left, right = changes(base, ours), changes(base, theirs)
+    _refuse_rival_changes(base, left, right, where)
+    gone = {at for change in (*left, *right) for at in range(change.start, change.end)}
+    ours_added, ours_put = _by_position(left, base, is_plain)
+    theirs_added, theirs_put = _by_position(right, base, is_plain)
+    spare = Counter(_bare(item) for made in left for item in _addition(made, base, is_plain).items)
+    merged: list[str] = []
+    for at in range(len(base) + 1):
+        merged += _join(ours_added.get(at, _NOTHING), theirs_added.get(at, _NOTHING), spare)
+        put, other = ours_put.get(at), theirs_put.get(at)
+        merged += put.lines if put else ()
+        # They can differ only where nothing but blank lines was replaced.
+        merged += other.lines if other and other != put else ()
+        if at < len(base) and at not in gone:
+            merged.append(base[at])
+    return _without_outer_blanks(merged)
+
+
+def _by_position(
+    made: list[Change], base: Item, is_plain: bool
+) -> tuple[dict[int, _Addition], dict[int, Change]]:
+    """Return what a side inserted, and what it replaced, each by where it starts."""
+    added = {change.start: _addition(change, base, is_plain) for change in made if change.start == change.end}
+    return added, {change.start: change for change in made if change.start < change.end}
+
+
+def _refuse_rival_changes(base: Item, left: list[Change], right: list[Change], where: str) -> None:
+    """Refuse where both sides removed the same line and at least one put something else in its place."""
+    taken = {at: change for change in left for at in range(change.start, change.end) if base[at].strip()}
+    conflicts: list[str] = []
+    for change in right:
+        for at in range(change.start, change.end):
+            rival = taken.get(at)
+            if rival is None or rival == change or not (rival.lines or change.lines):
+                continue
+            ours, theirs = (quote(" / ".join(side.lines)) for side in (rival, change))
+            conflicts.append(
+                f"under {where}, {quote(base[at])!r}: the target has {ours or 'removed it'!r}, "
+                f"the candidate {theirs or 'removed it'!r}"
+            )
+            break
+    if conflicts:
+        raise CannotMerge("both sides changed the same lines differently", *conflicts)
+
+
+def _join(ours: _Addition, theirs: _Addition, spare: Counter[Item]) -> list[str]:
+    """Return both additions at one place, without items that the target has added already."""
+    fresh: list[Item] = []
+    for item in theirs.items:
+        bare = _bare(item)
+        if spare[bare]:
+            spare[bare] -= 1
+        else:
+            fresh.append(item)
+    continued = theirs.continued if theirs.continued != ours.continued else ()
+    return [*ours.continued, *continued, *_flat(ours.items), *_flat(tuple(fresh))]
+
+
+def _flat(items: tuple[Item, ...]) -> list[str]:
+    return [line for item in items for line in item]
+
+
+def _bare(item: Item) -> Item:
+    return tuple(line.strip() for line in item if line.strip())
+
+
+def _without_outer_blanks(lines: list[str]) -> list[str]:
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
+
+
+def _addition(change: Change, base: Item, is_plain: bool) -> _Addition:
+    """Split inserted lines into items; indented lines at their start continue the item above."""
+    continued: list[str] = []
+    items: list[list[str]] = []
+    above = base[change.start - 1] if change.start else ""
+    is_list = is_bullet(above) or above[:1].isspace()
+    blanks: list[str] = []
+    for line in change.lines:
+        if not line.strip():
+            blanks.append(line)
+            continue
+        is_wrapped = not (blanks or is_plain or is_bullet(line))
+        if not items and (line[:1].isspace() or (is_list and is_wrapped)):
+            continued += [*blanks, line]
+        elif items and (line[:1].isspace() or is_wrapped):
+            items[-1] += [*blanks, line]
+        else:
+            items.append([*blanks, line])
+        blanks = []
+    (items[-1] if items else continued).extend(blanks)
+    return _Addition(continued=tuple(continued), items=tuple(map(tuple, items)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from landlane.merge.combine_order import weave, weave_names
-from landlane.merge.model import shown
+from landlane.merge.model import quote
 
 Path = tuple[str, ...]
 
@@ -70,7 +70,7 @@ def token(item: Any) -> str:
 def path_text(path: Path) -> str:
     """Return a path of keys as people write it, with quotes where a key is not plain."""
     plain = (key if re.fullmatch(r"[\w@/-]+", key) else f'"{key}"' for key in path)
-    return shown(".".join(plain)) or "the whole file"
+    return quote(".".join(plain)) or "the whole file"
 
 
 def merge_trees(base: Any, ours: Any, theirs: Any) -> tuple[Any, list[str]]:
@@ -106,14 +106,11 @@ def _merge_tables(
     return merged
 
 
-# ----------------------------------------------------------------------------------------------- lists
-
-
 def _merge_lists(base: list[Any], ours: list[Any], theirs: list[Any]) -> tuple[list[str], list[Any]]:
     """Return why these cannot be merged as sets, and the merged list."""
     sides = [{token(item): item for item in side} for side in (base, ours, theirs)]
     first, second, third = sides
-    shared = f"the target has {_quote(ours)}, the candidate {_quote(theirs)}"
+    shared = f"the target has {_text_of(ours)}, the candidate {_text_of(theirs)}"
     if any(len(found) < len(side) for found, side in zip(sides, (base, ours, theirs), strict=True)):
         return [f"a list that holds something twice was changed by both: {shared}"], ours
     has_removed = not (first.keys() <= second.keys() and first.keys() <= third.keys())
@@ -150,22 +147,19 @@ def _requirements(without: dict[str, Any], side: dict[str, Any], other: dict[str
     return found
 
 
-# ----------------------------------------------------------------------------------------------- words
-
-
-def _quote(item: Any) -> str:
+def _text_of(item: Any) -> str:
     if item is MISSING:
         return "nothing"
-    return shown(f'"{item}"' if type(item) is str else repr(item))
+    return quote(f'"{item}"' if type(item) is str else repr(item))
 
 
 def _describe(base: Any, ours: Any, theirs: Any) -> str:
     if ours is MISSING:
-        return f"the target removed it, the candidate changed it from {_quote(base)} to {_quote(theirs)}"
+        return f"the target removed it, the candidate changed it from {_text_of(base)} to {_text_of(theirs)}"
     if theirs is MISSING:
-        return f"the candidate removed it, the target changed it from {_quote(base)} to {_quote(ours)}"
-    origin = "both added it" if base is MISSING else f"both from {_quote(base)}"
-    both = f"the target has {_quote(ours)}, the candidate {_quote(theirs)}, {origin}"
+        return f"the candidate removed it, the target changed it from {_text_of(base)} to {_text_of(ours)}"
+    origin = "both added it" if base is MISSING else f"both from {_text_of(base)}"
+    both = f"the target has {_text_of(ours)}, the candidate {_text_of(theirs)}, {origin}"
     left, right = _version(ours), _version(theirs)
     if left is None or right is None:
         return both

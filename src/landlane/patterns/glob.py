@@ -41,16 +41,13 @@ _SHORT_RANGE = 512
 
 
 def pattern_error(text: str, why: str, code: str, hint: str) -> PatternError:
-    """The error that says why a text is no pattern, for the caller to raise."""
+    """Return the error for a text that is not a valid pattern."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return PatternError(f"{shown!r} {why}", code=code, hint=hint)
 
 
-# ------------------------------------------------------------------------------------------ characters
-
-
-def normal_form(text: str, *, ignore_case: bool) -> str:
-    """The text in Unicode NFC and, if asked, without case."""
+def normal_form(text: str, *, ignore_case: bool = False) -> str:
+    """Return the text as paths are compared: in Unicode NFC and, if asked, without case."""
     if text.isascii():
         return text.lower() if ignore_case else text
     from unicodedata import normalize  # noqa: PLC0415 - expensive, and most paths are ASCII
@@ -61,7 +58,7 @@ def normal_form(text: str, *, ignore_case: bool) -> str:
 
 
 def _fold(char: str) -> str:
-    """The character without case; always one for one, so that `?` still counts what a file system counts."""
+    """Return the character without case, always as one character, so that `?` counts as file systems do."""
     folded = char.casefold()
     if len(folded) > 1:
         folded = char.lower()
@@ -69,7 +66,7 @@ def _fold(char: str) -> str:
 
 
 def _fold_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges with each cased character in them replaced by what it folds to; exact for any script."""
+    """Return the ranges with each upper-case character replaced by its folded form; exact for any script."""
     kept: list[tuple[int, int]] = []
     for low, high in ranges:
         folds = _folds(low, high) if high - low < _SHORT_RANGE else _all_folds()
@@ -82,7 +79,7 @@ def _fold_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _folds(low: int, high: int) -> list[tuple[int, int]]:
-    """The cased characters in this range, each with what it folds to."""
+    """Return the characters of a range that folding changes, each with its folded form."""
     pairs = ((code, ord(_fold(chr(code)))) for code in range(low, high + 1))
     return [(code, folded) for code, folded in pairs if code != folded]
 
@@ -93,7 +90,7 @@ def _all_folds() -> list[tuple[int, int]]:
 
 
 def _merge(ranges: list[tuple[int, int]]) -> Characters:
-    """The same characters as ranges that are sorted and apart."""
+    """Return the same characters as sorted ranges that do not touch."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -110,7 +107,7 @@ def _complement(ranges: Characters) -> Characters:
 
 
 def common_characters(left: Characters, right: Characters) -> Characters:
-    """The characters in both sets."""
+    """Return the characters that are in both sets."""
     found: list[tuple[int, int]] = []
     at = 0
     for low, high in left:
@@ -123,14 +120,11 @@ def common_characters(left: Characters, right: Characters) -> Characters:
     return tuple(found)
 
 
-# --------------------------------------------------------------------------------------------- reading
-
-
 def read_glob(text: str, *, ignore_case: bool = False) -> list[Row]:
-    """The sequences of names that a tidy glob stands for: one for each choice among its braces.
+    """Return the sequences of names that a normalized glob matches, one for each choice among its braces.
 
     Raises:
-        PatternError: a bracket or brace is left open, a class holds nothing, or there are too many choices.
+        PatternError: a bracket or brace is not closed, a class is empty, or there are too many choices.
     """
     alternatives = _alternatives(text, ignore_case)
     if len(alternatives) > 1 and sum(map(len, alternatives)) > MOST_TOKENS:
@@ -144,15 +138,15 @@ def read_glob(text: str, *, ignore_case: bool = False) -> list[Row]:
 
 @lru_cache(maxsize=1024)
 def compile_rest(rest: str | None) -> Row:
-    """The sequence of names, ending in the gap for all that lies below, of a rest that `write` wrote."""
+    """Return the names of a rest that `write_glob` wrote, with a final gap for everything below."""
     return (None,) if rest is None else (*read_glob(rest)[0], None)
 
 
 def _alternatives(text: str, ignore_case: bool) -> list[Tokens]:
-    """Read the characters and multiply out the braces; a class keeps the braces and commas in it."""
+    """Read the characters and expand the braces; braces and commas inside a class are plain characters."""
     around: list[tuple[list[Tokens], list[Tokens]]] = []
-    done: list[Tokens] = []  # the choices in the innermost brace that are complete
-    sequences: list[Tokens] = [[]]  # what is being read, once for each choice made before
+    done: list[Tokens] = []  # the complete choices of the innermost brace
+    sequences: list[Tokens] = [[]]  # the choice that is being read, once for each earlier choice
     at = 0
     while at < len(text):
         char = text[at]
@@ -165,7 +159,7 @@ def _alternatives(text: str, ignore_case: bool) -> list[Tokens]:
             done += sequences
             sequences = [[]]
         elif char == "}" and around:
-            # Without a comma there was no choice, and the braces are meant as they stand.
+            # Without a comma there is no choice, and the braces are plain characters.
             choices = done + sequences if done else [["{", *sequence, "}"] for sequence in sequences]
             done, heads = around.pop()
             _check_count(len(heads) * len(choices), text)
@@ -200,7 +194,7 @@ def _read_token(text: str, at: int, ignore_case: bool) -> tuple[Token | None, in
 
 
 def _read_character(text: str, at: int) -> tuple[str, int]:
-    """One character that stands for itself, with or without a backslash before it."""
+    """Read one plain character, with or without a backslash before it."""
     if text[at] != "\\":
         return text[at], at + 1
     if text[at + 1 : at + 2] in {"", "/"}:
@@ -212,7 +206,7 @@ def _read_character(text: str, at: int) -> tuple[str, int]:
 
 
 def _read_class(text: str, at: int, ignore_case: bool) -> tuple[Token, int]:
-    """The set of characters of `[...]`; `at` is just behind the bracket."""
+    """Read the set of characters of `[...]`; `at` is the position after the bracket."""
     negated = text[at : at + 1] in {"!", "^"}
     first = at = at + negated
     ranges: list[tuple[int, int]] = []
@@ -228,7 +222,7 @@ def _read_class(text: str, at: int, ignore_case: bool) -> tuple[Token, int]:
             why = f"has the range {low}-{high}, which runs backwards"
             raise pattern_error(text, why, "PATTERN_BAD_CLASS", f"write {high}-{low}")
         ranges.append((ord(low), ord(high)))
-    # Folded before it is negated: where `a` and `A` are one file, [!a] matches neither.
+    # Folded before negation: where `a` and `A` are the same file, [!a] matches neither.
     members = _merge(_fold_ranges(ranges) if ignore_case else ranges)
     found = common_characters(ANY_CHARACTER, _complement(members) if negated else members)
     if not found:
@@ -239,7 +233,7 @@ def _read_class(text: str, at: int, ignore_case: bool) -> tuple[Token, int]:
 
 
 def _names(tokens: Tokens, *, ignore_case: bool) -> Row:
-    """Split at the slashes; empty names and gaps beside gaps fall away."""
+    """Split at the slashes, without empty names and repeated gaps."""
     sequence: list[Name | None] = []
     part: Tokens = []
     for token in [*tokens, "/"]:
@@ -256,7 +250,7 @@ def _names(tokens: Tokens, *, ignore_case: bool) -> Row:
 
 
 def _name(tokens: Tokens, *, ignore_case: bool) -> Name:
-    """One name in comparison form: runs of plain characters joined before they are normalised."""
+    """Return one name in comparison form; runs of plain characters are joined before they are normalized."""
     name: Tokens = []
     run = ""
     for token in tokens:
@@ -271,11 +265,8 @@ def _name(tokens: Tokens, *, ignore_case: bool) -> Name:
     return (*name, *run) if name else run
 
 
-# --------------------------------------------------------------------------------------------- writing
-
-
 def write_glob(sequence: Row) -> str:
-    """The one spelling of a sequence of names that `read` takes back."""
+    """Return the canonical text of a sequence of names; `read_glob` returns the same sequence for it."""
     return "/".join("**" if name is None else "".join(map(_spell, name)) for name in sequence)
 
 
@@ -294,6 +285,3 @@ def _spell(token: Token | None) -> str:
 def _spell_span(low: int, high: int) -> str:
     first, last = ("\\" + chr(edge) if chr(edge) in "\\[]!^-" else chr(edge) for edge in (low, high))
     return first if low == high else f"{first}-{last}"
-
-
-# ------------------------------------------------------------------------------------------- comparing

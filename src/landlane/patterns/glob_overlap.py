@@ -1,4 +1,4 @@
-"""Whether two globs can match the same path, and an example of one."""
+"""Decide whether two globs can match the same path, and find an example of one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ from landlane.patterns.glob import ANY_CHARACTER, ANY_NAME, common_characters
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeVar
 
-    Characters = tuple[tuple[int, int], ...]  # a set of characters: ranges, sorted and apart
-    Token = str | Characters  # one character, or any one of a set
-    Name = str | tuple[Token | None, ...]  # a plain name, or a sequence of tokens and gaps
-    Row = tuple[Name | None, ...]
-    Tokens = list[Token | None]
-    Item = TypeVar("Item", Token, Name)
+    from landlane.patterns.glob import Characters, Item, Name, Row, Token
 
 
 _READABLE = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -45,13 +39,13 @@ def _readable(characters: Characters) -> str:
 
 
 def rows_meet(left: Row, right: Row) -> bool:
-    """Whether some path matches both sequences of names."""
+    """Return whether some path matches both sequences of names."""
     return bool(_walk(left, right, names_meet)[-1] >> len(right) & 1)
 
 
 @lru_cache(maxsize=4096)
 def names_meet(left: Name, right: Name) -> bool:
-    """Whether some name matches both."""
+    """Return whether some name matches both."""
     if left == ANY_NAME or right == ANY_NAME:
         return True
     if isinstance(left, str) and isinstance(right, str):
@@ -60,24 +54,24 @@ def names_meet(left: Name, right: Name) -> bool:
 
 
 def row_holds(outer: Row, inner: Row) -> bool:
-    """Whether surely all that matches the inner sequence matches the outer; exact for plain inner names."""
+    """Return whether all that matches the inner sequence matches the outer; exact for plain inner names."""
     return _holds(outer, inner, name_holds, ANY_NAME)
 
 
 @lru_cache(maxsize=4096)
 def name_holds(outer: Name, inner: Name) -> bool:
-    """Whether surely every name that matches the inner one matches the outer."""
+    """Return whether every name that matches the inner one matches the outer; False may be wrong."""
     return outer in (inner, ANY_NAME) or _holds(outer, inner, _token_holds, ANY_CHARACTER)
 
 
 def common_names(left: Row, right: Row) -> list[str] | None:
-    """The names of one path that matches both sequences, or None."""
+    """Return the names of one path that matches both sequences, or None."""
     steps = _trace(left, right, names_meet, short=True)
     return None if steps is None else [_common_name(a or ANY_NAME, b or ANY_NAME) for a, b in steps if a or b]
 
 
 def _common_name(left: Name, right: Name) -> str:
-    """A name that matches both, which is known to exist."""
+    """Return a name that matches both; one must exist."""
     steps = _trace(left, right, _tokens_meet, short=False) or []
     sets = (
         common_characters(_characters(a or ANY_CHARACTER), _characters(b or ANY_CHARACTER)) for a, b in steps
@@ -99,7 +93,7 @@ def _walk(
     for item in left:
         sequence |= (sequence & gaps) << 1
         if item is None:
-            # A gap on the left passes whatever is on the right: all from the lowest bit up is reached.
+            # A gap on the left matches anything on the right: all positions from the lowest bit up.
             sequence = (2 << len(right)) - (sequence & -sequence)
             sequences.append(sequence)
             continue
@@ -128,14 +122,14 @@ def _holds(
             continue
         here = sequence >> 1 & _mask(item, spots, holds)
         if item == anything:
-            # A gap inside: it may be empty, or begin with one item and go on as a gap.
+            # An inner gap may be empty, or start with one item and continue as a gap.
             here |= gaps & here >> 1 & sequence
         sequence = here
     return bool(sequence & 1)
 
 
 def _spots(sequence: Sequence[Item | None]) -> tuple[int, dict[Item, int]]:
-    """Where the gaps are, and where each item is, as bits."""
+    """Return the positions of the gaps and of each item, as bits."""
     gaps = 0
     spots: dict[Item, int] = {}
     for at, item in enumerate(sequence):
@@ -147,9 +141,9 @@ def _spots(sequence: Sequence[Item | None]) -> tuple[int, dict[Item, int]]:
 
 
 def _mask(item: Item, spots: dict[Item, int], relation: Callable[[Item, Item], bool]) -> int:
-    """Where the items are that have this relation to the given one, as bits."""
+    """Return the positions of the items that have this relation to the given one, as bits."""
     mask = spots.get(item, 0)
-    # Two plain items are related only when equal; leaving them out keeps long literal names cheap.
+    # Two plain items are related only when equal; skipping them keeps long literal names fast.
     is_plain = isinstance(item, str)
     for other, where in spots.items():
         if not (is_plain and isinstance(other, str)) and relation(item, other):

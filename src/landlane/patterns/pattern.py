@@ -1,16 +1,15 @@
 """Patterns: what a claim may name, in one canonical form, and exactly when two of them overlap.
 
-A pattern covers what it matches and everything below, there already or not; the disk is never asked. Each
-pattern is one branch or, with braces, several. A branch is a literal key and a rest: `src/**/*.py` has the
-key `src` and the rest `**/*.py`, a plain path has no rest. Whatever overlaps a branch has a key that is an
-ancestor of its key or lies below it, so that an index finds all candidates: `ancestors` and `below`.
+A pattern covers what it matches and everything below, whether it exists or not; the disk is never read. A
+pattern has one alternative or, with braces, several. An alternative is a literal key and a rest: the key of
+`src/**/*.py` is `src`, and the rest `**/*.py`; a plain path has no rest. Whatever overlaps an alternative has
+a key above or below its key, so that an index finds all candidates: see `ancestors` and `below`.
 
-Names such as `deploy:prod` are no paths. Their keys begin with `//`, as no path's key does.
+Names such as `deploy:prod` are not paths. Their keys begin with `//`, unlike that of any path.
 """
 
 from __future__ import annotations
 
-from landlane.errors import PatternError
 from landlane.patterns.glob import compile_rest, normal_form, pattern_error, read_glob, write_glob
 from landlane.patterns.glob_overlap import common_names, row_holds, rows_meet
 from landlane.values import value
@@ -45,23 +44,20 @@ class Alternative:
 
 @value
 class Pattern:
-    """What a claim names: a text for people, a kind, and the branches that are compared."""
+    """What a claim names: a text for people, a kind, and the alternatives that are compared."""
 
     text: str
     kind: Kind
     alternatives: tuple[Alternative, ...]
 
 
-# --------------------------------------------------------------------------------------------- parsing
-
-
 def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pattern:
-    """Read a path, glob or name that is relative to the repository; with `literal`, always a path.
+    """Parse a path, glob or name that is relative to the repository; with `literal`, always a path.
 
     The text of a pattern is canonical: parsed again, as a literal if it was one, it gives the same pattern.
 
     Raises:
-        PatternError: nothing, or nothing inside the repository, could be meant by it.
+        PatternError: the text is not valid, or names nothing inside the repository.
     """
     if (
         _UNUSUAL.isdisjoint(text)
@@ -79,7 +75,7 @@ def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pat
         return _parse_name(text)
     if text[0] == "/":
         hint = "write the path from the root of the repository"
-        raise _refusal(text, "begins at the root of the machine", "PATTERN_ABSOLUTE", hint)
+        raise pattern_error(text, "begins at the root of the machine", "PATTERN_ABSOLUTE", hint)
     if literal:
         return _parse_path(text, ignore_case)
     tidy = _tidy(text)
@@ -87,7 +83,7 @@ def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pat
     found = _parse_path(tidy, ignore_case) if is_plain else _parse_glob(tidy, ignore_case)
     if not ("/" + text.rstrip("/")).endswith("/**"):
         return found
-    # A folder and all below it are one and the same, but people like to see what they wrote.
+    # A folder and everything below it are the same pattern, but the text stays as people wrote it.
     return Pattern(
         text="**" if tidy == "." else _shown(tidy) + "/**", kind="glob", alternatives=found.alternatives
     )
@@ -98,69 +94,64 @@ def _literal(text: str, key: str) -> Pattern:
 
 
 def _checked(text: str) -> str:
-    """The text in Unicode NFC, when it is one that a repository's path could have."""
+    """Return the text in Unicode NFC, if a path of a repository could have it."""
     if not text:
-        raise _refusal(text, "names nothing", "PATTERN_EMPTY", "use . for the whole repository")
+        raise pattern_error(text, "names nothing", "PATTERN_EMPTY", "use . for the whole repository")
     try:
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         size = -1
-    # No path can hold the first; the second is where the range of all keys ends.
+    # No path can contain NUL; the last code point ends the range of all keys.
     if size < 0 or "\0" in text or "\U0010ffff" in text:
-        raise _refusal(text, "holds characters that no path can have", "PATTERN_BAD_TEXT", "use valid UTF-8")
+        raise pattern_error(
+            text, "holds characters that no path can have", "PATTERN_BAD_TEXT", "use valid UTF-8"
+        )
     if size > LONGEST_TEXT:
         why = f"is {size:,} bytes long; {LONGEST_TEXT:,} are the most"
-        raise _refusal(text, why, "PATTERN_TOO_LONG", "name a folder or a shorter glob that covers it")
-    return comparable(text)
-
-
-def comparable(text: str, *, ignore_case: bool = False) -> str:
-    """The form in which paths are compared: Unicode NFC and, if asked, without case."""
-    if text.isascii():
-        return text.lower() if ignore_case else text
-    return normal_form(text, ignore_case=ignore_case)
+        raise pattern_error(text, why, "PATTERN_TOO_LONG", "name a folder or a shorter glob that covers it")
+    return normal_form(text)
 
 
 def _parse_path(text: str, ignore_case: bool) -> Pattern:
     names = _inside(tuple(name for name in text.split("/") if name), text)
     path = "/".join(map(str, names))
-    return _literal(_shown(path), comparable(path, ignore_case=ignore_case))
+    return _literal(_shown(path), normal_form(path, ignore_case=ignore_case))
 
 
 def _parse_name(text: str) -> Pattern:
     rest = text[text.index(":") + 1 :]
     if not rest or len(rest) > LONGEST_NAME or not _NAME_CHARACTERS.issuperset(rest):
         hint = f"after the colon, use 1 to {LONGEST_NAME} letters, digits or . _ - / @ + : and no wildcards;"
-        raise _refusal(text, "is not a name", "PATTERN_BAD_NAME", f"{hint} for a path, begin with ./")
+        raise pattern_error(text, "is not a name", "PATTERN_BAD_NAME", f"{hint} for a path, begin with ./")
     return Pattern(text=text, kind="name", alternatives=(Alternative(key="//" + text, rest=None),))
 
 
 def reads_as_name(text: str) -> bool:
-    """Whether the text begins with a scheme; one letter is none, but a drive elsewhere."""
+    """Return whether the text begins with a scheme; one letter is a drive, not a scheme."""
     scheme, colon, _ = text.partition(":")
     return bool(colon) and len(scheme) > 1 and "a" <= text[0] <= "z" and _SCHEME_CHARACTERS.issuperset(scheme)
 
 
 def has_special(text: str) -> bool:
-    """Whether a text holds a character that means something in a glob."""
+    """Return whether a text contains a character with a special meaning in globs."""
     return not _GLOB_CHARACTERS.isdisjoint(text)
 
 
 def _parse_glob(tidy: str, ignore_case: bool) -> Pattern:
-    branches = _branches(tidy, ignore_case)
-    first = branches[0]
-    if len(branches) > 1 or first.rest is not None:
-        return Pattern(text=_shown(tidy), kind="glob", alternatives=tuple(branches))
-    spelled = _branches(tidy, ignore_case=False)[0] if ignore_case else first
+    alternatives = _alternatives(tidy, ignore_case)
+    first = alternatives[0]
+    if len(alternatives) > 1 or first.rest is not None:
+        return Pattern(text=_shown(tidy), kind="glob", alternatives=tuple(alternatives))
+    spelled = _alternatives(tidy, ignore_case=False)[0] if ignore_case else first
     return _literal(_shown(first.key if spelled.rest else spelled.key), first.key)
 
 
-def _branches(tidy: str, ignore_case: bool) -> list[Alternative]:
-    found = {_branch(sequence, tidy) for sequence in read_glob(tidy, ignore_case=ignore_case)}
-    return sorted(found, key=lambda branch: (branch.key, branch.rest or ""))
+def _alternatives(tidy: str, ignore_case: bool) -> list[Alternative]:
+    found = {_alternative(sequence, tidy) for sequence in read_glob(tidy, ignore_case=ignore_case)}
+    return sorted(found, key=lambda alternative: (alternative.key, alternative.rest or ""))
 
 
-def _branch(sequence: Row, text: str) -> Alternative:
+def _alternative(sequence: Row, text: str) -> Alternative:
     sequence = _inside(sequence, text)
     while sequence and sequence[-1] is None:
         sequence = sequence[:-1]
@@ -174,7 +165,7 @@ def _branch(sequence: Row, text: str) -> Alternative:
 
 
 def _tidy(text: str) -> str:
-    """The glob without what changes nothing: `./` before it, doubled slashes, `/` and `/**` behind it."""
+    """Return the glob without `./` at its start, double slashes, and `/` or `/**` at its end."""
     while text.startswith("./"):
         text = text[2:].lstrip("/")
     while "//" in text:
@@ -185,15 +176,15 @@ def _tidy(text: str) -> str:
 
 
 def _inside(sequence: Row, text: str) -> Row:
-    """The names without `.` in front, when they do not leave the repository and are not too many."""
+    """Return the names without leading `.`, if they stay inside the repository and are not too many."""
     while sequence and sequence[0] == ".":
         sequence = sequence[1:]
     if "." in sequence or ".." in sequence:
         why = "has a . or .. between its slashes"
-        raise _refusal(text, why, "PATTERN_NOT_TIDY", "write the path from the root of the repository")
+        raise pattern_error(text, why, "PATTERN_NOT_TIDY", "write the path from the root of the repository")
     if len(sequence) > MOST_SEGMENTS:
         why = f"is {len(sequence)} folders deep; {MOST_SEGMENTS} are the most"
-        raise _refusal(text, why, "PATTERN_TOO_DEEP", "name a folder further up")
+        raise pattern_error(text, why, "PATTERN_TOO_DEEP", "name a folder further up")
     return sequence
 
 
@@ -201,37 +192,26 @@ def _shown(text: str) -> str:
     return "./" + text if reads_as_name(text) else text or "."
 
 
-def _refusal(text: str, why: str, code: str, hint: str) -> PatternError:
-    return pattern_error(text, why, code, hint)
-
-
-# ----------------------------------------------------------------------------------------- overlapping
-
-
 def overlap(a: Pattern, b: Pattern) -> bool:
-    """Whether any path, there or not, is covered by both."""
-    for mine in a.alternatives:
-        for other in b.alternatives:
-            if alternatives_overlap(mine, other):
-                return True
-    return False
+    """Return whether any path, existing or not, is covered by both."""
+    return any(alternatives_overlap(mine, other) for mine in a.alternatives for other in b.alternatives)
 
 
 def alternatives_overlap(a: Alternative, b: Alternative) -> bool:
-    """Whether any path, there or not, is covered by both branches."""
+    """Return whether any path, existing or not, is covered by both."""
     upper, lower = a.key, b.key
     if upper == lower:
         return a.rest is None or b.rest is None or _meet(a, b)
     if len(upper) > len(lower):
         upper, lower, a, b = lower, upper, b, a
-    # Most pairs part here, without a further call.
+    # Most pairs end here, without a further call.
     if not lower.startswith(upper):
         return False
     return _is_below(lower, upper) and (a.rest is None or _meet(a, b))
 
 
 def _is_below(key: str, folder: str) -> bool:
-    """Whether a key lies strictly below another; nothing lies below a name."""
+    """Return whether a key is strictly below another; nothing is below a name."""
     return key.startswith(folder + "/" if folder else "") and key[:2] != "//" and key != folder
 
 
@@ -240,47 +220,29 @@ def _meet(upper: Alternative, lower: Alternative) -> bool:
 
 
 def _names_between(upper: Alternative, lower: Alternative) -> list[str]:
-    """The folders from the one key down to the other."""
+    """Return the folders from one key down to the other."""
     return lower.key[len(upper.key) :].strip("/").split("/") if lower.key != upper.key else []
 
 
 def common_path(a: Pattern, b: Pattern) -> str | None:
-    """A path (or the name) that both cover, to show why they overlap; None when they do not."""
+    """Return a path or name that both cover, to show why they overlap; None if they do not."""
     for mine in a.alternatives:
         for other in b.alternatives:
             if alternatives_overlap(mine, other):
-                return _witness(mine, other)
+                return _common_example(mine, other)
     return None
 
 
-def _witness(a: Alternative, b: Alternative) -> str:
-    upper, lower = sorted((a, b), key=lambda branch: len(branch.key))
+def _common_example(a: Alternative, b: Alternative) -> str:
+    upper, lower = sorted((a, b), key=lambda alternative: len(alternative.key))
     if upper.key[:2] == "//":
         return upper.key[2:]
     sequence = (*_names_between(upper, lower), *compile_rest(lower.rest))
     return "/".join([*filter(None, [upper.key]), *(common_names(compile_rest(upper.rest), sequence) or [])])
 
 
-def covers(held: Pattern | Alternative, path: str, *, ignore_case: bool = False) -> bool:
-    """Whether this tidy path is covered; `ignore_case` has to be what the pattern was parsed with."""
-    key = comparable(path, ignore_case=ignore_case)
-    branches = held.alternatives if isinstance(held, Pattern) else (held,)
-    for branch in branches:
-        if branch.key == key:
-            if branch.rest is None:
-                return True
-        elif _is_below(key, branch.key) and (branch.rest is None or _matches(branch, key)):
-            return True
-    return False
-
-
-def _matches(branch: Alternative, key: str) -> bool:
-    names = key[len(branch.key) + 1 :] if branch.key else key
-    return rows_meet(compile_rest(branch.rest), tuple(names.split("/")))
-
-
 def covers_alternative(a: Alternative, b: Alternative) -> bool:
-    """Whether surely all that b covers is covered by a; a no is certain only where one is literal."""
+    """Return whether a covers everything that b covers; False is certain only if one of them is literal."""
     if a == b:
         return True
     if a.key != b.key and not _is_below(b.key, a.key):
@@ -290,11 +252,13 @@ def covers_alternative(a: Alternative, b: Alternative) -> bool:
     return row_holds(compile_rest(a.rest), (*_names_between(a, b), *compile_rest(b.rest)))
 
 
-# -------------------------------------------------------------------------------------------- indexing
+def covers_all(held: Sequence[Alternative], wanted: Pattern) -> bool:
+    """Return whether everything that a pattern names is covered by these alternatives."""
+    return all(any(covers_alternative(mine, one) for mine in held) for one in wanted.alternatives)
 
 
 def ancestors(key: str) -> list[str]:
-    """The key itself and those of all folders around it, from the root down; a name has none around it."""
+    """Return the keys of all folders above a key, from the root down, and the key; a name has no folders."""
     if key[:2] == "//":
         return [key]
     found = [""]
@@ -308,7 +272,7 @@ def ancestors(key: str) -> list[str]:
 
 
 def below(key: str) -> tuple[str, str]:
-    """The half-open range, by bytes of UTF-8, of the keys strictly below; that of the root is all keys."""
+    """Return the half-open range, by bytes of UTF-8, of the keys strictly below a key."""
     if key[:2] == "//":
         return key, key
     # "0" comes right after "/".

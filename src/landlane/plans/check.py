@@ -1,201 +1,176 @@
-"""Judging a plan before anything starts: order, waves, who follows whom, and what it may cost at most."""
+"""Examine a plan before anything starts: order, waves, implied dependencies, and the most it may cost."""
 
 from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.patterns.pattern import ancestors, common_path, overlap
 from landlane.plans.graph import (
-    HOT,
-    NUMBER,
-    PATH,
-    Follows,
-    contracts_first,
-    find_rings,
-    join,
-    longest_way,
-    put_in_sequence,
+    ConflictKind,
+    ImpliedDependency,
+    critical_path,
+    find_cycles,
+    find_implied,
+    merge_dependencies,
     waves_of,
-    without_detours,
 )
 from landlane.plans.problems import (
-    Around,
-    Finding,
+    PlanContext,
+    PlanFinding,
+    cycle_finding,
     find_duplicates,
+    find_path_warnings,
+    find_unknown_names,
     read_patterns,
-    ring_finding,
-    unclear,
-    unknown_names,
 )
-from landlane.tasks.model import in_order
+from landlane.tasks.model import dependency_order
 from landlane.values import replace, value
-
-__all__ = ["Around", "Finding", "Follows", "PlanCheck", "check_plan"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from landlane.patterns.pattern import Pattern
-    from landlane.plans.model import Plan, PlanTask
+    from landlane.plans.model import Plan
+    from landlane.plans.problems import Patterns
 
 
 @value
 class PlanCheck:
-    """A plan with all that can be said of it beforehand. Without an order where tasks wait in a ring."""
+    """A plan with the results of its check; there is no order if tasks wait for each other."""
 
     plan: Plan
-    problems: tuple[Finding, ...]
-    warnings: tuple[Finding, ...]
+    problems: tuple[PlanFinding, ...]
+    warnings: tuple[PlanFinding, ...]
     order: tuple[str, ...] = ()
     waves: tuple[tuple[str, ...], ...] = ()
-    follows: tuple[Follows, ...] = ()
-    after: Mapping[
-        str, tuple[str, ...]
-    ]  # name → all that it waits for, stated or not; ids of others included
+    follows: tuple[ImpliedDependency, ...] = ()
+    # Name → everything it waits for, stated or implied, including ids of tasks in the queue.
+    after: Mapping[str, tuple[str, ...]]
     critical: tuple[str, ...] = ()
-    critical_ms: int | None = None  # nothing: no task has an estimate
+    critical_ms: int | None = None  # None: no task has an estimate
     unestimated: tuple[str, ...] = ()
-    most_micros: int | None = None  # nothing: nobody can tell
-    known_micros: int = 0
+    known_micros: int = 0  # the most that the tasks with a budget cost
     unpriced: tuple[str, ...] = ()
 
     @property
     def is_fine(self) -> bool:
-        """Whether it can be carried out as it stands."""
+        """Whether it has no problems, so that it can be carried out."""
         return not self.problems
 
     @property
     def at_once(self) -> int:
-        """How many tasks of one wave there are at most."""
+        """The number of tasks in the largest wave."""
         return max(map(len, self.waves), default=0)
 
+    @property
+    def most_micros(self) -> int | None:
+        """The most that the plan costs; None if unknown."""
+        limit = self.plan.budget_micros
+        if self.unpriced:
+            return limit
+        return self.known_micros if limit is None else min(self.known_micros, limit)
 
-def check_plan(plan: Plan, around: Around) -> PlanCheck:
-    """Everything that can be told of a plan before it runs. Ticked tasks are done and count no more."""
-    to_do = {task.name: task for task in plan.tasks if not task.is_ticked}
-    patterns, problems = read_patterns(to_do.values(), around)
-    problems += unknown_names(plan, to_do.values(), around)
-    known = {task.name for task in plan.tasks}
+
+def check_plan(plan: Plan, context: PlanContext) -> PlanCheck:
+    """Check the tasks of a plan that are not ticked."""
+    names = {task.name for task in plan.tasks}
+    tasks = {task.name: task for task in plan.tasks if not task.is_ticked}
+    to_do = list(tasks.values())
+    patterns, problems = read_patterns(to_do, context)
+    problems += find_unknown_names(plan, to_do, context)
     after = {
-        name: tuple(one for one in task.after if one in to_do or one not in known)
-        for name, task in to_do.items()
+        task.name: tuple(before for before in task.after if before in tasks or before not in names)
+        for task in to_do
     }
-    rings = find_rings(after)
-    problems += [ring_finding(ring, to_do) for ring in rings]
+    cycles = find_cycles(after)
+    problems += [cycle_finding(cycle, tasks) for cycle in cycles]
     warnings = [
-        *unclear(to_do.values(), patterns, around),
-        *find_duplicates(plan, to_do.values(), patterns, around),
+        *find_path_warnings(to_do, patterns, context),
+        *find_duplicates(plan, to_do, patterns, context),
     ]
-    most, priced, unpriced = _cost(plan, to_do.values())
     checked = PlanCheck(
         plan=plan,
         problems=tuple(problems),
         warnings=tuple(warnings),
         after=after,
-        most_micros=most,
-        known_micros=priced,
-        unpriced=unpriced,
+        known_micros=sum(task.attempts * (task.budget_micros or 0) for task in to_do),
+        unpriced=tuple(task.name for task in to_do if task.budget_micros is None),
     )
-    if rings:
+    if cycles:
         return checked
-    follows = _sequence(to_do, after, patterns, around)
-    joined = join(after, follows)
-    weights = {name: task.estimate_ms or 0 for name, task in to_do.items()}
-    unestimated = tuple(name for name, task in to_do.items() if task.estimate_ms is None)
+    contracts = [task.name for task in to_do if task.is_contract]
+    implied = find_implied(after, contracts, _conflict_finder(patterns, context))
+    merged = merge_dependencies(after, implied)
+    unestimated = tuple(task.name for task in to_do if task.estimate_ms is None)
     has_estimates = len(unestimated) < len(to_do)
-    way, length = longest_way(joined, weights if has_estimates else dict.fromkeys(to_do, 1))
+    weights = {task.name: (task.estimate_ms or 0) if has_estimates else 1 for task in to_do}
+    critical, duration = critical_path(merged, weights)
     return replace(
         checked,
-        order=tuple(in_order(joined)),
-        waves=tuple(waves_of(joined)),
-        follows=tuple(follows),
-        after=joined,
-        critical=way,
-        critical_ms=length if has_estimates else None,
+        order=tuple(dependency_order(merged)),
+        waves=tuple(waves_of(merged)),
+        follows=tuple(implied),
+        after=merged,
+        critical=critical,
+        critical_ms=duration if has_estimates else None,
         unestimated=unestimated,
     )
 
 
-# ------------------------------------------------------------------------------------------ sequence
-
-
-def _sequence(
-    tasks: Mapping[str, PlanTask],
-    after: Mapping[str, tuple[str, ...]],
-    patterns: Mapping[str, tuple[Pattern, ...]],
-    around: Around,
-) -> list[Follows]:
-    """Contracts first; then one after the other what would meet on a path or draws numbers of one kind."""
-    contracts = [name for name, task in tasks.items() if task.is_contract]
-    first = without_detours(after, contracts_first(after, contracts)) if contracts else []
-    kinds = [
-        (kind, around.parse(known.path.replace("{n}", "*")))
-        for kind, known in around.settings.numbers.items()
+def _conflict_finder(
+    patterns: Patterns, context: PlanContext
+) -> Callable[[str, str], tuple[ConflictKind, str] | None]:
+    """Return a function that says why two tasks cannot run at the same time; None if they can."""
+    numbered = [
+        (kind, context.parse(numbers.path.replace("{n}", "*")))
+        for kind, numbers in context.settings.numbers.items()
     ]
-    files = around.settings.landing.merge.files
-    mergeable = [(around.parse(text), file.kind) for text, file in files.items()]
-    draws = {
-        name: frozenset(kind for kind, place in kinds if any(overlap(one, place) for one in mine))
-        for name, mine in patterns.items()
+    number_kinds = {
+        name: {kind for kind, place in numbered if any(overlap(one, place) for one in own)}
+        for name, own in patterns.items()
     }
+    files = context.settings.landing.merge.files
+    mergeable = [(context.parse(text), file.kind) for text, file in reversed(list(files.items()))]
+    near = _near_tasks(patterns)
 
-    near = _near(patterns)
-
-    def meets(earlier: str, task: str) -> tuple[str, str] | None:
-        numbers = draws[earlier] & draws[task]
-        if numbers:
-            return NUMBER, f"both take a number of the kind {min(numbers)}"
+    def find_conflict(earlier: str, task: str) -> tuple[ConflictKind, str] | None:
+        if numbers := number_kinds[earlier] & number_kinds[task]:
+            return ConflictKind.NUMBER, f"both take a number of the kind {min(numbers)}"
         if earlier not in near[task]:
             return None
-        for one in patterns[earlier]:
-            for other in patterns[task]:
-                path = common_path(one, other)
-                if path is not None:
-                    return _fought_over(path or ".", mergeable, around)
-        return None
+        paths = (common_path(one, other) for one in patterns[earlier] for other in patterns[task])
+        path = next((path or "." for path in paths if path is not None), None)
+        return None if path is None else describe(path)
 
-    return without_detours(after, [*first, *put_in_sequence(join(after, first), meets)])
+    def describe(path: str) -> tuple[ConflictKind, str]:
+        try:
+            place = context.parse(path)
+        except Malformed:
+            return ConflictKind.PATH, f"both change {path}"
+        for pattern, kind in mergeable:
+            if overlap(pattern, place):
+                return ConflictKind.HOT, f"both change {path}, which is hot ({kind})"
+        return ConflictKind.PATH, f"both change {path}"
+
+    return find_conflict
 
 
-def _near(patterns: Mapping[str, tuple[Pattern, ...]]) -> dict[str, set[str]]:
-    """For each task those whose paths could overlap with its own: one key lies on the way to the other."""
+def _near_tasks(patterns: Patterns) -> dict[str, set[str]]:
+    """Return for each task those whose paths could overlap: one key is an ancestor of the other."""
     at: dict[str, set[str]] = {}
     below: dict[str, set[str]] = {}
     keys = {
-        name: {branch.key for one in mine for branch in one.alternatives} for name, mine in patterns.items()
+        name: {alternative.key for pattern in own for alternative in pattern.alternatives}
+        for name, own in patterns.items()
     }
-    for name, mine in keys.items():
-        for key in mine:
+    for name, own in keys.items():
+        for key in own:
             at.setdefault(key, set()).add(name)
             for folder in ancestors(key):
                 below.setdefault(folder, set()).add(name)
-    nobody: set[str] = set()
     return {
-        name: nobody.union(
-            *(below[key] for key in mine),
-            *(at.get(folder, nobody) for key in mine for folder in ancestors(key)),
+        name: set[str]().union(
+            *(below[key] for key in own),
+            *(at.get(folder, ()) for key in own for folder in ancestors(key)),
         )
-        for name, mine in keys.items()
+        for name, own in keys.items()
     }
-
-
-def _fought_over(path: str, mergeable: Sequence[tuple[Pattern, str]], around: Around) -> tuple[str, str]:
-    try:
-        place = around.parse(path)
-    except Malformed:
-        return PATH, f"both change {path}"
-    kind = next((kind for pattern, kind in reversed(mergeable) if overlap(pattern, place)), "")
-    return (HOT, f"both change {path}, which is hot ({kind})") if kind else (PATH, f"both change {path}")
-
-
-# ---------------------------------------------------------------------------------------------- cost
-
-
-def _cost(plan: Plan, tasks: Iterable[PlanTask]) -> tuple[int | None, int, tuple[str, ...]]:
-    """What it costs at most (nothing: nobody can tell), how much of it is known, and who says nothing."""
-    tasks = list(tasks)
-    known = sum(task.attempts * task.budget_micros for task in tasks if task.budget_micros is not None)
-    unpriced = tuple(task.name for task in tasks if task.budget_micros is None)
-    if plan.budget_micros is not None:
-        return plan.budget_micros if unpriced else min(known, plan.budget_micros), known, unpriced
-    return None if unpriced else known, known, unpriced

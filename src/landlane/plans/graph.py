@@ -1,13 +1,16 @@
-"""The order of a plan: rings, waves, the longest way through, and who follows whom though nobody said so.
+"""The order of a plan: dependency cycles, waves, the critical path, and dependencies that the plan implies.
 
-Tasks stand in one order in which each follows what it waits for. Going through it, a task that would get in
-the way of an earlier one is made to follow it, unless it does so already. Such an edge always points back in
-the order, so no ring can come of it.
+Tasks are put in an order in which each follows its dependencies. A task that conflicts with an earlier one
+has to wait for it, unless it does already. Such a dependency always points back in the order, so it cannot
+close a cycle.
 """
 
 from __future__ import annotations
 
-from landlane.tasks.model import in_order
+from collections import deque
+from enum import StrEnum
+
+from landlane.tasks.model import dependency_order
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -16,180 +19,117 @@ if TYPE_CHECKING:
 
     After = Mapping[str, tuple[str, ...]]
 
-PATH, HOT, NUMBER, CONTRACT = "path", "hot", "number", "contract"
+
+class ConflictKind(StrEnum):
+    """Why two tasks of a plan cannot run at the same time."""
+
+    PATH = "path"
+    HOT = "hot"  # both change a file that is merged by its kind
+    NUMBER = "number"  # both take a number of the same kind
+    CONTRACT = "contract"  # the earlier one must land before everything else
 
 
 @value
-class Follows:
-    """One task goes after another, for a reason that the plan does not state as a dependency."""
+class ImpliedDependency:
+    """A task that waits for another although the plan does not say so, and why."""
 
     task: str
     before: str
-    kind: str
+    kind: ConflictKind
     what: str
 
 
-def find_rings(after: After) -> list[tuple[str, ...]]:
-    """Tasks that wait for each other, one ring for each knot of them; empty when all is well."""
-    rings: list[tuple[str, ...]] = []
-    for knot in _knots(after):
-        inside = set(knot)
-        start = next(one for one in after if one in inside)
-        rings.append(_shortest_ring(start, after, inside))
-    return rings
-
-
-def _knots(after: After) -> list[list[str]]:
-    """Groups of tasks of which each waits for each other (Tarjan's strongly connected components)."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[list[str]] = []
-    for root in after:
-        if root in number:
-            continue
-        work = [(root, iter(after[root]))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        while work:  # no recursion: chains can be long
-            task, rest = work[-1]
-            fresh = next(
-                (one for one in rest if one in after and (one not in number or one in on_stack)), None
+def find_cycles(after: After) -> list[tuple[str, ...]]:
+    """Return a shortest cycle of each group of tasks that wait for each other."""
+    bit = {task: 1 << at for at, task in enumerate(after)}
+    waits_for = {
+        task: sum(bit[before] for before in set(befores) if before in bit) for task, befores in after.items()
+    }
+    for middle in after:  # the transitive closure, by Warshall's algorithm
+        for task in after:
+            if waits_for[task] & bit[middle]:
+                waits_for[task] |= waits_for[middle]
+    cycles: list[tuple[str, ...]] = []
+    seen = 0
+    for task in after:
+        if waits_for[task] & bit[task] & ~seen:
+            seen |= sum(
+                bit[other] for other in after if waits_for[task] & bit[other] and waits_for[other] & bit[task]
             )
-            if fresh is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[task])
-                if low[task] == number[task]:
-                    knot = _pop_until(stack, task, on_stack)
-                    if len(knot) > 1 or task in after[task]:
-                        found.append(knot)
-            elif fresh in number:
-                low[task] = min(low[task], number[fresh])
-            else:
-                number[fresh] = low[fresh] = len(number)
-                stack.append(fresh)
-                on_stack.add(fresh)
-                work.append((fresh, iter(after[fresh])))
-    return found
+            cycles.append(_shortest_cycle(task, after))
+    return cycles
 
 
-def _pop_until(stack: list[str], task: str, on_stack: set[str]) -> list[str]:
-    at = stack.index(task)
-    knot = stack[at:]
-    del stack[at:]
-    on_stack.difference_update(knot)
-    return knot
+def _shortest_cycle(start: str, after: After) -> tuple[str, ...]:
+    """Return the way from a task through its dependencies back to itself, by breadth-first search."""
+    ways: deque[tuple[str, ...]] = deque([(start,)])
+    seen: set[str] = set()
+    while True:
+        way = ways.popleft()
+        for before in after.get(way[-1], ()):
+            if before == start:
+                return (*way, start)
+            if before not in seen:
+                seen.add(before)
+                ways.append((*way, before))
 
 
-def _shortest_ring(start: str, after: After, inside: set[str]) -> tuple[str, ...]:
-    """From a task through what it waits for back to itself."""
-    came_from: dict[str, str] = {}
-    at_hand = [start]
-    while at_hand:
-        following: list[str] = []
-        for task in at_hand:
-            for before in after[task]:
-                if before == start:
-                    return _way(came_from, start, task)
-                if before in inside and before not in came_from:
-                    came_from[before] = task
-                    following.append(before)
-        at_hand = following
-    return (start, start)  # not reached: it lies in a knot
+def find_implied(
+    after: After,
+    contracts: Sequence[str],
+    find_conflict: Callable[[str, str], tuple[ConflictKind, str] | None],
+) -> list[ImpliedDependency]:
+    """Return the dependencies that follow from contracts and conflicts, without redundant ones.
 
-
-def _way(came_from: Mapping[str, str], start: str, last: str) -> tuple[str, ...]:
-    way = [last]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return (*reversed(way), start)
-
-
-def contracts_first(after: After, contracts: Sequence[str]) -> list[Follows]:
-    """What follows the contracts because they must land first: everything that no contract waits for."""
+    All tasks wait for the contracts, except for those that a contract waits for itself.
+    """
     needed = set(contracts)
-    to_see = list(contracts)
-    while to_see:
-        for before in after[to_see.pop()]:
+    pending = list(contracts)
+    while pending:
+        for before in after[pending.pop()]:
             if before in after and before not in needed:
                 needed.add(before)
-                to_see.append(before)
-    first = sorted(set(contracts), key=list(after).index)
-    return [
-        Follows(task=task, before=contract, kind=CONTRACT, what=f"{contract} must land first")
-        for task in after
-        if task not in needed
-        for contract in first
-    ]
-
-
-def without_detours(after: After, more: Iterable[Follows]) -> list[Follows]:
-    """Those of these edges that say something new: the task does not follow the other one anyhow."""
-    wanted: dict[str, list[Follows]] = {}
-    for edge in more:
-        wanted.setdefault(edge.task, []).append(edge)
-    joined = {
-        task: (*befores, *(edge.before for edge in wanted.get(task, ()))) for task, befores in after.items()
-    }
-    order = in_order(joined)
-    place = {task: at for at, task in enumerate(order)}
-    behind: dict[str, int] = {}
-    kept: list[Follows] = []
-    for task in order:
-        mask = _mask(after[task], place, behind)
-        for edge in sorted(wanted.get(task, ()), key=lambda one: -place[one.before]):
-            if not mask >> place[edge.before] & 1:
-                kept.append(edge)
-                mask |= _mask((edge.before,), place, behind)
-        behind[task] = mask
-    return kept
-
-
-def put_in_sequence(after: After, meets: Callable[[str, str], tuple[str, str] | None]) -> list[Follows]:
-    """Who has to follow whom: `meets` tells the kind and the name of what two tasks would fight over."""
-    order = in_order(after)
-    place = {task: at for at, task in enumerate(order)}
-    behind: dict[str, int] = {}
-    found: list[Follows] = []
+                pending.append(before)
+    order = dependency_order(
+        {task: befores if task in needed else (*befores, *contracts) for task, befores in after.items()}
+    )
+    bit = {task: 1 << at for at, task in enumerate(order)}
+    behind: dict[str, int] = {}  # a task with everything it waits for, as bits
+    implied: list[ImpliedDependency] = []
     for at, task in enumerate(order):
-        mask = _mask(after[task], place, behind)
+        mask = 0
+        for before in after[task]:
+            mask |= behind.get(before, 0)
+        # From the latest on: what a later one waits for needs no dependency of its own.
         for earlier in reversed(order[:at]):
-            if mask >> place[earlier] & 1:
-                continue  # it follows that one already
-            shared = meets(earlier, task)
-            if shared is not None:
-                found.append(Follows(task=task, before=earlier, kind=shared[0], what=shared[1]))
-                mask |= _mask((earlier,), place, behind)
-        behind[task] = mask
-    return found
+            if mask & bit[earlier]:
+                continue
+            if earlier in contracts and task not in needed:
+                conflict = ConflictKind.CONTRACT, f"{earlier} must land first"
+            else:
+                conflict = find_conflict(earlier, task)
+            if conflict is not None:
+                kind, what = conflict
+                implied.append(ImpliedDependency(task=task, before=earlier, kind=kind, what=what))
+                mask |= behind[earlier]
+        behind[task] = mask | bit[task]
+    place = {task: at for at, task in enumerate(dependency_order(merge_dependencies(after, implied)))}
+    return sorted(implied, key=lambda edge: (place[edge.task], -place[edge.before]))
 
 
-def _mask(befores: Iterable[str], place: Mapping[str, int], behind: Mapping[str, int]) -> int:
-    """All that comes before these, and they themselves, as bits."""
-    mask = 0
-    for before in befores:
-        if before in place:
-            mask |= behind[before] | 1 << place[before]
-    return mask
-
-
-def join(after: After, more: Iterable[Follows]) -> dict[str, tuple[str, ...]]:
-    """The dependencies together with what follows for other reasons."""
-    joined = {task: list(befores) for task, befores in after.items()}
-    for edge in more:
-        if edge.before not in joined[edge.task]:
-            joined[edge.task].append(edge.before)
-    return {task: tuple(befores) for task, befores in joined.items()}
+def merge_dependencies(after: After, implied: Iterable[ImpliedDependency]) -> dict[str, tuple[str, ...]]:
+    """Return the dependencies that the plan states together with the implied ones."""
+    merged = dict(after)
+    for edge in implied:
+        merged[edge.task] = (*merged[edge.task], edge.before)
+    return merged
 
 
 def waves_of(after: After) -> list[tuple[str, ...]]:
-    """What can run at the same time: each wave needs only what stands in earlier ones."""
+    """Return the tasks in waves: each task depends only on tasks of earlier waves."""
     level: dict[str, int] = {}
     waves: list[list[str]] = []
-    for task in in_order(after):
+    for task in dependency_order(after):
         level[task] = 1 + max((level[before] for before in after[task] if before in level), default=-1)
         if level[task] == len(waves):
             waves.append([])
@@ -197,20 +137,12 @@ def waves_of(after: After) -> list[tuple[str, ...]]:
     return [tuple(wave) for wave in waves]
 
 
-def longest_way(after: After, weight: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
-    """The chain of tasks that takes longest, and how long it takes."""
-    ends_at: dict[str, tuple[int, int]] = {}  # when it ends, and how many tasks lead there
-    came_from: dict[str, str] = {}
-    for task in in_order(after):
-        befores = [before for before in after[task] if before in ends_at]
-        slowest = max(befores, key=lambda one: ends_at[one], default="")
-        start = ends_at[slowest] if slowest else (0, 0)
-        if slowest:
-            came_from[task] = slowest
-        ends_at[task] = (start[0] + weight[task], start[1] + 1)
-    if not ends_at:
-        return (), 0
-    way = [max(ends_at, key=lambda one: ends_at[one])]
-    while way[-1] in came_from:
-        way.append(came_from[way[-1]])
-    return tuple(reversed(way)), ends_at[way[0]][0]
+def critical_path(after: After, weight: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
+    """Return the chain of tasks that takes longest, and how long it takes."""
+    chains: dict[str, tuple[int, int, tuple[str, ...]]] = {}  # duration, number of tasks, and the tasks
+    for task in dependency_order(after):
+        befores = [chains[before] for before in after[task] if before in chains]
+        duration, count, chain = max(befores, key=lambda one: one[:2], default=(0, 0, ()))
+        chains[task] = (duration + weight[task], count + 1, (*chain, task))
+    duration, _, chain = max(chains.values(), key=lambda one: one[:2], default=(0, 0, ()))
+    return chain, duration

@@ -1,40 +1,36 @@
-"""What is wrong with a plan, and what its author should know: unknown names, rings, roles, duplicates."""
+"""What is wrong with a plan, and what its author should know: unknown names, roles, duplicates."""
 
 from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.patterns.pattern import overlap, parse
 from landlane.plans.model import AGENTS
-from landlane.roles.built_in import find_role, roles_of
-from landlane.roles.model import Scope
+from landlane.roles.model import Scope, find_role, roles_of
 from landlane.tasks.checklist import is_task_id
-from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
-from landlane.tasks.evidence_model import required_evidence
-from landlane.tasks.model import DROPPED, OVER
+from landlane.tasks.duplicates import DuplicateCandidate, compare_with, most_similar, signs_of
+from landlane.tasks.model import DROPPED, FINAL, required_evidence
 from landlane.text import nearest_word
-from landlane.values import value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeVar
 
     from landlane.patterns.pattern import Pattern
     from landlane.plans.model import Plan, PlanTask
     from landlane.settings.model import Settings
-    from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Task
 
-    T = TypeVar("T")
+    Patterns = Mapping[str, tuple[Pattern, ...]]
 
 
 _PLANNED = "planned"
-_MOST_SHARING = 20  # a word that more tasks share tells little
+_MOST_SHARING = 20  # more tasks than this share a word: it says little about them
 
 
 @value
-class Finding:
-    """Something that is wrong with a plan, or that its author should know."""
+class PlanFinding:
+    """A problem of a plan, or a warning about it."""
 
     code: str
     reason: str
@@ -44,231 +40,186 @@ class Finding:
 
 
 @value
-class Around:
-    """What a plan is judged against: the settings, what a path means here, and the tasks that are there."""
+class PlanContext:
+    """What a plan is checked against: the settings, how paths are parsed, and the tasks in the queue."""
 
     settings: Settings
     parse: Callable[[str], Pattern] = parse
-    tasks: Sequence[Task] | None = None  # nothing: nobody has looked
+    tasks: Sequence[Task] = ()
     agents: tuple[str, ...] = AGENTS
 
 
-# ------------------------------------------------------------------------------------------ problems
-
-
-def read_patterns(
-    tasks: Iterable[PlanTask], around: Around
-) -> tuple[dict[str, tuple[Pattern, ...]], list[Finding]]:
-    """What the paths of each task mean, and those that mean nothing."""
-    found: dict[str, tuple[Pattern, ...]] = {}
-    problems: list[Finding] = []
-    for task in tasks:
-        read: list[Pattern] = []
-        for text in task.paths:
-            try:
-                read.append(around.parse(text))
-            except Malformed as error:
-                problems.append(_of(task, error))
-        found[task.name] = tuple({one.alternatives: one for one in read}.values())
-    return found, problems
-
-
-def _of(task: PlanTask, error: Malformed) -> Finding:
-    return Finding(
-        code=error.code,
-        reason=f"{task.name}: {error.message}",
-        hint=error.hint,
-        tasks=(task.name,),
-        line=task.line,
+def _finding(code: str, task: PlanTask, reason: str, hint: str) -> PlanFinding:
+    return PlanFinding(
+        code=code, reason=f"{task.name}: {reason}", hint=hint, tasks=(task.name,), line=task.line
     )
 
 
-def unknown_names(plan: Plan, tasks: Iterable[PlanTask], around: Around) -> list[Finding]:
-    """Tasks, agents, roles and kinds that are named and not there."""
+def read_patterns(
+    tasks: Iterable[PlanTask], context: PlanContext
+) -> tuple[dict[str, tuple[Pattern, ...]], list[PlanFinding]]:
+    """Return the patterns of each task, and the paths that are not valid."""
+    patterns: dict[str, tuple[Pattern, ...]] = {}
+    problems: list[PlanFinding] = []
+    for task in tasks:
+        unique: dict[object, Pattern] = {}
+        for path in task.paths:
+            try:
+                pattern = context.parse(path)
+                unique[pattern.alternatives] = pattern
+            except Malformed as error:
+                problems.append(_finding(error.code, task, error.message, error.hint))
+        patterns[task.name] = tuple(unique.values())
+    return patterns, problems
+
+
+def find_unknown_names(plan: Plan, tasks: Iterable[PlanTask], context: PlanContext) -> list[PlanFinding]:
+    """Return the tasks, agents, roles and kinds that are named but do not exist."""
     names = {task.name for task in plan.tasks}
-    problems: list[Finding] = []
+    problems: list[PlanFinding] = []
     for task in tasks:
         problems += [
             problem
             for before in task.after
-            if before not in names and (problem := _unknown_before(task, before, names, around)) is not None
+            if before not in names and (problem := _check_dependency(task, before, names, context))
         ]
-        if task.agent and task.agent not in around.agents:
-            problems.append(
-                Finding(
-                    code="UNKNOWN_AGENT",
-                    reason=f"{task.name}: there is no agent {task.agent[:40]!r}",
-                    hint=f"{_meant(task.agent, around.agents)}one of {', '.join(around.agents)}",
-                    tasks=(task.name,),
-                    line=task.line,
-                )
-            )
+        if task.agent and task.agent not in context.agents:
+            hint = f"{_suggestion(task.agent, context.agents)}one of {', '.join(context.agents)}"
+            reason = f"there is no agent {task.agent[:40]!r}"
+            problems.append(_finding("UNKNOWN_AGENT", task, reason, hint))
         try:
             if task.role:
-                find_role(around.settings, task.role)
+                find_role(context.settings, task.role)
             if task.kind:
-                required_evidence(task.kind, around.settings.tasks.evidence)
+                required_evidence(task.kind, context.settings.tasks.evidence)
         except Malformed as error:
-            problems.append(_of(task, error))
+            problems.append(_finding(error.code, task, error.message, error.hint))
     return problems
 
 
-def _unknown_before(task: PlanTask, before: str, names: set[str], around: Around) -> Finding | None:
-    """Why a task cannot wait for this one, which is not in the plan; nothing when it can."""
+def _check_dependency(
+    task: PlanTask, before: str, names: set[str], context: PlanContext
+) -> PlanFinding | None:
+    """Return why a task cannot wait for one that is not in the plan; None if it can."""
     if is_task_id(before):
-        state = next((one.state for one in around.tasks or () if one.id == before), "")
-        if around.tasks is None or (state and state != DROPPED):
+        state = next((queued.state for queued in context.tasks if queued.id == before), "")
+        if state and state != DROPPED:
             return None
-        why = f"{before} was dropped" if state else f"there is no task {before}"
+        reason = f"{before} was dropped" if state else f"there is no task {before}"
         hint = "leave it out, or name another"
     else:
-        why, hint = f"{before[:60]!r} is not in the plan", "give the name or the whole title of a task"
-    return Finding(
-        code="UNKNOWN_TASK",
-        reason=f"{task.name}: {why}",
-        hint=_meant(before, sorted(names)) + hint,
-        tasks=(task.name,),
-        line=task.line,
-    )
+        reason = f"{before[:60]!r} is not in the plan"
+        hint = "give the name or the whole title of a task"
+    return _finding("UNKNOWN_TASK", task, reason, _suggestion(before, sorted(names)) + hint)
 
 
-def _meant(word: str, known: Sequence[str]) -> str:
-    near = nearest_word(word, known)
-    return f"did you mean {near}? " if near else ""
+def _suggestion(word: str, known: Sequence[str]) -> str:
+    similar = nearest_word(word, known)
+    return f"did you mean {similar}? " if similar else ""
 
 
-def ring_finding(ring: tuple[str, ...], tasks: Mapping[str, PlanTask]) -> Finding:
-    """Some wait for each other."""
-    return Finding(
+def cycle_finding(cycle: tuple[str, ...], tasks: Mapping[str, PlanTask]) -> PlanFinding:
+    """Return the problem of tasks that wait for each other."""
+    return PlanFinding(
         code="TASK_CYCLE",
-        reason=f"these tasks wait for each other: {' → '.join(ring)}",
+        reason=f"these tasks wait for each other: {' → '.join(cycle)}",
         hint="take one of these dependencies away",
-        tasks=ring[:-1],
-        line=tasks[ring[0]].line,
+        tasks=cycle[:-1],
+        line=tasks[cycle[0]].line,
     )
 
 
-# ------------------------------------------------------------------------------------------ warnings
-
-
-def unclear(
-    tasks: Iterable[PlanTask], patterns: Mapping[str, tuple[Pattern, ...]], around: Around
-) -> list[Finding]:
-    """What cannot be judged for lack of paths, and paths that a role could not write."""
-    found: list[Finding] = []
-    tasks = list(tasks)
-    silent = tuple(task.name for task in tasks if not task.paths and not task.output)
-    if silent:
-        found.append(
-            Finding(
+def find_path_warnings(
+    tasks: Sequence[PlanTask], patterns: Patterns, context: PlanContext
+) -> list[PlanFinding]:
+    """Return a warning about tasks without paths, and about paths that the role of a task may not write."""
+    warnings: list[PlanFinding] = []
+    without_paths = tuple(task.name for task in tasks if not task.paths and not task.output)
+    if without_paths:
+        warnings.append(
+            PlanFinding(
                 code="NO_PATHS",
-                reason=f"nobody can tell what these change: {', '.join(silent)}",
+                reason=f"nobody can tell what these change: {', '.join(without_paths)}",
                 hint="give them paths, so that collisions are seen before they happen",
-                tasks=silent,
+                tasks=without_paths,
             )
         )
-    scopes = _scopes(tasks, around.settings)
-    for task in tasks:
-        found += [
-            Finding(
-                code="ROLE_FORBIDS",
-                reason=f"{task.name}: {why}",
-                hint="give it another role, or leave out the path",
-                tasks=(task.name,),
-                line=task.line,
-            )
-            for why in _beyond_role(task, patterns[task.name], scopes)
-        ]
-    return found
-
-
-def _beyond_role(task: PlanTask, patterns: Sequence[Pattern], scopes: Mapping[str, Scope]) -> list[str]:
-    scope = scopes.get(task.role)
-    return [why for one in patterns if (why := scope.why_not_claimed(one))] if scope is not None else []
-
-
-def _scopes(tasks: Iterable[PlanTask], settings: Settings) -> dict[str, Scope]:
-    """What each role may write, spelled out once; those that are not there were told already."""
-    roles = roles_of(settings)
-    return {name: Scope(roles[name], settings) for name in {task.role for task in tasks} if name in roles}
+    roles = roles_of(context.settings)
+    scopes = {
+        name: Scope(roles[name], context.settings) for name in {task.role for task in tasks} & roles.keys()
+    }
+    warnings += [
+        _finding("ROLE_FORBIDS", task, reason, "give it another role, or leave out the path")
+        for task in tasks
+        if task.role in scopes
+        for pattern in patterns[task.name]
+        if (reason := scopes[task.role].why_not_claimed(pattern))
+    ]
+    return warnings
 
 
 def find_duplicates(
-    plan: Plan,
-    tasks: Iterable[PlanTask],
-    patterns: Mapping[str, tuple[Pattern, ...]],
-    around: Around,
-) -> list[Finding]:
-    """Tasks that look like the same work: within the plan, and in the queue."""
-    found: list[Finding] = []
-    sharing: dict[str, list[PlanTask]] = {}
+    plan: Plan, tasks: Iterable[PlanTask], patterns: Patterns, context: PlanContext
+) -> list[PlanFinding]:
+    """Return warnings about tasks that look like the same work, in the plan or in the queue."""
+    warnings: list[PlanFinding] = []
     keys = {plan.key_of(task) for task in plan.tasks}
-    waiting = [one for one in around.tasks or () if one.state not in OVER and one.key not in keys]
-    by_sign = _by_sign(waiting)
+    planned, queued = _Candidates(), _Candidates()
+    for other in context.tasks:
+        if other.state not in FINAL and other.key not in keys:
+            candidate = DuplicateCandidate(
+                task=other.id, title=other.title, body=other.body, state=other.state
+            )
+            queued.add(candidate, signs_of(other.title, other.body, ()))
     for task in tasks:
-        branches = [branch.key for one in patterns[task.name] for branch in one.alternatives]
-        signs = signs_of(task.title, task.body, branches)
-        alike = {one.name: one for one in _sharers(sharing, signs)}
-        others = {one.id: one for one in _sharers(by_sign, signs)}
-        planned = (
-            _as_lookalike(other, patterns[other.name], patterns[task.name]) for other in alike.values()
+        own = patterns[task.name]
+        keys_of_paths = [alternative.key for pattern in own for alternative in pattern.alternatives]
+        signs = signs_of(task.title, task.body, keys_of_paths)
+        similar_in_plan = [
+            replace(other, shares_path=any(overlap(a, b) for a in own for b in patterns[other.task]))
+            for other in planned.sharing(signs)
+        ]
+        warnings += [*_most_similar(task, similar_in_plan), *_most_similar(task, queued.sharing(signs))]
+        # Tasks of one plan often name the same issue: that alone does not make them duplicates.
+        candidate = DuplicateCandidate(
+            task=task.name, title=task.title, body=task.body, state=_PLANNED, is_family=True
         )
-        queued = (_in_queue(other) for other in others.values())
-        found += [*_likest(task, planned), *_likest(task, queued)]
+        planned.add(candidate, signs)
+    return warnings
+
+
+class _Candidates:
+    """Tasks that others are compared with, by the words and paths that they have."""
+
+    def __init__(self) -> None:
+        self._by_sign: dict[str, list[DuplicateCandidate]] = {}
+
+    def add(self, candidate: DuplicateCandidate, signs: Iterable[str]) -> None:
         for sign in signs:
-            sharing.setdefault(sign, []).append(task)
-    return found
+            self._by_sign.setdefault(sign, []).append(candidate)
+
+    def sharing(self, signs: Iterable[str]) -> list[DuplicateCandidate]:
+        """Return the candidates that share a sign; words that very many share do not count."""
+        found: dict[str, DuplicateCandidate] = {}
+        for sign in signs:
+            sharing = self._by_sign.get(sign, [])
+            if len(sharing) < _MOST_SHARING or sign[0] in "=/":
+                found |= {candidate.task: candidate for candidate in sharing[-_MOST_SHARING:]}
+        return list(found.values())
 
 
-def _sharers(sharing: Mapping[str, list[T]], signs: Iterable[str]) -> list[T]:
-    """Those that share a sign, of very many the last; a word that very many share is passed over."""
-    found: list[T] = []
-    for sign in signs:
-        sharers = sharing.get(sign, [])
-        if len(sharers) < _MOST_SHARING or sign[0] in "=/":
-            found += sharers[-_MOST_SHARING:]
-    return found
-
-
-def _by_sign(tasks: Iterable[Task]) -> dict[str, list[Task]]:
-    found: dict[str, list[Task]] = {}
-    for task in tasks:
-        for sign in signs_of(task.title, task.body, ()):
-            found.setdefault(sign, []).append(task)
-    return found
-
-
-def _as_lookalike(other: PlanTask, theirs: Sequence[Pattern], mine: Sequence[Pattern]) -> Lookalike:
-    # Tasks of one plan often name one issue: that alone does not make them the same.
-    shares = any(overlap(one, two) for one in mine for two in theirs)
-    return Lookalike(
-        task=other.name,
-        title=other.title,
-        body=other.body,
-        state=_PLANNED,
-        shares_path=shares,
-        is_family=True,
-    )
-
-
-def _in_queue(other: Task) -> Lookalike:
-    return Lookalike(task=other.id, title=other.title, body=other.body, state=other.state)
-
-
-def _likest(task: PlanTask, others: Iterable[Lookalike]) -> list[Finding]:
-    """The one that looks most like a task, if one does: more would not tell more."""
-    found = [one for other in others if (one := likeness(task.title, task.body, other)) is not None]
+def _most_similar(task: PlanTask, candidates: Iterable[DuplicateCandidate]) -> list[PlanFinding]:
+    similar = [one for other in candidates if (one := compare_with(task.title, task.body, other)) is not None]
+    if not similar:
+        return []
+    first = most_similar(similar)[0]
+    name = first.task if first.state == _PLANNED else f"{first.task} in the queue ({first.state})"
     return [
-        Finding(
+        PlanFinding(
             code="TASK_SIMILAR",
-            reason=f"{task.name} looks like {_where(one)}: {one.reason}",
+            reason=f"{task.name} looks like {name}: {first.reason}",
             hint="leave one of them out, or say in the titles what is different",
-            tasks=(task.name, one.task),
+            tasks=(task.name, first.task),
             line=task.line,
         )
-        for one in best_first(found)[:1]
     ]
-
-
-def _where(one: Likeness) -> str:
-    return one.task if one.state == _PLANNED else f"{one.task} in the queue ({one.state})"

@@ -1,23 +1,26 @@
-"""Plans and what is said of them beforehand: as JSON for programs, as text with a picture for people."""
+"""Checked plans as JSON and as text with a chart."""
 
 from __future__ import annotations
 
 from landlane.clock import duration_text
 from landlane.plans.model import money_text
+from landlane.text import list_some
+from landlane.usage.to_json import dollars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.plans.check import Finding, PlanCheck
+    from landlane.plans.check import PlanCheck
     from landlane.plans.model import PlanTask
+    from landlane.plans.problems import PlanFinding
 
 _MOST_NAMED = 8
 _LONGEST = 40
 
 
 def plan_json(checked: PlanCheck) -> dict[str, Any]:
-    """A plan with all that can be told of it."""
+    """Return a checked plan as JSON."""
     plan = checked.plan
     wave_of = {name: at for at, wave in enumerate(checked.waves, start=1) for name in wave}
     return {
@@ -28,8 +31,8 @@ def plan_json(checked: PlanCheck) -> dict[str, Any]:
         "waves": [list(wave) for wave in checked.waves],
         "at_once": checked.at_once,
         "sequence": [
-            {"task": one.task, "after": one.before, "kind": one.kind, "why": one.what}
-            for one in checked.follows
+            {"task": edge.task, "after": edge.before, "kind": edge.kind, "why": edge.what}
+            for edge in checked.follows
         ],
         "critical_path": {
             "tasks": list(checked.critical),
@@ -37,13 +40,13 @@ def plan_json(checked: PlanCheck) -> dict[str, Any]:
             "without_estimate": list(checked.unestimated),
         },
         "cost": {
-            "at_most_usd": _dollars(checked.most_micros),
-            "known_usd": _dollars(checked.known_micros),
-            "limit_usd": _dollars(plan.budget_micros),
+            "at_most_usd": dollars(checked.most_micros),
+            "known_usd": dollars(checked.known_micros),
+            "limit_usd": dollars(plan.budget_micros),
             "unknown_for": list(checked.unpriced),
         },
-        "problems": [_finding_json(one) for one in checked.problems],
-        "warnings": [_finding_json(one) for one in checked.warnings],
+        "problems": [_finding_json(finding) for finding in checked.problems],
+        "warnings": [_finding_json(finding) for finding in checked.warnings],
     }
 
 
@@ -62,45 +65,41 @@ def _task_json(task: PlanTask, checked: PlanCheck, wave: int | None) -> dict[str
         "check": task.check or None,
         "attempts": task.attempts,
         "estimate_seconds": None if task.estimate_ms is None else task.estimate_ms / 1000,
-        "budget_usd": _dollars(task.budget_micros),
+        "budget_usd": dollars(task.budget_micros),
         "needs": dict(task.needs),
         "contract": task.is_contract,
     }
 
 
-def _dollars(micros: int | None) -> float | None:
-    return None if micros is None else micros / 1_000_000
-
-
-def _finding_json(one: Finding) -> dict[str, Any]:
+def _finding_json(finding: PlanFinding) -> dict[str, Any]:
     return {
-        "code": one.code,
-        "message": one.reason,
-        "hint": one.hint or None,
-        "tasks": list(one.tasks),
-        "line": one.line or None,
+        "code": finding.code,
+        "message": finding.reason,
+        "hint": finding.hint or None,
+        "tasks": list(finding.tasks),
+        "line": finding.line or None,
     }
 
 
-# --------------------------------------------------------------------------------------------- text
-
-
 def plan_text(checked: PlanCheck) -> str:
-    """What a person wants to see before a plan is run."""
+    """Return a checked plan as text."""
     parts = [_headline(checked)]
     if checked.waves:
-        parts += ["", *_picture(checked), "", _critical(checked)]
+        parts += ["", *_chart(checked), "", _critical(checked)]
     elif checked.order == () and not checked.problems:
         parts.append("nothing is left to be done")
     parts.append(f"cost: {_cost(checked)}")
     if checked.follows:
         parts += [
             "in sequence:",
-            *(f"  {one.task} after {one.before}: {one.what}" for one in checked.follows),
+            *(f"  {edge.task} after {edge.before}: {edge.what}" for edge in checked.follows),
         ]
-    for title, found in (("warnings", checked.warnings), ("problems", checked.problems)):
-        if found:
-            parts += [f"{title}:", *(line for one in found for line in _finding_lines(one))]
+    for title, findings in (("warnings", checked.warnings), ("problems", checked.problems)):
+        parts += [f"{title}:"] if findings else []
+        for finding in findings:
+            where = f"line {finding.line}: " if finding.line else ""
+            parts.append(f"  {where}{finding.reason} [{finding.code}]")
+            parts += [f"    {finding.hint}"] if finding.hint else []
     return "\n".join(parts)
 
 
@@ -118,8 +117,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _picture(checked: PlanCheck) -> list[str]:
-    """The waves from top to bottom; what stands in one bracket can run at the same time."""
+def _chart(checked: PlanCheck) -> list[str]:
+    """Return the waves from top to bottom; tasks in one bracket can run at the same time."""
     tasks = {task.name: task for task in checked.plan.tasks}
     width = max(len(_short(name)) for wave in checked.waves for name in wave)
     critical = set(checked.critical)
@@ -128,10 +127,8 @@ def _picture(checked: PlanCheck) -> list[str]:
         for place, name in enumerate(wave):
             label = f"{number:>3} " if place == 0 else "    "
             mark = "*" if name in critical else " "
-            facts = _facts(tasks[name])
-            lines.append(
-                f"{label}{_bracket(place, len(wave))}{mark}{_short(name):<{width}}  {facts}".rstrip()
-            )
+            bracket = _bracket(place, len(wave))
+            lines.append(f"{label}{bracket}{mark}{_short(name):<{width}}  {_details(tasks[name])}".rstrip())
     return lines
 
 
@@ -141,9 +138,9 @@ def _bracket(place: int, count: int) -> str:
     return "┬─" if place == 0 else "└─" if place == count - 1 else "├─"
 
 
-def _facts(task: PlanTask) -> str:
-    many = ", ".join(task.paths[:3]) + (", …" if len(task.paths) > 3 else "")
-    words = [task.role, task.agent, many, "contract" if task.is_contract else ""]
+def _details(task: PlanTask) -> str:
+    paths = ", ".join(task.paths[:3]) + (", …" if len(task.paths) > 3 else "")
+    words = [task.role, task.agent, paths, "contract" if task.is_contract else ""]
     words.append(duration_text(task.estimate_ms) if task.estimate_ms is not None else "")
     return " · ".join(word for word in words if word)
 
@@ -153,11 +150,11 @@ def _short(text: str) -> str:
 
 
 def _critical(checked: PlanCheck) -> str:
-    way = " → ".join(_short(name) for name in checked.critical)
+    chain = " → ".join(_short(name) for name in checked.critical)
     if checked.critical_ms is None:
-        return f"critical path (*): {way} ({_count(len(checked.critical), 'task')}; no estimates are given)"
+        return f"critical path (*): {chain} ({_count(len(checked.critical), 'task')}; no estimates are given)"
     unknown = f"; unknown for {_names(checked.unestimated)}" if checked.unestimated else ""
-    return f"critical path (*): {way} ({duration_text(checked.critical_ms)}{unknown})"
+    return f"critical path (*): {chain} ({duration_text(checked.critical_ms)}{unknown})"
 
 
 def _cost(checked: PlanCheck) -> str:
@@ -171,11 +168,4 @@ def _cost(checked: PlanCheck) -> str:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    shown = ", ".join(_short(name) for name in names[:_MOST_NAMED])
-    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
-
-
-def _finding_lines(one: Finding) -> list[str]:
-    where = f"line {one.line}: " if one.line else ""
-    lines = [f"  {where}{one.reason} [{one.code}]"]
-    return [*lines, f"    {one.hint}"] if one.hint else lines
+    return list_some([_short(name) for name in names], _MOST_NAMED)

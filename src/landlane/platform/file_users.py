@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from landlane.platform.proc import (
+from landlane.files import is_at_or_below
+from landlane.platform.process import (
     list_pids,
     open_files,
     read_environment,
@@ -47,7 +48,7 @@ def find_file_users(paths: Collection[str], folders: Sequence[str]) -> FileUsers
             continue  # it has ended
         for path in opened & set(paths):
             openers[path] = (*openers.get(path, ()), pid)
-        if is_git and any(_is_below(used, folder) for used in _git_folders(pid) for folder in folders):
+        if is_git and any(is_at_or_below(used, folder) for used in _git_folders(pid) for folder in folders):
             gits.append(pid)
     return FileUsers(openers=openers, gits=tuple(gits), hidden=tuple(hidden))
 
@@ -84,10 +85,6 @@ def describe_process(pid: int) -> str:
     return f"process {pid} ({read_name(pid) or 'gone'})"
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
 def _own_and_parents() -> set[int]:
     pids, pid = set[int](), os.getpid()
     while pid > 1:
@@ -98,9 +95,9 @@ def _own_and_parents() -> set[int]:
 
 
 def _uses(pid: int, folder: str) -> bool:
-    if _is_below(working_folder(pid), folder):
+    if is_at_or_below(working_folder(pid), folder):
         return True
     try:
-        return any(_is_below(path, folder) for path in open_files(pid))
+        return any(is_at_or_below(path, folder) for path in open_files(pid))
     except OSError:
         return False  # it has ended, or belongs to another user

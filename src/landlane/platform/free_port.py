@@ -1,4 +1,4 @@
-"""Whether a port of this machine can be had now: by binding it, on every address a server would use."""
+"""Check whether a port is free, by binding it on every address a server would use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADDRESSES = (
 
 
 def is_port_free(port: int) -> bool:
-    """Bind the port as a plain server would, without asking for a used address again, and let it go."""
+    """Return whether a server could bind the port now, without SO_REUSEADDR."""
     return all(_can_bind(family, address, port) for family, address in _ADDRESSES)
 
 
@@ -22,11 +22,11 @@ def _can_bind(family: int, address: str, port: int) -> bool:
     try:
         probe = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     except OSError:
-        return family == socket.AF_INET6  # this machine has no IPv6 at all: nothing of it can be in use
+        return family == socket.AF_INET6  # without IPv6 the port cannot be in use there
     with probe:
         try:
             probe.bind((address, port))
         except OSError as error:
-            # Without the address itself nobody can use the port there either.
+            # The port cannot be in use on an address that does not exist.
             return family == socket.AF_INET6 and error.errno in _NO_SUCH_ADDRESS
     return True

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, as the kernel reports: user, process, sandboxed or not."""
+"""Identify the peer of a Unix socket, as the kernel reports it: user, process, sandboxed or not."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ class Peer:
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """The process that connected; its pid is 0 where it cannot be seen from here."""
+    """Return the process that connected; its pid is 0 when it is in a namespace we cannot see."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _FORM_BYTES)
     pid, uid = (int.from_bytes(raw[at : at + 4], "little") for at in (0, 4))
     return Peer(pid=pid, uid=uid)
 
 
 def is_same_user(peer: Peer) -> bool:
-    """Whether a peer is our own user, or the superuser."""
+    """Return whether a peer is our own user or root."""
     return peer.uid in (os.geteuid(), 0)
 
 
 def is_sandboxed(pid: int) -> bool:
-    """Whether a process lives in a sandbox that we are outside of.
+    """Return whether a process is in a sandbox that we are not in; True when that is unknown.
 
-    It cannot hide that: what a sandbox needs, no new privileges, can be given up but never regained, and a
-    namespace cannot be left. Not knowing counts as sandboxed.
+    A process cannot hide it: the no-new-privileges flag cannot be cleared, and a namespace cannot be left.
     """
     try:
         if _has_no_new_privileges(pid) and not _has_no_new_privileges(os.getpid()):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
 import selectors
 import signal
 import subprocess
@@ -13,19 +13,19 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import IO
 
-_MOST_OUTPUT = 1_000_000
-_READ = 65_536
+_MAX_OUTPUT_BYTES = 1_000_000
+_READ_BYTES = 65_536
 _TICK_SECONDS = 0.3
-_NAP_SECONDS = 0.05
-_GRACE_SECONDS = 0.5  # for the last words of a child that has ended, while something else holds its pipe
+_POLL_SECONDS = 0.05
+_LAST_OUTPUT_SECONDS = 0.5  # after the child has ended, while another process keeps its pipe open
 
 
 @value
 class ChildResult:
-    """How a child ended, and the last it said. A negative exit code is the signal that ended it."""
+    """How a child ended, and the end of its output. A negative exit code is the signal that ended it."""
 
     exit_code: int
     stdout: str
@@ -34,7 +34,7 @@ class ChildResult:
 
 
 class Child:
-    """A running child and its whole process group."""
+    """A running child and its process group."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class Child:
     ) -> None:
         """Start it.
 
-        `streams` are descriptors for its input, output and errors, which are then not listened to. With
-        `has_terminal` it stays in our session, as a program that talks to a person must. `within` starts it
-        from somewhere else, such as from a thread in a sandbox.
+        `streams` are descriptors for its input, output and errors, which are then not read here. With
+        `has_terminal` it stays in our session, as an interactive program must. `within` calls the function
+        that starts it, for example in a sandboxed thread.
         """
         inherited = {name: text for name, text in os.environ.items() if name not in without}
         own = (None if has_stdin else subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)
@@ -73,31 +73,35 @@ class Child:
         self.pid = self._process.pid
 
     def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> ChildResult:
-        """Wait for the end and kill what is left of its group; a child that takes too long is killed with it.
+        """Wait for its end, at most `limit_seconds`; then kill the rest of its group.
 
         `on_tick` is called a few times a second meanwhile.
         """
         pipes = (self._process.stdout, self._process.stderr)
-        tails = [_Tail(pipe) for pipe in pipes if pipe is not None]
+        tails = [_OutputTail(pipe) for pipe in pipes if pipe is not None]
         try:
-            is_late = not self._listen(tails, limit_seconds, on_tick)
+            is_late = not self._read_until_end(tails, limit_seconds, on_tick)
         finally:
-            self.signal(signal.SIGKILL)  # also what it left running behind itself
+            self.signal(signal.SIGKILL)  # also what it left in the background
             self._process.wait()
             for tail in tails:
                 tail.close()
-        output, trouble = [tail.text() for tail in tails] or ["", ""]
+        stdout, stderr = [tail.text() for tail in tails] or ["", ""]
         return ChildResult(
-            exit_code=self._process.returncode, stdout=output, stderr=trouble, has_timed_out=is_late
+            exit_code=self._process.returncode, stdout=stdout, stderr=stderr, has_timed_out=is_late
         )
 
-    def _listen(self, tails: list[_Tail], limit_seconds: float, on_tick: Callable[[], None]) -> bool:
-        """Take in what it says until it has ended; tells whether that was in time."""
+    def _read_until_end(
+        self, tails: list[_OutputTail], limit_seconds: float, on_tick: Callable[[], None]
+    ) -> bool:
+        """Read the output until the child has ended; return whether that was in time."""
         deadline = time.monotonic() + limit_seconds
         tick_at = time.monotonic() + _TICK_SECONDS
         end_at = deadline
         has_ended = False
-        with selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector, self._end_event() as end_event:
+            if end_event is not None:
+                selector.register(end_event, selectors.EVENT_READ)
             for tail in tails:
                 selector.register(tail.pipe, selectors.EVENT_READ, tail)
             while (now := time.monotonic()) < end_at:
@@ -105,84 +109,74 @@ class Child:
                     on_tick()
                     tick_at = now + _TICK_SECONDS
                 if not has_ended and self._process.poll() is not None:
-                    has_ended, end_at = True, min(deadline, now + _GRACE_SECONDS)
-                if not selector.get_map():
-                    if has_ended:
-                        return True
-                    self._nap()  # it closed its pipes and goes on
-                    continue
-                for key, _ in selector.select(0.05):
-                    if not key.data.take():
+                    has_ended, end_at = True, min(deadline, now + _LAST_OUTPUT_SECONDS)
+                    if end_event is not None:
+                        selector.unregister(end_event)
+                if has_ended and not selector.get_map():
+                    return True
+                for key, _ in selector.select(_POLL_SECONDS):
+                    if key.data is not None and not key.data.read():
                         selector.unregister(key.fileobj)
-        # Who was held up itself looks too late: what has ended by now is not to blame for that.
+        # If this process was suspended, it looks too late; the child may still have ended in time.
         return has_ended or self._process.poll() is not None
 
-    def _nap(self) -> None:
-        """Sleep until it has ended, but not for long."""
+    @contextlib.contextmanager
+    def _end_event(self) -> Generator[int | None]:
+        """Yield a descriptor that becomes readable when the child has ended."""
         try:
             handle = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):  # only Linux has it
-            time.sleep(_NAP_SECONDS)
+        except OSError:  # it was reaped already, or the kernel has no pidfd
+            yield None
             return
         try:
-            select.select([handle], [], [], _NAP_SECONDS)
+            yield handle
         finally:
             os.close(handle)
 
+    def detach(self) -> None:
+        """Do not wait for it: init reaps it after this process has ended."""
+        self._process.returncode = 0  # prevents a warning
+
     def signal(self, number: int) -> None:
-        """Send a signal to the whole group; one that is gone does not mind."""
-        try:
+        """Send a signal to the process group, if it still exists."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return
 
 
-class _Tail:
-    """The end of what comes out of a pipe, however much it is."""
+class _OutputTail:
+    """The last part of the output of a pipe."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self.pipe = pipe
         self._kept = bytearray()
         os.set_blocking(pipe.fileno(), False)
 
-    def take(self) -> bool:
-        """Take in what is there; tells whether more may come."""
+    def read(self) -> bool:
+        """Read what is available; return whether more may come."""
         try:
-            got = os.read(self.pipe.fileno(), _READ)
+            data = os.read(self.pipe.fileno(), _READ_BYTES)
         except BlockingIOError:
             return True
-        self._kept += got
-        if len(self._kept) > 2 * _MOST_OUTPUT:
-            del self._kept[:-_MOST_OUTPUT]
-        return bool(got)
+        self._kept += data
+        if len(self._kept) > 2 * _MAX_OUTPUT_BYTES:
+            del self._kept[:-_MAX_OUTPUT_BYTES]
+        return bool(data)
 
     def close(self) -> None:
-        """Take in what is left, and listen no more."""
-        while len(self._kept) <= _MOST_OUTPUT and self._more():
-            pass
+        """Read what is left, within limits, and close the pipe."""
+        length = -1
+        while length < len(self._kept) <= _MAX_OUTPUT_BYTES:
+            length = len(self._kept)
+            self.read()
         self.pipe.close()
 
-    def _more(self) -> bool:
-        before = len(self._kept)
-        return self.take() and len(self._kept) > before
-
     def text(self) -> str:
-        """What was kept."""
-        return bytes(self._kept[-_MOST_OUTPUT:]).decode("utf-8", "replace")
+        return bytes(self._kept[-_MAX_OUTPUT_BYTES:]).decode("utf-8", "replace")
 
 
-def start_detached(command: Sequence[str], *, cwd: str, log: str, without: Sequence[str] = ()) -> int:
-    """Start a process that goes on without us, its output in a file; tells its pid."""
-    environment = {name: text for name, text in os.environ.items() if name not in without}
+def start_detached(command: Sequence[str], *, cwd: str, log: str, without: Sequence[str]) -> None:
+    """Start a process that continues after this one, with its output in a file."""
     with open(log, "ab") as file:
-        process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-            list(command),
-            cwd=cwd,
-            env={**environment, "PWD": cwd},
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            start_new_session=True,
-        )
-    process.returncode = 0  # nobody will wait for it: the system does when we are gone
-    return process.pid
+        streams = (subprocess.DEVNULL, file.fileno(), file.fileno())
+        child = Child(command, cwd=cwd, without=without, streams=streams)
+    child.detach()

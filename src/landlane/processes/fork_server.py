@@ -18,7 +18,7 @@ import socket
 import sys
 import traceback
 
-from landlane.platform.proc import read_process
+from landlane.platform.process import read_process
 from landlane.processes.child import Child
 
 TYPE_CHECKING = False
@@ -135,9 +135,6 @@ def _run_child(
             sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-# ------------------------------------------------------------------------------------- children that report
 
 
 class ForkServer:

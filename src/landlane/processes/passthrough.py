@@ -1,13 +1,13 @@
-"""Run a command with its output passed through and the end of it kept, as for `once`."""
+"""Run a command, pass its output through and keep the end of it, as `once` does."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import shutil
 import signal
 import time
-from typing import Protocol
 
 from landlane.errors import Malformed
 from landlane.processes.child import Child, ChildResult
@@ -16,12 +16,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    # Runs one command; gets the functions to call with its pid and regularly.
+    RunCommand = Callable[[Callable[[int], None], Callable[[], None]], ChildResult]
+
 _TAIL_BYTES = 65_536
-_READ = 65_536
+_READ_BYTES = 65_536
 _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
-_LAST_WORDS_SECONDS = 0.2  # for what a child wrote just before its end, where its own children keep the pipe
-_MOST_LAST_SECONDS = 5.0
+_LAST_OUTPUT_SECONDS = 0.2  # without output after the end, while a background process keeps the pipe open
+_MAX_LAST_OUTPUT_SECONDS = 5.0
 _GRACE_SECONDS = 5.0  # between asking a group to end and killing it
 
 
@@ -50,12 +53,12 @@ def run_passthrough(
     on_start: Callable[[int], None],
     on_tick: Callable[[], None],
 ) -> ChildResult:
-    """Run a child whose output passes through to `out` and `err`; the end of it is kept, of both together.
+    """Run a child, pass its output through to `out` and `err`, and return the end of both together.
 
-    `on_start` hears the child's pid, `on_tick` is called every second. Whatever interrupts us ends the child
-    with all its children; what it leaves running in the background by itself is left alone.
+    `on_start` gets the child's pid; `on_tick` is called every second. An exception here ends the child and
+    its process group. Processes that a finished child left in the background continue.
     """
-    child = _Passing(command, cwd=cwd, has_stdin=True)
+    child = _PassthroughChild(command, cwd=cwd, has_stdin=True)
     try:
         on_start(child.pid)
         return child.run(out, err, on_tick)
@@ -64,51 +67,43 @@ def run_passthrough(
         raise
 
 
-class _Passing(Child):
-    """A child between our caller and us."""
+class _PassthroughChild(Child):
+    """A child whose output is passed on as it comes."""
 
     def run(self, out: int, err: int, on_tick: Callable[[], None]) -> ChildResult:
+        """Pass output on until the child has ended, and both pipes are closed or no more comes."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        with self._process.stdout as from_out, self._process.stderr as from_err:
-            tail = self._pump({from_out.fileno(): out, from_err.fileno(): err}, on_tick)
-        tick_at = time.monotonic() + _TICK_SECONDS
-        while (exit_code := self._process.poll()) is None:  # it closed its pipes and goes on
-            time.sleep(_POLL_SECONDS)
-            if time.monotonic() >= tick_at:
-                on_tick()
-                tick_at = time.monotonic() + _TICK_SECONDS
-        return ChildResult(exit_code=exit_code, stdout=tail.decode("utf-8", "replace"), stderr="")
-
-    def _pump(self, targets: dict[int, int], on_tick: Callable[[], None]) -> bytes:
-        """Pass on what comes until both pipes are closed, or the child has ended and nothing more comes."""
         tail = b""
-        give_up_at = 0.0  # once it has ended: what talks on in the background is not heard for ever
+        give_up_at = float("inf")  # set when it has ended: background processes may write for ever
         tick_at = time.monotonic() + _TICK_SECONDS
-        with selectors.DefaultSelector() as selector:
-            for source in targets:
-                selector.register(source, selectors.EVENT_READ)
-            while selector.get_map():
-                has_ended = self._process.poll() is not None
-                if has_ended and not give_up_at:
-                    give_up_at = time.monotonic() + _MOST_LAST_SECONDS
-                ready = selector.select(_LAST_WORDS_SECONDS if has_ended else _TICK_SECONDS)
-                if has_ended and (not ready or time.monotonic() >= give_up_at):
-                    break  # something in the background keeps the pipe open: it is not waited for
+        with (
+            self._process.stdout as from_out,
+            self._process.stderr as from_err,
+            selectors.DefaultSelector() as selector,
+        ):
+            selector.register(from_out, selectors.EVENT_READ, out)
+            selector.register(from_err, selectors.EVENT_READ, err)
+            while (exit_code := self._process.poll()) is None or selector.get_map():
+                pause = _POLL_SECONDS if not selector.get_map() else _TICK_SECONDS
+                ready = selector.select(pause if exit_code is None else _LAST_OUTPUT_SECONDS)
+                if exit_code is not None:
+                    give_up_at = min(give_up_at, time.monotonic() + _MAX_LAST_OUTPUT_SECONDS)
+                    if not ready or time.monotonic() >= give_up_at:
+                        break  # a background process keeps the pipe open; do not wait for it
                 for key, _ in ready:
-                    data = os.read(key.fd, _READ)
-                    if data:
-                        _pass_on(targets[key.fd], data)
-                        tail = (tail + data)[-_TAIL_BYTES:]
-                    else:
+                    data = os.read(key.fd, _READ_BYTES)
+                    if not data:
                         selector.unregister(key.fd)
+                    _pass_on(key.data, data)
+                    tail = (tail + data)[-_TAIL_BYTES:]
                 if time.monotonic() >= tick_at:
                     on_tick()
                     tick_at = time.monotonic() + _TICK_SECONDS
-        return tail
+        return ChildResult(exit_code=exit_code, stdout=tail.decode("utf-8", "replace"), stderr="")
 
     def end_group(self) -> None:
-        """Ask the child and all its children to end, and do not ask for long."""
+        """Terminate the process group, and kill it if it does not end in time."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             self.signal(number)
             give_up_at = time.monotonic() + _GRACE_SECONDS
@@ -117,31 +112,7 @@ class _Passing(Child):
 
 
 def _pass_on(target: int, data: bytes) -> None:
-    """Write to where our own output goes; when nobody reads it any more, the child works on."""
-    try:
+    """Write to our own output; if its reader is gone, the child continues."""
+    with contextlib.suppress(OSError):
         while data:
             data = data[os.write(target, data) :]
-    except OSError:
-        return
-
-
-class CommandResult(Protocol):
-    """How a command ended; a negative exit code is the signal that ended it."""
-
-    @property
-    def exit_code(self) -> int:
-        """As the system tells it."""
-        ...
-
-    @property
-    def stdout(self) -> str:
-        """The end of what it wrote."""
-        ...
-
-
-class RunCommand(Protocol):
-    """Runs one command, whose output goes wherever the caller wants it."""
-
-    def __call__(self, on_start: Callable[[int], None], on_tick: Callable[[], None], /) -> CommandResult:
-        """Start it, tell its pid, and come back when it has ended; `on_tick` is called now and then."""
-        ...

@@ -12,8 +12,9 @@ import os
 import signal
 import time
 
-from landlane.ids import new_uuid
-from landlane.platform.proc import (
+from landlane.platform.process import (
+    MachineProcesses,
+    Process,
     ProcessInfo,
     list_pids,
     read_dead_process,
@@ -21,7 +22,6 @@ from landlane.platform.proc import (
     read_process,
     start_time,
 )
-from landlane.platform.process_identity import MachineProcesses, Process
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -57,11 +57,6 @@ class ProcessTree:
     def is_wrapper(self, process: ProcessInfo) -> bool:
         """Return whether a process is bubblewrap, whose end ends all others."""
         return self.is_wrapped and process.pid == self.root.pid
-
-
-def new_tree_id() -> str:
-    """Return a mark that no other tree has."""
-    return new_uuid()
 
 
 def record_tree(tree_id: str, pid: int, *, is_wrapped: bool) -> ProcessTree:
@@ -116,26 +111,49 @@ def end_tree(
 
     `kill_all` kills processes that fork faster than they can be found, where the caller can do that.
     """
-    known: dict[tuple[int, int], ProcessInfo] = {}
+    members = _TreeMembers(tree, is_inside)
     if grace_seconds > 0:
-        for member in _find_running(tree, known, is_inside):
+        for member in members.find_running():
             if not tree.is_wrapper(member):
                 _send(member, signal.SIGTERM)
                 _send(member, signal.SIGCONT)
         give_up_at = time.monotonic() + grace_seconds
-        while _has_others(tree, _find_running(tree, known, is_inside)) and time.monotonic() < give_up_at:
+        while _has_others(tree, members.find_running()) and time.monotonic() < give_up_at:
             time.sleep(_POLL_SECONDS)
-    _find_running(tree, known, is_inside)
+    members.find_running()
     kill_all()
     give_up_at, pause = time.monotonic() + _LIMIT_SECONDS, _FIRST_PAUSE_SECONDS
-    while (left := _find_running(tree, known, is_inside)) and time.monotonic() < give_up_at:
+    while members.find_running() and time.monotonic() < give_up_at:
         if not tree.is_wrapped:  # the kernel ends a namespace in one step
-            _stop_all(tree, left, known, is_inside)
-        for member in known.values():
+            members.stop_all()
+        for member in members.known.values():
             _send(member, signal.SIGKILL)
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS)
-    return len(known)
+    return len(members.known)
+
+
+class _TreeMembers:
+    """The members of a tree found so far; they stay known when their parents have ended."""
+
+    def __init__(self, tree: ProcessTree, is_inside: Members | None) -> None:
+        self.known: dict[tuple[int, int], ProcessInfo] = {}  # by pid and start time
+        self._tree = tree
+        self._is_inside = is_inside
+
+    def find_running(self) -> list[ProcessInfo]:
+        """Search for new members, and return the running ones."""
+        for member in find_members(self._tree, self._is_inside):
+            self.known[member.pid, member.started] = member
+        return [member for member in self.known.values() if _is_running(member)]
+
+    def stop_all(self) -> None:
+        """Stop all before any is killed: a child forked meanwhile could not be traced."""
+        stopped: set[tuple[int, int]] = set()
+        while fresh := [one for one in self.find_running() if (one.pid, one.started) not in stopped]:
+            for member in fresh:
+                _send(member, signal.SIGSTOP)
+                stopped.add((member.pid, member.started))
 
 
 def kill_until_quiet(
@@ -217,33 +235,9 @@ def signal_tree(tree: ProcessTree, number: int, is_inside: Members | None = None
             _send(member, number)
 
 
-def _find_running(
-    tree: ProcessTree, known: dict[tuple[int, int], ProcessInfo], is_inside: Members | None
-) -> list[ProcessInfo]:
-    """Return the running members, also those that were found before their parents ended."""
-    for member in find_members(tree, is_inside):
-        known[member.pid, member.started] = member
-    return [member for member in known.values() if _is_running(member)]
-
-
 def _is_running(process: ProcessInfo) -> bool:
     now = read_process(process.pid)
     return now is not None and now.started == process.started
-
-
-def _stop_all(
-    tree: ProcessTree,
-    members: list[ProcessInfo],
-    known: dict[tuple[int, int], ProcessInfo],
-    is_inside: Members | None,
-) -> None:
-    """Stop all before any is killed: one that forks meanwhile would leave a child that cannot be traced."""
-    stopped: set[tuple[int, int]] = set()
-    while fresh := [member for member in members if (member.pid, member.started) not in stopped]:
-        for member in fresh:
-            _send(member, signal.SIGSTOP)
-            stopped.add((member.pid, member.started))
-        members = _find_running(tree, known, is_inside)
 
 
 def _has_others(tree: ProcessTree, running: list[ProcessInfo]) -> bool:

@@ -1,12 +1,13 @@
-"""A worker's process: a child whose whole tree can be found and ended by its mark, and the pipes to it."""
+"""A worker's process, whose descendants are found and ended by a mark, and the pipes to it."""
 
 from __future__ import annotations
 
 import os
 import signal
 
+from landlane.ids import new_uuid
 from landlane.processes.child import Child
-from landlane.processes.tree import TREE_MARK, end_tree, new_tree_id, record_tree
+from landlane.processes.tree import TREE_MARK, end_tree, record_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +20,7 @@ _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
 
 
 class WorkerChild(Child):
-    """A plain child with everything it will ever start, found by a mark in the environment.
-
-    A child in a sandbox (`SandboxedChild`) can do the same and more.
-    """
+    """An unsandboxed child whose descendants are found by a mark in their environment."""
 
     def __init__(
         self,
@@ -34,7 +32,7 @@ class WorkerChild(Child):
         streams: tuple[int, int, int] | None = None,
         tree_id: str = "",
     ) -> None:
-        tree_id = tree_id or new_tree_id()
+        tree_id = tree_id or new_uuid()
         super().__init__(
             command,
             cwd=cwd,
@@ -45,18 +43,18 @@ class WorkerChild(Child):
         self.tree: ProcessTree = record_tree(tree_id, self.pid, is_wrapped=False)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the group; the one that kills also takes whoever left it."""
+        """Send a signal to the group; SIGKILL also ends descendants that left the group."""
         if number == signal.SIGKILL:
             self.end(grace_seconds=0)
         super().signal(number)
 
     def end(self, *, grace_seconds: float = _GRACE_SECONDS) -> int:
-        """End the command and everything it started; tells how many processes there were."""
+        """End the command and its descendants; return how many processes there were."""
         return end_tree(self.tree, grace_seconds=grace_seconds)
 
 
 class ChildPipes:
-    """Three pipes, and which of their ends are whose."""
+    """The pipes to a child's input, output and errors; `theirs` are the child's ends."""
 
     def __init__(self) -> None:
         child_in, self.to_child = os.pipe()
@@ -68,15 +66,15 @@ class ChildPipes:
             os.set_blocking(ours, False)
 
     def shut(self, descriptor: int) -> None:
-        """Close one of them, unless it is closed."""
+        """Close one end, unless it is closed."""
         if descriptor in self._open:
             self._open.discard(descriptor)
             os.close(descriptor)
 
     def close_theirs(self) -> None:
-        for one in self.theirs:
-            self.shut(one)
+        for descriptor in self.theirs:
+            self.shut(descriptor)
 
     def close(self) -> None:
-        for one in tuple(self._open):
-            self.shut(one)
+        for descriptor in tuple(self._open):
+            self.shut(descriptor)

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.values import value
 
-# When a hook is called.
-START = "start"
-PROMPT = "prompt"
-BEFORE = "before"
-AFTER = "after"
-STOP = "stop"
-END = "end"
-CHILD_START = "child-start"
-CHILD_STOP = "child-stop"
-SETTINGS = "settings"  # the client is about to obey changed settings
-OTHER_KIND = "other"
 
-# What a tool does.
-EDIT = "edit"  # names the paths that it writes
-SHELL = "shell"  # may write anything
-READ = "read"
-OTHER = "other"
+class EventKind(StrEnum):
+    """When a hook is called."""
 
-# What a hook answers.
-SILENT = "silent"  # go on; there is nothing to say
-INFORM = "tell"  # go on, and give the model this text
-DENY = "deny"  # refuse; the text says why and what to do instead
-HOLD = "hold"  # at the end of a turn: something is left to do
+    START = "start"
+    PROMPT = "prompt"
+    BEFORE = "before"
+    AFTER = "after"
+    STOP = "stop"
+    END = "end"
+    CHILD_START = "child-start"
+    CHILD_STOP = "child-stop"
+    SETTINGS = "settings"  # the client is about to obey changed settings
+    OTHER = "other"
 
-AUTO = "auto"
-STRICT = "strict"
-WATCH = "watch"
+
+class ToolAction(StrEnum):
+    """What a tool does."""
+
+    EDIT = "edit"  # names the paths that it writes
+    SHELL = "shell"  # may write anything
+    READ = "read"
+    OTHER = "other"
+
+
+class Verdict(StrEnum):
+    """What a hook answers."""
+
+    SILENT = "silent"  # go on; there is nothing to say
+    INFORM = "tell"  # go on, and give the model this text
+    DENY = "deny"  # refuse; the text says why and what to do instead
+    HOLD = "hold"  # at the end of a turn: something is left to do
+
+
+class HookPolicy(StrEnum):
+    """What happens to an edit of a path that the session has not claimed."""
+
+    AUTO = "auto"  # a free path is claimed for the session
+    STRICT = "strict"  # it is refused
+    WATCH = "watch"  # it is allowed and reported
 
 
 @value
@@ -38,12 +53,11 @@ class HookEvent:
     """One call of a hook. `session` and `agent` are the client's own names, not ours."""
 
     client: str
-    kind: str
+    kind: EventKind
     session: str
     agent: str = ""
-    agent_type: str = ""
     cwd: str = ""
-    tool: str = OTHER
+    tool: ToolAction = ToolAction.OTHER
     tool_name: str = ""
     call: str = ""
     paths: tuple[str, ...] = ()
@@ -51,7 +65,6 @@ class HookEvent:
     source: str = ""
     is_again: bool = False
     is_background: bool = False
-    settings_path: str = ""
     exit_code: int | None = None  # of a shell call that has ended, where the client reports it
 
 
@@ -59,7 +72,7 @@ class HookEvent:
 class HookAnswer:
     """An answer to a client, before it is put into the client's own form."""
 
-    verdict: str
+    verdict: Verdict
     text: str = ""
 
 
@@ -72,22 +85,24 @@ class HookOutput:
     stderr: str = ""
 
 
-NOTHING = HookAnswer(verdict=SILENT)
+NOTHING = HookAnswer(verdict=Verdict.SILENT)
 
 
 def deny(text: str) -> HookAnswer:
     """Refuse, with the reason and the next action."""
-    return HookAnswer(verdict=DENY, text=text)
+    return HookAnswer(verdict=Verdict.DENY, text=text)
 
 
 def inform(text: str) -> HookAnswer:
     """Go on, and give the model a text, unless that is empty."""
-    return HookAnswer(verdict=INFORM, text=text) if text else NOTHING
+    return HookAnswer(verdict=Verdict.INFORM, text=text) if text else NOTHING
 
 
 def is_guarded(event: HookEvent) -> bool:
     """Return whether a failure of ours must refuse what the client is about to do."""
-    return event.kind == SETTINGS or (event.kind == BEFORE and event.tool in (EDIT, SHELL))
+    return event.kind == EventKind.SETTINGS or (
+        event.kind == EventKind.BEFORE and event.tool in (ToolAction.EDIT, ToolAction.SHELL)
+    )
 
 
 def is_own_tool(tool_name: str) -> bool:

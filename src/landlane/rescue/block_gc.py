@@ -13,7 +13,7 @@ import fcntl
 import os
 import time
 
-from landlane.git.stale_locks import remove_stale_lock
+from landlane.git.lock import remove_stale_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -168,8 +168,6 @@ class FileComparer:
                 attributes.setdefault(path, {})["binary"] = "set"
         return attributes
 
-    # -------------------------------------------------------------------------- is it the same file
-
     def _has_same_bytes(self, entry: IndexEntry, found: os.stat_result) -> bool:
         if stat.S_ISLNK(found.st_mode):
             return self._blob_id(self._tree.read_link(entry.path) or b"") == entry.oid

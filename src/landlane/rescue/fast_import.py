@@ -73,8 +73,8 @@ class CommitWriter:
 
     def commit(self, message: str, at: int, parents: Iterable[str]) -> None:
         text = message.encode()
-        who = f"Landlane <landlane@localhost> {at} +0000"
-        lines = [f"commit {MADE_REF}\nauthor {who}\ncommitter {who}\ndata {len(text)}\n".encode(), text]
+        author = f"Landlane <landlane@localhost> {at} +0000"
+        lines = [f"commit {MADE_REF}\nauthor {author}\ncommitter {author}\ndata {len(text)}\n".encode(), text]
         # Never `from`: the tree begins empty, and parents keep this order.
         lines += [f"merge {oid}\n".encode() for oid in parents]
         self._stream.write(b"".join(lines))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from enum import StrEnum
 
 from landlane.errors import RepositoryError
 from landlane.git.discovery import HOME_POINTER
@@ -22,9 +23,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.git.private_git_dir import TemporaryGitDir
 
-FILE = "file"
-LINK = "link"
-MODE = "mode"  # the content is that of the commit, only the permissions are unusual
+
+class EntryType(StrEnum):
+    """What a rescue has of a path."""
+
+    FILE = "file"
+    LINK = "link"
+    MODE = "mode"  # the content is that of the commit, only the permissions are unusual
+
+
+FILE, LINK, MODE = EntryType
 
 
 @value
@@ -32,7 +40,7 @@ class UnsavedFile:
     """One path that must be saved; with `oid` when git has these bytes already."""
 
     path: str
-    type: str
+    type: EntryType
     mode: int
     oid: str = ""
 
@@ -109,8 +117,6 @@ class _Finder:
             removed=len((differing - staged) & self._deleted),
         )
 
-    # ------------------------------------------------------------------------------- what git knows
-
     def _read_index(self) -> list[IndexEntry]:
         entries: list[IndexEntry] = []
         for line in self._private.git_output("ls-files", "--stage", "-v", "-z").split("\0"):
@@ -157,8 +163,6 @@ class _Finder:
             if entry.mode != SUBMODULE and (entry.stage != "0" or entry.path in staged)
         }
         return tuple(oid for oid, (kind, _) in self._private.kinds_of(oids).items() if kind == "blob")
-
-    # ------------------------------------------------------------------------------- what is on disk
 
     def _add(self, path: str, oid: str = "", *, is_new: bool = False) -> None:
         found = self._tree.lstat(path)

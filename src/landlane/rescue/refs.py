@@ -42,6 +42,7 @@ class Rescue:
     files: int
     bytes: int
     notes: tuple[str, ...]
+    commits: int = 0  # that no branch contains
 
 
 def rescue_ref(rescue_id: str) -> str:
@@ -52,9 +53,9 @@ def rescue_ref(rescue_id: str) -> str:
     """
     if not _ID.fullmatch(rescue_id) or rescue_id.endswith(".lock"):
         raise Malformed(
-            f"no rescue can be called {rescue_id!r}",
+            f"{rescue_id!r} is not the id of a rescue",
             code="RESCUE_ID",
-            hint="letters, digits, '-', '_' and single dots",
+            hint="an id looks like R9: landlane rescue list",
         )
     return RESCUE_REFS + rescue_id
 
@@ -86,9 +87,9 @@ def get_rescue(home: str, rescue_id: str) -> Rescue:
     rescue = find_rescue(home, rescue_id)
     if rescue is None:
         raise RepositoryError(
-            f"there is no rescue {rescue_id}",
+            f"no rescue {rescue_id}",
             code="NO_RESCUE",
-            hint="`landlane rescue list` shows which there are",
+            hint="landlane rescue list",
         )
     return rescue
 
@@ -128,6 +129,7 @@ def _from_manifest(commit: str, ref: str, manifest: dict[str, Any]) -> Rescue:
         files=manifest["counts"]["files"],
         bytes=manifest["bytes"],
         notes=tuple(manifest["notes"]),
+        commits=manifest["counts"].get("commits", 0),
     )
 
 

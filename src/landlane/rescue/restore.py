@@ -37,13 +37,9 @@ _REFS_WITH_RESCUES = (*KEPT_REFS, RESCUE_REFS.rstrip("/"))
 
 @value
 class RestoredFiles:
-    """What was restored, and notes about what could not be."""
+    """The branch that HEAD is on after a restore, and notes about what could not be restored."""
 
-    id: str
-    root: str
-    head: str
     branch: str
-    files: int
     notes: tuple[str, ...]
 
 
@@ -82,14 +78,7 @@ def restore_rescue(rescue_id: str, into: UntrustedCheckout, *, only_changes: boo
         else:
             branch = restore_section(target, outer, reader)
             restore_submodules(target, inner, reader)
-    return RestoredFiles(
-        id=rescue_id,
-        root=into.root,
-        head=rescue.head,
-        branch=branch,
-        files=sum(len(section["files"]) for section in contents["sections"]),
-        notes=(*rescue.notes, *target.notes),
-    )
+    return RestoredFiles(branch=branch, notes=(*rescue.notes, *target.notes))
 
 
 def _copy_objects(target: RestoreTarget, commit: str) -> None:

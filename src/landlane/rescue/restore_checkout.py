@@ -269,9 +269,6 @@ def _is_checked_out_elsewhere(target: RestoreTarget, branch: str) -> bool:
     return False
 
 
-# ------------------------------------------------------------------------------------- submodules
-
-
 def restore_submodules(outer: RestoreTarget, sections: list[dict[str, Any]], rescue: RescueReader) -> None:
     """Restore the submodules of a checkout; what is not available is noted.
 

@@ -40,6 +40,8 @@ class SavedWorkspace(Protocol):
     @property
     def task(self) -> str: ...
     @property
+    def attempt(self) -> int: ...
+    @property
     def agent(self) -> str: ...
     @property
     def session(self) -> str: ...
@@ -54,9 +56,9 @@ def locate_checkout(repo: Repository, path: str) -> UntrustedCheckout:
     git_dir = find_git_dir(repo.home, path)
     if not git_dir:
         raise RepositoryError(
-            f"{path} is no checkout of this repository",
+            f"{path} is not a checkout of this repository",
             code="NO_CHECKOUT",
-            hint="`git worktree list` and `landlane workspace list` show those that are",
+            hint="list them: git worktree list",
         )
     kind = CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
     if os.path.realpath(git_dir) == repo.common_dir:
@@ -67,7 +69,7 @@ def locate_checkout(repo: Repository, path: str) -> UntrustedCheckout:
 def save_checkout(
     repo: Repository,
     session: Actor | None,
-    path: str,
+    where: str | UntrustedCheckout,
     reason: str,
     *,
     workspace: SavedWorkspace | None = None,
@@ -79,26 +81,13 @@ def save_checkout(
     Raises:
         RepositoryError: something cannot be saved; nothing may be deleted then.
     """
-    checkout = locate_checkout(repo, path)
-    return save_located(repo, session, checkout, reason, workspace=workspace, force=force, **more)
-
-
-def save_located(
-    repo: Repository,
-    session: Actor | None,
-    checkout: UntrustedCheckout,
-    reason: str,
-    *,
-    workspace: SavedWorkspace | None = None,
-    force: bool = False,
-    **more: Any,
-) -> str:
-    """Like `save_checkout`, for a checkout that git would not find by its path."""
+    checkout = locate_checkout(repo, where) if isinstance(where, str) else where
     facts: dict[str, Any] = {
         "reason": reason,
         "agent": workspace.agent if workspace else session.agent if session else "",
         "session": workspace.session if workspace else session.id if session else "",
         "task": workspace.task if workspace else "",
+        "attempt": workspace.attempt if workspace else 0,
         "workspace": workspace.id if workspace else "",
         "by": session.agent if session else "",
         **more,
@@ -106,9 +95,9 @@ def save_located(
     saved = take_rescue(checkout, _next_id(repo), facts, force=force)
     if saved is None:
         return ""
-    who = (session.agent, session.id) if session else ("", "")
+    actor = (session.agent, session.id) if session else ("", "")
     details = {"rescue": saved.id, "commit": saved.commit, "files": saved.files, "bytes": saved.bytes}
-    repo.change(lambda tx: tx.record("rescue.saved", *who, {**facts, **details}))
+    repo.change(lambda tx: tx.record("rescue.saved", *actor, {**facts, **details}))
     return saved.id
 
 
@@ -137,7 +126,7 @@ def _find_same(repo: Repository, rescue_id: str, workspace: SavedWorkspace) -> l
     content = _list_content(repo, rescue_id)
     return [
         other.id
-        for other in saved_work(repo)
+        for other in list_rescues(repo.common_dir)
         if other.facts.get("workspace") == workspace.id
         and other.id != rescue_id
         and "stash" not in other.facts
@@ -163,11 +152,6 @@ def _next_id(repo: Repository) -> str:
         rescue_id = f"R{repo.change(count)}"
         if find_rescue(repo.common_dir, rescue_id) is None:
             return rescue_id
-
-
-def saved_work(repo: Repository) -> list[Rescue]:
-    """Return all rescues, the oldest first."""
-    return list_rescues(repo.common_dir)
 
 
 def discard_rescue(repo: Repository, session: Actor, rescue_id: str) -> Rescue:

@@ -28,11 +28,22 @@ STASH = "refs/stash"
 KEPT_REFS = ("refs/heads", "refs/remotes", "refs/tags")
 _HEAD_LOG = "logs/HEAD"
 _STATE_FILES = (
-    *("HEAD", "ORIG_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "AUTO_MERGE", "SQUASH_MSG"),
+    "HEAD",
+    "ORIG_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "AUTO_MERGE",
+    "SQUASH_MSG",
 )
 _STATE_PREFIXES = ("MERGE_", "BISECT_", "NOTES_MERGE_")
 _STATE_FOLDERS = (
-    *("rebase-merge", "rebase-apply", "sequencer", "refs/bisect", "refs/worktree", "refs/rewritten"),
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "refs/bisect",
+    "refs/worktree",
+    "refs/rewritten",
 )
 _OTHER_FILES = ("info/sparse-checkout", "config.worktree", _HEAD_LOG, "logs/refs/stash")
 _OID = re.compile(rb"(?<![0-9a-f])(?:[0-9a-f]{64}|[0-9a-f]{40})(?![0-9a-f])")
@@ -50,7 +61,6 @@ class UnsavedWork:
     unpushed_commits: int
     stash_entries: int
     dirty_submodules: int
-    empty_folders: int
 
     @property
     def has_changes(self) -> bool:
@@ -58,7 +68,7 @@ class UnsavedWork:
         return bool(self.modified or self.staged or self.untracked or self.deleted)
 
     def __bool__(self) -> bool:
-        """Whether anything would be lost. Empty folders alone are not work."""
+        """Whether anything would be lost; empty folders do not count."""
         return bool(
             self.has_changes
             or self.operation
@@ -134,11 +144,9 @@ def _find_submodule(checkout: UntrustedCheckout, path: str) -> UntrustedCheckout
     return UntrustedCheckout(root=root, git_dir=inner.git_dir, kind=SUBMODULE, home=checkout.home)
 
 
-def count_unsaved(
-    scan: CheckoutScan, kept_refs: Sequence[str] = KEPT_REFS, lost_refs: Sequence[str] = ()
-) -> UnsavedWork:
+def count_unsaved(scan: CheckoutScan, kept_refs: Sequence[str] = KEPT_REFS) -> UnsavedWork:
     """Return the result of a scan."""
-    missing = find_missing_commits(scan.private, scan.commits(), kept_refs, lost_refs)
+    missing = find_missing_commits(scan.private, scan.commits(), kept_refs)
     return UnsavedWork(
         modified=scan.unsaved.modified,
         staged=scan.unsaved.staged,
@@ -149,29 +157,19 @@ def count_unsaved(
         unpushed_commits=1 if missing is None else len(missing),
         stash_entries=len(scan.state.stashed),
         dirty_submodules=sum(inner.is_dirty() for inner in scan.submodules),
-        empty_folders=len(scan.unsaved.empty_folders),
     )
 
 
-def find_unsaved_work(
-    checkout: UntrustedCheckout,
-    *,
-    kept_refs: Sequence[str] = KEPT_REFS,
-    lost_refs: Sequence[str] = (),
-) -> UnsavedWork:
+def find_unsaved_work(checkout: UntrustedCheckout, *, kept_refs: Sequence[str] = KEPT_REFS) -> UnsavedWork:
     """Return what would be lost with a checkout; the result is true when there is anything.
 
-    A commit that a ref below `kept_refs` leads to is safe, unless that ref is one of `lost_refs`, which are
-    about to be deleted.
+    Commits that a ref below `kept_refs` leads to are safe.
 
     Raises:
         RepositoryError: something in the checkout cannot be read.
     """
     with scan_checkout(checkout) as scan:
-        return count_unsaved(scan, kept_refs, lost_refs)
-
-
-# ------------------------------------------------------------------------------- the git directory
+        return count_unsaved(scan, kept_refs)
 
 
 @value
@@ -219,7 +217,11 @@ def operation_in_progress(git_dir: str) -> str:
 def read_state(private: TemporaryGitDir) -> GitDirState:
     """Read the state in a checkout's git directory."""
     checkout = private.checkout
-    files = {path: text for path in _list_state(checkout) if (text := _read(checkout, path)) is not None}
+    files = {
+        path: text
+        for path in _list_state(checkout)
+        if (text := read_small(os.path.join(checkout.git_dir, path))) is not None
+    }
     refs = _own_refs(private) if checkout.has_own_objects else {}
     texts = [text for path, text in files.items() if path not in {"config.worktree", _HEAD_LOG}]
     mentioned = {oid.decode() for text in texts for oid in _OID.findall(text)} - {private.zero}
@@ -236,10 +238,6 @@ def read_state(private: TemporaryGitDir) -> GitDirState:
         logged=tuple(sorted(logged - mentioned)),
         stashed=tuple(stashed),
     )
-
-
-def _read(checkout: UntrustedCheckout, path: str) -> bytes | None:
-    return read_small(os.path.join(checkout.git_dir, path))
 
 
 def _list_state(checkout: UntrustedCheckout) -> Iterator[str]:
@@ -274,12 +272,12 @@ def find_missing_commits(
     private: TemporaryGitDir,
     commits: Iterable[str],
     kept: Sequence[str] = KEPT_REFS,
-    lost: Sequence[str] = (),
+    without: str = "",
     *known: str,
 ) -> list[str] | None:
     """Return the history of these commits that no kept ref contains; None when a commit is damaged.
 
-    `lost` are refs that are about to be deleted, so they keep nothing; `known` are commits that are safe.
+    The ref `without` keeps nothing; `known` are commits that are safe.
     """
     wanted = list(dict.fromkeys(commits))
     if not wanted:
@@ -292,7 +290,7 @@ def find_missing_commits(
         result = private.run(*arguments, stdin="\n".join(wanted).encode() + b"\n")
     else:
         for prefix in kept:
-            arguments += [*(f"--exclude={name}" for name in lost), f"--glob={prefix}"]
+            arguments += [*([f"--exclude={without}"] if without else []), f"--glob={prefix}"]
         variables: dict[str, str] = {}
         if private.checkout.has_own_objects:
             store = quote_alternate(os.path.join(private.checkout.git_dir, "objects"))

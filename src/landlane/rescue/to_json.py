@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from landlane.rescue.list_changes import RescuedChange
     from landlane.rescue.refs import Rescue
 
 
@@ -19,11 +20,13 @@ def rescue_json(rescue: Rescue) -> dict[str, Any]:
         "agent": facts.get("agent") or None,
         "session": facts.get("session") or None,
         "task": facts.get("task") or None,
+        "attempt": facts.get("attempt") or None,
         "workspace": facts.get("workspace") or None,
         "reason": facts.get("reason") or "",
         "at": rfc3339(rescue.at),
         "bytes": rescue.bytes,
         "files": rescue.files,
+        "commits": rescue.commits,
         "kind": rescue.kind,
         "head": rescue.head or None,
         "branch": rescue.branch or None,
@@ -33,3 +36,8 @@ def rescue_json(rescue: Rescue) -> dict[str, Any]:
         "root": rescue.root,
         "notes": list(rescue.notes),
     }
+
+
+def rescued_change_json(change: RescuedChange) -> dict[str, Any]:
+    """Return the public JSON form of one file in a rescue."""
+    return {"path": change.path, "change": change.kind, "added": change.added, "removed": change.removed}

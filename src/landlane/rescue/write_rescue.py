@@ -9,6 +9,7 @@ import stat
 import time
 
 from landlane.errors import RepositoryError
+from landlane.files import sync_folder
 from landlane.git.run import git_failed
 from landlane.git.untrusted_checkout import CLONE, SUBMODULE, read_all_refs, run_home_git
 from landlane.git.worktree_files import TreeReader, unreadable_error
@@ -20,7 +21,7 @@ from landlane.rescue.scan_checkout import KEPT_REFS, count_unsaved, find_missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from landlane.git.private_git_dir import TemporaryGitDir
@@ -38,8 +39,6 @@ def take_rescue(
     rescue_id: str,
     facts: Mapping[str, Any],
     *,
-    kept_refs: Sequence[str] = KEPT_REFS,
-    lost_refs: Sequence[str] = (),
     force: bool = False,
 ) -> Rescue | None:
     """Save what would be lost with a checkout and return the rescue; None when there is nothing to save.
@@ -56,10 +55,10 @@ def take_rescue(
         if existing is not None:
             return existing
         with scan_checkout(checkout) as scan:
-            if not force and not count_unsaved(scan, kept_refs, lost_refs):
+            if not force and not count_unsaved(scan):
                 return None
             with block_gc(home):
-                _write_commit(scan, rescue_id, facts, lost_refs)
+                _write_commit(scan, rescue_id, facts)
                 _create_ref(scan.private, ref)
                 is_complete = _is_complete(home, ref)
         if is_complete:
@@ -104,16 +103,10 @@ def _sync(home: str, ref: str) -> None:
     """Sync the folders of new files: git syncs their content, but not the folders."""
     for name in (os.path.dirname(ref), "objects/pack", "", "objects", "refs", "refs/landlane"):
         with contextlib.suppress(OSError):
-            handle = os.open(os.path.join(home, name), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_folder(os.path.join(home, name))
 
 
-def _write_commit(
-    scan: CheckoutScan, rescue_id: str, facts: Mapping[str, Any], lost_refs: Sequence[str]
-) -> None:
+def _write_commit(scan: CheckoutScan, rescue_id: str, facts: Mapping[str, Any]) -> None:
     private = scan.private
     taken_at = time.time_ns() // 1_000_000
     with TreeReader(private.checkout.root) as tree:
@@ -122,7 +115,7 @@ def _write_commit(
     with private.stream(*words) as stream:
         writer = CommitWriter(stream)
         sections = [_save(writer, inner) for inner in _with_submodules(scan)]
-        parents, notes = _parents(scan, lost_refs)
+        parents, notes = _parents(scan)
         for oid, (kind, _) in private.kinds_of((*scan.unsaved.staged_blobs, *scan.state.mentioned)).items():
             if kind == "blob":
                 writer.refer(f"staged/{oid}", oid)
@@ -164,7 +157,7 @@ def _with_submodules(scan: CheckoutScan) -> Iterable[CheckoutScan]:
         yield from _with_submodules(inner)
 
 
-def _parents(scan: CheckoutScan, lost_refs: Sequence[str]) -> tuple[list[str], list[str]]:
+def _parents(scan: CheckoutScan) -> tuple[list[str], list[str]]:
     """Return the commits that a rescue must keep, HEAD first, and notes about damage.
 
     The commits of its refs, its stash and an unfinished operation are kept in any case, since branches may be
@@ -179,9 +172,8 @@ def _parents(scan: CheckoutScan, lost_refs: Sequence[str]) -> tuple[list[str], l
         damaged = [oid for oid in named if find_missing_commits(private, [oid]) is None]
         notes = [f"the history of {oid} is damaged and was not saved" for oid in damaged]
         named = [oid for oid in named if oid not in damaged]
-    lost = (*lost_refs, private.branch) if private.branch else lost_refs
     logged = _commits_among(private, state.logged)
-    only_logged = find_missing_commits(private, logged, KEPT_REFS, lost, *named)
+    only_logged = find_missing_commits(private, logged, KEPT_REFS, private.branch, *named)
     if only_logged is None:
         notes.append("the log of HEAD names damaged commits; what only it leads to was not saved")
     missing = set(only_logged or ())
@@ -199,9 +191,6 @@ def _commits_among(private: TemporaryGitDir, oids: Iterable[str]) -> list[str]:
 
 def _peel(private: TemporaryGitDir, oid: str) -> str:
     return private.run("rev-parse", "--verify", "--quiet", f"{oid}^{{commit}}").stdout.strip()
-
-
-# ------------------------------------------------------------------------------------------ one section
 
 
 def _save(writer: CommitWriter, scan: CheckoutScan) -> dict[str, Any]:

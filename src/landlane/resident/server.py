@@ -177,9 +177,8 @@ class ResidentServer:
         try:
             peer = peer_of(connection)
         except OSError:
-            connection.close()
-            return
-        if not is_same_user(peer):
+            peer = None
+        if peer is None or not is_same_user(peer):
             connection.close()
             return
         self._make_room(_MOST_OPEN)
@@ -218,10 +217,7 @@ class ResidentServer:
             body = connected.body()
             if body is not None:
                 self._dispatch(file, connected, body)
-            elif (
-                sum(len(one.received) for one in self._open.values() if isinstance(one, _Partial))
-                > _MOST_PARTIAL
-            ):
+            elif self._partial_bytes() > _MOST_PARTIAL:
                 self._refuse(file, "too much is being sent at once")
         except BadMessage as error:
             self._refuse(file, str(error))

@@ -8,7 +8,7 @@ import socket
 import time
 
 from landlane.errors import StoreError
-from landlane.files import write_whole
+from landlane.files import write_atomically
 from landlane.ids import digest
 from landlane.resident.messages import LONGEST_PATH, POINTER, SOCKET, is_private
 
@@ -64,7 +64,7 @@ class ResidentLock:
         if self.path == os.path.join(self.folder, SOCKET):
             _remove(pointer)
         else:
-            write_whole(pointer, self.path + "\n")
+            write_atomically(pointer, self.path + "\n")
         return listener
 
     def is_valid(self) -> bool:

@@ -35,7 +35,8 @@ def start_queue_runner(repo: Repository) -> str:
     Several may start at once; one of them gets the lease. It acts for no session: what it needs is in the
     store.
     """
-    words = ("queue", "run", "--drain", "--as", "resident", "--json")
+    # It does not wait for another process that runs the queue: that one lands everything that is queued.
+    words = ("queue", "run", "--drain", "--wait", "1ms", "--as", "resident", "--json")
     acts_for = [name for name in os.environ if name.startswith(_OURS) and name != _STORE]
     trouble = _start(os.path.join(repo.common_dir, "landlane"), repo.home.root, words, acts_for)
     return f"nothing runs the queue in the background: {trouble}" if trouble else ""

@@ -1,319 +1,292 @@
-"""How a review ends: approved for its commit, sent back to the author, decided by another, or outdated.
+"""End a review: approved for its commit, rejected, decided by the decider, or outdated.
 
-All of it happens at the end of the transaction that brought the last verdict. A rejection goes through the
-same judge as every other way back into the queue, so that a writer and a reviewer that never agree stop.
+This happens at the end of the transaction that brought the last verdict. A rejection is subject to the same
+retry rules as a failed attempt, so an author and a reviewer that never agree are stopped.
 """
 
 from __future__ import annotations
 
+from landlane.claims.holder_sessions import end_holder, return_claims
 from landlane.errors import NotAllowed
-from landlane.gates.ask import open_gate_in
+from landlane.gates.model import ANSWERED, APPROVAL
+from landlane.gates.model import APPROVED as GATE_APPROVED
+from landlane.gates.open import open_gate_in
+from landlane.gates.records import find_gate
 from landlane.reviews.model import (
+    APPROVE,
     APPROVED,
     DECIDING,
-    GOING_ON,
     OPEN,
     OUTDATED,
     PERSON,
+    REJECT,
     REJECTED,
+    UNDECIDED,
     Review,
-    feedback_text,
-    is_person,
-    judge,
+    ReviewEntry,
 )
-from landlane.reviews.open import (
-    add_task_in,
-    adopt_in,
-    outdate_in,
-)
-from landlane.reviews.records import (
-    NOUN,
-    blank_entry,
-    get_review,
-    is_over_in,
-    opinions_of,
-    review_from,
-    unknown_review,
-)
-from landlane.reviews.review_claims import end_holder, give_claims, living_author
-from landlane.reviews.verdict_model import APPROVE, REJECT
-from landlane.sessions.leases import require_live
+from landlane.reviews.open import add_reviewer, outdate, resume_task
+from landlane.reviews.reconcile import feedback_text, judge
+from landlane.reviews.records import find_review, get_review, lock_review, put_review, reviews_in
+from landlane.sessions.leases import end_if_gone, lock_live_session, require_live
 from landlane.sessions.notices import add_notice
 from landlane.store import records
-from landlane.tasks.add import forget_signs
-from landlane.tasks.finish import finish
+from landlane.tasks.finish import drop_unneeded, finish_task
 from landlane.tasks.model import (
     ACTIVE,
-    DROPPED,
+    FINAL,
+    FINISHED,
     LONGEST_LINE,
-    OVER,
-    READY,
     REPORTED,
     REVIEW,
     WAITING,
 )
-from landlane.tasks.records import find_task, get_in, move_task, whole
+from landlane.tasks.records import find_task, lock_task
 from landlane.tasks.retry import end_attempt_in
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.values import as_dict, replace
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from landlane.gates.model import Gate
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
 
 
-_GATE_KIND = "approval"
-_MOST_WHY = 1_500
+_LONGEST_QUESTION = 1_500
 
 
-def settle_in(tx: Transaction, repo: Repository, review_id: str) -> None:
-    """End a review if all is said, inside a transaction that holds still whatever made it so."""
-    document = records.find(tx, NOUN, review_id)
-    if document is None or document["state"] not in GOING_ON:
+def settle_review(tx: Transaction, repo: Repository, review_id: str) -> None:
+    """End a review if no further verdict can come, inside the transaction that caused this."""
+    review = find_review(tx, review_id)
+    if review is None or review.state not in UNDECIDED:
         return
-    task = get_in(tx, document["task"])
-    review = review_from(records.lock(tx, NOUN, review_id) or document)
-    if review.state not in GOING_ON or task.state == WAITING:
-        return  # somebody was quicker, or a person is asked about the task first
+    task = lock_task(tx, review.task)
+    review = lock_review(tx, review_id)
+    if review.state not in UNDECIDED or task.state == WAITING:
+        return  # another transaction has ended it, or a person is asked about the task first
     if task.state != REVIEW or task.attempt != review.attempt:
-        outdate_in(tx, review, f"{task.id} is {task.state}: nobody waits for this review")
+        outdate(tx, review, f"{task.id} is {task.state}: nobody waits for this review")
     elif review.state == OPEN:
         _judge(tx, repo, task, review)
     else:
-        _decide(tx, repo, task, review)
+        _apply_decision(tx, repo, task, review)
+
+
+def _has_ended(snapshot: Snapshot, entry: ReviewEntry) -> bool:
+    """Return whether the task of a reviewer has ended, so that it gives no verdict any more."""
+    task = find_task(snapshot, entry.task)
+    return task is None or task.state in FINISHED
 
 
 def _judge(tx: Transaction, repo: Repository, task: Task, review: Review) -> None:
-    missing = [entry for entry in review.entries if not entry["verdict"]]
-    is_over = all(is_over_in(tx, entry) for entry in missing)
-    found = judge(opinions_of(review), missing=len(missing), is_over=is_over)
-    if found is None:
+    if not all(_has_ended(tx, entry) for entry in review.awaited):
         return
-    if found.state == DECIDING:
-        contradictions = [as_dict(one) for one in found.contradictions]
-        review = replace(review, contradictions=contradictions, why=found.why)
+    judgement = judge(review.opinions, missing=len(review.awaited))
+    if judgement.state == DECIDING:
+        review = replace(review, contradictions=judgement.contradictions, why=judgement.why)
         _ask_decider(tx, repo, task, review, review.decider)
     else:
-        _end(tx, repo, task, review, is_yes=found.state == APPROVED, by="")
+        _end(tx, repo, task, review, is_approved=judgement.state == APPROVED)
 
 
 def _ask_decider(tx: Transaction, repo: Repository, task: Task, review: Review, decider: str) -> None:
-    """Put a review before the one who decides: a task for an agent, with a gate for a person."""
-    said = feedback_text(review.id, opinions_of(review), 6_000)
+    """Add a task for the decider; for a person, also a gate."""
+    opinions = feedback_text(review.id, review.opinions, 6_000)
     what = f"commit {review.head}" if review.head else f"the result of attempt {review.attempt}"
     body = (
         f"The reviewers of {what} of {task.id} ({task.title}) do not agree: {review.why}\n\n"
-        f"What they said:\n\n{said}\n\nDecide, with a reason:\n"
+        f"What they said:\n\n{opinions}\n\nDecide, with a reason:\n"
         f"landlane review give {review.id} --verdict approve|reject --summary '…'\n"
     )
-    name = PERSON if is_person(decider) else decider
     title = f"Decide on {task.id}: {task.title}"
-    task_id = add_task_in(tx, repo, None, review, title, body, name, f"decision/{name}")
-    decision = blank_entry(decider, task_id)
-    review = replace(review, state=DECIDING, decision=decision, decider=decider)
-    if is_person(decider):
-        about = {"task": task.id, "review": review.id, "head": review.head}
+    decision = add_reviewer(
+        tx, repo, None, review, decider, title=title, body=body, key=f"decision/{decider}"
+    )
+    gate_id = ""
+    if decider == PERSON:
         why = f"Let {task.id} ({task.title}) go on? Its reviewers do not agree: {review.why}"
-        gate = open_gate_in(
+        gate_id = open_gate_in(
             tx,
             repo,
             None,
-            task=get_in(tx, task_id),
-            kind=_GATE_KIND,
-            why=why[:_MOST_WHY],
-            about=about,
-            evidence={"said": said},
-        )
-        review = replace(review, gate=gate.id)
-    records.put(tx, NOUN, as_dict(review), "disputed")
-    told = review.gate or task_id
-    why = f"{review.id}: the reviewers do not agree; {decider} decides ({told})"
+            task=lock_task(tx, decision.task),
+            kind=APPROVAL,
+            why=why[:_LONGEST_QUESTION],
+            about={"task": task.id, "review": review.id, "head": review.head},
+            evidence={"said": opinions},
+        ).id
+    review = review.become(DECIDING, decision=decision, decider=decider, gate=gate_id)
+    put_review(tx, review, "disputed")
+    why = f"{review.id}: the reviewers do not agree; {decider} decides ({gate_id or decision.task})"
     tx.run("task_set_why", task=task.id, why=why, next_action=f"landlane review show {review.id}")
-    tx.frees = True
+    tx.has_freed = True
 
 
-def _decide(tx: Transaction, repo: Repository, task: Task, review: Review) -> None:
-    """The decider has said something, or never will."""
-    decision = dict(review.decision or {})
-    if decision.get("verdict"):
-        _end(tx, repo, task, review, is_yes=decision["verdict"] == APPROVE, by=str(decision["by"]))
-        return
-    gate = records.find(tx, "gate", review.gate) if review.gate else None
-    if gate is not None and gate["state"] in ("approved", "rejected"):
-        is_yes = gate["state"] == "approved"
-        decision |= {"verdict": APPROVE if is_yes else REJECT, "by": gate["answered_by"]}
-        decision |= {"summary": gate["answer"], "at": gate["answered_at"]}
-        _drop_in(tx, repo, str(decision["task"]), f"{gate['answered_by']} decided at {review.gate}")
-        _end(tx, repo, task, replace(review, decision=decision), is_yes=is_yes, by=gate["answered_by"])
-    elif is_over_in(tx, decision):
-        _ask_decider(tx, repo, task, replace(review, gate=""), PERSON)
+def _find_answered_gate(snapshot: Snapshot, review: Review) -> Gate | None:
+    gate = find_gate(snapshot, review.gate)
+    return gate if gate is not None and gate.state in ANSWERED else None
 
 
-def _end(tx: Transaction, repo: Repository, task: Task, review: Review, *, is_yes: bool, by: str) -> None:
-    now = replace(review, ended_at=repo.store.wall_of(tx.now))
-    names = by or ", ".join(str(one["by"]) for one in review.entries if one["by"])
-    if is_yes:
-        _approve(tx, repo, task, replace(now, state=APPROVED), names)
-    else:
-        _reject(tx, repo, task, replace(now, state=REJECTED), names)
+def _apply_decision(tx: Transaction, repo: Repository, task: Task, review: Review) -> None:
+    """End the review as the decider decided; ask a person if the decider has ended."""
+    decision = review.decision
+    assert decision is not None  # a review that is being decided has a decider
+    if decision.verdict is not None:
+        _end(tx, repo, task, review, is_approved=decision.verdict == APPROVE, by=decision.by)
+    elif gate := _find_answered_gate(tx, review):
+        is_approved = gate.state == GATE_APPROVED
+        decision = replace(
+            decision,
+            verdict=APPROVE if is_approved else REJECT,
+            by=gate.answered_by,
+            summary=gate.answer,
+            at=gate.answered_at,
+        )
+        _drop_task(tx, repo, decision.task, f"{gate.answered_by} decided at {review.gate}")
+        review = replace(review, decision=decision)
+        _end(tx, repo, task, review, is_approved=is_approved, by=gate.answered_by)
+    elif _has_ended(tx, decision):
+        _ask_decider(tx, repo, task, review, PERSON)
 
 
-def _author(tx: Transaction, repo: Repository, review: Review) -> Session | None:
-    """Who goes on with the work: its author, unless that is gone, or was a worker that ends with its word."""
-    if any(one["session"] == review.session for one in records.by_key(tx, "attempt", review.task)):
+def _end(
+    tx: Transaction, repo: Repository, task: Task, review: Review, *, is_approved: bool, by: str = ""
+) -> None:
+    ended = review.become(APPROVED if is_approved else REJECTED, ended_at=repo.store.wall_of(tx.now))
+    names = by or ", ".join(entry.by for entry in review.entries if entry.by)
+    (_approve if is_approved else _reject)(tx, repo, task, ended, names)
+
+
+def _find_author(tx: Transaction, repo: Repository, review: Review) -> Session | None:
+    """Return the session that continues the work: the author's, if it is alive and not a worker's.
+
+    The session of a worker ends when the worker has reported.
+    """
+    attempts = records.find_by_key(tx, "attempt", review.task)
+    if not review.session or any(attempt["session"] == review.session for attempt in attempts):
         return None
-    return living_author(tx, repo, review.session)
+    if end_if_gone(tx, review.session, repo.processes):
+        return None
+    author = lock_live_session(tx, review.session)
+    return author if author is not None and author.is_alive(tx.now) else None
 
 
 def _approve(tx: Transaction, repo: Repository, task: Task, review: Review, names: str) -> None:
-    """The task goes on with exactly this commit: to its author, or to whoever adopts it."""
-    told = f"{review.id} approved {review.head[:12] or 'the result'} ({names})"
+    """Return the task to its author to land exactly this commit; without an author it waits to be adopted."""
+    why = f"{review.id} approved {review.head[:12] or 'the result'} ({names})"
+    review = replace(review, why=why)
+    settled = replace(review, is_settled=True, holder="")
     if not review.head:
-        end_holder(tx, review)
-        records.put(tx, NOUN, as_dict(replace(review, is_settled=True, why=told, holder="")), "approved")
-        evidence: list[dict[str, object]] = [{"name": "review", "is_seen": True, "found": told, "hint": ""}]
-        finish(tx, repo, task, None, head="", evidence=evidence)
-        return
-    author = _author(tx, repo, review)
-    if author is None:
-        why = f"{told}; its author is gone: landlane review adopt {review.id}"
-        tx.run("task_set_why", task=task.id, why=why, next_action=f"landlane review adopt {review.id}")
-        records.put(tx, NOUN, as_dict(replace(review, why=told)), "approved")
-        tx.frees = True
-        return
-    give_claims(tx, repo, review, author)
-    adopt_in(tx, author, task, REPORTED, why=f"{told}; not landed yet", told=told, head=review.head)
-    records.put(tx, NOUN, as_dict(replace(review, is_settled=True, why=told, holder="")), "approved")
-    add_notice(tx, author.id, f"{told}: land it with `landlane land {task.branch}`")
+        end_holder(tx, review.holder)
+        put_review(tx, settled, "approved")
+        evidence: dict[str, object] = {"name": "review", "is_seen": True, "found": why, "hint": ""}
+        finish_task(tx, repo, task, None, head="", evidence=[evidence])
+    elif author := _find_author(tx, repo, review):
+        return_claims(tx, repo, review.holder, review.claims, author)
+        resume_task(tx, author, task, REPORTED, why, why=f"{why}; not landed yet", head=review.head)
+        put_review(tx, settled, "approved")
+        add_notice(tx, author.id, f"{why}: land it with `landlane land {task.branch}`")
+    else:
+        adopt_command = f"landlane review adopt {review.id}"
+        task_why = f"{why}; its author is gone: {adopt_command}"
+        tx.run("task_set_why", task=task.id, why=task_why, next_action=adopt_command)
+        put_review(tx, review, "approved")
+        tx.has_freed = True
 
 
 def _reject(tx: Transaction, repo: Repository, task: Task, review: Review, names: str) -> None:
-    """Back to the author with all that was said, if it may try again."""
-    said = feedback_text(review.task, opinions_of(review), LONGEST_LINE - 100)
-    text = f"the review rejected it\n{said}"  # no ids here: what is said twice must be the same twice
-    author = _author(tx, repo, review)
-    end = AttemptEnd(
-        task=task.id,
-        attempt=task.attempt,
-        code="rejected",
-        feedback=text,
-        change=review.change or review.head,
-        is_progress=True,
-    )
-    # Who lives goes on where it was: the same attempt, the same branch.
+    """Return the task to its author with the feedback, if the retry rules allow another attempt."""
+    # The feedback has no ids, so that the retry rules recognise the same feedback a second time.
+    feedback = f"the review rejected it\n{feedback_text(review.task, review.opinions, LONGEST_LINE - 100)}"
+    author = _find_author(tx, repo, review)
+    end = AttemptEnd(code="rejected", feedback=feedback, change=review.change or review.head)
+    # An author that is alive continues the same attempt on the same branch.
     decision = end_attempt_in(
         tx,
         repo,
         author,
         replace(task, head=""),
         end,
-        grace=0 if author is None else task.failures + 1,
-        retry_state=ACTIVE if author is not None else READY,
+        immediate_retries=0 if author is None else task.failures + 1,
         keep_owner=author is not None,
     )
     if author is not None and decision.task.state == ACTIVE:
-        give_claims(tx, repo, review, author)
-        add_notice(tx, author.id, f"{task.id} is yours again: {text}"[:LONGEST_LINE])
+        return_claims(tx, repo, review.holder, review.claims, author)
+        add_notice(tx, author.id, f"{task.id} is yours again: {feedback}"[:LONGEST_LINE])
     else:
-        end_holder(tx, review)
+        end_holder(tx, review.holder)
     why = f"rejected by {names}; {decision.outcome}"
-    records.put(
-        tx, NOUN, as_dict(replace(review, is_settled=True, why=why, holder="", claims=())), "rejected"
+    put_review(tx, replace(review, is_settled=True, why=why, holder="", claims=()), "rejected")
+
+
+def _drop_task(tx: Transaction, repo: Repository, task_id: str, why: str) -> None:
+    task = lock_task(tx, task_id)
+    if task.state not in FINAL:
+        drop_unneeded(tx, repo, task, why)
+
+
+def settle_reviews(repo: Repository) -> None:
+    """Settle the reviews that a deadline or a crash has left; quick when there are none."""
+    for review in repo.store.view(lambda snapshot: reviews_in(snapshot, (*UNDECIDED, OUTDATED, APPROVED))):
+        if review.state == OUTDATED:
+            _drop_reviewers(repo, review)
+        elif review.state == APPROVED:
+            repo.change(lambda tx, review=review: _release_if_task_moved_on(tx, review))
+        elif repo.store.view(lambda snapshot, review=review: _is_due(snapshot, review)):
+            repo.change(lambda tx, review=review: settle_review(tx, repo, review.id))
+
+
+def _is_due(snapshot: Snapshot, review: Review) -> bool:
+    task = find_task(snapshot, review.task)
+    return (
+        task is None
+        or task.state not in (REVIEW, WAITING)
+        or _find_answered_gate(snapshot, review) is not None
+        or all(_has_ended(snapshot, entry) for entry in review.awaited)
     )
 
 
-# --------------------------------------------------------------------------------------------- clean-up
-
-
-def _drop_in(tx: Transaction, repo: Repository, task_id: str, why: str) -> None:
-    """Drop a reviewer's task that nobody needs any more; one that is at work on it hears of it at its end."""
-    task = get_in(tx, task_id)
-    if task.state not in OVER:
-        move_task(tx, task, DROPPED, why=why)
-        forget_signs(tx, repo, task)
-        tx.record("task.dropped", "", "", {"task": task_id, "why": why, "before": task.state})
-        tx.frees = True
-
-
-def settle_all(repo: Repository, found: Sequence[Review]) -> int:
-    """Settle what no move of a reviewer's task brings about; tells how many reviews that were."""
-    settled = 0
-    for review in found:
-        if review.state == OUTDATED:
-            _drop_reviewers(repo, review)
-            settled += 1
-        elif review.state == APPROVED:
-            settled += repo.change(lambda tx, review=review: _forget_adopted(tx, review.id))
-        elif _is_due(repo, review):
-            repo.change(lambda tx, review=review: settle_in(tx, repo, review.id))
-            settled += 1
-    return settled
-
-
-def _is_due(repo: Repository, review: Review) -> bool:
-    def look(snapshot: Snapshot) -> bool:
-        task = find_task(snapshot, review.task)
-        if task is None or task.state not in (REVIEW, WAITING):
-            return True
-        left = [entry for entry in review.entries if not entry["verdict"]]
-        if review.state == DECIDING:
-            gate = records.find(snapshot, "gate", review.gate) if review.gate else None
-            is_answered = gate is not None and gate["state"] in ("approved", "rejected")
-            return is_answered or is_over_in(snapshot, review.decision or left[0])
-        return all(is_over_in(snapshot, entry) for entry in left)
-
-    return repo.store.view(look)
-
-
 def _drop_reviewers(repo: Repository, review: Review) -> None:
-    entries = [*review.entries, *([review.decision] if review.decision else [])]
-    for entry in entries:
-        repo.change(lambda tx, entry=entry: _drop_in(tx, repo, entry["task"], f"{review.id}: {review.why}"))
+    """Drop the tasks of an outdated review, each in a transaction of its own, then settle it."""
+    for entry in review.all_entries:
+        repo.change(lambda tx, entry=entry: _drop_task(tx, repo, entry.task, f"{review.id}: {review.why}"))
 
     def settle(tx: Transaction) -> None:
-        document = records.lock(tx, NOUN, review.id)
-        if document is not None and not document["is_settled"]:
-            records.put(tx, NOUN, {**document, "is_settled": True}, "settled")
+        current = lock_review(tx, review.id)
+        if not current.is_settled:
+            put_review(tx, replace(current, is_settled=True), "settled")
 
     repo.change(settle)
 
 
-def _forget_adopted(tx: Transaction, review_id: str) -> bool:
-    """What was approved and waits for somebody to land it, though its task went another way."""
-    document = records.find(tx, NOUN, review_id)
-    if document is None or document["is_settled"]:
-        return False
-    task = get_in(tx, document["task"])
-    if task.state in (REVIEW, WAITING) and task.attempt == document["attempt"]:
-        return False
-    review = review_from(records.lock(tx, NOUN, review_id) or document)
-    end_holder(tx, review)
-    records.put(tx, NOUN, as_dict(replace(review, is_settled=True, holder="", claims=())), "settled")
-    return True
+def _release_if_task_moved_on(tx: Transaction, review: Review) -> None:
+    """Settle a review whose approved work waits to be adopted, if its task has moved on without it."""
+    task = lock_task(tx, review.task)
+    if task.state in (REVIEW, WAITING) and task.attempt == review.attempt:
+        return
+    review = lock_review(tx, review.id)
+    if not review.is_settled:
+        end_holder(tx, review.holder)
+        put_review(tx, replace(review, is_settled=True, holder="", claims=()), "settled")
 
 
 def adopt(repo: Repository, session: Session, name: str) -> Task:
-    """Take over work that was approved after its author had gone, with its claims, to land it as it is.
+    """Take over approved work whose author is gone, with its claims, in order to land it unchanged.
 
     Raises:
         Malformed: there is no such review.
-        NotAllowed: nothing waits there to be adopted.
+        NotAllowed: the review has no work that waits to be adopted.
     """
     settle_reviews(repo)
-    known = get_review(repo, name)
+    found = get_review(repo, name)
 
     def work(tx: Transaction) -> Task:
         me = require_live(tx, session)
-        task = get_in(tx, known.task)
-        document = records.lock(tx, NOUN, known.id)
-        if document is None:
-            raise unknown_review(name)
-        review = review_from(document)
+        task = lock_task(tx, found.task)
+        review = lock_review(tx, found.id)
         if review.state != APPROVED or review.is_settled or task.state != REVIEW:
             raise NotAllowed(
                 f"{review.id} is {review.state}, and {task.id} is {task.state}: there is nothing to adopt",
@@ -321,18 +294,18 @@ def adopt(repo: Repository, session: Session, name: str) -> Task:
                 hint="`landlane review list` shows what waits",
                 state=review.state,
             )
-        told = f"{me.agent} adopts {task.id}, approved at {review.head[:12]}"
-        give_claims(tx, repo, review, me)
-        adopt_in(tx, me, task, REPORTED, why=f"{review.why}; not landed yet", told=told, head=review.head)
-        records.put(tx, NOUN, as_dict(replace(review, is_settled=True, holder="")), "adopted", me)
-        return whole(tx, get_in(tx, task.id))
+        return_claims(tx, repo, review.holder, review.claims, me)
+        reason = f"{me.agent} adopts {task.id}, approved at {review.head[:12]}"
+        why = f"{review.why}; not landed yet"
+        adopted = resume_task(tx, me, task, REPORTED, reason, why=why, head=review.head)
+        put_review(tx, replace(review, is_settled=True, holder=""), "adopted", me)
+        return adopted
 
     return repo.change(work)
 
 
-def settle_reviews(repo: Repository) -> int:
-    """Settle what a deadline or a crash has left; quick when there is nothing to do."""
-    found = repo.store.view(lambda it: records.all_of(it, NOUN, (*GOING_ON, OUTDATED, APPROVED)))
-    if not found:
-        return 0
-    return settle_all(repo, [review_from(one) for one in found])
+def list_reviews(repo: Repository, *, with_all: bool = False) -> list[Review]:
+    """Return the reviews that are open, being decided or wait to be adopted; or all of them."""
+    settle_reviews(repo)
+    states = () if with_all else (*UNDECIDED, APPROVED)
+    return repo.store.view(lambda snapshot: reviews_in(snapshot, states))

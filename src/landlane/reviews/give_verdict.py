@@ -1,8 +1,8 @@
-"""Reviews: verdicts on one commit by reviewers at the same time; with the last one the review is settled.
+"""Give a verdict on a commit, and decide which sessions may give one.
 
-Each reviewer has a task of its own. A verdict ends it, and at the end of the same transaction the review is
-judged: approved, rejected, or put before its decider. Whoever locks several of these takes the reviewer's
-task first, then the reviewed one, then the review.
+Each reviewer has a task of its own. A verdict ends that task, and the same transaction settles the review
+with the last one (`close.py`). Locks are taken in this order: the reviewer's task, the reviewed task, the
+review.
 """
 
 from __future__ import annotations
@@ -10,47 +10,27 @@ from __future__ import annotations
 import json
 
 from landlane.errors import NotAllowed, Stale
-from landlane.reviews.close import settle_reviews
-from landlane.reviews.model import APPROVED, DECIDING, GOING_ON, OPEN, Review, is_meant
-from landlane.reviews.open import begin_review, begin_review_in, step_for, take_back
+from landlane.reviews.model import DECIDING, OPEN, UNDECIDED, Review, ReviewEntry, is_asked
+from landlane.reviews.read_verdict import bad_verdict, read_opinion, verdict_fields
 from landlane.reviews.records import (
-    NOUN,
+    find_review,
     get_review,
-    is_approved,
-    opinions_of,
-    review_from,
+    lock_review,
+    put_review,
+    review_id_of,
+    review_of_task,
+    reviews_in,
     unknown_review,
 )
-from landlane.reviews.verdict_model import Opinion, bad_verdict, make_opinion, read_opinion
-from landlane.sessions.leases import require_live
-from landlane.sessions.read import find_ancestors
-from landlane.sessions.worker_sessions import keeper_of
-from landlane.store import records
-from landlane.tasks.finish import finish
-from landlane.tasks.model import AT_WORK, READY, REVIEW
-from landlane.tasks.records import REVIEW_LABEL, find_task, get_in, who
-from landlane.values import as_dict, replace
-
-__all__ = [
-    "approved_waiting",
-    "begin_review",
-    "begin_review_in",
-    "commit_under_review",
-    "get_review",
-    "give_verdict",
-    "is_approved",
-    "is_author",
-    "list_reviews",
-    "opinions_of",
-    "review_of_task",
-    "step_for",
-    "take_back",
-    "take_verdict",
-]
+from landlane.sessions.leases import find_ancestors, require_live
+from landlane.sessions.worker_sessions import find_supervisor
+from landlane.tasks.finish import finish_task
+from landlane.tasks.model import IN_PROGRESS, READY
+from landlane.tasks.records import lock_task, take_ownership
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from landlane.protocol.worker.messages import WorkComplete
@@ -65,51 +45,62 @@ def give_verdict(
     session: Session,
     review_id: str,
     *,
-    verdict: str,
+    verdict: object,
     findings: object = (),
-    summary: str = "",
+    summary: object = "",
     head: str = "",
-    reviewer: str = "",
 ) -> Review:
-    """A reviewer, or the decider, says what it thinks of the commit; with the last verdict the review ends.
+    """Give the verdict of a reviewer or of the decider on the commit; the last verdict ends the review.
 
     `head` is the beginning of the commit that was looked at.
 
     Raises:
-        Malformed: there is no such review, or the verdict does not keep to the contract.
-        Stale: the review is over, or of another commit.
-        NotAllowed: it is the author's own work, or the caller is not asked.
+        Malformed: there is no such review, or the verdict does not match the contract.
+        Stale: the review has ended, or is about another commit.
+        NotAllowed: it is the caller's own work, or the caller is not asked.
     """
-    opinion = make_opinion(reviewer or session.agent, verdict, findings, summary)
+    opinion = read_opinion(session.agent, verdict, findings, summary)
 
-    def work(tx: Transaction) -> Review:
+    def work(tx: Transaction) -> None:
         me = require_live(tx, session)
-        known = records.find(tx, NOUN, review_id)
-        if known is None:
+        review = find_review(tx, review_id)
+        if review is None:
             raise unknown_review(review_id)
-        review = _judgeable(tx, review_from(known), me, head)
-        entry = _entry_for(tx, review, me)
-        task = _take_if_free(tx, me, get_in(tx, entry["task"]))
-        get_in(tx, review.task)
-        review = _judgeable(tx, review_from(records.lock(tx, NOUN, review_id) or known), me, head)
-        _refuse_second(review, me)
-        given = {**entry, "verdict": opinion.verdict, "by": me.agent, "session": me.id}
-        given |= {"summary": opinion.summary, "findings": [as_dict(one) for one in opinion.findings]}
-        given["at"] = repo.store.wall_of(tx.now)
-        review = _with(review, given)
-        records.put(tx, NOUN, as_dict(review), "judged", me)
-        told = {"verdict": opinion.verdict, "summary": opinion.summary, "findings": given["findings"]}
-        ended = replace(task, result=json.dumps(told, ensure_ascii=False)[:60_000])
-        proof: dict[str, object] = {"name": "verdict", "is_seen": True, "found": opinion.verdict, "hint": ""}
-        finish(tx, repo, ended, me, head="", evidence=[proof])
-        return review
+        _check_may_judge(tx, review, me, head)
+        entry = _find_entry_for(tx, review, me)
+        task = lock_task(tx, entry.task)
+        if task.state == READY:
+            task = take_ownership(tx, me, task)
+        lock_task(tx, review.task)
+        review = lock_review(tx, review_id)
+        _check_may_judge(tx, review, me, head)
+        answered = replace(
+            entry,
+            verdict=opinion.verdict,
+            by=me.agent,
+            session=me.id,
+            summary=opinion.summary,
+            findings=opinion.findings,
+            at=repo.store.wall_of(tx.now),
+        )
+        put_review(tx, _with_entry(review, answered), "judged", me)
+        fields = answered.to_document()
+        result = {name: fields[name] for name in ("verdict", "summary", "findings")}
+        judged = replace(task, result=json.dumps(result, ensure_ascii=False)[:60_000])
+        evidence: dict[str, object] = {
+            "name": "verdict",
+            "is_seen": True,
+            "found": opinion.verdict,
+            "hint": "",
+        }
+        finish_task(tx, repo, judged, me, head="", evidence=[evidence])
 
     repo.change(work)
     return get_review(repo, review_id)
 
 
-def _judgeable(tx: Transaction, review: Review, me: Session, head: str) -> Review:
-    if review.state not in GOING_ON:
+def _check_may_judge(tx: Transaction, review: Review, session: Session, head: str) -> None:
+    if review.state not in UNDECIDED:
         raise Stale(
             f"{review.id} is {review.state}: it wants no verdict any more",
             code="REVIEW_OVER",
@@ -122,182 +113,107 @@ def _judgeable(tx: Transaction, review: Review, me: Session, head: str) -> Revie
             code="HEAD_MOVED",
             hint=f"look at it again: git show {review.head[:12]}",
         )
-    if is_author(tx, review, me):
+    if _is_author(tx, review, session):
         raise NotAllowed(
-            f"{review.id} is of {me.agent}'s own work",
+            f"{review.id} is of {session.agent}'s own work",
             code="OWN_REVIEW",
             hint="somebody else has to judge it",
         )
-    return review
-
-
-def is_author(snapshot: Snapshot, review: Review, me: Session) -> bool:
-    """Whether a session made the work that is reviewed, or is a subagent of who did."""
-    return me.agent == review.agent or review.session in (me.id, *find_ancestors(snapshot, me.id))
-
-
-def may_take(snapshot: Snapshot, me: Session, task: Task) -> bool:
-    """Whether a reviewer's task may go to a session: not the author, and whoever is named if somebody is.
-
-    One verdict for each: who gave one already is not asked again.
-    """
-    name = _review_id(task)
-    document = records.find(snapshot, NOUN, name) if name else None
-    return document is None or task.id not in _closed_to(snapshot, review_from(document), me)
-
-
-def not_to_take(snapshot: Snapshot, me: Session) -> set[str]:
-    """All tasks of reviewers that may not go to a session."""
-    found = [review_from(one) for one in records.all_of(snapshot, NOUN, GOING_ON)]
-    return {task_id for review in found for task_id in _closed_to(snapshot, review, me)}
-
-
-def _closed_to(snapshot: Snapshot, review: Review, me: Session) -> set[str]:
-    entries = list(review.entries)
-    has_said = any(entry["by"] == me.agent for entry in entries)
-    closed = {entry["task"] for entry in entries if has_said or not is_meant(entry["name"], me.agent)}
-    if review.decision and not is_meant(review.decision["name"], me.agent):
-        closed.add(review.decision["task"])
-    is_own = is_author(snapshot, review, me)
-    return {entry["task"] for entry in (*entries, review.decision or entries[0])} if is_own else closed
-
-
-def _review_id(task: Task) -> str:
-    return next(
-        (label.removeprefix(REVIEW_LABEL) for label in task.labels if label.startswith(REVIEW_LABEL)), ""
-    )
-
-
-def _entry_for(tx: Transaction, review: Review, me: Session) -> dict[str, Any]:
-    """The place where this session's verdict belongs."""
-    if review.state == DECIDING:
-        decision = review.decision or {}
-        if review.gate:
-            raise NotAllowed(
-                f"{review.id} waits for a person to decide",
-                code="WAITS_FOR_PERSON",
-                hint=f"a person answers it: landlane gate show {review.gate}",
-            )
-        if decision and _may_fill(tx, decision, me):
-            return dict(decision)
-        raise _not_asked(review, [str(decision.get("name", ""))])
-    _refuse_second(review, me)
-    left = [dict(entry) for entry in review.entries if not entry["verdict"]]
-    taken = [entry for entry in left if _has_in_hand(tx, get_in(tx, entry["task"]), me)]
-    free = [entry for entry in left if _may_fill(tx, entry, me)]
-    if not taken and not free:
-        raise _not_asked(review, [str(entry["name"]) for entry in left])
-    return (taken or sorted(free, key=lambda entry: not entry["name"]))[0]
-
-
-def _refuse_second(review: Review, me: Session) -> None:
-    if review.state != DECIDING and any(entry["by"] == me.agent for entry in review.entries):
+    if review.gate:
         raise NotAllowed(
-            f"{me.agent} has given its verdict on {review.id}",
+            f"{review.id} waits for a person to decide",
+            code="WAITS_FOR_PERSON",
+            hint=f"a person answers it: landlane gate show {review.gate}",
+        )
+    if review.state == OPEN and any(entry.by == session.agent for entry in review.entries):
+        raise NotAllowed(
+            f"{session.agent} has given its verdict on {review.id}",
             code="VERDICT_GIVEN",
             hint="one verdict for each reviewer; a new commit gets a new review",
         )
 
 
-def _may_fill(tx: Transaction, entry: Any, me: Session) -> bool:
-    task = get_in(tx, entry["task"])
-    is_free = task.state == READY and is_meant(entry["name"], me.agent)
-    return is_free or _has_in_hand(tx, task, me)
-
-
-def _has_in_hand(tx: Transaction, task: Task, me: Session) -> bool:
-    """Whether a session is at work on a task, or is the worker of who is."""
-    return task.state in AT_WORK and task.session in (me.id, keeper_of(tx, me.id))
-
-
-def _not_asked(review: Review, names: Sequence[str]) -> NotAllowed:
-    named = ", ".join(dict.fromkeys(name for name in names if name))
-    return NotAllowed(
-        f"{review.id} asks {named or 'others'} for a verdict",
-        code="NOT_A_REVIEWER",
-        hint="`landlane next --role review` gives you a review of your own",
-        holder=named or None,
+def _is_author(snapshot: Snapshot, review: Review, session: Session) -> bool:
+    """Return whether the reviewed work is of this session, or of one that it is a subagent of."""
+    return session.agent == review.agent or review.session in (
+        session.id,
+        *find_ancestors(snapshot, session.id),
     )
 
 
-def _take_if_free(tx: Transaction, me: Session, task: Task) -> Task:
-    """Whoever judges without having taken the task takes it with the verdict."""
-    if task.state != READY:
-        return task
-    tx.run("task_take", task=task.id, owner=me.agent, session=me.id)
-    tx.record("task.taken", *who(me), {"task": task.id, "attempt": task.attempt + 1, "base": ""})
-    return get_in(tx, task.id)
+def may_take(snapshot: Snapshot, session: Session, task: Task) -> bool:
+    """Return whether a reviewer's task may go to a session."""
+    review = find_review(snapshot, review_id_of(task))
+    return review is None or task.id not in _tasks_closed_to(snapshot, review, session)
 
 
-def _with(review: Review, given: dict[str, Any]) -> Review:
+def tasks_not_for(snapshot: Snapshot, session: Session) -> set[str]:
+    """Return the reviewers' tasks that may not go to a session."""
+    reviews = reviews_in(snapshot, UNDECIDED)
+    return {task_id for review in reviews for task_id in _tasks_closed_to(snapshot, review, session)}
+
+
+def _tasks_closed_to(snapshot: Snapshot, review: Review, session: Session) -> set[str]:
+    """Return the tasks of a review for others: not for the author, nor for a second verdict of one agent."""
+    if _is_author(snapshot, review, session):
+        return {entry.task for entry in review.all_entries}
+    has_answered = any(entry.by == session.agent for entry in review.entries)
+    return {
+        entry.task
+        for entry in review.all_entries
+        if not is_asked(entry.name, session.agent) or (has_answered and entry is not review.decision)
+    }
+
+
+def _find_entry_for(tx: Transaction, review: Review, session: Session) -> ReviewEntry:
+    """Return the entry for a session's verdict: its own task, else a free one, by name before for anybody."""
+    supervisor = find_supervisor(tx, session.id)
+    free: list[ReviewEntry] = []
+    for entry in review.awaited:
+        task = lock_task(tx, entry.task)
+        if task.state in IN_PROGRESS and task.session in (session.id, supervisor):
+            return entry
+        if task.state == READY and is_asked(entry.name, session.agent):
+            free.append(entry)
+    if free:
+        return min(free, key=lambda entry: not entry.name)
+    names = ", ".join(dict.fromkeys(entry.name for entry in review.awaited if entry.name))
+    raise NotAllowed(
+        f"{review.id} asks {names or 'others'} for a verdict",
+        code="NOT_A_REVIEWER",
+        hint="`landlane next --role review` gives you a review of your own",
+        holder=names or None,
+    )
+
+
+def _with_entry(review: Review, answered: ReviewEntry) -> Review:
     if review.state == DECIDING:
-        return replace(review, decision=given)
-    entries = [given if entry["task"] == given["task"] else entry for entry in review.entries]
+        return replace(review, decision=answered)
+    entries = tuple(answered if entry.task == answered.task else entry for entry in review.entries)
     return replace(review, entries=entries)
 
 
-def take_verdict(repo: Repository, session: Session, task: Task, said: WorkComplete) -> Review:
-    """What a worker that reviewed has said at its end: a verdict in its fields, or as JSON in its summary.
+def take_verdict(repo: Repository, session: Session, task: Task, message: WorkComplete) -> Review:
+    """Give the verdict that a worker ended with: in the fields of its message, or as JSON in the summary.
 
     Raises:
-        Malformed: there is no verdict, or one that does not keep to the contract.
-        Stale: the review is over, or of another commit.
+        Malformed: there is no verdict, or it does not match the contract.
+        Stale: the review has ended, or is about another commit.
     """
-    review = review_of_task(repo, task)
-    if said.verdict is not None:
-        opinion = make_opinion(session.agent, said.verdict, said.findings or (), said.summary)
+    if message.verdict is not None:
+        fields: dict[str, Any] = {
+            "verdict": message.verdict,
+            "findings": message.findings,
+            "summary": message.summary,
+        }
     else:
-        opinion = _opinion_in(said.summary)
-    return give_verdict(
-        repo,
-        session,
-        review.id,
-        verdict=opinion.verdict,
-        findings=opinion.findings,
-        summary=opinion.summary,
-    )
+        fields = {"verdict": None} | _verdict_in_text(message.summary)
+    return give_verdict(repo, session, review_of_task(repo, task).id, **fields)
 
 
-def _opinion_in(text: str) -> Opinion:
+def _verdict_in_text(text: str) -> dict[str, Any]:
     start, end = text.find("{"), text.rfind("}")
     try:
-        return read_opinion(json.loads(text[start : end + 1]))
+        return verdict_fields(json.loads(text[start : end + 1]))
     except (ValueError, RecursionError):
         raise bad_verdict("the reviewer gave no verdict") from None
-
-
-def review_of_task(repo: Repository, task: Task) -> Review:
-    """The review that a reviewer's task is part of.
-
-    Raises:
-        Malformed: it is no such task.
-    """
-    return get_review(repo, _review_id(task) or task.id)
-
-
-def commit_under_review(repo: Repository, task: Task) -> str:
-    """The commit that a reviewer's task is about; nothing for other tasks, and where there is none."""
-    name = _review_id(task)
-    return get_review(repo, name).head if name else ""
-
-
-def list_reviews(repo: Repository, *, with_all: bool = False) -> list[Review]:
-    """The reviews that go on, or all of them."""
-    settle_reviews(repo)
-    states = () if with_all else (OPEN, DECIDING, APPROVED)
-    return [review_from(one) for one in repo.store.view(lambda it: records.all_of(it, NOUN, states))]
-
-
-def approved_waiting(repo: Repository) -> list[Review]:
-    """What was approved after its author had gone: somebody has to adopt it, and land it."""
-
-    def look(snapshot: Snapshot) -> list[Review]:
-        found = [review_from(one) for one in records.all_of(snapshot, NOUN, (APPROVED,))]
-        tasks = [find_task(snapshot, review.task) for review in found]
-        return [
-            review
-            for review, task in zip(found, tasks, strict=True)
-            if task is not None and task.state == REVIEW
-        ]
-
-    return repo.store.view(look)

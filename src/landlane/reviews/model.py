@@ -1,15 +1,15 @@
-"""Reviews: findings of several reviewers brought together, and what their verdicts come to.
+"""Reviews: their states, the reviewers of each, what these say, and which review a task requires.
 
-A review is of exactly one commit, and each reviewer gives one verdict (`verdict.py`). `reconcile` merges
-findings in order and finds what contradicts itself; `judge` says what the verdicts come to.
+A review is about exactly one commit, and each reviewer gives one verdict.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.errors import Malformed
-from landlane.reviews.verdict_model import APPROVE, REJECT, SEVERITIES, Finding, Opinion
 from landlane.text import check_label
-from landlane.values import value
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,64 +17,119 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-OPEN = "open"
-DECIDING = "deciding"
-APPROVED = "approved"
-REJECTED = "rejected"
-OUTDATED = "outdated"
-GOING_ON = (OPEN, DECIDING)
+class ReviewState(StrEnum):
+    """The state of a review."""
 
-_FAULT = SEVERITIES.index("minor")
-_MILD, _GRAVE = SEVERITIES.index("note"), SEVERITIES.index("blocker")
+    OPEN = "open"
+    DECIDING = "deciding"  # the reviewers disagree, and the decider has not answered yet
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    OUTDATED = "outdated"
+
+
+OPEN, DECIDING, APPROVED, REJECTED, OUTDATED = ReviewState
+UNDECIDED = (OPEN, DECIDING)
+
+# `Review.become` makes every change and checks it here. A person decides if the named decider does not;
+# approved work can be withdrawn until it lands.
+_TRANSITIONS: Mapping[ReviewState, Sequence[ReviewState]] = {
+    OPEN: (DECIDING, APPROVED, REJECTED, OUTDATED),
+    DECIDING: (DECIDING, APPROVED, REJECTED, OUTDATED),
+    APPROVED: (OUTDATED,),
+    REJECTED: (),
+    OUTDATED: (),
+}
+
+
+class ReviewVerdict(StrEnum):
+    """What a reviewer wants to happen to the commit."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+APPROVE, REJECT = ReviewVerdict
+
+
+class Severity(StrEnum):
+    """How bad a finding is, mildest first."""
+
+    PRAISE = "praise"
+    NOTE = "note"
+    MINOR = "minor"
+    MAJOR = "major"
+    BLOCKER = "blocker"
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
 PERSON = "person"  # the decider, unless the task names an agent
-
-ROLE = "review"
 MOST_REVIEWERS = 10
-_LIKE = 0.6  # the share of common words from which two findings at one place say the same
-_NEAR = 3  # lines that the same finding may be apart
 
 
 @value
-class Merged:
-    """A finding, and all who have it; its severity is the worst that was said."""
+class ReviewFinding:
+    """One remark of a reviewer. Without a path it is about the whole change."""
 
-    finding: Finding
-    sources: tuple[str, ...]
+    text: str
+    path: str = ""
+    line: int = 0
+    severity: Severity = Severity.MINOR
+
+
+@value
+class Opinion:
+    """The verdict of one reviewer with its reasons."""
+
+    source: str
+    verdict: ReviewVerdict
+    findings: tuple[ReviewFinding, ...] = ()
+    summary: str = ""
 
 
 @value
 class Contradiction:
-    """Two who cannot both be right: about the whole (no path), or about one place."""
+    """What two reviewers disagree about: the verdict (no path), or one place in the code."""
 
-    sources: tuple[str, str]
+    sources: Sequence[str]
     what: str
     path: str = ""
     line: int = 0
 
 
 @value
-class Reconciled:
-    """What several opinions come to: findings in the order in which they were given, and contradictions."""
+class ReviewEntry:
+    """One reviewer, its task, and its verdict once it is given."""
 
-    findings: tuple[Merged, ...]
-    contradictions: tuple[Contradiction, ...]
+    name: str  # who is asked; empty if any agent may answer
+    task: str
+    verdict: ReviewVerdict | None = None
+    by: str = ""  # the agent that answered
+    session: str = ""
+    summary: str = ""
+    findings: tuple[ReviewFinding, ...] = ()
+    at: int = 0
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> ReviewEntry:
+        fields: dict[str, Any] = {**document}
+        fields["verdict"] = ReviewVerdict(document["verdict"]) if document["verdict"] else None
+        fields["findings"] = tuple(
+            replace(ReviewFinding(**finding), severity=Severity(finding["severity"]))
+            for finding in document["findings"]
+        )
+        return cls(**fields)
 
-@value
-class Step:
-    """The review that a task asks for: how many verdicts, by whom, and who decides when they disagree."""
-
-    reviewers: tuple[str, ...]  # a name for each, or "" where anybody may
-    decider: str = PERSON
+    def to_document(self) -> dict[str, Any]:
+        findings = [as_dict(finding) for finding in self.findings]
+        return {**as_dict(self), "verdict": self.verdict or "", "findings": findings}
 
 
 @value
 class Review:
-    """One review of one commit. Instants are the calendar's, in milliseconds.
-
-    `entries` hold for each reviewer: name, task, verdict, by, session, findings, summary, at. `decision` has
-    the same form, once there is a need for it.
-    """
+    """One review of one commit. Instants are wall-clock milliseconds."""
 
     id: str
     task: str
@@ -83,30 +138,95 @@ class Review:
     agent: str  # the author
     session: str
     decider: str
-    entries: Sequence[Mapping[str, Any]]
     opened_at: int
+    entries: tuple[ReviewEntry, ...] = ()
     base: str = ""
-    change: str = ""  # by which what is reviewed is known again, in whichever commit
-    state: str = OPEN
+    change: str = ""  # identifies the reviewed change, whichever commit it is in
+    state: ReviewState = OPEN
     is_settled: bool = False
     round: int = 1
-    decision: Mapping[str, Any] | None = None
-    contradictions: Sequence[Mapping[str, Any]] = ()
+    decision: ReviewEntry | None = None  # asked for when the reviewers disagree
+    contradictions: tuple[Contradiction, ...] = ()
     gate: str = ""
-    holder: str = ""
+    holder: str = ""  # the session that holds the author's claims during the review
     claims: Sequence[Mapping[str, Any]] = ()
     why: str = ""
     ended_at: int = 0
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Review:
+        """Return the review that a record describes."""
+        fields: dict[str, Any] = {**document, "state": ReviewState(document["state"])}
+        decision = document["decision"]
+        fields["decision"] = ReviewEntry.from_document(decision) if decision else None
+        fields["entries"] = tuple(ReviewEntry.from_document(entry) for entry in document["entries"])
+        fields["contradictions"] = tuple(Contradiction(**one) for one in document["contradictions"])
+        return cls(**fields)
 
-# ------------------------------------------------------------------------------------------- the step
+    def to_document(self) -> dict[str, Any]:
+        """Return the record of this review."""
+        fields = as_dict(self)
+        fields["decision"] = self.decision.to_document() if self.decision else None
+        fields["entries"] = [entry.to_document() for entry in self.entries]
+        fields["contradictions"] = [as_dict(one) for one in self.contradictions]
+        return fields
+
+    def become(self, state: ReviewState, **changes: object) -> Review:
+        """Return the review in another state, with some fields changed.
+
+        Raises:
+            ValueError: the transition table does not have this change.
+        """
+        if state not in _TRANSITIONS[self.state]:
+            raise ValueError(f"{self.id} is {self.state} and cannot become {state}")
+        return replace(self, state=state, **changes)
+
+    @property
+    def all_entries(self) -> tuple[ReviewEntry, ...]:
+        """The entries of the reviewers and, if there is one, that of the decider."""
+        return (*self.entries, self.decision) if self.decision else self.entries
+
+    @property
+    def awaited(self) -> list[ReviewEntry]:
+        """The entries whose verdict the review waits for now."""
+        entries = self.entries if self.state == OPEN else self.all_entries[len(self.entries) :]
+        return [entry for entry in entries if entry.verdict is None]
+
+    @property
+    def opinions(self) -> list[Opinion]:
+        """The verdicts so far, the decision last."""
+        return [
+            Opinion(
+                source=entry.by or entry.name,
+                verdict=entry.verdict,
+                findings=entry.findings,
+                summary=entry.summary,
+            )
+            for entry in self.all_entries
+            if entry.verdict is not None
+        ]
 
 
-def check_step(count: int, reviewers: Sequence[str], decider: str) -> tuple[str, ...]:
-    """The labels by which a task names its review step; none when it names none.
+@value
+class RequiredReview:
+    """The review that a task requires: its reviewers, and who decides when they disagree."""
+
+    reviewers: tuple[str, ...]  # a name for each; empty for any agent
+    decider: str = PERSON
+
+
+def require_review(count: int, names: Iterable[str], decider: str) -> RequiredReview:
+    """Return a review by this number of reviewers, the named ones first."""
+    named = list(dict.fromkeys(names))[:MOST_REVIEWERS]
+    unnamed = [""] * max(count - len(named), 0 if named else 1)
+    return RequiredReview(reviewers=(*named, *unnamed), decider=decider or PERSON)
+
+
+def review_labels(count: int, reviewers: Sequence[str], decider: str) -> tuple[str, ...]:
+    """Return the labels of a task that requires this review; none without reviewers.
 
     Raises:
-        Malformed: there are too many, or a name cannot be used.
+        Malformed: there are too many reviewers, a name is not valid, or there is only a decider.
     """
     if not count and not reviewers:
         if decider:
@@ -122,18 +242,19 @@ def check_step(count: int, reviewers: Sequence[str], decider: str) -> tuple[str,
             code="BAD_REVIEW",
             hint=f"1 to {MOST_REVIEWERS} are possible",
         )
-    names = [*dict.fromkeys(reviewers), *([decider] if decider else [])]
-    for name in names:
+    names = dict.fromkeys(reviewers)
+    for name in (*names, *([decider] if decider else [])):
         check_label(name, "reviewer", 48)
-    found = [f"review:{max(count, len(set(reviewers)))}"]
-    found += [f"reviewer:{name}" for name in dict.fromkeys(reviewers)]
-    found += [f"decider:{decider}"] if decider else []
-    return tuple(found)
+    return (
+        f"review:{max(count, len(names))}",
+        *(f"reviewer:{name}" for name in names),
+        *([f"decider:{decider}"] if decider else []),
+    )
 
 
-def step_of(labels: Iterable[str]) -> Step | None:
-    """The review step that a task's labels name."""
-    count, names, decider = 0, list[str](), ""
+def review_in_labels(labels: Iterable[str], default_decider: str = "") -> RequiredReview | None:
+    """Return the review that the labels of a task require, if any."""
+    count, names, decider = 0, list[str](), default_decider
     for label in labels:
         word, _, rest = label.partition(":")
         if word == "review" and rest.isascii() and rest.isdigit():
@@ -142,158 +263,9 @@ def step_of(labels: Iterable[str]) -> Step | None:
             names.append(rest)
         elif word == "decider" and rest:
             decider = rest
-    return make_step(count, names, decider) if count or names else None
+    return require_review(count, names, decider) if count or names else None
 
 
-def make_step(count: int, names: Sequence[str], decider: str) -> Step:
-    """So many reviewers, the named ones first."""
-    named = list(dict.fromkeys(names))[:MOST_REVIEWERS]
-    blank = [""] * max(count - len(named), 0 if named else 1)
-    return Step(reviewers=(*named, *blank), decider=decider or PERSON)
-
-
-def is_person(decider: str) -> bool:
-    """Whether a person decides, at a gate."""
-    return decider == PERSON
-
-
-def is_meant(name: str, agent: str) -> bool:
-    """Whether an agent is the one that is named: by its name, or one of several that bear it."""
+def is_asked(name: str, agent: str) -> bool:
+    """Return whether a reviewer's name means this agent; several agents can share the beginning of a name."""
     return not name or agent == name or agent.startswith((f"{name}-", f"{name}."))
-
-
-# --------------------------------------------------------------------------------------- reconciling
-
-
-def reconcile(opinions: Sequence[Opinion]) -> Reconciled:
-    """Bring together what several have found, in the order given.
-
-    The same finding of two is one, with both as its sources. Contradictions are: one approves and another
-    rejects; one praises a place that another faults; one calls a place a note and another a blocker.
-    """
-    merged: list[Merged] = []
-    for opinion in opinions:
-        for finding in opinion.findings:
-            _add(merged, finding, opinion.source)
-    found = [*_opposite_verdicts(opinions), *_opposite_findings(opinions)]
-    return Reconciled(findings=tuple(merged), contradictions=tuple(found))
-
-
-def _add(merged: list[Merged], finding: Finding, source: str) -> None:
-    for at, one in enumerate(merged):
-        if _is_same(one.finding, finding):
-            worst = max(one.finding, finding, key=lambda item: SEVERITIES.index(item.severity))
-            kept = Finding(
-                text=one.finding.text,
-                path=one.finding.path,
-                line=one.finding.line or finding.line,
-                severity=worst.severity,
-            )
-            merged[at] = Merged(finding=kept, sources=tuple(dict.fromkeys((*one.sources, source))))
-            return
-    merged.append(Merged(finding=finding, sources=(source,)))
-
-
-def _is_same(one: Finding, other: Finding) -> bool:
-    is_near = not one.line or not other.line or abs(one.line - other.line) <= _NEAR
-    if one.path != other.path or not is_near or _are_opposite(one, other):
-        return False
-    here, there = _words(one.text), _words(other.text)
-    common = len(here & there)
-    return here == there or (bool(common) and common / len(here | there) >= _LIKE)
-
-
-def _words(text: str) -> frozenset[str]:
-    plain = "".join(letter if letter.isalnum() else " " for letter in text.lower())
-    return frozenset(plain.split())
-
-
-def _are_opposite(one: Finding, other: Finding) -> bool:
-    low, high = sorted((SEVERITIES.index(one.severity), SEVERITIES.index(other.severity)))
-    return (low == 0 and high >= _FAULT) or (low <= _MILD and high >= _GRAVE)
-
-
-def _opposite_verdicts(opinions: Sequence[Opinion]) -> list[Contradiction]:
-    yes = [one for one in opinions if one.verdict == APPROVE]
-    no = [one for one in opinions if one.verdict == REJECT]
-    if not yes or not no:
-        return []
-    names = ", ".join(one.source for one in yes), ", ".join(one.source for one in no)
-    return [Contradiction(sources=names, what=f"{names[0]} approve{_s(yes)}, {names[1]} reject{_s(no)}")]
-
-
-def _s(some: Sequence[object]) -> str:
-    return "s" if len(some) == 1 else ""
-
-
-def _opposite_findings(opinions: Sequence[Opinion]) -> list[Contradiction]:
-    """What two say of one place that cannot both be so; a whole file is a place, too."""
-    places: dict[tuple[str, int], list[tuple[str, Finding]]] = {}
-    for opinion in opinions:
-        for finding in opinion.findings:
-            if finding.path:
-                places.setdefault((finding.path, finding.line), []).append((opinion.source, finding))
-    found: list[Contradiction] = []
-    for (path, line), said in places.items():
-        for at, (source, one) in enumerate(said):
-            for other_source, other in said[at + 1 :]:
-                if source != other_source and _are_opposite(one, other):
-                    what = f"{source} calls it {one.severity}, {other_source} {other.severity}"
-                    found.append(
-                        Contradiction(sources=(source, other_source), what=what, path=path, line=line)
-                    )
-    return found
-
-
-@value
-class Judgement:
-    """What the verdicts come to: `approved`, `rejected`, or `deciding` with what speaks against an answer."""
-
-    state: str
-    contradictions: tuple[Contradiction, ...] = ()
-    why: str = ""
-
-
-def judge(opinions: Sequence[Opinion], *, missing: int, is_over: bool) -> Judgement | None:
-    """What is to be done, once all verdicts are there or none can come any more; nothing before that.
-
-    `missing` counts the reviewers that have said nothing; `is_over` that none of them will.
-    """
-    if missing and not is_over:
-        return None
-    found = reconcile(opinions).contradictions
-    if found:
-        return Judgement(state=DECIDING, contradictions=found, why="; ".join(_told(one) for one in found))
-    if missing and not any(one.verdict == REJECT for one in opinions):
-        return Judgement(
-            state=DECIDING, why=f"{missing} of {missing + len(opinions)} reviewers gave no verdict"
-        )
-    is_rejected = any(one.verdict == REJECT for one in opinions)
-    return Judgement(state=REJECTED if is_rejected else APPROVED)
-
-
-def _told(one: Contradiction) -> str:
-    return f"{place(one.path, one.line)}: {one.what}" if one.path else one.what
-
-
-def place(path: str, line: int) -> str:
-    """Where a finding is, as people and editors write it."""
-    return (f"{path}:{line}" if line else path) or "the whole"
-
-
-def feedback_text(name: str, opinions: Sequence[Opinion], most: int) -> str:
-    """What reviewers said, for the author: summaries first, then each finding once, the worst first."""
-    merged = reconcile(opinions).findings
-    order = sorted(merged, key=lambda one: -SEVERITIES.index(one.finding.severity))
-    lines = [
-        f"{one.source} says {one.verdict}{': ' + one.summary if one.summary else ''}" for one in opinions
-    ]
-    lines += [
-        f"{one.finding.severity} at {place(one.finding.path, one.finding.line)} ({', '.join(one.sources)}):"
-        f" {one.finding.text}"
-        for one in order
-        if one.finding.severity != "praise"
-    ]
-    text = "\n".join(lines)
-    tail = f"\n… `landlane review show {name}` tells the rest"
-    return text if len(text) <= most else text[: most - len(tail)] + tail

@@ -1,30 +1,42 @@
-"""Opening a review: a task for each reviewer, all of them on one commit, and the claims kept meanwhile."""
+"""Open a review, withdraw work from it, and find the review that a task requires.
+
+Each reviewer gets a task. During the review a session of its own holds the author's claims, so that the
+work cannot change while it is judged.
+"""
 
 from __future__ import annotations
 
+from landlane.claims.holder_sessions import end_holder, return_claims
 from landlane.errors import NotAllowed, Stale
-from landlane.patterns.pattern import alternatives_overlap, covers_alternative
+from landlane.patterns.pattern import alternatives_overlap
 from landlane.reviews.model import (
     APPROVED,
-    GOING_ON,
     OUTDATED,
+    PERSON,
     REJECTED,
-    ROLE,
+    UNDECIDED,
+    RequiredReview,
     Review,
-    Step,
-    feedback_text,
-    is_person,
-    make_step,
-    step_of,
+    ReviewEntry,
+    require_review,
+    review_in_labels,
 )
-from landlane.reviews.records import NOUN, blank_entry, opinions_of, review_from
-from landlane.reviews.review_claims import end_holder, give_claims, keep_claims
-from landlane.sessions.leases import require_live
-from landlane.store import records
-from landlane.tasks.add import Added, add_in
-from landlane.tasks.model import ACTIVE, LONGEST_TITLE, REVIEW, REVIEW_KIND, NewTask, check_new
-from landlane.tasks.records import REVIEW_LABEL, get_in, move_task, pattern_pairs, who, whole
-from landlane.values import as_dict, replace
+from landlane.reviews.reconcile import feedback_text
+from landlane.reviews.records import next_review_id, put_review, reviews_of_task
+from landlane.sessions.leases import lock_live_session, require_live
+from landlane.sessions.model import SessionKind
+from landlane.tasks.add import Added, add_task_in
+from landlane.tasks.finish import move_claims_to_holder
+from landlane.tasks.model import ACTIVE, LONGEST_TITLE, REVIEW, REVIEW_KIND, NewTask, check_new_task
+from landlane.tasks.records import (
+    REVIEW_LABEL,
+    actor_of,
+    lock_task,
+    move_task,
+    task_patterns,
+    with_dependencies,
+)
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,88 +45,57 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import Task, TaskState
 
 
+_ROLE = "review"
 _MOST_ATTEMPTS = 3
+_MOST_ROUNDS_SHOWN = 3
 
 
-def step_for(repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> Step | None:
-    """The review that a task needs: as it says itself, or as the settings say for its kind and paths."""
-    settings = repo.settings
+def find_required_review(
+    repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()
+) -> RequiredReview | None:
+    """Return the review that the labels of a task require, or the settings for its kind and paths."""
     if task.kind == REVIEW_KIND:
-        return None  # who reviews the reviewers?
-    named = step_of(task.labels)
-    if named is not None:
-        has_decider = any(label.startswith("decider:") for label in task.labels)
-        return (
-            named
-            if has_decider or not settings.review.decider
-            else replace(named, decider=settings.review.decider)
-        )
-    if kind in settings.review.kinds or _touches(repo, task, changed):
-        return make_step(settings.review.count, settings.review.reviewers, settings.review.decider)
+        return None  # reviews are not reviewed themselves
+    settings = repo.settings.review
+    if labelled := review_in_labels(task.labels, settings.decider):
+        return labelled
+    if kind in settings.kinds or _touches_reviewed_paths(repo, task, changed):
+        return require_review(settings.count, settings.reviewers, settings.decider)
     return None
 
 
-def _touches(repo: Repository, task: Task, changed: Sequence[str]) -> bool:
-    pattern_of = repo.git.pattern_of
-    asked = [one for text in repo.settings.review.paths for one in pattern_of(text, "glob").alternatives]
-    if not asked:
-        return False
-    declared = [
-        one for text, kind in pattern_pairs(task.stored_paths) for one in pattern_of(text, kind).alternatives
-    ]
-    if any(alternatives_overlap(one, other) for one in asked for other in declared):
+def _touches_reviewed_paths(repo: Repository, task: Task, changed: Sequence[str]) -> bool:
+    globs = repo.settings.review.paths
+    if any(repo.git.find_glob(globs, path) for path in changed):
         return True
-    paths = (pattern_of(path, "literal").alternatives[0] for path in changed)
-    return any(covers_alternative(one, path) for path in paths for one in asked)
+    reviewed = [one for glob in globs for one in repo.git.pattern_of(glob, "glob").alternatives]
+    declared = [one for pattern in task_patterns(repo, task) for one in pattern.alternatives] if globs else []
+    return any(alternatives_overlap(one, other) for one in reviewed for other in declared)
 
 
-def begin_review(
-    repo: Repository,
-    session: Session | None,
-    task_id: str,
-    head: str,
-    step: Step | None = None,
-    base: str = "",
-    change: str = "",
-) -> Review:
-    """Open the review of a task that was reported, on exactly this commit.
-
-    Raises:
-        NotAllowed: the task is in no state for that.
-    """
-
-    def work(tx: Transaction) -> Review:
-        task = get_in(tx, task_id)
-        asked = step or step_for(repo, task, task.kind) or make_step(1, (), "")
-        return begin_review_in(tx, repo, session, task, head, asked, base=base, change=change)
-
-    return repo.change(work)
-
-
-def begin_review_in(
+def open_review(
     tx: Transaction,
     repo: Repository,
     session: Session | None,
     task: Task,
     head: str,
-    step: Step,
+    required: RequiredReview,
     *,
     base: str = "",
     change: str = "",
 ) -> Review:
-    """The same inside a transaction that holds the task; one that is open on this commit is found again."""
-    before = [review_from(one) for one in records.by_key(tx, NOUN, task.id)]
-    for one in before:
-        if one.state in GOING_ON:
-            if one.head == head and one.attempt == task.attempt and task.state == REVIEW:
-                return one
-            outdate_in(tx, one, f"the work is at {head[:12] or 'another state'} now")
-    review_id = records.next_id(tx, NOUN)
+    """Open a review of exactly this commit, or return the one that is open; `task` is locked."""
+    earlier = reviews_of_task(tx, task.id)
+    for review in earlier:
+        if review.state in UNDECIDED:
+            if review.head == head and review.attempt == task.attempt and task.state == REVIEW:
+                return review
+            outdate(tx, review, f"the work is at {head[:12] or 'another state'} now")
     review = Review(
-        id=review_id,
+        id=next_review_id(tx),
         task=task.id,
         attempt=task.attempt,
         head=head,
@@ -122,65 +103,61 @@ def begin_review_in(
         change=change,
         agent=task.owner,
         session=task.session,
-        decider=step.decider,
-        entries=[],
+        decider=required.decider,
         opened_at=repo.store.wall_of(tx.now),
-        round=1 + sum(one.state == REJECTED for one in before),
+        round=1 + sum(one.state == REJECTED for one in earlier),
     )
-    why = f"{review_id}: {_told(step)} at {head[:12] or 'the result'}"
-    history = _earlier(before)
-    entries = [
-        blank_entry(name, _add_reviewer(tx, repo, session, task, review, name, at, history))
-        for at, name in enumerate(step.reviewers, start=1)
-    ]
-    review = keep_claims(tx, repo, task, replace(review, entries=entries))
-    move_task(
-        tx,
-        task,
-        REVIEW,
-        keep_owner=True,
-        head=head,
-        why=why,
-        next_action=f"landlane review show {review_id}",
+    body = _reviewer_instructions(task, review, _earlier_feedback(earlier))
+    title = f"Review {task.id}: {task.title}"
+    entries = tuple(
+        add_reviewer(tx, repo, session, review, name, title=title, body=body, key=f"{at}")
+        for at, name in enumerate(required.reviewers, start=1)
     )
-    records.put(tx, NOUN, as_dict(review), "opened", session)
-    tx.record(
-        "task.reviewing", *who(session), {"task": task.id, "head": head, "why": why, "review": review_id}
-    )
-    tx.frees = True
+    review = _hold_claims(tx, repo, task, replace(review, entries=entries))
+    why = f"{review.id}: {_describe_reviewers(required)} at {head[:12] or 'the result'}"
+    next_action = f"landlane review show {review.id}"
+    move_task(tx, task, REVIEW, keep_owner=True, head=head, why=why, next_action=next_action)
+    put_review(tx, review, "opened", session)
+    facts = {"task": task.id, "head": head, "why": why, "review": review.id}
+    tx.record("task.reviewing", *actor_of(session), facts)
+    tx.has_freed = True
     return review
 
 
-def _told(step: Step) -> str:
-    """Who looks at it, in words."""
-    named = [name for name in step.reviewers if name]
-    others = len(step.reviewers) - len(named)
-    more = f"{others} {'other' if named else 'reviewer'}{'s' if others > 1 else ''}" if others else ""
-    words = [*named, *([more] if more else [])]
-    return f"{' and '.join(words)} look{'s' if len(step.reviewers) == 1 else ''}"
+def _hold_claims(tx: Transaction, repo: Repository, task: Task, review: Review) -> Review:
+    author = lock_live_session(tx, task.session) if task.session else None
+    if author is None:
+        return review
+    holder, claims = move_claims_to_holder(
+        tx,
+        repo,
+        author,
+        task.id,
+        name=f"review-{review.id}",
+        kind=SessionKind.REVIEW,
+        note=f"{review.id}: {task.id} of {author.agent} is under review",
+    )
+    return replace(review, holder=holder, claims=claims)
 
 
-def _earlier(before: Sequence[Review]) -> str:
-    """What earlier rounds said, for reviewers who come later."""
-    told = [
-        f"{one.id} rejected {one.head[:12]}:\n{feedback_text(one.id, opinions_of(one), 4000)}"
-        for one in before
-        if one.state == REJECTED
+def _describe_reviewers(required: RequiredReview) -> str:
+    names = [name for name in required.reviewers if name]
+    others = len(required.reviewers) - len(names)
+    if others:
+        names.append(f"{others} {'other' if names else 'reviewer'}{'s' if others > 1 else ''}")
+    return f"{' and '.join(names)} look{'s' if len(required.reviewers) == 1 else ''}"
+
+
+def _earlier_feedback(earlier: Sequence[Review]) -> str:
+    texts = [
+        f"{review.id} rejected {review.head[:12]}:\n{feedback_text(review.id, review.opinions, 4000)}"
+        for review in earlier
+        if review.state == REJECTED
     ]
-    return "\n\n".join(told[-_MOST_ATTEMPTS:])
+    return "\n\n".join(texts[-_MOST_ROUNDS_SHOWN:])
 
 
-def _add_reviewer(
-    tx: Transaction,
-    repo: Repository,
-    session: Session | None,
-    task: Task,
-    review: Review,
-    name: str,
-    at: int,
-    history: str,
-) -> str:
-    """A task for one who reviews: it reads that commit and nothing else, and changes nothing."""
+def _reviewer_instructions(task: Task, review: Review, earlier_feedback: str) -> str:
     what = f"commit {review.head}" if review.head else f"the result of attempt {review.attempt}"
     since = f", which began at {review.base}" if review.base else ""
     body = (
@@ -190,56 +167,56 @@ def _add_reviewer(
         ' [{"path": "…", "line": 1, "severity": "blocker|major|minor|note|praise", "text": "…"}]}:\n'
         f"landlane review give {review.id} --verdict approve|reject --summary '…' --findings FILE\n"
     )
-    body += f"\nWhat was said of it before:\n\n{history}\n" if history else ""
-    return add_task_in(tx, repo, session, review, f"Review {task.id}: {task.title}", body, name, f"{at}")
+    return f"{body}\nWhat was said of it before:\n\n{earlier_feedback}\n" if earlier_feedback else body
 
 
-def add_task_in(
+def add_reviewer(
     tx: Transaction,
     repo: Repository,
     session: Session | None,
     review: Review,
+    name: str,
+    *,
     title: str,
     body: str,
-    name: str,
     key: str,
-) -> str:
-    """Add a task for one whose verdict a review waits for."""
-    labels = (f"{REVIEW_LABEL}{review.id}", *((f"agent:{name}",) if name and not is_person(name) else ()))
+) -> ReviewEntry:
+    """Add the task of one reviewer or of the decider, and return its entry without a verdict."""
+    agent_labels = (f"agent:{name}",) if name and name != PERSON else ()
     new = NewTask(
         title=title[:LONGEST_TITLE],
         body=body[:60_000],
         kind=REVIEW_KIND,
-        role=ROLE,
+        role=_ROLE,
         key=f"review/{review.id}/{key}",
-        labels=labels,
+        labels=(f"{REVIEW_LABEL}{review.id}", *agent_labels),
         parent=review.task,
         max_attempts=_MOST_ATTEMPTS,
         next_action=f"landlane review give {review.id}",
     )
-    added = add_in(tx, repo, session, check_new(new), (), force=True)
+    added = add_task_in(tx, repo, session, check_new_task(new), (), force=True)
     assert isinstance(added, Added)
-    return added.task.id
+    return ReviewEntry(name=name, task=added.task.id)
 
 
-def outdate_in(tx: Transaction, review: Review, why: str) -> Review:
-    """Nobody needs this review any more; the tasks of its reviewers are dropped by whoever looks next."""
-    end_holder(tx, review)
-    now = replace(review, state=OUTDATED, is_settled=False, why=why, holder="", claims=())
-    records.put(tx, NOUN, as_dict(now), "outdated")
-    return now
+def outdate(tx: Transaction, review: Review, why: str) -> None:
+    """End a review without a result; `settle_reviews` drops the tasks of its reviewers later."""
+    end_holder(tx, review.holder)
+    outdated = review.become(OUTDATED, is_settled=False, why=why, holder="", claims=())
+    put_review(tx, outdated, "outdated")
 
 
-def take_back(repo: Repository, session: Session, task_id: str) -> Task:
-    """The author goes on with the work: the review is outdated, and the claims are the author's again.
+def withdraw_from_review(repo: Repository, session: Session, task_id: str) -> Task:
+    """Return a task under review to its author with its claims; the review becomes outdated.
 
     Raises:
-        NotAllowed: it is not under review, or another's.
+        NotAllowed: the task is not under review.
+        Stale: it is the work of another agent.
     """
 
     def work(tx: Transaction) -> Task:
-        me = require_live(tx, session)
-        task = get_in(tx, task_id)
+        author = require_live(tx, session)
+        task = lock_task(tx, task_id)
         if task.state != REVIEW:
             raise NotAllowed(
                 f"{task_id} is {task.state}, not under review",
@@ -247,40 +224,38 @@ def take_back(repo: Repository, session: Session, task_id: str) -> Task:
                 hint=f"`landlane task show {task_id}` tells more",
                 state=task.state,
             )
-        if me.agent != task.owner:
+        if author.agent != task.owner:
             raise Stale(
-                f"{task_id} is the work of {task.owner}, not of {me.agent}",
+                f"{task_id} is the work of {task.owner}, not of {author.agent}",
                 code="TASK_NOT_YOURS",
                 hint="give a verdict instead: landlane review give",
                 holder=task.owner or None,
             )
-        for one in [review_from(one) for one in records.by_key(tx, NOUN, task_id)]:
-            if one.state in GOING_ON or (one.state == APPROVED and not one.is_settled):
-                give_claims(tx, repo, one, me)
-                outdate_in(tx, replace(one, holder="", claims=()), f"{me.agent} took the work back")
-        adopt_in(tx, me, task, ACTIVE, why="", told=f"{me.agent} took the work back from review", head="")
-        return whole(tx, get_in(tx, task_id))
+        for review in reviews_of_task(tx, task_id):
+            if review.state in UNDECIDED or (review.state == APPROVED and not review.is_settled):
+                return_claims(tx, repo, review.holder, review.claims, author)
+                outdate(tx, replace(review, holder=""), f"{author.agent} took the work back")
+        return resume_task(tx, author, task, ACTIVE, f"{author.agent} took the work back from review")
 
     return repo.change(work)
 
 
-def adopt_in(
+def resume_task(
     tx: Transaction,
-    me: Session | None,
+    owner: Session,
     task: Task,
-    then: str,
+    state: TaskState,
+    reason: str,
     *,
-    why: str,
-    told: str,
-    head: str,
-    failures: int | None = None,
-) -> None:
-    """Move a reviewed task on, as the one session's that goes on with it, and write down all of that."""
-    move_task(tx, task, then, keep_owner=True, why=why, head=head, failures=failures, next_action="")
-    owner, session = (me.agent, me.id) if me is not None else ("", "")
-    tx.run("task_own", task=task.id, owner=owner, session=session)
-    facts: dict[str, object] = {"task": task.id, "why": told, "kept_why": why, "state": then, "head": head}
-    facts |= {"owner": owner, "session": session, "attempt": task.attempt}
-    facts["failures"] = task.failures if failures is None else failures
-    tx.record("task.reviewed", *who(me), facts)
-    tx.frees = True
+    why: str = "",
+    head: str = "",
+) -> Task:
+    """Move a reviewed task on and make the session its owner; `reason` goes to the journal."""
+    move_task(tx, task, state, keep_owner=True, why=why, head=head, next_action="")
+    ownership = {"owner": owner.agent, "session": owner.id}
+    tx.run("task_own", task=task.id, **ownership)
+    facts: dict[str, object] = {"task": task.id, "why": reason, "kept_why": why, "state": state, "head": head}
+    facts |= {**ownership, "attempt": task.attempt, "failures": task.failures}
+    tx.record("task.reviewed", *actor_of(owner), facts)
+    tx.has_freed = True
+    return with_dependencies(tx, lock_task(tx, task.id))

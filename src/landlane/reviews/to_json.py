@@ -1,20 +1,25 @@
-"""Reviews and what reviewers say: the JSON that every door answers with, and text for people."""
+"""Reviews as JSON and text."""
 
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.reviews.model import Review, place, reconcile
-from landlane.reviews.records import opinions_of
+from landlane.reviews.model import APPROVE, APPROVED, DECIDING, OPEN
+from landlane.reviews.reconcile import merge_findings, place_text
+from landlane.units import count
+from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
+
+    from landlane.reviews.model import Review, ReviewEntry
+
+
+_COMMIT = 8  # digits of a commit that people see
 
 
 def review_json(review: Review) -> dict[str, Any]:
-    """A review with all that was said, and what it comes to."""
-    merged = reconcile(opinions_of(review))
+    """Return a review as JSON, with all verdicts and the merged findings."""
     return {
         "id": review.id,
         "task": review.task,
@@ -25,7 +30,7 @@ def review_json(review: Review) -> dict[str, Any]:
         "base": review.base or None,
         "author": review.agent or None,
         "why": review.why or None,
-        "verdicts": [_entry_json(one) for one in review.entries],
+        "verdicts": [_entry_json(entry) for entry in review.entries],
         "decider": review.decider,
         "decision": _entry_json(review.decision) if review.decision else None,
         "gate": review.gate or None,
@@ -37,15 +42,10 @@ def review_json(review: Review) -> dict[str, Any]:
                 "text": one.finding.text,
                 "by": list(one.sources),
             }
-            for one in merged.findings
+            for one in merge_findings(review.opinions)
         ],
         "contradictions": [
-            {
-                "by": list(one["sources"]),
-                "path": one["path"] or None,
-                "line": one["line"] or None,
-                "what": one["what"],
-            }
+            {"by": list(one.sources), "path": one.path or None, "line": one.line or None, "what": one.what}
             for one in review.contradictions
         ],
         "opened": rfc3339(review.opened_at),
@@ -53,34 +53,48 @@ def review_json(review: Review) -> dict[str, Any]:
     }
 
 
-def _entry_json(one: Mapping[str, Any]) -> dict[str, Any]:
+def _entry_json(entry: ReviewEntry) -> dict[str, Any]:
     return {
-        "reviewer": one["by"] or one["name"] or None,
-        "task": one["task"],
-        "verdict": one["verdict"] or None,
-        "summary": one["summary"] or None,
-        "findings": list(one["findings"]),
-        "at": rfc3339(one["at"]) if one["at"] else None,
+        "reviewer": entry.by or entry.name or None,
+        "task": entry.task,
+        "verdict": entry.verdict,
+        "summary": entry.summary or None,
+        "findings": [as_dict(finding) for finding in entry.findings],
+        "at": rfc3339(entry.at) if entry.at else None,
     }
 
 
 def review_text(review: Review) -> str:
-    """A review for people: who says what, then each finding once."""
-    item = review_json(review)
-    at = review.head[:12] or f"attempt {review.attempt}"
+    """Return a review as text: who says what, then each finding once."""
+    at = review.head[:_COMMIT] or f"attempt {review.attempt}"
     lines = [f"{review.id} of {review.task} at {at} (round {review.round}): {review.state}"]
     lines += [f"  {review.why}"] if review.why else []
-    for one in (*item["verdicts"], *([item["decision"]] if item["decision"] else [])):
-        said = one["verdict"] or "has not said anything yet"
-        summary = f": {one['summary']}" if one["summary"] else ""
-        lines.append(f"  {one['reviewer'] or 'anybody'} ({one['task']}) {said}{summary}")
-    lines += [
-        f"  disagree at {place(one['path'] or '', one['line'] or 0)}: {one['what']}"
-        for one in item["contradictions"]
-    ]
-    for one in item["findings"]:
-        where = place(one["path"] or "", one["line"] or 0)
-        lines.append(f"  {one['severity']} {where} ({', '.join(one['by'])}): {one['text']}")
+    for entry in review.all_entries:
+        summary = f": {entry.summary}" if entry.summary else ""
+        verdict = entry.verdict or "no verdict yet"
+        lines.append(f"  {entry.by or entry.name or 'any agent'} ({entry.task}) {verdict}{summary}")
+    lines += [f"  disagree at {place_text(one.path, one.line)}: {one.what}" for one in review.contradictions]
+    for one in merge_findings(review.opinions):
+        place = place_text(one.finding.path, one.finding.line)
+        lines.append(f"  {one.finding.severity} {place} ({', '.join(one.sources)}): {one.finding.text}")
     if review.gate and not review.ended_at:
-        lines.append(f"  a person decides: landlane gate show {review.gate}")
+        lines.append(f"  a person decides: landlane inbox {review.gate}")
     return "\n".join(lines)
+
+
+def verdict_text(review: Review, title: str, verdict: str, findings: int) -> str:
+    """Return what a verdict did, in one sentence."""
+    done = f"{'approved' if verdict == APPROVE else 'rejected'} {review.task} {title}"
+    done += f" at {review.head[:_COMMIT]}" if review.head else ""
+    done += f", {count(findings, 'finding')}" if findings else ""
+    if review.state == OPEN:
+        return f"{done}; {count(len(review.awaited), 'more verdict', 'more verdicts')} to come"
+    if review.state == DECIDING:
+        who = (
+            f"a person decides (landlane inbox {review.gate})" if review.gate else f"{review.decider} decides"
+        )
+        return f"{done}; the reviewers disagree, {who}"
+    if review.state == APPROVED:
+        return f"{done}; it can land now"
+    them = "them" if findings else "it"
+    return f"{done}; {review.agent or 'the next owner'} continues with {them}"

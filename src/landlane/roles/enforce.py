@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import StoreError
-from landlane.roles.built_in import bound_by, find_role
-from landlane.roles.model import Scope, forbidden, why_not_verb
+from landlane.roles.model import Scope, find_role, forbidden, role_or_read_only, why_not_verb
 from landlane.rules.violations import STAY_IN_ROLE, record_violation
 
 TYPE_CHECKING = False
@@ -25,7 +24,7 @@ _LAST: list[Any] = []
 
 def role_of(repo: Repository, session: Session, settings: Settings | None = None) -> Role | None:
     """Return the role of a session, or None. `settings` overrides those of the repository."""
-    return bound_by(settings or repo.settings, session.role)
+    return role_or_read_only(settings or repo.settings, session.role)
 
 
 def check_known(repo: Repository, role: str) -> None:

@@ -1,4 +1,4 @@
-"""Roles: what an agent may do, in the vocabulary that every guard uses.
+"""Roles: what an agent may do, in the vocabulary that every guard uses; the built-in ones and the settings'.
 
 A role is a list of tools, the paths it may write, and the verbs it may use. Only a person can approve,
 whatever the role. A session without a role is only bound by claims and rules.
@@ -6,10 +6,11 @@ whatever the role. A session without a role is only bound by claims and rules.
 
 from __future__ import annotations
 
-from landlane.errors import NotAllowed, PatternError
+from landlane.errors import Malformed, NotAllowed, PatternError
 from landlane.patterns.pattern import alternatives_overlap, covers_alternative, parse
-from landlane.settings.model import PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
-from landlane.values import value
+from landlane.settings.model import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
+from landlane.text import nearest_word
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,11 +111,11 @@ class Scope:
     """The paths that a role may write, expanded once for many checks."""
 
     def __init__(self, role: Role, settings: Settings) -> None:
-        words = words_of(settings)
+        words = path_words(settings)
         self.role = role
-        self._writes = _branches(spelled(role.writes, words))
-        self._denies = _branches(spelled(role.denies, words))
-        self._protected = () if role.may_change_protected else _branches(protected_of(settings))
+        self._writes = _branches(expand_words(role.writes, words))
+        self._denies = _branches(expand_words(role.denies, words))
+        self._protected = () if role.may_change_protected else _branches(protected_patterns(settings))
 
     def why_not(self, path: str) -> str:
         """Return why the role may not write a path relative to the root; empty when it may.
@@ -165,12 +166,12 @@ def _covers(branches: Sequence[Alternative], wanted: Alternative) -> bool:
     return any(covers_alternative(branch, wanted) for branch in branches)
 
 
-def spelled(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list[str]:
+def expand_words(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the patterns with words such as @tests expanded."""
     return [one for text in patterns for one in words.get(text, (text,))]
 
 
-def words_of(settings: Settings) -> dict[str, Sequence[str]]:
+def path_words(settings: Settings) -> dict[str, Sequence[str]]:
     """Return the patterns of words such as @tests, from the settings or by default."""
     return {
         TESTS_WORD: TESTS if settings.paths.tests is None else settings.paths.tests,
@@ -179,7 +180,7 @@ def words_of(settings: Settings) -> dict[str, Sequence[str]]:
     }
 
 
-def protected_of(settings: Settings) -> list[str]:
+def protected_patterns(settings: Settings) -> list[str]:
     """Return the paths that no role may change unless it lists them, with the rules file."""
     rules = settings.rules.file
     is_here = not rules.startswith("/") and ".." not in rules.split("/")
@@ -189,3 +190,109 @@ def protected_of(settings: Settings) -> list[str]:
 def may_commit(role: Role) -> bool:
     """Return whether a worker in this role commits itself instead of returning a patch."""
     return bool(role.writes) and "commit" in role.verbs
+
+
+_READING = ("read", "shell")
+
+_WORKING = ("read", "edit", "shell", "network")
+
+_BUILDING = ("claim", "commit", "land")
+
+
+def _reader(name: str, summary: str, *more: str) -> Role:
+    return Role(name=name, summary=summary, tools=(*_READING, *more), unix_sockets=False, udp=False)
+
+
+def _writer(name: str, summary: str, writes: Sequence[str], denies: Sequence[str] = ()) -> Role:
+    return Role(
+        name=name,
+        summary=summary,
+        tools=_WORKING,
+        writes=tuple(writes),
+        denies=tuple(denies),
+        verbs=_BUILDING,
+    )
+
+
+BUILT_IN: dict[str, Role] = {
+    role.name: role
+    for role in (
+        Role(
+            name="orchestrator",
+            summary="plans and hands out work; changes no file itself, claims only names such as deploy:prod",
+            tools=("read", "shell", "network", "agents"),
+            verbs=("claim",),
+        ),
+        _writer("code", "changes the source, not the tests", ["**"], [TESTS_WORD]),
+        _writer("test", "changes the tests, not the source", [TESTS_WORD]),
+        _reader("debug", "finds out why something fails; changes nothing"),
+        _reader("review", "judges the work of others; changes nothing"),
+        _reader("verify", "runs checks and tells what it saw; changes nothing"),
+        _reader("explore", "looks around and reports; changes nothing"),
+        _writer("document", "changes documents", [DOCS_WORD], [TESTS_WORD]),
+        _writer("refactor", "changes the form of source and tests, not what they do", ["**"]),
+        _reader("security", "looks for weaknesses and reports them; changes nothing"),
+        _reader("research", "reads widely, also on the network, and reports; changes nothing", "network"),
+        Role(
+            name="release",
+            summary="versions, change logs and deployments",
+            tools=_WORKING,
+            writes=(RELEASE_WORD,),
+            verbs=(*_BUILDING, "deploy"),
+        ),
+    )
+}
+assert tuple(BUILT_IN) == BUILT_IN_ROLES  # the settings are checked against these names
+
+
+def roles_of(settings: Settings) -> dict[str, Role]:
+    """Return the built-in roles, with those that the settings change or add."""
+    roles = dict(BUILT_IN)
+    for name, given in settings.roles.items():
+        base = roles.get(given.like or name) or Role(name=name, summary="", tools=("read",))
+        changes = {field: item for field, item in as_dict(given).items() if item is not None}
+        del changes["like"]
+        if "protected" in changes:
+            changes["may_change_protected"] = changes.pop("protected")
+        roles[name] = replace(base, name=name, **changes)
+    return roles
+
+
+def find_role(settings: Settings, name: str) -> Role:
+    """Return the role of this name.
+
+    Raises:
+        Malformed: there is no such role.
+    """
+    if name in BUILT_IN and not settings.roles:
+        return BUILT_IN[name]
+    roles = roles_of(settings)
+    found = roles.get(name)
+    if found is None:
+        raise unknown_role(name, list(roles))
+    return found
+
+
+def unknown_role(name: str, known: list[str]) -> Malformed:
+    """Return the error for an unknown role, naming the closest one."""
+    near = nearest_word(name, known, cutoff=0.5)
+    meant = f"did you mean {near}? " if near else ""
+    return Malformed(
+        f"there is no role {name[:40]!r}",
+        code="UNKNOWN_ROLE",
+        hint=f"{meant}one of {', '.join(known)}; or define it: [roles.{name[:40]}] in landlane.toml",
+        nearest=near,
+    )
+
+
+def role_or_read_only(settings: Settings, name: str) -> Role | None:
+    """Return the role with this name, or None without one.
+
+    A role that is no longer defined may only read, since its permissions are unknown.
+    """
+    if not name:
+        return None
+    try:
+        return find_role(settings, name)
+    except Malformed:
+        return Role(name=name, summary="is not defined any more, so it may only read", tools=("read",))

@@ -7,42 +7,44 @@ and the kernel features that were tested.
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 
 from landlane.clients.model import AGENTS, EDIT, NETWORK, SHELL
-from landlane.clients.permissions import PATHS
 from landlane.clients.registry import permissions_for, setup_of
 from landlane.clients.setup_files import environment_at
+from landlane.clients.worker_adapter import PATHS
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.scripts import GUARDS
-from landlane.roles.model import PROTECTED, VERBS, protected_of, spelled, words_of
+from landlane.roles.model import PROTECTED, VERBS, expand_words, path_words, protected_patterns
 from landlane.sandbox.guarantees import list_guarantees
-from landlane.sandbox.model import FILES, HELD, NONE, SOCKETS, TCP, UDP, Sandbox
+from landlane.sandbox.model import BackendKind, GuaranteeState, Promise, Sandbox
 from landlane.sandbox.start import choose_backend
-from landlane.values import value
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from landlane.clients.permissions import Permissions
+    from landlane.clients.worker_adapter import Permissions
     from landlane.git.discovery import Checkout
     from landlane.roles.model import Role
     from landlane.settings.model import Settings
 
 
-ALLOWED, FORBIDDEN, PARTLY = "allowed", "forbidden", "in part"
-_SETTINGS, _HOOK, _KERNEL, _GIT, _LANDING = (
-    "client settings",
-    "client hook",
-    "kernel",
-    "git hooks",
-    "landing",
-)
-_COMMANDS = "landlane's commands"
+_SETTINGS, _HOOK, _GIT = "client settings", "client hook", "git hooks"
+_KERNEL, _LANDING, _COMMANDS = "kernel", "landing", "landlane's commands"
+
+
+class RoleVerdict(StrEnum):
+    """Whether a role has a capability."""
+
+    ALLOWED = "allowed"
+    FORBIDDEN = "forbidden"
+    PARTLY = "in part"
 
 
 @value
-class Standing:
+class ActiveGuards:
     """The guards that are active here. `kernel` names the sandbox backend; empty without one."""
 
     hook: bool
@@ -53,23 +55,37 @@ class Standing:
 
 
 @value
-class Line:
+class Restriction:
     """One capability: whether the role has it, the guards that enforce that, and what stays open."""
 
     capability: str
-    verdict: str
+    verdict: RoleVerdict
     what: str
     guards: tuple[str, ...] = ()
     open: str = ""
 
 
+def _allowed(capability: str, what: str, open: str = "") -> Restriction:
+    return Restriction(capability=capability, verdict=RoleVerdict.ALLOWED, what=what, open=open)
+
+
+def _forbidden(capability: str, what: str, guards: Iterable[str], open: str = "") -> Restriction:
+    return Restriction(
+        capability=capability, verdict=RoleVerdict.FORBIDDEN, what=what, guards=tuple(guards), open=open
+    )
+
+
+def _partly(capability: str, what: str, guards: Iterable[str], open: str = "") -> Restriction:
+    return replace(_forbidden(capability, what, guards, open), verdict=RoleVerdict.PARTLY)
+
+
 def denied_paths(role: Role, settings: Settings) -> tuple[str, ...]:
     """Return the patterns that a role may not change inside the paths it may write."""
-    taken = [] if role.may_change_protected else protected_of(settings)
-    return tuple(dict.fromkeys([*spelled(role.denies, words_of(settings)), *taken]))
+    taken = [] if role.may_change_protected else protected_patterns(settings)
+    return tuple(dict.fromkeys([*expand_words(role.denies, path_words(settings)), *taken]))
 
 
-def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> Standing:
+def find_active_guards(checkout: Checkout, home: Checkout, role: Role, client: str) -> ActiveGuards:
     """Find out which guards are active here for a client in a role."""
     backend = choose_backend()
     scratch = os.path.join(checkout.root, ".scratch")  # only for the query; never created
@@ -82,40 +98,38 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
     )
     folder = hooks_folder(home.common_dir) if home.common_dir else ""
     trouble = _hook_trouble(checkout.root, client) if client else ""
-    return Standing(
+    return ActiveGuards(
         hook=bool(client) and not trouble,
         hook_trouble=trouble,
         git_hooks=bool(folder) and all(os.path.isfile(os.path.join(folder, name)) for name in GUARDS),
-        kernel="" if backend.name == NONE else backend.name,
-        promises={known.promise: known.state == HELD for known in list_guarantees(backend, sandbox)},
+        kernel="" if backend.name == BackendKind.NONE else backend.name,
+        promises={
+            known.promise: known.state == GuaranteeState.HELD for known in list_guarantees(backend, sandbox)
+        },
     )
 
 
 def _hook_trouble(root: str, client: str) -> str:
     """Return why a client's hook is not active; empty when it is."""
-    problems = setup_of(client).find_problems(environment_at(root), _says_nothing)
+    # The client's program is not run: it would answer with empty output.
+    problems = setup_of(client).find_problems(environment_at(root), lambda _: "")
     found = [problem for problem in problems if problem.is_open]
     return str(found[0].what) if found else ""
 
 
-def _says_nothing(words: list[str]) -> str:
-    """Return no output, instead of running the client's program."""
-    del words
-    return ""
-
-
-def restrictions(role: Role, settings: Settings, client: str, active: Standing) -> list[Line]:
+def list_restrictions(role: Role, settings: Settings, client: str, active: ActiveGuards) -> list[Restriction]:
     """Return what a role restricts for a client; without a client, by the other guards alone."""
     permissions = permissions_for(client, role, denied_paths(role, settings)) if client else None
-    lines = [
+    return [
         _editing(role, permissions, active),
-        _paths(role, settings, permissions, active),
+        _paths(role, permissions, active),
         _shell(role, permissions, active),
         _network(role, permissions, active),
         _subagents(role, permissions),
         _outside(active),
+        *(_verb(role, verb, active) for verb in VERBS),
+        _forbidden("approve", "no role decides for a person", [_COMMANDS]),
     ]
-    return [*lines, *(_verb(role, verb, active) for verb in VERBS), _approving()]
 
 
 def _by_client(permissions: Permissions | None, kind: str) -> list[str]:
@@ -126,30 +140,28 @@ def _opened(permissions: Permissions | None, kind: str) -> str:
     return permissions.open.get(kind, "") if permissions is not None else ""
 
 
-def _active_guards(active: Standing, *, kernel: bool = False, git: bool = False) -> list[str]:
+def _active_guards(active: ActiveGuards, *, kernel: bool = False, git: bool = False) -> list[str]:
     found = [_HOOK] if active.hook else []
-    found += [f"{_KERNEL} ({active.kernel}, inside exec)"] if kernel and active.promises.get(FILES) else []
+    found += _kernel(active) if kernel else []
     return found + ([_GIT] if git and active.git_hooks else [])
 
 
-def _editing(role: Role, permissions: Permissions | None, active: Standing) -> Line:
+def _kernel(active: ActiveGuards) -> list[str]:
+    return [f"{_KERNEL} ({active.kernel}, inside exec)"] if active.promises.get(Promise.FILES) else []
+
+
+def _editing(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
     if EDIT in role.tools and not role.is_read_only:
-        return Line(capability="edit", verdict=ALLOWED, what="edit tools, within its paths")
+        return _allowed("edit", "edit tools, within its paths")
     guards = (*_by_client(permissions, EDIT), *_active_guards(active), _LANDING)
     left = "inside `exec` it writes in a clone that is thrown away" if active.kernel else ""
-    return Line(
-        capability="edit",
-        verdict=FORBIDDEN,
-        what="no edit tool",
-        guards=guards,
-        open=_and(_opened(permissions, EDIT), left),
-    )
+    return _forbidden("edit", "no edit tool", guards, _join(_opened(permissions, EDIT), left))
 
 
-def _paths(role: Role, settings: Settings, permissions: Permissions | None, active: Standing) -> Line:
+def _paths(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
     if role.is_read_only:
         guards = (*_active_guards(active, kernel=True, git=True), _COMMANDS, _LANDING)
-        return Line(capability="paths", verdict=FORBIDDEN, what="writes nothing but scratch", guards=guards)
+        return _forbidden("paths", "writes nothing but scratch", guards)
     writes, denies = ", ".join(role.writes), ", ".join(role.denies)
     guarded = "" if role.may_change_protected else f"; {len(PROTECTED)} kinds of protected files are nobody's"
     what = f"writes {writes}" + (f", not {denies}" if denies else "") + guarded
@@ -157,110 +169,66 @@ def _paths(role: Role, settings: Settings, permissions: Permissions | None, acti
     left = (
         "in its own workspace the kernel tells no paths apart: found after a shell call, stopped at landing"
     )
-    return Line(
-        capability="paths",
-        verdict=PARTLY,
-        what=what,
-        guards=guards,
-        open=_and(_opened(permissions, PATHS), left),
-    )
+    return _partly("paths", what, guards, _join(_opened(permissions, PATHS), left))
 
 
-def _shell(role: Role, permissions: Permissions | None, active: Standing) -> Line:
+def _shell(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
+    opened = _opened(permissions, SHELL)
     if SHELL in role.tools:
         left = "" if active.kernel else "the kernel holds nothing here"
-        return Line(
-            capability="shell",
-            verdict=ALLOWED,
-            what="any command",
-            open=_and(_opened(permissions, SHELL), left),
-        )
-    return Line(
-        capability="shell",
-        verdict=FORBIDDEN,
-        what="no shell",
-        guards=tuple(_by_client(permissions, SHELL)),
-        open=_opened(permissions, SHELL)
-        or ("" if permissions else "whoever starts the client must take the shell away"),
-    )
+        return _allowed("shell", "any command", _join(opened, left))
+    left = "" if permissions else "whoever starts the client must take the shell away"
+    return _forbidden("shell", "no shell", _by_client(permissions, SHELL), opened or left)
 
 
-def _network(role: Role, permissions: Permissions | None, active: Standing) -> Line:
-    kept = active.promises
-    named = {TCP: "TCP", UDP: "UDP", SOCKETS: "unix sockets"}
-    held = [word for promise, word in named.items() if kept.get(promise)]
-    if NETWORK in role.tools and role.connects is None:
-        return Line(capability="network", verdict=ALLOWED, what="any address")
+def _network(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
+    has_tools = NETWORK in role.tools
+    if has_tools and role.connects is None:
+        return _allowed("network", "any address")
+    named = {Promise.TCP: "TCP", Promise.UDP: "UDP", Promise.SOCKETS: "unix sockets"}
+    held = [word for promise, word in named.items() if active.promises.get(promise)]
     ports = "any TCP port" if role.connects is None else f"TCP ports {list(role.connects)}"
-    guards = (
-        *_by_client(permissions, NETWORK),
-        *([f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []),
-    )
+    guards = _by_client(permissions, NETWORK)
+    guards += [f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []
     left = ""
     if role.connects is None:
         left = (
             "TCP is open to the shell, since the client must reach its model: `connects = [443]` narrows it"
         )
-    elif not kept.get(TCP):
+    elif not active.promises.get(Promise.TCP):
         left = "the kernel here cannot hold TCP ports"
-    verdict = PARTLY if NETWORK in role.tools or role.connects != () else FORBIDDEN
-    what = f"{ports}; no web tools" if NETWORK not in role.tools else ports
-    return Line(
-        capability="network",
-        verdict=verdict,
-        what=what,
-        guards=guards,
-        open=left or _opened(permissions, NETWORK),
-    )
+    restrict = _partly if has_tools or role.connects != () else _forbidden
+    what = ports if has_tools else f"{ports}; no web tools"
+    return restrict("network", what, guards, left or _opened(permissions, NETWORK))
 
 
-def _subagents(role: Role, permissions: Permissions | None) -> Line:
+def _subagents(role: Role, permissions: Permissions | None) -> Restriction:
     if AGENTS in role.tools:
-        return Line(capability="subagents", verdict=ALLOWED, what="in its own role")
-    return Line(
-        capability="subagents",
-        verdict=FORBIDDEN,
-        what="starts none; one that it starts all the same has its role",
-        guards=tuple(_by_client(permissions, AGENTS)),
-        open=_opened(permissions, AGENTS) if permissions else "whoever starts the client must take them away",
-    )
+        return _allowed("subagents", "in its own role")
+    what = "starts none; one that it starts all the same has its role"
+    left = _opened(permissions, AGENTS) if permissions else "whoever starts the client must take them away"
+    return _forbidden("subagents", what, _by_client(permissions, AGENTS), left)
 
 
-def _outside(active: Standing) -> Line:
-    guards = (f"{_KERNEL} ({active.kernel}, inside exec)",) if active.promises.get(FILES) else ()
-    left = "only inside `landlane exec`: a client that you start yourself runs without a sandbox"
-    return Line(
-        capability="write outside",
-        verdict=FORBIDDEN,
-        what="nothing beyond its workspace and scratch",
-        guards=guards,
-        open=left if guards else "nothing holds this here: neither bubblewrap nor Landlock works",
-    )
+def _outside(active: ActiveGuards) -> Restriction:
+    guards = _kernel(active)
+    left = "nothing holds this here: neither bubblewrap nor Landlock works"
+    if guards:
+        left = "only inside `landlane exec`: a client that you start yourself runs without a sandbox"
+    return _forbidden("write outside", "nothing beyond its workspace and scratch", guards, left)
 
 
-def _verb(role: Role, verb: str, active: Standing) -> Line:
+def _verb(role: Role, verb: str, active: ActiveGuards) -> Restriction:
     if verb in role.verbs:
-        return Line(capability=verb, verdict=ALLOWED, what=f"landlane {verb}")
+        return _allowed(verb, f"landlane {verb}")
     git = [_GIT] if verb == "commit" and active.git_hooks else []
     guards = (_COMMANDS, *git, *([_LANDING] if verb in ("commit", "land") else []))
     left = {
         "commit": "a commit by git's own means is not prevented, but never lands",
         "deploy": "a deploy past landlane is seen by nobody",
     }
-    return Line(
-        capability=verb,
-        verdict=FORBIDDEN,
-        what=f"landlane {verb}",
-        guards=guards,
-        open="" if git else left.get(verb, ""),
-    )
+    return _forbidden(verb, f"landlane {verb}", guards, "" if git else left.get(verb, ""))
 
 
-def _approving() -> Line:
-    return Line(
-        capability="approve", verdict=FORBIDDEN, what="no role decides for a person", guards=(_COMMANDS,)
-    )
-
-
-def _and(*texts: str) -> str:
+def _join(*texts: str) -> str:
     return "; ".join(text for text in texts if text)

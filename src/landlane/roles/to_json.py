@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.clients.permissions import Permissions
+    from landlane.clients.worker_adapter import Permissions
     from landlane.roles.model import Role
-    from landlane.roles.restrictions import Line, Standing
+    from landlane.roles.restrictions import ActiveGuards, Restriction
 
 
 def role_json(role: Role) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def role_json(role: Role) -> dict[str, Any]:
 
 
 def restrictions_json(
-    lines: Sequence[Line], active: Standing, permissions: Permissions | None
+    lines: Sequence[Restriction], active: ActiveGuards, permissions: Permissions | None
 ) -> dict[str, Any]:
     """Return what a role restricts, and by which guards, as JSON."""
     return {

@@ -1,4 +1,4 @@
-"""Read the rules file: one for the whole repository, from its main checkout.
+"""Read the rules file: one for all checkouts of the repository, from its main checkout.
 
 A branch that changes the rules takes effect for all sessions when it lands, not before.
 """

@@ -91,10 +91,10 @@ def read_rules(text: str) -> Rules:
     preamble = "\n".join(sections[0][2]).strip()
     if not found and preamble:
         found = [Rule(name=_short(title or _first_words(preamble)), text=preamble)]
-    return Rules(version=version_of(plain), text=plain, rules=tuple(_told_apart(found)))
+    return Rules(version=version_of(plain), text=plain, rules=tuple(_number_duplicates(found)))
 
 
-def _told_apart(rules: Sequence[Rule]) -> list[Rule]:
+def _number_duplicates(rules: Sequence[Rule]) -> list[Rule]:
     """Return the rules with a number appended to repeated names."""
     found: dict[str, Rule] = {}
     counts: dict[str, int] = {}
@@ -235,8 +235,7 @@ def _short(name: str) -> str:
     return name if rule_key(name) else "unnamed"
 
 
-# ------------------------------------------------------------------------------------- what init writes
-
+# What `landlane init` writes.
 RULES_TEMPLATE = """\
 # Rules
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from landlane.journal.read import read_entries
 from landlane.rules.model import rule_key
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from landlane.repository import Repository
     from landlane.store.journal_chain import Entry
@@ -18,7 +20,7 @@ VIOLATED = "rule.violated"
 
 
 @value
-class Broken:
+class RuleViolations:
     """How often a rule was violated: by which agents, at which guards, and when last."""
 
     rule: str
@@ -29,33 +31,31 @@ class Broken:
     last_what: str
 
 
-def count_violations(repo: Repository, within_ms: int = 0) -> list[Broken]:
-    """Return the violations, optionally of a recent period, most violated rule first."""
-    store = repo.store
-    now = store.wall_of(store.view(lambda snapshot: snapshot.now))
-    return count_in(read_entries(repo), now - within_ms if within_ms else 0)
+def count_violations(repo: Repository, since: int = 0) -> list[RuleViolations]:
+    """Return the violations since an instant of calendar time, most violated rule first."""
+    by_rule: dict[str, list[Entry]] = {}
+    for entry in read_entries(repo):
+        if entry.kind == VIOLATED and entry.at >= since and not entry.agent.startswith(_CANARY):
+            by_rule.setdefault(rule_key(_rule_in(entry)), []).append(entry)
+    counted = [_count(entries) for entries in by_rule.values()]
+    return sorted(counted, key=lambda violations: (-violations.count, violations.rule))
 
 
-def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:
-    """Like `count_violations`, for these entries since a wall-clock instant."""
-    found: dict[str, Broken] = {}
-    for entry in entries:
-        if entry.kind != VIOLATED or entry.at < since_wall_ms or entry.agent.startswith(_CANARY):
-            continue
-        facts = entry.facts()
-        rule = str(facts.get("rule", "")) or "unnamed"
-        known = found.get(rule_key(rule))
-        found[rule_key(rule)] = Broken(
-            rule=known.rule if known is not None else rule,
-            count=known.count + 1 if known is not None else 1,
-            agents=_one_more(known.agents if known is not None else {}, entry.agent),
-            guards=_one_more(known.guards if known is not None else {}, str(facts.get("guard", ""))),
-            last_at=entry.at,
-            last_what=str(facts.get("what", "")),
-        )
-    return sorted(found.values(), key=lambda violations: (-violations.count, violations.rule))
+def _rule_in(entry: Entry) -> str:
+    return str(entry.facts().get("rule", "")) or "unnamed"
 
 
-def _one_more(counts: Mapping[str, int], name: str) -> dict[str, int]:
-    raised = {**counts, name: counts.get(name, 0) + 1}
-    return dict(sorted(raised.items(), key=lambda item: (-item[1], item[0])))
+def _count(entries: Sequence[Entry]) -> RuleViolations:
+    return RuleViolations(
+        rule=_rule_in(entries[0]),
+        count=len(entries),
+        agents=_most_common(entry.agent for entry in entries),
+        guards=_most_common(str(entry.facts().get("guard", "")) for entry in entries),
+        last_at=entries[-1].at,
+        last_what=str(entries[-1].facts().get("what", "")),
+    )
+
+
+def _most_common(names: Iterable[str]) -> dict[str, int]:
+    counts = Counter(names)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

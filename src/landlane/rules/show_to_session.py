@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import LandlaneError
 from landlane.rules.file import load_rules
-from landlane.rules.versions import HOOK, acknowledge, change_since, find_acknowledgement, note_told
+from landlane.rules.versions import HOOK, acknowledge, change_since, find_acknowledgement, record_shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _LONGEST_NEWS = 3000
 _MOST_NAMES = 40
 
 
-def tell_rules(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
+def show_rules(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
     """Return the rules for the start of a session; rules shown in full count as read.
 
     With `is_reminder`, a session that has read this version only gets its number.
@@ -46,20 +46,20 @@ def _show_full(repo: Repository, session: Session, rules: Rules, file: str) -> t
             f"Rules ({file}, version {rules.version}), by name: {_names(rules)}. "
             f"Read {file} before you act, then say so: `landlane rules ack {rules.version}`."
         )
-        return text, note_told(repo, session, rules, file=file)
+        return text, record_shown(repo, session, rules, file=file)
     text = f"Rules ({file}, version {rules.version}). Work by them:\n\n{_text(rules)}"
     return text, acknowledge(repo, session, rules, how=HOOK, file=file)
 
 
-def tell_rules_safely(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
-    """Like `tell_rules`, but return one line when the rules cannot be read."""
+def show_rules_safely(repo: Repository, session: Session, *, is_reminder: bool = False) -> str:
+    """Like `show_rules`, but return one line when the rules cannot be read."""
     try:
-        return tell_rules(repo, session, is_reminder=is_reminder)
+        return show_rules(repo, session, is_reminder=is_reminder)
     except LandlaneError as error:
         return f"Rules: {error.message}. Tell the person you work for: {error.hint}."
 
 
-def tell_change(repo: Repository, session: Session) -> str:
+def show_rules_change(repo: Repository, session: Session) -> str:
     """Return the changed rules for a running session; empty when it has seen them.
 
     Raises:
@@ -68,9 +68,9 @@ def tell_change(repo: Repository, session: Session) -> str:
     file = repo.settings.rules.file
     rules = load_rules(repo.checkout, repo.home, file)
     known = find_acknowledgement(repo, session.id)
-    if rules is None or (known is not None and known.told == rules.version):
+    if rules is None or (known is not None and known.shown == rules.version):
         return ""
-    if known is None or not known.told:
+    if known is None or not known.shown:
         text, is_first = _show_full(repo, session, rules, file)
     else:
         text, is_first = _show_change(repo, session, known, rules, file)
@@ -81,14 +81,14 @@ def tell_change(repo: Repository, session: Session) -> str:
 def _show_change(
     repo: Repository, session: Session, known: Acknowledgement, rules: Rules, file: str
 ) -> tuple[str, bool]:
-    change = change_since(repo, known.told, rules)
-    head = f"{file} has changed: version {rules.version} instead of {known.told}. {_in_words(change)}"
+    change = change_since(repo, known.shown, rules)
+    head = f"{file} has changed: version {rules.version} instead of {known.shown}. {_describe_change(change)}"
     texts = _changed_texts(rules, change)
-    if len(texts) <= _LONGEST_NEWS and known.version == known.told:
+    if len(texts) <= _LONGEST_NEWS and known.version == known.shown:
         text = "\n\n".join(part for part in (f"{head} It holds for you from now on.", texts) if part)
         return text, acknowledge(repo, session, rules, how=HOOK, file=file)
     text = f"{head} Read {file}, then say so: `landlane rules ack {rules.version}`."
-    return text, note_told(repo, session, rules, file=file)
+    return text, record_shown(repo, session, rules, file=file)
 
 
 def _names(rules: Rules) -> str:
@@ -102,18 +102,18 @@ def _text(rules: Rules) -> str:
     if not rules.rules:
         return "(the file names no rule)"
     return "\n".join(
-        f"{number}. {rule.name}: {_flat(rule.text)}" for number, rule in enumerate(rules.rules, 1)
+        f"{number}. {rule.name}: {_join_lines(rule.text)}" for number, rule in enumerate(rules.rules, 1)
     )
 
 
-def _flat(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Join a plain paragraph into one line; formatted text is unchanged."""
     lines = text.split("\n")
     is_plain = all(line and line[0] not in " \t-*+#|>0123456789" and line[:3] != "```" for line in lines)
     return " ".join(lines) if is_plain else text
 
 
-def _in_words(change: RulesChange) -> str:
+def _describe_change(change: RulesChange) -> str:
     if change.is_nothing:
         return "No rule differs, only the words around them."
     parts = [
@@ -126,4 +126,5 @@ def _in_words(change: RulesChange) -> str:
 
 def _changed_texts(rules: Rules, change: RulesChange) -> str:
     wanted = {*change.added, *change.changed}
-    return "\n".join(f"- {rule.name}: {_flat(rule.text)}" for rule in rules.rules if rule.name in wanted)
+    changed = [rule for rule in rules.rules if rule.name in wanted]
+    return "\n".join(f"- {rule.name}: {_join_lines(rule.text)}" for rule in changed)

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.rules.model import Rules
-    from landlane.rules.report import Broken
-    from landlane.rules.versions import Reader
+    from landlane.rules.report import RuleViolations
+    from landlane.rules.versions import RulesReader
 
 
-def rules_json(rules: Rules, file: str, readers: Sequence[Reader]) -> dict[str, Any]:
+def rules_json(rules: Rules, file: str, readers: Sequence[RulesReader]) -> dict[str, Any]:
     """Return the current rules, and the live sessions with the version each has read."""
     return {
         "ok": True,
@@ -26,7 +26,7 @@ def rules_json(rules: Rules, file: str, readers: Sequence[Reader]) -> dict[str, 
     }
 
 
-def reader_json(reader: Reader) -> dict[str, Any]:
+def reader_json(reader: RulesReader) -> dict[str, Any]:
     """Return a session and the version it has read."""
     return {
         "agent": reader.session.agent,
@@ -37,7 +37,7 @@ def reader_json(reader: Reader) -> dict[str, Any]:
     }
 
 
-def report_json(broken: Sequence[Broken]) -> dict[str, Any]:
+def report_json(broken: Sequence[RuleViolations]) -> dict[str, Any]:
     """Return the violated rules, most violated first."""
     return {
         "ok": True,

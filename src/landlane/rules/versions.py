@@ -1,17 +1,17 @@
 """The versions of the rules in the store, and which of them each session has read.
 
 A version is recorded with its text when it is first seen, so that the rules a session worked under can be
-shown after the file has changed. A session acknowledges the version it read; `told` is the last it was shown.
+shown after the file has changed. A session acknowledges the version it read; `shown` (`told` in the store) is
+the last version that it was shown.
 """
 
 from __future__ import annotations
 
 from landlane.rules.model import compare, digests_of
-from landlane.sessions.leases import sweep_if_due
+from landlane.sessions.leases import list_live_sessions, sweep_if_due
 from landlane.sessions.notices import add_notice
-from landlane.sessions.read import list_live_sessions
 from landlane.store import records
-from landlane.values import value
+from landlane.values import from_columns, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class Acknowledgement:
     session: str
     agent: str
     version: str
-    told: str
+    shown: str
     how: str
     at: int
     history: tuple[dict[str, Any], ...]
 
 
 @value
-class Reader:
+class RulesReader:
     """A live session and the version it has read, if any."""
 
     session: Session
@@ -56,9 +56,11 @@ class Reader:
     is_current: bool
 
 
-def note_version(tx: Transaction, repo: Repository, session: Session | None, rules: Rules, file: str) -> None:
+def record_version(
+    tx: Transaction, repo: Repository, session: Session | None, rules: Rules, file: str
+) -> None:
     """Record a version when it is first seen, with the session that saw it, and notify the others."""
-    _note_current(tx, session, rules, file)
+    _record_current(tx, session, rules, file)
     if records.find(tx, NOUN, rules.version) is not None:
         return
     document = {
@@ -74,16 +76,16 @@ def note_version(tx: Transaction, repo: Repository, session: Session | None, rul
     records.put(tx, NOUN, document, "seen", session, version=rules.version)
 
 
-def _note_current(tx: Transaction, session: Session | None, rules: Rules, file: str) -> None:
+def _record_current(tx: Transaction, session: Session | None, rules: Rules, file: str) -> None:
     """Make this version the current one, and notify every session that was last shown another."""
     known = records.find(tx, NOUN, CURRENT)
     if known is not None and known["version"] == rules.version:
         return
     document = {"id": CURRENT, "state": CURRENT, "about": CURRENT, "version": rules.version}
-    records.put_quietly(tx, NOUN, document)
+    records.put_without_entry(tx, NOUN, document)
     for other in list_live_sessions(tx):
         found = acknowledgement_in(tx, other.id) if session is None or other.id != session.id else None
-        if found is not None and found.told not in ("", rules.version):
+        if found is not None and found.shown not in ("", rules.version):
             add_notice(tx, other.id, f"{file} {_CHANGED} {rules.version}")
 
 
@@ -92,7 +94,7 @@ def is_about_change(notice: str) -> bool:
     return _CHANGED in notice
 
 
-def current_in(snapshot: Snapshot) -> str:
+def find_current_version(snapshot: Snapshot) -> str:
     """Return the version that was seen last."""
     known = records.find(snapshot, NOUN, CURRENT)
     return str(known["version"]) if known is not None else ""
@@ -100,18 +102,18 @@ def current_in(snapshot: Snapshot) -> str:
 
 def see_version(repo: Repository, session: Session | None, rules: Rules, *, file: str) -> None:
     """Record a version that a session reads, if it is new or not the one seen last."""
-    if repo.store.view(current_in) != rules.version:
-        repo.change(lambda tx: note_version(tx, repo, session, rules, file), areas=_ALONE)
+    if repo.store.view(find_current_version) != rules.version:
+        repo.change(lambda tx: record_version(tx, repo, session, rules, file), areas=_ALONE)
 
 
 def acknowledge(repo: Repository, session: Session, rules: Rules, *, how: str, file: str) -> bool:
     """Record that the session has read these rules; return whether that is new."""
     found = find_acknowledgement(repo, session.id)
-    if found is not None and found.version == found.told == rules.version:
+    if found is not None and found.version == found.shown == rules.version:
         return False
 
     def work(tx: Transaction) -> bool:
-        note_version(tx, repo, session, rules, file)
+        record_version(tx, repo, session, rules, file)
         now = _locked(tx, session)
         if now["version"] == now["told"] == rules.version:
             return False
@@ -125,11 +127,11 @@ def acknowledge(repo: Repository, session: Session, rules: Rules, *, how: str, f
     return repo.change(work, areas=_ALONE)
 
 
-def note_told(repo: Repository, session: Session, rules: Rules, *, file: str) -> bool:
+def record_shown(repo: Repository, session: Session, rules: Rules, *, file: str) -> bool:
     """Record that the session was shown this version; return whether it is the first time."""
 
     def work(tx: Transaction) -> bool:
-        note_version(tx, repo, session, rules, file)
+        record_version(tx, repo, session, rules, file)
         now = _locked(tx, session)
         if now["told"] == rules.version:
             return False
@@ -161,33 +163,13 @@ def acknowledgement_in(snapshot: Snapshot, session: str) -> Acknowledgement | No
     found = records.find(snapshot, NOUN, session)
     if found is None or found["about"] != _SESSION:
         return None
-    return Acknowledgement(
-        session=found["id"],
-        agent=found["agent"],
-        version=found["version"],
-        told=found["told"],
-        how=found["how"],
-        at=found["at"],
-        history=tuple(found["history"]),
-    )
+    renamed = {"session": found["id"], "shown": found["told"], "history": tuple(found["history"])}
+    return from_columns(Acknowledgement, found, **renamed)
 
 
 def find_acknowledgement(repo: Repository, session: str) -> Acknowledgement | None:
     """Return what a session has read."""
     return repo.store.view(lambda snapshot: acknowledgement_in(snapshot, session))
-
-
-def version_at(repo: Repository, session: str, wall_ms: int) -> str:
-    """Return the version that a session had read at a wall-clock instant, or an empty string."""
-    found = find_acknowledgement(repo, session)
-    steps = [step for step in found.history if step["at"] <= wall_ms] if found is not None else []
-    return str(steps[-1]["version"]) if steps else ""
-
-
-def known_versions(repo: Repository) -> list[dict[str, Any]]:
-    """Return all recorded versions, oldest first: version, seen_at, agent, text."""
-    found = repo.store.view(lambda snapshot: records.by_key(snapshot, NOUN, _VERSION))
-    return sorted(found, key=lambda one: (one["seen_at"], one["id"]))
 
 
 def change_since(repo: Repository, version: str, rules: Rules) -> RulesChange:
@@ -196,19 +178,18 @@ def change_since(repo: Repository, version: str, rules: Rules) -> RulesChange:
     return compare(known["digests"] if known is not None and known["about"] == _VERSION else {}, rules)
 
 
-def list_readers(repo: Repository, version: str) -> list[Reader]:
+def list_readers(repo: Repository, version: str) -> list[RulesReader]:
     """Return the live sessions and what each has read, those without this version first."""
     sweep_if_due(repo.store)
 
-    def read_readers(snapshot: Snapshot) -> list[Reader]:
-        readers: list[Reader] = []
+    def read_readers(snapshot: Snapshot) -> list[RulesReader]:
+        readers: list[RulesReader] = []
         for session in list_live_sessions(snapshot):
             if not session.is_holder:
                 found = acknowledgement_in(snapshot, session.id)
                 has, how = (found.version, found.how) if found is not None else ("", "")
-                readers.append(
-                    Reader(session=session, version=has, how=how, is_current=bool(has) and has == version)
-                )
+                is_current = bool(has) and has == version
+                readers.append(RulesReader(session=session, version=has, how=how, is_current=is_current))
         return sorted(readers, key=lambda reader: (reader.is_current, reader.session.agent))
 
     return repo.store.view(read_readers)

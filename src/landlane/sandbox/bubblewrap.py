@@ -1,4 +1,4 @@
-"""Bubblewrap: finding it, and the arguments that turn a sandbox into mounts and namespaces of its own."""
+"""Bubblewrap: find it, and build the arguments that turn a sandbox into mounts and namespaces."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BWRAP_VARIABLE = "LANDLANE_BWRAP"
-# Where programs put their sockets and what others left: a command gets empty ones of its own.
-_PRIVATE = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - the places themselves are meant
-# Inside of /run all the same: the names of hosts, and all programs of some distributions.
+# These hold sockets and files of other programs: a command gets empty ones of its own.
+_PRIVATE = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - the folders themselves are meant
+# Parts of /run that must stay visible: the name resolver, and all programs of some distributions.
 _NEEDED = ("/etc/resolv.conf", "/run/current-system", "/run/wrappers", "/run/opengl-driver")
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
 
 
 def find_bubblewrap() -> str:
-    """The program that was named, or the first `bwrap` on the path; empty where there is none."""
+    """Return the path of the program that LANDLANE_BWRAP names, or of `bwrap`; empty if there is none."""
     named = os.environ.get(BWRAP_VARIABLE, "")
     return os.path.abspath(found) if (found := shutil.which(named or "bwrap")) else ""
 
 
 def trial_command(bwrap: str) -> list[str]:
-    """Bubblewrap with all that a sandbox asks of it, to run nothing but itself."""
+    """Return a command that tries every feature a sandbox needs from bubblewrap."""
     return [bwrap, *_base(), *_NAMESPACES, "--new-session", "--", bwrap, "--version"]
 
 
 def wrap_command(
     bwrap: str, sandbox: Sandbox, command: list[str], cwd: str, *, has_terminal: bool = False
 ) -> list[str]:
-    """The command inside a read-only machine in which its own places alone can be changed."""
+    """Return the command that runs `command` with all files read-only except those of its own folders."""
     words = [bwrap, *_base()]
-    for _, path, how in sorted(_places(sandbox)):  # outer places first: what lies within covers them
-        words += _mount(path, how)
+    for _, path, how in sorted(_mounts(sandbox)):  # outer ones first: inner mounts cover them
+        words += _mount_options(path, how)
     for path in sandbox.hidden:
         if os.path.isdir(path):
-            words += ["--remount-ro", path]  # not before everything in it has its place
+            words += ["--remount-ro", path]  # last: mounts inside of it need their mount points
     words += _NAMESPACES
     if not has_terminal:
         words.append("--new-session")
@@ -50,45 +50,39 @@ def wrap_command(
 
 def _base() -> list[str]:
     words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    # Root without any capability may still write most settings of the kernel: they belong to it.
+    # Root owns most kernel settings in /proc, so it may write them even without any capability.
     return [*words, "--remount-ro", "/proc"] if os.geteuid() == 0 else words
 
 
 _EMPTY, _READ, _WRITE, _COVER = "1 empty", "2 read", "3 write", "4 cover"
 
 
-def _places(sandbox: Sandbox) -> set[tuple[int, str, str]]:
-    """Every mount, with its depth."""
+def _mounts(sandbox: Sandbox) -> set[tuple[int, str, str]]:
+    """Return every mount as (depth, path, how)."""
     empty = [path for path in _PRIVATE if os.path.isdir(path) and not os.path.islink(path)]
-    needed = [*map(os.path.realpath, _NEEDED), sys.prefix, sys.base_prefix, _own_folder()]
-    kept = [path for path in needed if _is_below_any(path, empty)]
-    kept += [path for path in sandbox.readable if _is_below_any(path, [*empty, *sandbox.hidden])]
-    kept += _ways_to(sandbox.sockets_visible, empty, sandbox.hidden)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    needed = [*map(os.path.realpath, _NEEDED), sys.prefix, sys.base_prefix, package]
+    covered = [*empty, *sandbox.hidden]
+    shown = [path for path in needed if _is_below_any(path, empty)]
+    shown += [path for path in sandbox.readable if _is_below_any(path, covered)]
+    for path in sandbox.sockets_visible:
+        if _is_below_any(path, covered):
+            # The whole folder where possible: the socket is replaced when its server restarts.
+            folder = os.path.dirname(path)
+            shown.append(path if folder in covered else folder)
     found = {(path, _EMPTY) for path in empty}
-    found |= {(path, _READ) for path in kept if os.path.exists(path)}
-    found |= {(path, _WRITE) for path in sandbox.may_change()}
+    found |= {(path, _READ) for path in shown if os.path.exists(path)}
+    found |= {(path, _WRITE) for path in sandbox.writable_roots()}
     found |= {(path, _COVER) for path in sandbox.hidden if os.path.lexists(path)}
     for path in listening_sockets():
-        is_seen = not _is_below_any(path, [*empty, *sandbox.hidden]) or _is_below_any(path, kept)
-        if is_seen and path not in sandbox.sockets_visible and not _is_below_any(path, sandbox.may_change()):
+        is_visible = not _is_below_any(path, covered) or _is_below_any(path, shown)
+        is_allowed = path in sandbox.sockets_visible or _is_below_any(path, sandbox.writable_roots())
+        if is_visible and not is_allowed:
             found.add((path, _COVER))
     return {(path.count("/"), path, how) for path, how in found}
 
 
-def _ways_to(sockets: Sequence[str], empty: Sequence[str], hidden: Sequence[str]) -> list[str]:
-    """What to mount so that these sockets are seen where nothing else is.
-
-    The folder, where it is not itself hidden or everybody's: whoever listens there may end, and begin anew.
-    """
-    ways: list[str] = []
-    for path in sockets:
-        folder = os.path.dirname(path)
-        if _is_below_any(path, [*empty, *hidden]):
-            ways.append(path if folder in empty or folder in hidden else folder)
-    return ways
-
-
-def _mount(path: str, how: str) -> list[str]:
+def _mount_options(path: str, how: str) -> list[str]:
     if how == _READ:
         return ["--ro-bind", path, path]
     if how == _WRITE:
@@ -99,7 +93,7 @@ def _mount(path: str, how: str) -> list[str]:
 
 
 def listening_sockets() -> list[str]:
-    """The unix sockets of all programs that lie in the file system now, where the kernel tells their path."""
+    """Return the unix sockets of all programs that have a path in the file system now."""
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()[1:]
@@ -119,8 +113,3 @@ def _is_socket(path: str) -> bool:
 
 def _is_below_any(path: str, folders: Sequence[str]) -> bool:
     return any(is_within(path, folder) for folder in folders)
-
-
-def _own_folder() -> str:
-    """Where this program lies, which may be started inside, too."""
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,34 +1,25 @@
-"""Which promises of a sandbox a backend holds, by what, and why not where it does not."""
+"""Which promises of a sandbox a backend keeps, by what means, and why it cannot keep the others."""
 
 from __future__ import annotations
 
 from landlane.sandbox.model import (
-    ABSTRACT_SOCKETS,
-    CHMOD,
-    DESCRIPTORS,
-    ENVIRONMENT,
-    FILES,
-    FREE,
-    HELD,
-    LIMITS,
-    NONE,
-    OPEN,
-    PROMISES,
-    READING,
-    SIGNALS,
-    SOCKETS,
-    TCP,
-    TRACE,
-    TREE,
-    UDP,
     Backend,
+    BackendKind,
     Guarantee,
+    GuaranteeState,
+    Promise,
     Sandbox,
     is_within,
 )
 
-# What each version of Landlock brought.
-ABI_LEAST = 3  # truncation; below it a file outside can be emptied
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Finding = tuple[GuaranteeState, str, str]  # the state, what keeps the promise, and a remark
+
+# The version of Landlock that each right needs.
+ABI_LEAST = 3  # truncation; with an older one, files outside can be emptied
 ABI_TCP = 4
 ABI_SCOPE = 6  # signals and abstract sockets
 ABI_UNIX = 9  # unix sockets by path
@@ -39,140 +30,141 @@ _LANDLOCK = "landlock"
 _FILTER = "seccomp"
 _NO_FILTER = "no seccomp filter for this machine"
 _NO_SANDBOX = "no sandbox works on this machine"
+# What bubblewrap keeps in every sandbox.
+_BUBBLEWRAP = {
+    Promise.FILES: _MOUNTS,
+    Promise.CHMOD: _MOUNTS,
+    Promise.SIGNALS: _PIDS,
+    Promise.LIMITS: _PIDS,
+    Promise.TRACE: _PIDS,
+    Promise.ENVIRONMENT: _PIDS,
+    Promise.TREE: _PIDS,
+}
 
 
 def list_guarantees(backend: Backend, sandbox: Sandbox) -> tuple[Guarantee, ...]:
-    """Every promise, as this backend holds it for this sandbox."""
-    if backend.name == NONE:
-        return tuple(
-            _by("closing them at the start", name) if name == DESCRIPTORS else _open(name, _NO_SANDBOX)
-            for name in PROMISES
-        )
-    is_wrapped = bool(backend.bwrap)
-    return (
-        _files(sandbox, is_wrapped=is_wrapped),
-        _reading(sandbox, is_wrapped=is_wrapped),
-        _chmod(backend, sandbox, is_wrapped=is_wrapped),
-        _signals(backend),
-        _limits(backend),
-        _by(_PIDS if is_wrapped else _LANDLOCK, TRACE),
-        _by(_PIDS if is_wrapped else _LANDLOCK, ENVIRONMENT),
-        _tree(backend),
-        _sockets(backend, sandbox, is_wrapped=is_wrapped),
-        _abstract(backend, sandbox),
-        _tcp(backend, sandbox),
-        _udp(backend, sandbox),
-        _by("closing them at the start", DESCRIPTORS),
+    """Return every promise with its state under this backend for this sandbox."""
+    found = {promise: _judge(promise, backend, sandbox) for promise in Promise}
+    return tuple(
+        Guarantee(promise=promise, state=state, by=by, why=why) for promise, (state, by, why) in found.items()
     )
 
 
-def _by(by: str, promise: str, why: str = "") -> Guarantee:
-    return Guarantee(promise=promise, state=HELD, by=by, why=why)
+def _judge(promise: Promise, backend: Backend, sandbox: Sandbox) -> Finding:
+    if promise == Promise.DESCRIPTORS:
+        return _held("closing them at the start")
+    if backend.name == BackendKind.NONE:
+        return _open(_NO_SANDBOX)
+    if backend.bwrap and promise in _BUBBLEWRAP:
+        return _held(_BUBBLEWRAP[promise])
+    return _RULES[promise](backend, sandbox)
 
 
-def _open(promise: str, why: str) -> Guarantee:
-    return Guarantee(promise=promise, state=OPEN, why=why)
+def _held(by: str, why: str = "") -> Finding:
+    return GuaranteeState.HELD, by, why
 
 
-def _free(promise: str, why: str) -> Guarantee:
-    return Guarantee(promise=promise, state=FREE, why=why)
+def _open(why: str) -> Finding:
+    return GuaranteeState.OPEN, "", why
 
 
-def _files(sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
-    if is_wrapped:
-        return _by(_MOUNTS, FILES)
-    shared = ", and /dev/shm is shared with others" if sandbox.shared_memory else ""
-    return _by(_LANDLOCK, FILES, f"terminals in /dev/pts can be written to{shared}")
+def _free(why: str) -> Finding:
+    return GuaranteeState.FREE, "", why
 
 
-def _reading(sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
+def _files(_: Backend, __: Sandbox) -> Finding:
+    return _held(_LANDLOCK, "terminals in /dev/pts can be written to, and /dev/shm is shared with others")
+
+
+def _reading(backend: Backend, sandbox: Sandbox) -> Finding:
     if not sandbox.hidden:
-        return _free(READING, "nothing is hidden from it")
-    if is_wrapped:
-        return _by(_MOUNTS, READING)
-    if any(
-        path == place or is_within(path, place) for path in sandbox.hidden for place in sandbox.may_change()
-    ):
-        return _open(
-            READING, "what is hidden lies in a place it may write in, and Landlock takes nothing back"
-        )
-    late = "names can be listed; files made later beside a hidden place are hidden too"
-    return _by(_LANDLOCK, READING, late)
+        return _free("nothing is hidden from it")
+    if backend.bwrap:
+        return _held(_MOUNTS)
+    writable = sandbox.writable_roots()
+    if any(path == folder or is_within(path, folder) for path in sandbox.hidden for folder in writable):
+        return _open("what is hidden lies in a place it may write in, and Landlock takes nothing back")
+    return _held(_LANDLOCK, "names can be listed; files made later beside a hidden place are hidden too")
 
 
-def _chmod(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
-    if is_wrapped:
-        return _by(_MOUNTS, CHMOD)
+def _chmod(backend: Backend, sandbox: Sandbox) -> Finding:
     if not sandbox.modes and backend.has_filter:
-        return _by(_FILTER, CHMOD, "refused everywhere, its own files too")
-    return _open(CHMOD, "Landlock knows no right for it; bubblewrap would hold it")
+        return _held(_FILTER, "refused everywhere, its own files too")
+    return _open("Landlock knows no right for it; bubblewrap would hold it")
 
 
-def _signals(backend: Backend) -> Guarantee:
-    if backend.bwrap:
-        return _by(_PIDS, SIGNALS)
+def _signals(backend: Backend, _: Sandbox) -> Finding:
+    return _held(_LANDLOCK) if backend.landlock_abi >= ABI_SCOPE else _too_old(backend, ABI_SCOPE)
+
+
+def _limits(backend: Backend, _: Sandbox) -> Finding:
+    return _held(_FILTER) if backend.has_filter else _open(_NO_FILTER)
+
+
+def _tracing(_: Backend, __: Sandbox) -> Finding:
+    return _held(_LANDLOCK)
+
+
+def _tree(backend: Backend, _: Sandbox) -> Finding:
     if backend.landlock_abi >= ABI_SCOPE:
-        return _by(_LANDLOCK, SIGNALS)
-    return _open(SIGNALS, _too_old(backend, ABI_SCOPE))
+        return _held(_LANDLOCK, "after its starter was killed, by a mark in its environment alone")
+    return _open("what drops its environment and its parents is not found again")
 
 
-def _limits(backend: Backend) -> Guarantee:
-    if backend.bwrap:
-        return _by(_PIDS, LIMITS)
-    return _by(_FILTER, LIMITS) if backend.has_filter else _open(LIMITS, _NO_FILTER)
-
-
-def _tree(backend: Backend) -> Guarantee:
-    if backend.bwrap:
-        return _by(_PIDS, TREE)
-    if backend.landlock_abi >= ABI_SCOPE:
-        return _by(_LANDLOCK, TREE, "after its starter was killed, by a mark in its environment alone")
-    return _open(TREE, "what drops its environment and its parents is not found again")
-
-
-def _sockets(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
+def _sockets(backend: Backend, sandbox: Sandbox) -> Finding:
     if sandbox.refuses_unix_sockets() and backend.has_filter:
-        return _by(_FILTER, SOCKETS)
-    if is_wrapped:
+        return _held(_FILTER)
+    if backend.bwrap:
         late = "one that appears later outside of /run and temporary folders is within reach"
-        return _by("bubblewrap (covered by mounts)", SOCKETS, late)
+        return _held("bubblewrap (covered by mounts)", late)
     if backend.landlock_abi >= ABI_UNIX:
-        return _by(_LANDLOCK, SOCKETS)
+        return _held(_LANDLOCK)
     if sandbox.unix_sockets:
-        return _free(SOCKETS, "its role may use unix sockets")
-    if not backend.has_filter:
-        return _open(SOCKETS, f"{_NO_FILTER}; {_too_old(backend, ABI_UNIX)}")
-    return _open(SOCKETS, f"one socket must stay within reach; {_too_old(backend, ABI_UNIX)}")
+        return _free("its role may use unix sockets")
+    return _too_old(
+        backend, ABI_UNIX, "one socket must stay within reach" if backend.has_filter else _NO_FILTER
+    )
 
 
-def _abstract(backend: Backend, sandbox: Sandbox) -> Guarantee:
+def _abstract_sockets(backend: Backend, sandbox: Sandbox) -> Finding:
     if sandbox.refuses_unix_sockets() and backend.has_filter:
-        return _by(_FILTER, ABSTRACT_SOCKETS)
-    if backend.landlock_abi >= ABI_SCOPE:
-        return _by(_LANDLOCK, ABSTRACT_SOCKETS)
-    return _open(ABSTRACT_SOCKETS, _too_old(backend, ABI_SCOPE))
+        return _held(_FILTER)
+    return _signals(backend, sandbox)  # the same right of Landlock
 
 
-def _tcp(backend: Backend, sandbox: Sandbox) -> Guarantee:
+def _tcp(backend: Backend, sandbox: Sandbox) -> Finding:
     if not sandbox.limits_tcp():
-        return _free(TCP, "its role may use any port")
+        return _free("its role may use any port")
     if sandbox.refuses_tcp() and backend.has_filter:
-        return _by(_FILTER, TCP)
+        return _held(_FILTER)
     if backend.landlock_abi < ABI_TCP:
-        return _open(TCP, _too_old(backend, ABI_TCP))
+        return _too_old(backend, ABI_TCP)
     if not backend.has_filter:
-        return _open(TCP, "without seccomp, MPTCP and TCP Fast Open pass Landlock by")
-    return _by(f"{_LANDLOCK} and {_FILTER}", TCP)
+        return _open("without seccomp, MPTCP and TCP Fast Open pass Landlock by")
+    return _held(f"{_LANDLOCK} and {_FILTER}")
 
 
-def _udp(backend: Backend, sandbox: Sandbox) -> Guarantee:
-    if sandbox.udp:
-        return _free(UDP, "its role may use UDP")
-    if not backend.has_filter:
-        return _open(UDP, _NO_FILTER)
-    return _by(_FILTER, UDP)
+def _udp(backend: Backend, sandbox: Sandbox) -> Finding:
+    return _free("its role may use UDP") if sandbox.udp else _limits(backend, sandbox)
 
 
-def _too_old(backend: Backend, needed: int) -> str:
+def _too_old(backend: Backend, needed: int, first: str = "") -> Finding:
     has = f"version {backend.landlock_abi}" if backend.landlock_abi else "none"
-    return f"it takes Landlock version {needed}, and this kernel has {has}"
+    why = f"it takes Landlock version {needed}, and this kernel has {has}"
+    return _open(f"{first}; {why}" if first else why)
+
+
+_RULES: dict[Promise, Callable[[Backend, Sandbox], Finding]] = {
+    Promise.FILES: _files,
+    Promise.READING: _reading,
+    Promise.CHMOD: _chmod,
+    Promise.SIGNALS: _signals,
+    Promise.LIMITS: _limits,
+    Promise.TRACE: _tracing,
+    Promise.ENVIRONMENT: _tracing,
+    Promise.TREE: _tree,
+    Promise.SOCKETS: _sockets,
+    Promise.ABSTRACT_SOCKETS: _abstract_sockets,
+    Promise.TCP: _tcp,
+    Promise.UDP: _udp,
+}

@@ -1,7 +1,7 @@
-"""Landlock: the kernel's sandbox for one thread and all it starts, by its three system calls, without root.
+"""Landlock: the kernel's sandbox for one thread and all it starts, through its three system calls.
 
-Only the *changing* of files is handled, so reading needs no rule, unless something is to be hidden. All go
-in one ruleset: every further layer would deny renames across folders anew.
+Root is not needed. Rules are about changing files; reading is limited only if something must be hidden. All
+rules are in one ruleset, because each further layer would deny renames across folders again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = 1 << 10, 1 << 11, 1 << 12
 _REFER, _TRUNCATE, _RESOLVE_UNIX = 1 << 13, 1 << 14, 1 << 16
 
 _ON_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _RESOLVE_UNIX  # other rights are refused on a plain file
-_MAKE_DEVICE = _MAKE_CHAR | _MAKE_BLOCK  # handled and granted nowhere: a disk of one's own is all disks
+_MAKE_DEVICE = _MAKE_CHAR | _MAKE_BLOCK  # never granted: a device node of a disk gives access to all of it
 _GRANTED = (
     _WRITE_FILE
     | _TRUNCATE
@@ -63,21 +63,20 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @value
 class LandlockRules:
-    """What one ruleset says. Without `holds_files` it speaks of ports, signals and abstract sockets only."""
+    """The content of one ruleset. Without `limits_files` it limits only ports, signals, abstract sockets."""
 
-    holds_files: bool
+    limits_files: bool
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()  # within what is hidden
-    sockets: tuple[str, ...] | None = None  # unix sockets within reach; nothing: all
+    shown: tuple[str, ...] = ()  # although it is inside of what is hidden
+    sockets: tuple[str, ...] | None = None  # reachable unix sockets; None: all
     connect: tuple[int, ...] | None = None
     bind: tuple[int, ...] | None = None
-    shared_memory: bool = True
 
 
 def kernel_abi() -> int:
-    """The version of Landlock in this kernel, asked of the system call; 0 where there is none."""
-    if sys.platform != "linux":  # the number of the call means something else there
+    """Return the version of Landlock that this kernel has; 0 if it has none."""
+    if sys.platform != "linux":  # there the number means another system call
         return 0
     try:
         return _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
@@ -86,17 +85,16 @@ def kernel_abi() -> int:
 
 
 def make_ruleset(rules: LandlockRules, abi: int) -> int | None:
-    """A ruleset as a descriptor; nothing when this version of Landlock could hold none of it."""
+    """Return the descriptor of a ruleset; None if this version of Landlock can enforce none of it."""
     handled = _handled(rules, abi)
     ports = ((_BIND_TCP, rules.bind), (_CONNECT_TCP, rules.connect)) if abi >= ABI_TCP else ()
     net = sum(right for right, allowed in ports if allowed is not None)
     scope = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= ABI_SCOPE else 0
     if not (handled or net or scope):
         return None
-    asked = struct.pack("=QQQ", handled, net, scope)[
-        : 24 if abi >= ABI_SCOPE else 16 if abi >= ABI_TCP else 8
-    ]
-    ruleset = _call(_CREATE_RULESET, asked, ctypes.c_size_t(len(asked)), ctypes.c_uint32(0))
+    size = 24 if abi >= ABI_SCOPE else 16 if abi >= ABI_TCP else 8
+    attributes = struct.pack("=QQQ", handled, net, scope)[:size]
+    ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for path, rights in _grants(rules) if handled else ():
             _grant(ruleset, path, rights & handled)
@@ -110,7 +108,7 @@ def make_ruleset(rules: LandlockRules, abi: int) -> int | None:
 
 
 def restrict_thread(ruleset: int) -> None:
-    """Confine the calling thread, and all it starts from now on, for good; the descriptor is used up."""
+    """Confine the calling thread and all it starts from now on, for good; the descriptor is closed."""
     try:
         forgo_new_privileges()
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
@@ -119,13 +117,13 @@ def restrict_thread(ruleset: int) -> None:
 
 
 def forgo_new_privileges() -> None:
-    """From now on no program that this thread starts gains rights by being started."""
+    """Set no_new_privs: a program that this thread starts gains no rights, even if it is setuid."""
     if _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel does not let this thread forgo new privileges")
 
 
 def _handled(rules: LandlockRules, abi: int) -> int:
-    if not rules.holds_files:
+    if not rules.limits_files:
         return 0
     handled = _GRANTED | _MAKE_DEVICE
     if rules.hidden:
@@ -140,8 +138,8 @@ def _grants(rules: LandlockRules) -> Iterator[tuple[str, int]]:
         yield path, _GRANTED | _READ_FILE | _RESOLVE_UNIX
     for path in _DEVICES:
         yield path, _WRITE_FILE | _TRUNCATE | _READ_FILE
-    # A repository that lies in shared memory is nobody's to write just because it lies there.
-    if rules.shared_memory and not any(path.startswith(f"{_SHARED_MEMORY}/") for path in rules.hidden):
+    # Not if a repository is in shared memory: it would be writable with the rest.
+    if not any(path.startswith(f"{_SHARED_MEMORY}/") for path in rules.hidden):
         yield _SHARED_MEMORY, _GRANTED & ~_MAKE_SYM | _READ_FILE
     for path in rules.sockets or ():
         yield path, _RESOLVE_UNIX
@@ -151,7 +149,7 @@ def _grants(rules: LandlockRules) -> Iterator[tuple[str, int]]:
 
 
 def _beside(folder: str, hidden: tuple[str, ...]) -> Iterator[str]:
-    """The outermost paths below a folder that hold nothing hidden: rules only add, so all else is granted."""
+    """Yield the outermost paths below a folder that contain nothing hidden: rules can only grant."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -160,9 +158,9 @@ def _beside(folder: str, hidden: tuple[str, ...]) -> Iterator[str]:
         path = os.path.join(folder, name)
         if path in hidden:
             continue
-        if any(one.startswith(path + "/") for one in hidden):
+        if any(inner.startswith(path + "/") for inner in hidden):
             yield from _beside(path, hidden)
-        elif not os.path.islink(path):  # where it leads is judged by its own place
+        elif not os.path.islink(path):  # the rule for its target counts
             yield path
 
 
@@ -170,7 +168,7 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
     try:
         at = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # a device this machine does not have, or a file that is gone: nothing is granted
+        return  # a device that this machine does not have, or a file that is gone
     try:
         if not stat.S_ISDIR(os.fstat(at).st_mode):
             rights &= _ON_FILES

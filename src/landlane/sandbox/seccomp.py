@@ -1,7 +1,7 @@
-"""A small seccomp filter for what Landlock has no word for: kinds of sockets, limits of others, keystrokes.
+"""A small seccomp filter for what Landlock cannot limit: kinds of sockets, limits of others, keystrokes.
 
-Landlock limits TCP and nothing else. So where ports are limited, the filter closes the ways around: protocols
-that are TCP under another name, and data that goes out before a connection was asked for.
+Landlock limits plain TCP only. So where ports are limited, the filter closes the ways around it: protocols
+that build on TCP (MPTCP), and data that is sent while a connection is opened (TCP Fast Open).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LOAD, _AND, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x45, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
-_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # places in what the kernel shows a filter
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in `struct seccomp_data`
 _X32 = 0x40000000
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 
@@ -68,10 +68,10 @@ _OF_OTHERS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sche
 
 @value
 class SeccompFilter:
-    """What to refuse, beside what nobody needs: others' limits, keystrokes, shared keys and io_uring."""
+    """What to refuse, in addition to io_uring, shared keys, keystrokes and changing limits of others."""
 
     unix_sockets: bool = False
-    other_protocols: bool = False  # UDP, raw packets, and families of their own
+    other_protocols: bool = False  # UDP, raw packets, other address families
     around_tcp: bool = False
     all_tcp: bool = False
     modes: bool = False
@@ -81,20 +81,18 @@ _compiled: dict[SeccompFilter, bytes] = {}
 
 
 def can_filter() -> bool:
-    """Whether the numbers of this machine's system calls are known, and its kernel has filters."""
-    if sys.platform != "linux":
+    """Return whether this machine's system call numbers are known and its kernel supports filters."""
+    if sys.platform != "linux" or os.uname().machine not in _MACHINES:
         return False
-    return os.uname().machine in _MACHINES and ctypes.sizeof(ctypes.c_void_p) == 8 and _kernel_filters()
-
-
-def _kernel_filters() -> bool:
-    # Asked with no filter at all: a kernel that has them complains about the address, not about the question.
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    # Without a filter, a kernel that supports them reports a bad address instead of a bad argument.
     libc = ctypes.CDLL(None, use_errno=True)
     return bool(libc.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)) and ctypes.get_errno() == errno.EFAULT
 
 
 def filter_thread(wanted: SeccompFilter) -> None:
-    """Put the filter on the calling thread, and on all it starts from now on, for good."""
+    """Install the filter for the calling thread and all it starts from now on, for good."""
     if wanted not in _compiled:
         _compiled[wanted] = compile_filter(wanted, os.uname().machine)
     code = _compiled[wanted]
@@ -103,12 +101,12 @@ def filter_thread(wanted: SeccompFilter) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     forgo_new_privileges()
     if libc.prctl(_SET_SECCOMP, _MODE_FILTER, program, 0, 0):
-        code_of_error = ctypes.get_errno()
-        raise OSError(code_of_error, f"the kernel does not take the filter: {os.strerror(code_of_error)}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"the kernel does not take the filter: {os.strerror(error)}")
 
 
 def compile_filter(wanted: SeccompFilter, machine: str) -> bytes:
-    """The filter as the kernel reads it."""
+    """Return the filter as BPF code."""
     numbers = _MACHINES[machine]
     lines: list[Line] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -125,22 +123,22 @@ def compile_filter(wanted: SeccompFilter, machine: str) -> bytes:
 
 
 def _refusals(wanted: SeccompFilter) -> list[tuple[str, int, *tuple[Test, ...]]]:
-    """The calls to refuse, each with its error and the tests that must all be true of its arguments."""
+    """Return the calls to refuse, each with its error and the tests that its arguments must all pass."""
     others: Test = (0, "!=", 0, _ALL)
     found: list[tuple[str, int, *tuple[Test, ...]]] = [
-        ("io_uring_setup", errno.ENOSYS),  # what it does is not seen by filters
+        ("io_uring_setup", errno.ENOSYS),  # filters do not see what it does
         ("prlimit64", errno.EPERM, others, (2, "!=", 0, _ALL)),
         ("setpriority", errno.EPERM, (1, "!=", 0, _ALL)),
         ("ioprio_set", errno.EPERM, (1, "!=", 0, _ALL)),
         ("ioctl", errno.EPERM, (1, "==", _PUSH_KEYSTROKE, _ALL)),
         ("ioctl", errno.EPERM, (1, "==", _CONSOLE_PASTE, _ALL)),
         *((name, errno.EPERM, others) for name in _OF_OTHERS),
-        *((name, errno.EPERM) for name in _KEYS),  # all programs of a user share them
+        *((name, errno.EPERM) for name in _KEYS),  # shared by all programs of a user
     ]
     if wanted.unix_sockets:
         found.append(("socket", errno.EACCES, (0, "==", _UNIX, _ALL)))
     if wanted.other_protocols or wanted.around_tcp:
-        families: list[Test] = [(0, "!=", one, _ALL) for one in (_UNIX, _INET, _INET6, _NETLINK)]
+        families: list[Test] = [(0, "!=", family, _ALL) for family in (_UNIX, _INET, _INET6, _NETLINK)]
         found.append(("socket", errno.EAFNOSUPPORT, *families))
     for family in (_INET, _INET6):
         of_family: Test = (0, "==", family, _ALL)
@@ -162,7 +160,7 @@ def _refusals(wanted: SeccompFilter) -> list[tuple[str, int, *tuple[Test, ...]]]
 
 
 def _refuse(number: int, error: int, tests: Sequence[Test]) -> list[Line]:
-    """Load and compare each argument in turn; the first test that is not true jumps past the refusal."""
+    """Return code that compares each argument in turn; the first failed test jumps past the refusal."""
     groups = [
         [
             (_LOAD, 0, 0, _ARGUMENTS + 8 * argument),

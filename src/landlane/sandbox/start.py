@@ -1,4 +1,4 @@
-"""Start a command inside its sandbox, with what this machine can enforce."""
+"""Start a command in its sandbox, as far as this machine can enforce it."""
 
 from __future__ import annotations
 
@@ -7,39 +7,30 @@ import signal
 import stat
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.platform.proc import can_see_processes
+from landlane.ids import new_uuid
+from landlane.platform.process import can_see_processes
 from landlane.processes.child import Child, ChildResult
-from landlane.processes.tree import TREE_MARK, ProcessTree, end_tree, new_tree_id, record_tree, signal_tree
+from landlane.processes.tree import TREE_MARK, ProcessTree, end_tree, record_tree, signal_tree
 from landlane.sandbox.bubblewrap import BWRAP_VARIABLE, find_bubblewrap, trial_command, wrap_command
 from landlane.sandbox.capabilities import drop_capabilities
 from landlane.sandbox.confined_thread import SandboxThread
 from landlane.sandbox.guarantees import ABI_LEAST, ABI_SCOPE, list_guarantees
 from landlane.sandbox.landlock import LandlockRules, kernel_abi, make_ruleset, restrict_thread
-from landlane.sandbox.model import (
-    BUBBLEWRAP,
-    BUBBLEWRAP_LANDLOCK,
-    LANDLOCK,
-    NONE,
-    Backend,
-    Guarantee,
-    Sandbox,
-    is_within,
-    require_guarantees,
-)
+from landlane.sandbox.model import Backend, BackendKind, Sandbox, is_within, require_guarantees
 from landlane.sandbox.seccomp import SeccompFilter, can_filter, filter_thread
 from landlane.sandbox.subreaper import Subreaper
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 
 _TRIAL_SECONDS = 10.0
 _GRACE_SECONDS = 5.0
 _NO_FILES = Sandbox(writable=(), scratch="")
 
-# Folders of scratch, and the variables that lead programs there.
+# Folders in the scratch folder, and the variables that lead programs there.
 _PRIVATE = {
     "tmp": ("TMPDIR", "TMP", "TEMP"),
     "home/.config": ("XDG_CONFIG_HOME",),
@@ -50,7 +41,7 @@ _PRIVATE = {
     "clients/claude": ("CLAUDE_CONFIG_DIR",),
     "clients/codex": ("CODEX_HOME",),
 }
-# What a person has set in the home that is hidden behind the private one, for programs to read.
+# Settings in the user's own home that programs still read, although the private home hides it.
 _SETTINGS = {
     "GIT_CONFIG_GLOBAL": (".gitconfig", ".config/git/config"),
     "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
@@ -61,7 +52,7 @@ _chosen: dict[str, Backend] = {}
 
 
 def choose_backend() -> Backend:
-    """What can enforce a sandbox on this machine; tried once for each process and bubblewrap."""
+    """Return what can enforce a sandbox on this machine; each bubblewrap is tried once per process."""
     bwrap = find_bubblewrap()
     if bwrap not in _chosen:
         _chosen[bwrap] = _choose(bwrap)
@@ -73,7 +64,7 @@ def _choose(bwrap: str) -> Backend:
     reasons: list[str] = []
     trouble = _try_bubblewrap(bwrap, abi) if bwrap else ""
     if bwrap and not trouble:
-        name = BUBBLEWRAP_LANDLOCK if abi >= ABI_LEAST else BUBBLEWRAP
+        name = BackendKind.BUBBLEWRAP_LANDLOCK if abi >= ABI_LEAST else BackendKind.BUBBLEWRAP
         return Backend(name=name, bwrap=bwrap, landlock_abi=abi, has_filter=has_filter)
     if bwrap:
         reasons.append(f"{bwrap} does not work here: {trouble}.")
@@ -82,127 +73,88 @@ def _choose(bwrap: str) -> Backend:
             f"bubblewrap is not installed (the program `bwrap`, on PATH or named by {BWRAP_VARIABLE})."
         )
     if abi >= ABI_LEAST:
-        return Backend(name=LANDLOCK, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
+        return Backend(
+            name=BackendKind.LANDLOCK, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons)
+        )
     has = f"version {abi}" if abi else "none"
     reasons.append(f"The kernel must have Landlock version {ABI_LEAST} or newer, and has {has}.")
-    return Backend(name=NONE, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
+    return Backend(name=BackendKind.NONE, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
 
 
 def _try_bubblewrap(bwrap: str, abi: int) -> str:
-    """Why it does not work here; empty when it does."""
-    trial = Backend(name=BUBBLEWRAP, bwrap=bwrap, landlock_abi=abi, has_filter=can_filter())
+    """Return why bubblewrap does not work here; empty when it does."""
+    trial = Backend(name=BackendKind.BUBBLEWRAP, bwrap=bwrap, landlock_abi=abi, has_filter=can_filter())
     try:
         thread = SandboxThread(_confinement(trial, _NO_FILES), scopes_signals=False)
         try:
-            ended = Child(trial_command(bwrap), cwd="/", within=thread.call).wait(_TRIAL_SECONDS)
+            result = Child(trial_command(bwrap), cwd="/", within=thread.call).wait(_TRIAL_SECONDS)
         finally:
             thread.close()
     except OSError as error:
         return str(error)
-    said = " ".join(ended.stderr.split()) or f"exit code {ended.exit_code}"
-    return "" if ended.exit_code == 0 else said[:200]
-
-
-def start_sandboxed(
-    command: Sequence[str],
-    sandbox: Sandbox,
-    *,
-    cwd: str,
-    backend: Backend | None = None,
-    required: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
-    has_stdin: bool = False,
-    streams: tuple[int, int, int] | None = None,
-    has_terminal: bool = False,
-    tree_id: str = "",
-) -> SandboxedChild:
-    """Start a command that can do no more than its sandbox says, as far as that is held here.
-
-    What is not held stands in `held` of the child, for the caller to say. `tree_id` is the mark of its tree,
-    for a caller that has written it down before.
-
-    Raises:
-        NotAllowed: a required promise cannot be held here.
-        Malformed: a folder of the sandbox is not there.
-    """
-    backend = backend or choose_backend()
-    held = list_guarantees(backend, sandbox)
-    require_guarantees(held, required, backend)
-    sandbox = _resolve(sandbox)
-    private = prepare_scratch(sandbox)
-    tree_id = tree_id or new_tree_id()
-    variables = {**private, **(environment or {}), **dict(sandbox.environment), TREE_MARK: tree_id}
-    words = list(command)
-    if backend.bwrap:
-        words = wrap_command(backend.bwrap, sandbox, words, os.path.realpath(cwd), has_terminal=has_terminal)
-    try:
-        thread = SandboxThread(
-            _confinement(backend, sandbox), scopes_signals=backend.landlock_abi >= ABI_SCOPE
-        )
-    except OSError as error:
-        raise NotAllowed(
-            f"the kernel refused the sandbox: {error}", code="SANDBOX_MISSING", hint="nothing was started"
-        ) from error
-    try:
-        return SandboxedChild(
-            words,
-            cwd=os.path.realpath(cwd),
-            environment=variables,
-            without=sandbox.without,
-            has_stdin=has_stdin,
-            streams=streams,
-            has_terminal=has_terminal,
-            thread=thread,
-            tree_id=tree_id,
-            backend=backend,
-            held=held,
-        )
-    except BaseException:
-        thread.close()
-        raise
+    message = " ".join(result.stderr.split()) or f"exit code {result.exit_code}"
+    return "" if result.exit_code == 0 else message[:200]
 
 
 class SandboxedChild(Child):
-    """A running child in its sandbox, together with everything it starts."""
+    """A running child that can do only what its sandbox allows, as far as this machine can enforce that.
+
+    `guarantees` says what is enforced, and `tree` is the child with everything it starts.
+    """
 
     def __init__(
         self,
         command: Sequence[str],
+        sandbox: Sandbox,
         *,
         cwd: str,
-        environment: Mapping[str, str],
-        without: Sequence[str],
-        has_stdin: bool,
-        streams: tuple[int, int, int] | None,
-        has_terminal: bool,
-        thread: SandboxThread,
-        tree_id: str,
-        backend: Backend,
-        held: tuple[Guarantee, ...],
+        backend: Backend | None = None,
+        required: Sequence[str] = (),
+        streams: tuple[int, int, int] | None = None,
+        has_terminal: bool = False,
+        tree_id: str = "",
     ) -> None:
-        # Where the kernel does not tell who is in the sandbox, what loses its parents comes to us.
-        self._adopting = None if thread.is_exact or backend.bwrap else Subreaper()
+        """Start it. `tree_id` marks its process tree, for a caller that has recorded it already.
+
+        Raises:
+            NotAllowed: a required promise cannot be kept here.
+            Malformed: a folder of the sandbox does not exist.
+        """
+        self.backend = backend = backend or choose_backend()
+        self.guarantees = list_guarantees(backend, sandbox)
+        require_guarantees(self.guarantees, required, backend)
+        sandbox, cwd, tree_id = _resolve(sandbox), os.path.realpath(cwd), tree_id or new_uuid()
+        variables = {**_prepare_scratch(sandbox), **dict(sandbox.environment), TREE_MARK: tree_id}
+        words = list(command)
+        if backend.bwrap:
+            words = wrap_command(backend.bwrap, sandbox, words, cwd, has_terminal=has_terminal)
+        try:
+            self._thread = SandboxThread(
+                _confinement(backend, sandbox), scopes_signals=backend.landlock_abi >= ABI_SCOPE
+            )
+        except OSError as error:
+            raise NotAllowed(
+                f"the kernel refused the sandbox: {error}", code="SANDBOX_MISSING", hint="nothing was started"
+            ) from error
+        # Where the kernel cannot tell which processes are in the sandbox, orphans must come to us.
+        self._subreaper = None if self._thread.is_exact or backend.bwrap else Subreaper()
         try:
             super().__init__(
-                command,
+                words,
                 cwd=cwd,
-                environment=environment,
-                without=without,
-                has_stdin=has_stdin,
+                environment=variables,
+                without=sandbox.without,
                 streams=streams,
                 has_terminal=has_terminal,
-                within=thread.call,
+                within=self._thread.call,
             )
         except BaseException:
-            self._adopt_no_more()
+            self._close()
             raise
-        self._thread = thread
-        self.backend = backend
-        self.held = held
         self.tree: ProcessTree = record_tree(tree_id, self.pid, is_wrapped=bool(backend.bwrap))
 
     def signal(self, number: int) -> None:
-        """Send a signal to all of the tree; the one that kills also takes whoever left it."""
+        """Send a signal to the tree; SIGKILL also ends processes that left it."""
         if not can_see_processes():
             if number == signal.SIGKILL:
                 self._thread.kill_all()
@@ -213,7 +165,7 @@ class SandboxedChild(Child):
             signal_tree(self.tree, number, self._thread.members)
 
     def end(self, *, grace_seconds: float = _GRACE_SECONDS) -> int:
-        """End the command and everything it started; tells how many processes there were."""
+        """End the command and everything it started; return how many processes there were."""
         return end_tree(
             self.tree,
             grace_seconds=grace_seconds,
@@ -222,38 +174,38 @@ class SandboxedChild(Child):
         )
 
     def _kill_all(self) -> None:
-        if not self._thread.kill_all() and self._adopting is not None:
-            self._adopting.kill_all(self.tree)
+        if not self._thread.kill_all() and self._subreaper is not None:
+            self._subreaper.kill_all(self.tree)
 
     def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> ChildResult:
         """Wait for the end, and end what is left of the tree."""
 
         def tick() -> None:
-            if self._adopting is not None:
-                self._adopting.bury(self.pid)
+            if self._subreaper is not None:
+                self._subreaper.reap(self.pid)
             on_tick()
 
         try:
             return super().wait(limit_seconds, tick)
         finally:
-            self._thread.close()
-            self._adopt_no_more()
+            self._close()
 
-    def _adopt_no_more(self) -> None:
-        if self._adopting is not None:
-            self._adopting.close()
-            self._adopting = None
+    def _close(self) -> None:
+        self._thread.close()
+        if self._subreaper is not None:
+            self._subreaper.close()
+            self._subreaper = None
 
     def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
+        """Return its exit code once it has ended, else None."""
         return self._process.poll()
 
 
-def prepare_scratch(sandbox: Sandbox) -> dict[str, str]:
-    """Make the private folders, and tell the variables that lead there.
+def _prepare_scratch(sandbox: Sandbox) -> dict[str, str]:
+    """Create the private folders, and return the variables that lead there.
 
     Raises:
-        Malformed: scratch holds something else there, such as a link that wants to be followed.
+        Malformed: the scratch folder has something else in their place, such as a link.
     """
     variables: dict[str, str] = {}
     for folder, names in _PRIVATE.items():
@@ -262,19 +214,12 @@ def prepare_scratch(sandbox: Sandbox) -> dict[str, str]:
             path = os.path.join(path, part)
             _make_private(path)
         variables |= dict.fromkeys(names, path)
-    if sandbox.private_home:
-        variables |= _settings_of(os.environ.get("HOME", ""))
-        variables["HOME"] = os.path.join(sandbox.scratch, "home")
-    return variables
-
-
-def _settings_of(home: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, places in _SETTINGS.items():
-        there = [path for place in places if home and os.path.isfile(path := os.path.join(home, place))]
-        if name not in os.environ and there:
-            found[name] = there[0]
-    return found
+    home = os.environ.get("HOME", "")
+    for name, files in _SETTINGS.items():
+        existing = [path for file in files if home and os.path.isfile(path := os.path.join(home, file))]
+        if name not in os.environ and existing:
+            variables[name] = existing[0]
+    return {**variables, "HOME": os.path.join(sandbox.scratch, "home")}
 
 
 def _make_private(path: str) -> None:
@@ -290,11 +235,11 @@ def _make_private(path: str) -> None:
 
 
 def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
-    """What a thread does to confine itself for this sandbox; what the kernel refuses is an error there."""
-    holds_files = not backend.bwrap  # else the mounts do, and Landlock would forbid bubblewrap to make them
+    """Return the function by which a thread confines itself; it raises OSError if the kernel refuses."""
+    limits_files = not backend.bwrap  # else mounts do, and Landlock would forbid bubblewrap to make them
     rules = LandlockRules(
-        holds_files=holds_files,
-        writable=sandbox.may_change() if holds_files else (),
+        limits_files=limits_files,
+        writable=sandbox.writable_roots() if limits_files else (),
         hidden=sandbox.hidden,
         shown=tuple(
             path for path in sandbox.readable if any(is_within(path, hidden) for hidden in sandbox.hidden)
@@ -302,20 +247,19 @@ def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
         sockets=None if sandbox.unix_sockets else sandbox.sockets_visible,
         connect=sandbox.tcp_connect,
         bind=sandbox.tcp_bind,
-        shared_memory=sandbox.shared_memory,
     )
     refused = SeccompFilter(
         unix_sockets=sandbox.refuses_unix_sockets(),
         other_protocols=not sandbox.udp,
         around_tcp=sandbox.limits_tcp(),
         all_tcp=sandbox.refuses_tcp(),
-        modes=not sandbox.modes and holds_files,
+        modes=not sandbox.modes and limits_files,
     )
 
     def confine() -> None:
-        if backend.name == NONE:
+        if backend.name == BackendKind.NONE:
             return
-        if holds_files:
+        if limits_files:
             drop_capabilities()
         ruleset = make_ruleset(rules, backend.landlock_abi)
         if ruleset is not None:
@@ -327,18 +271,18 @@ def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
 
 
 def _resolve(sandbox: Sandbox) -> Sandbox:
-    """The same sandbox with every path as the kernel sees it.
+    """Return the sandbox with all links in its paths resolved.
 
     Raises:
-        Malformed: it may write in a place that is not there.
+        Malformed: a folder that it may write in does not exist.
     """
     for path in (sandbox.scratch, *sandbox.writable):
         if not os.path.isdir(path):
             raise Malformed(
                 f"there is no folder {path} to work in", code="SANDBOX_PLACE", hint="make it before starting"
             )
-    many = {
+    resolved = {
         name: tuple(map(os.path.realpath, getattr(sandbox, name)))
         for name in ("writable", "readable", "hidden", "sockets_visible")
     }
-    return replace(sandbox, scratch=os.path.realpath(sandbox.scratch), **many)
+    return replace(sandbox, scratch=os.path.realpath(sandbox.scratch), **resolved)

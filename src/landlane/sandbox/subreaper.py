@@ -1,7 +1,7 @@
-"""Being the parent of every orphan of a tree, for kernels whose sandbox cannot tell who is in it.
+"""Adopt the orphans of a process tree, for kernels that cannot tell which processes are in a sandbox.
 
-A tree that forks and ends all the time is never where it was seen. As long as this process adopts orphans,
-the children of what was killed turn up among its own, however often they forked, until none is left.
+Processes that fork and end all the time escape a search. As long as this process adopts orphans, the children
+of killed processes become its own, however often they forked, until none is left.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import ctypes
 import os
 
-from landlane.platform.proc import list_pids, read_dead_process
+from landlane.platform.process import list_pids, read_dead_process
 from landlane.processes.tree import has_mark, kill_until_quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.platform.proc import ProcessInfo
+    from landlane.platform.process import ProcessInfo
     from landlane.processes.tree import ProcessTree
 
 
 _SET_ADOPTING, _IS_ADOPTING = 36, 37
-_QUIET_SECONDS = 0.05  # that long none may be found
+_QUIET_SECONDS = 0.05  # how long no process may be found
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Subreaper:
-    """Adopts the orphans of one tree, from before its start until it has ended."""
+    """Adopts the orphans of one process tree, from before its start until it has ended."""
 
     def __init__(self) -> None:
         before = ctypes.c_int(0)
@@ -34,26 +34,26 @@ class Subreaper:
         self._dead: set[tuple[int, int]] = set()
 
     def close(self) -> None:
-        """Adopt no more, unless we did before."""
+        """Stop adopting, unless this process did so before."""
         if not self._was_on:
             _libc.prctl(_SET_ADOPTING, 0, 0, 0, 0)
 
     def kill_all(self, tree: ProcessTree) -> None:
-        """Kill what is left of a tree, until none has turned up for a while."""
-        kill_until_quiet(tree, lambda one: self._is_member(tree, one), quiet_seconds=_QUIET_SECONDS)
-        self.bury(tree.root.pid)
+        """Kill what is left of a tree, until no process was found for a while."""
+        kill_until_quiet(tree, lambda process: self._is_member(tree, process), quiet_seconds=_QUIET_SECONDS)
+        self.reap(tree.root.pid)
 
-    def bury(self, root: int) -> None:
-        """Bury the adopted that have ended.
+    def reap(self, root: int) -> None:
+        """Reap adopted processes that have ended, except the root, whose starter waits for it.
 
-        What somebody in this process waits for is buried at once, or soon; so only those are taken that were
-        dead already the last time. The root is waited for by whoever started it.
+        Other code of this process reaps its own children at once or soon. So a process is reaped here only if
+        it was dead at the last call, too.
         """
         found = map(read_dead_process, list_pids()) if _has_dead() else ()
         dead = {
-            (one.pid, one.started)
-            for one in found
-            if one is not None and one.parent == os.getpid() and one.pid != root
+            (process.pid, process.started)
+            for process in found
+            if process is not None and process.parent == os.getpid() and process.pid != root
         }
         for pid, _ in dead & self._dead:
             try:
@@ -62,11 +62,12 @@ class Subreaper:
                 continue
         self._dead = dead - self._dead
 
-    def _is_member(self, tree: ProcessTree, one: ProcessInfo) -> bool:
-        """A process with the mark, or a child of ours in a sandbox; what we use ourselves has none."""
-        if (one.pid, one.started) == (tree.root.pid, tree.root.started) or has_mark(one.pid, tree.id):
+    def _is_member(self, tree: ProcessTree, process: ProcessInfo) -> bool:
+        """Return whether a process has the tree's mark, or is a child of ours with more seccomp filters."""
+        is_root = (process.pid, process.started) == (tree.root.pid, tree.root.started)
+        if is_root or has_mark(process.pid, tree.id):
             return True
-        return one.parent == os.getpid() and _count_filters(str(one.pid)) > self._filters
+        return process.parent == os.getpid() and _count_filters(str(process.pid)) > self._filters
 
 
 def _has_dead() -> bool:
@@ -77,7 +78,7 @@ def _has_dead() -> bool:
 
 
 def _count_filters(pid: str) -> int:
-    """How many filters of system calls a process is behind; older kernels only tell that there are some."""
+    """Return how many seccomp filters a process has; older kernels only tell whether there is one."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)

@@ -1,6 +1,6 @@
-"""What other packages add to sessions: role names, when a lease may run out, what follows the end.
+"""What other packages add to sessions: role names, when a lease may expire, and what follows the end.
 
-Sessions are below roles and tasks, so they do not import them. `app/wiring.py` installs a function that
+Sessions are below roles and tasks, so they do not import them. `app/open.py` installs a function that
 loads an object with the functions of those packages; tests of sessions may install another.
 """
 
@@ -19,7 +19,7 @@ else:  # `typing` takes longer to load than a claim takes
 
 
 class SessionExtensions(Protocol):
-    """What sessions ask of the packages above them."""
+    """The functions that sessions need from the packages above them."""
 
     def check_role(self, settings: Settings, name: str) -> None:
         """Refuse a role name that is not defined.
@@ -30,7 +30,7 @@ class SessionExtensions(Protocol):
         ...
 
     def keeps_lease(self, tx: Transaction, session_id: str) -> bool:
-        """Whether a silent session keeps its lease, as one whose only task waits for a person does."""
+        """Return whether a silent session keeps its lease: its only task waits for a person."""
         ...
 
     def on_end(self, tx: Transaction, session: Session, *, is_own_will: bool) -> None:
@@ -47,6 +47,6 @@ def install(load: Callable[[], SessionExtensions]) -> None:
 
 
 def installed() -> SessionExtensions:
-    """Return the extensions that `app/wiring.py` has installed."""
-    assert _installed, "no extensions: make the context with landlane.app.wiring.assemble_repository"
+    """Return the extensions that `app/open.py` has installed."""
+    assert _installed, "no extensions: make the context with landlane.app.open.assemble_repository"
     return _installed[0]()

@@ -1,7 +1,7 @@
-"""Join as an agent: start a session, attach to a live one, or leave.
+"""Join as an agent: find the session that a call belongs to, attach to a live one, start one, or leave.
 
 The secret of a session is kept in a file that only its user can read. It is written before the transaction
-that begins the session is committed, so that a session is never there without its secret.
+that starts the session is committed, so that no session exists without its secret.
 """
 
 from __future__ import annotations
@@ -12,33 +12,32 @@ from landlane.sessions.extensions import installed
 from landlane.sessions.leases import (
     end_if_gone,
     end_session,
+    find_latest_session,
+    find_live_session,
+    find_session,
+    get_session,
     lapse,
+    list_live_sessions,
+    lock_live_session,
     session_over,
     sweep_if_due,
     touch,
 )
 from landlane.sessions.model import Session, SessionKind, check_agent_name, parse_credentials
-from landlane.sessions.notices import inherit_in
-from landlane.sessions.read import (
-    find_latest_session,
-    find_live_session,
-    find_session,
-    list_live_sessions,
-    lock_live_session,
-)
+from landlane.sessions.notices import pass_on_unread
 from landlane.text import check_label
-from landlane.values import replace, value
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.platform.process_identity import Process
+    from landlane.platform.process import Process
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Transaction
 
 
 @value
 class Joined:
-    """A session one may act for, and the secret that proves it."""
+    """A session to act for, and the secret that proves the right to do so."""
 
     session: Session
     secret: str
@@ -56,34 +55,35 @@ def join(
     may_choose_role: bool = False,
     keeps_role: bool = False,
 ) -> Joined:
-    """Attach to the live session of this name on this machine, or begin one.
+    """Attach to the live session with this name on this machine, or start one.
 
-    Who is started by an agent with a role has that role, under any name: `shown` is the session that the
-    caller shows, besides the one it provably descends from. Only a person, or what acts for nobody, may
-    choose a role freely, also that of a live session. `keeps_role`: the caller says that it is this agent,
-    and has the role that the agent had when it left.
+    Everything that an agent with a role starts has the same role, under any name. `shown` are the credentials
+    that the caller presents, in addition to the session that it provably descends from. Only a person, or a
+    caller without a session, may choose a role freely, even for a live session. With `keeps_role` the caller
+    claims to be this agent, and gets the role that the agent had when it left.
 
     Raises:
-        Held: the name is in use where this user cannot prove to be it.
-        Malformed: nobody has defined this role.
-        NotAllowed: the caller has a role, and it is another.
+        Held: the name is in use, and this user cannot read the secret of that session.
+        Malformed: the role is not defined.
+        NotAllowed: the caller has another role.
     """
     check_agent_name(name)
     if role:
         check_label(role, "role")
         installed().check_role(repo.settings, role)
-    kept = "" if may_choose_role or kind != SessionKind.AGENT else _kept_role(repo, name, role, shown)
+    is_bound = kind == SessionKind.AGENT and not may_choose_role
+    inherited = _inherited_role(repo, name, role, shown) if is_bound else ""
     secret = new_secret()
 
     def work(tx: Transaction) -> Joined | None:
-        wanted = kept or role
-        if keeps_role and not may_choose_role and kind == SessionKind.AGENT:
+        wanted = inherited or role
+        if keeps_role and is_bound:
             wanted = _last_role(tx, name, wanted)
         return _begin(tx, repo, name, role=wanted, kind=kind, secret=secret, process=process)
 
     while True:
         known = repo.secrets.load(name)
-        attached = attach(repo, known, role, process, may_choose_role, kept) if known else None
+        attached = attach(repo, known, role, process, may_choose_role, inherited) if known else None
         if attached is not None:
             return attached
         joined = repo.store.change(work, areas={f"//agent:{name}": True})
@@ -91,11 +91,11 @@ def join(
             return joined
 
 
-def _kept_role(repo: Repository, name: str, role: str, shown: str) -> str:
-    """The role that whoever is below an agent with a role must have: the same. Empty where nobody has one.
+def _inherited_role(repo: Repository, name: str, role: str, shown: str) -> str:
+    """Return the role of the agent that started the caller; empty if there is none.
 
     Raises:
-        NotAllowed: it asks for another.
+        NotAllowed: the caller asks for another role.
     """
     registered = registered_ancestor(repo)
     session_id = registered.session if registered is not None else ""
@@ -110,10 +110,10 @@ def _kept_role(repo: Repository, name: str, role: str, shown: str) -> str:
 
 
 def _last_role(tx: Snapshot, name: str, wanted: str) -> str:
-    """The role of an agent that comes back: the one it had. Leaving does not shake it off.
+    """Return the role of an agent that comes back: the one it had, because leaving must not remove it.
 
     Raises:
-        NotAllowed: it asks for another.
+        NotAllowed: it asks for another role.
     """
     last = find_latest_session(tx, name)
     had = last.role if last is not None and last.kind == SessionKind.AGENT else ""
@@ -140,9 +140,9 @@ def attach(
     role: str = "",
     process: Process | None = None,
     may_choose_role: bool = False,
-    kept: str = "",
+    inherited: str = "",
 ) -> Joined | None:
-    """The session that a secret on this machine belongs to, if it still lives."""
+    """Return the session that a secret on this machine belongs to, if it is still alive."""
 
     def look(snapshot: Snapshot) -> tuple[Session | None, int]:
         return find_live_session(snapshot, known.session), snapshot.now
@@ -150,7 +150,7 @@ def attach(
     session, now = repo.store.view(look)
     if session is None or session.secret_hash != digest(known.secret):
         return None
-    if session.lapses_at <= now:  # perhaps over: only a change can tell for sure
+    if session.lapses_at <= now:  # it may be over: only a transaction can find out
 
         def settle(tx: Transaction) -> Session | None:
             lapse(tx, known.session)
@@ -159,15 +159,16 @@ def attach(
         session = repo.change(settle)
         if session is None:
             return None
-    if kept and session.role != kept:  # in the place of somebody who may do more, or other things
-        raise _other_role(session.agent, kept, session.role or "none", session.agent)
-    if role and session.role and role != session.role and not may_choose_role:
+    if inherited and session.role != inherited:  # acting for it would change what the caller may do
+        raise _other_role(session.agent, inherited, session.role or "none", session.agent)
+    changes_role = bool(role) and role != session.role
+    if changes_role and session.role and not may_choose_role:
         raise _other_role(session.agent, session.role, role, session.agent)
-    if process is not None or (role and role != session.role):
+    if process is not None or changes_role:
 
         def amend(tx: Transaction, session: Session = session) -> None:
-            _register(tx, session.id, process)
-            if role and role != session.role:
+            add_process(tx, session.id, process)
+            if changes_role:
                 tx.run("session_set_role", session=session.id, role=role)
                 tx.record("session.role", session.agent, session.id, {"role": role, "before": session.role})
 
@@ -183,57 +184,74 @@ def _begin(
     name: str,
     *,
     role: str,
-    kind: str,
+    kind: SessionKind,
     secret: str,
     process: Process | None,
 ) -> Joined | None:
-    """Begin a session; nothing when this user began one a moment ago, whose secret can be read by now."""
+    """Start a session; return None if this user started one a moment ago, whose secret can be read now."""
     last = find_latest_session(tx, name)
     if last is not None and not last.has_ended:
         lapse(tx, last.id)
         last = find_latest_session(tx, name)
     if last is not None and not last.has_ended:
         if last.secret_hash == digest(secret):
-            return Joined(session=last, secret=secret, is_new=True)  # this very call, run again
+            return Joined(session=last, secret=secret, is_new=True)  # this transaction ran before
         if not end_if_gone(tx, last.id, repo.processes):
             known = repo.secrets.load(name)
             if known is not None and known.session == last.id and last.secret_hash == digest(known.secret):
                 return None
             raise _in_use(repo, name, last)
+    session = add_session(
+        tx,
+        name,
+        generation=(last.generation if last is not None else 0) + 1,
+        kind=kind,
+        role=role,
+        machine=repo.processes.machine,
+        secret=secret,
+        lease_ms=repo.settings.sessions.lease_ms,
+    )
+    add_process(tx, session.id, process)
+    if last is not None:
+        pass_on_unread(tx, last.id, session.id)
+    # Before the commit and with the name locked: every committed session has its secret, and a crash leaves
+    # at worst the secret of a session that never started.
+    repo.secrets.save(
+        Credentials(session=session.id, secret=secret, agent=name, generation=session.generation)
+    )
+    return Joined(session=session, secret=secret, is_new=True)
+
+
+def add_session(
+    tx: Transaction,
+    agent: str,
+    *,
+    generation: int,
+    kind: SessionKind,
+    role: str,
+    machine: str,
+    secret: str,
+    lease_ms: int,
+) -> Session:
+    """Write a new session and its journal entry."""
     session_id = short_id("s")
-    generation = (last.generation if last is not None else 0) + 1
-    lease_ms = repo.settings.sessions.lease_ms
     facts = {
         "generation": generation,
         "kind": kind,
         "role": role,
-        "machine": repo.processes.machine,
+        "machine": machine,
         "secret_hash": digest(secret),
         "lease_ms": lease_ms,
     }
-    tx.run("session_add", session=session_id, agent=name, **facts)
-    _register(tx, session_id, process)
-    tx.record("session.joined", name, session_id, facts)
-    if last is not None:
-        inherit_in(tx, last.id, session_id)
-    session = find_session(tx, session_id)
-    assert session is not None
-    # Before the commit and under the name's lock: whoever finds the session finds its secret, and a crash
-    # leaves at worst the secret of a session that never began.
-    repo.secrets.save(Credentials(session=session_id, secret=secret, agent=name, generation=generation))
-    return Joined(session=session, secret=secret, is_new=True)
+    tx.run("session_add", session=session_id, agent=agent, **facts)
+    tx.record("session.joined", agent, session_id, facts)
+    return get_session(tx, session_id)
 
 
-def _register(tx: Transaction, session_id: str, process: Process | None) -> None:
+def add_process(tx: Transaction, session_id: str, process: Process | None) -> None:
+    """Register a process for a session, if one is given."""
     if process is not None:
-        tx.run(
-            "process_add",
-            session=session_id,
-            boot_id=process.boot_id,
-            namespace=process.namespace,
-            pid=process.pid,
-            started=process.started,
-        )
+        tx.run("process_add", session=session_id, **as_dict(process))
 
 
 def _in_use(repo: Repository, name: str, session: Session) -> Held:
@@ -248,17 +266,9 @@ def _in_use(repo: Repository, name: str, session: Session) -> Held:
     )
 
 
-def forsaken_ancestor(repo: Repository, name: str) -> Process | None:
-    """The ancestor whose session of this name ran out: once its child joins anew, it stands for that."""
-    registered = registered_ancestor(repo)
-    if registered is None or not registered.is_over or registered.agent != name:
-        return None
-    return registered.process
-
-
 @value
 class RegisteredProcess:
-    """A process that stands for a session, and whether that session is over."""
+    """A process that is registered for a session, and whether that session has ended."""
 
     process: Process
     session: str
@@ -292,28 +302,122 @@ def registered_ancestor(repo: Repository) -> RegisteredProcess | None:
     return None
 
 
+def find_ancestor_of_ended(repo: Repository, name: str) -> Process | None:
+    """Return the ancestor that was registered for an ended session of this agent; joining again reuses it."""
+    registered = registered_ancestor(repo)
+    if registered is None or not registered.is_over or registered.agent != name:
+        return None
+    return registered.process
+
+
 def leave(repo: Repository, session: Session) -> tuple[str, ...]:
-    """End a session; tells what became free.
+    """End a session and return the patterns that became free.
 
     Raises:
-        Stale: it was over already.
+        Stale: it had ended already.
     """
 
-    def work(tx: Transaction) -> tuple[str, ...]:
+    def work(tx: Transaction) -> list[str]:
         live = lock_live_session(tx, session.id)
         if live is None:
             raise session_over(session.agent)
-        return tuple(end_session(tx, live, "session.left", {}))
+        return end_session(tx, live, "session.left", {})
 
     freed = repo.change(work)
-    # Under the name's lock: looking and removing must not meet the secret of a successor that begins now.
-    repo.store.change(
-        lambda _: repo.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
-    )
+    drop_secret(repo, session)
     return tuple(dict.fromkeys(freed))
 
 
+def drop_secret(repo: Repository, session: Session) -> None:
+    """Delete the secret of an ended session, with its name locked: a successor may be saving its own."""
+    repo.store.change(
+        lambda _: repo.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
+    )
+
+
 def live_sessions(repo: Repository) -> list[Session]:
-    """All sessions that have not ended."""
+    """Return all sessions that have not ended."""
     sweep_if_due(repo.store)
     return repo.store.view(list_live_sessions)
+
+
+@value
+class Caller:
+    """How a call identifies itself."""
+
+    name: str = ""
+    session_text: str = ""
+    agent_variable: str = ""
+    person: str = ""
+
+
+def prove(repo: Repository, credentials: Credentials) -> Session:
+    """Return the live session that these credentials belong to.
+
+    Raises:
+        NotAllowed: there is no such session, or it has another secret.
+        Stale: the session is over.
+    """
+    session = repo.store.view(lambda snapshot: find_session(snapshot, credentials.session))
+    if session is None or session.secret_hash != digest(credentials.secret):
+        raise NotAllowed(
+            f"the secret shown is not that of session {credentials.session[:40]}",
+            code="NOT_YOUR_SESSION",
+            hint="act under your own name: `landlane join NAME`, or --as NAME",
+        )
+    if session.has_ended:
+        raise session_over(session.agent)
+    touch(repo.store, session)
+    return session
+
+
+def identify(repo: Repository, caller: Caller, *, role: str = "") -> Joined:
+    """Return the session that acts, and start it if necessary.
+
+    It is found by the nearest registered ancestor, the credentials, the name, or the person, in this order.
+
+    Raises:
+        NotAllowed: the caller provably belongs to another session than it names.
+    """
+    found = known_session(repo, caller)
+    if found is not None and role in ("", found.session.role):
+        return found
+    name = found.session.agent if found else caller.name or caller.agent_variable
+    if name:
+        return join(repo, name, role=role, shown=caller.session_text, keeps_role=True)
+    return join(repo, caller.person, role=role, kind=SessionKind.PERSON)
+
+
+def known_session(repo: Repository, caller: Caller) -> Joined | None:
+    """Return the session that this caller already belongs to, without starting one."""
+    registered = registered_ancestor(repo)
+    if registered is not None:
+        if registered.is_over:
+            raise session_over(registered.agent)
+        known = repo.secrets.load(registered.agent)
+        if known is None or known.session != registered.session:
+            raise NotAllowed(
+                f"this process belongs to a session of {registered.agent} whose secret this user cannot read",
+                code="NOT_YOUR_SESSION",
+                hint="start the command outside that agent",
+            )
+        return _check_name(_prove_joined(repo, known), caller)
+    if caller.session_text:
+        return _check_name(_prove_joined(repo, parse_credentials(caller.session_text)), caller)
+    known = repo.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
+    return attach(repo, known) if known is not None else None
+
+
+def _prove_joined(repo: Repository, credentials: Credentials) -> Joined:
+    return Joined(session=prove(repo, credentials), secret=credentials.secret, is_new=False)
+
+
+def _check_name(joined: Joined, caller: Caller) -> Joined:
+    """Return the session, unless the caller names another agent."""
+    if caller.name and caller.name != joined.session.agent:
+        raise NotAllowed(
+            f"this process belongs to {joined.session.agent} and cannot act as {caller.name}",
+            code="NOT_YOUR_SESSION",
+            hint=f"leave out --as, or run it outside the session of {joined.session.agent}",
+        )
+    return joined

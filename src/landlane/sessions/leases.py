@@ -1,19 +1,90 @@
-"""Leases: renew them on signs of life, expire them, and end sessions."""
+"""Look up sessions, renew their leases, and end those whose lease or process is over."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from landlane.errors import Stale, StoreError, StoreTransient
+from landlane.errors import Malformed, Stale, StoreError, StoreTransient
+from landlane.platform.process import Process
 from landlane.sessions.extensions import installed
-from landlane.sessions.model import Claim, HeldSlot, Session, Waiter
-from landlane.sessions.read import find_live_session, find_parent, list_processes, lock_live_session
-from landlane.values import replace
+from landlane.sessions.model import Claim, Session, Slot, Waiter
+from landlane.values import from_columns, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.repository import Processes, Repository
+    from landlane.platform.process import MachineProcesses
+    from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Store, Transaction
+    from landlane.values import Row
+
+
+def find_session(snapshot: Snapshot, session_id: str) -> Session | None:
+    """Return a session, ended or not."""
+    row = snapshot.one("session_get", session=session_id)
+    return Session.from_row(row) if row is not None else None
+
+
+def get_session(snapshot: Snapshot, session_id: str) -> Session:
+    """Return a session that exists."""
+    session = find_session(snapshot, session_id)
+    assert session is not None
+    return session
+
+
+def find_live_session(snapshot: Snapshot, session_id: str) -> Session | None:
+    """Return a session unless it has ended."""
+    session = find_session(snapshot, session_id)
+    return session if session is not None and not session.has_ended else None
+
+
+def lock_live_session(tx: Transaction, session_id: str) -> Session | None:
+    """Return a session unless it has ended; it cannot end before the transaction does."""
+    row = tx.one("session_lock", session=session_id)
+    session = Session.from_row(row) if row is not None else None
+    return session if session is not None and not session.has_ended else None
+
+
+def find_latest_session(snapshot: Snapshot, agent: str) -> Session | None:
+    """Return the newest session of an agent, ended or not."""
+    row = snapshot.one("session_latest", agent=agent)
+    return Session.from_row(row) if row is not None else None
+
+
+def list_live_sessions(snapshot: Snapshot) -> list[Session]:
+    """Return the sessions that have not ended."""
+    return [Session.from_row(row) for row in snapshot.all("sessions_live")]
+
+
+def list_processes(snapshot: Snapshot, session_id: str) -> list[Process]:
+    """Return the processes that are registered for a session."""
+    return [Process(**row) for row in snapshot.all("processes_of", session=session_id)]
+
+
+def process_from_row(row: Row) -> Process:
+    """Return the process in a row that also has other columns."""
+    return from_columns(Process, row)
+
+
+def current_process(repo: Repository) -> Process:
+    """Return this process; one with pid 0 on systems that cannot identify processes."""
+    try:
+        return repo.processes.current()
+    except Malformed:
+        return Process(boot_id="", namespace="", pid=0, started=0)
+
+
+def find_parent(snapshot: Snapshot, session_id: str) -> str:
+    """Return the session whose subagent this one is; empty if there is none."""
+    row = snapshot.one("parent_of", session=session_id)
+    return row["parent"] if row is not None else ""
+
+
+def find_ancestors(snapshot: Snapshot, session_id: str) -> set[str]:
+    """Return the sessions whose subagent this one is, directly or not: what they hold is also its own."""
+    ancestors: set[str] = set()
+    while (session_id := find_parent(snapshot, session_id)) and session_id not in ancestors:
+        ancestors.add(session_id)
+    return ancestors
 
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
@@ -143,13 +214,8 @@ def lapse(tx: Transaction, session_id: str, *, is_certain: bool = False) -> None
     if not next_ends and installed().keeps_lease(tx, session_id):
         next_ends.append(tx.now + session.lease_ms)
     if next_ends:
-        tx.run(
-            "session_set_lease",
-            session=session_id,
-            seen_at=session.seen_at,
-            shortest_ms=shortest,
-            lapses_at=min(next_ends),
-        )
+        lease = {"seen_at": session.seen_at, "shortest_ms": shortest, "lapses_at": min(next_ends)}
+        tx.run("session_set_lease", session=session_id, **lease)
     else:
         end_session(tx, session, "session.lapsed", {})
 
@@ -158,7 +224,7 @@ def _record_lapse(tx: Transaction, session: Session, claim: Claim, ended_at: int
     columns = {name: getattr(claim, name) for name in ("pattern", "kind", "mode", "ttl_ms", "token")}
     tx.run("lapsed_add", agent=session.agent, ended_at=ended_at, **columns)
     tx.record("claim.lapsed", session.agent, session.id, {"pattern": claim.pattern, "token": claim.token})
-    tx.frees = True
+    tx.has_freed = True
 
 
 def end_session(tx: Transaction, session: Session, kind: str, facts: dict[str, object]) -> list[str]:
@@ -178,25 +244,25 @@ def end_session(tx: Transaction, session: Session, kind: str, facts: dict[str, o
         drop_waiter(tx, row["ticket"])
     installed().on_end(tx, session, is_own_will=is_own_will)
     for row in tx.all("slots_of", session=session.id):
-        free_slot(tx, session, HeldSlot.from_row(row), kind)
+        free_slot(tx, session, Slot.from_row(row), kind)
     if is_own_will and not session.role:
         # Processes of a session that lapsed keep running and must not be taken for a person. A process with a
         # role must not get rid of it by leaving.
         tx.run("processes_drop", session=session.id)
     if tx.run("session_end", session=session.id):
         tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
-    tx.frees = True
+    tx.has_freed = True
     return freed
 
 
-def free_slot(tx: Transaction, session: Session, slot: HeldSlot, reason: str) -> None:
+def free_slot(tx: Transaction, session: Session, slot: Slot, reason: str) -> None:
     """Free a slot; one with an expiry stays in use until then."""
     is_timed = slot.expires_at is not None
     if tx.run("slot_give_up" if is_timed else "slot_drop", token=slot.token):
         facts = {"slot": slot.id, "kind": slot.kind, "place": slot.place, "amount": slot.amount}
         facts |= {"token": slot.token, "reason": reason, "is_timed": is_timed}
         tx.record("slot.freed", session.agent, session.id, facts)
-    tx.frees = True
+    tx.has_freed = True
 
 
 def drop_waiter(tx: Transaction, ticket: int, outcome: WaitOutcome = WaitOutcome.GONE) -> None:
@@ -209,10 +275,10 @@ def drop_waiter(tx: Transaction, ticket: int, outcome: WaitOutcome = WaitOutcome
             tx.record("wait.ended", waiter.agent, waiter.session, facts)
     tx.run("waiter_drop", ticket=ticket)
     tx.run("waiter_paths_drop", ticket=ticket)
-    tx.frees = True
+    tx.has_freed = True
 
 
-def end_if_gone(tx: Transaction, session_id: str, processes: Processes) -> bool:
+def end_if_gone(tx: Transaction, session_id: str, processes: MachineProcesses) -> bool:
     """End a session if all its processes have certainly ended; return whether it was ended."""
     if not is_dead(tx, session_id, processes):
         return False
@@ -223,7 +289,7 @@ def end_if_gone(tx: Transaction, session_id: str, processes: Processes) -> bool:
     return True
 
 
-def is_dead(snapshot: Snapshot, session_id: str, processes: Processes) -> bool:
+def is_dead(snapshot: Snapshot, session_id: str, processes: MachineProcesses) -> bool:
     """Return whether a session has registered processes and all of them have certainly ended.
 
     A subagent runs in the processes of its parent.

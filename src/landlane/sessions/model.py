@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from landlane.errors import Malformed
 from landlane.ids import Credentials
-from landlane.patterns.pattern import Alternative, alternatives_overlap, covers_alternative
-from landlane.values import value
+from landlane.patterns.pattern import Alternative, alternatives_overlap, covers_all
+from landlane.values import from_columns, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     from landlane.patterns.pattern import Kind, Pattern
@@ -83,7 +83,7 @@ class Session:
 
     @property
     def is_holder(self) -> bool:
-        """Whether the session only holds claims, and nobody acts in it."""
+        """Whether the session only holds claims, and no agent or person acts in it."""
         return self.kind not in (SessionKind.AGENT, SessionKind.PERSON)
 
     def is_alive(self, now: int) -> bool:
@@ -124,19 +124,11 @@ class Claim:
 
     @classmethod
     def _from_rows(cls, rows: list[Row]) -> Claim:
-        row = rows[0]
-        return cls(
-            token=row["token"],
-            pattern=row["pattern"],
-            kind=row["kind"],
-            mode=ClaimMode(row["mode"]),
-            session=row["session"],
-            agent=row["agent"],
-            task=row["task"],
-            note=row["note"],
-            ttl_ms=row["ttl_ms"],
-            granted_at=row["granted_at"],
-            until=_claim_end(row),
+        return from_columns(
+            cls,
+            rows[0],
+            mode=ClaimMode(rows[0]["mode"]),
+            until=_claim_end(rows[0]),
             alternatives=tuple(dict.fromkeys(_alternative(row) for row in rows)),
         )
 
@@ -174,18 +166,14 @@ class Waiter:
         for row in rows:
             by_ticket.setdefault(row["ticket"], []).append(row)
         return [
-            cls(
-                ticket=ticket,
-                session=same[0]["session"],
-                agent=same[0]["agent"],
+            from_columns(
+                cls,
+                same[0],
                 mode=ClaimMode(same[0]["mode"]),
-                task=same[0]["task"],
-                since=same[0]["since"],
-                alive_until=same[0]["alive_until"],
                 alternatives=tuple(_alternative(row) for row in same),
                 patterns=tuple(row["pattern"] for row in same),
             )
-            for ticket, same in by_ticket.items()
+            for same in by_ticket.values()
         ]
 
     @property
@@ -194,8 +182,8 @@ class Waiter:
 
 
 @value
-class HeldSlot:
-    """A slot as the store keeps it.
+class Slot:
+    """A slot that is held. `place` is the port or the name; empty for an amount.
 
     With `expires_at` it is in use until then, even if it was freed or its session has ended.
     """
@@ -217,7 +205,7 @@ class HeldSlot:
     ended_at: int | None
 
     @classmethod
-    def from_row(cls, row: Row) -> HeldSlot:
+    def from_row(cls, row: Row) -> Slot:
         return cls(**row)
 
     @property
@@ -249,11 +237,6 @@ def lease_end(granted_at: int, seen_at: int, ttl_ms: int) -> int:
     return max(granted_at, seen_at) + ttl_ms
 
 
-def covers_all(held: Sequence[Alternative], wanted: Pattern) -> bool:
-    """Return whether everything that a pattern names is covered by these alternatives."""
-    return all(any(covers_alternative(mine, one) for mine in held) for one in wanted.alternatives)
-
-
 def check_agent_name(name: str) -> str:
     """Return the name if it can name an agent.
 
@@ -262,11 +245,17 @@ def check_agent_name(name: str) -> str:
     """
     if not name or len(name) > _LONGEST_NAME or name[0] in ".-" or not _NAME_CHARACTERS.issuperset(name):
         raise Malformed(
-            f"{name[:40]!r} cannot name an agent",
+            f'"{name[:40]}" is not a valid name; use letters, digits and . _ @ -',
             code="BAD_NAME",
-            hint=f"use 1 to {_LONGEST_NAME} letters, digits or . _ @ - and begin with a letter or digit",
+            hint=f"landlane join {_valid_name(name)}",
         )
     return name
+
+
+def _valid_name(name: str) -> str:
+    """Return a valid name that resembles an invalid one."""
+    letters = "".join(letter if letter in _NAME_CHARACTERS else "-" for letter in name[:_LONGEST_NAME])
+    return letters.strip("-.") or "ann"
 
 
 def parse_credentials(text: str) -> Credentials:

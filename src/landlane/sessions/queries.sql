@@ -205,13 +205,6 @@ SELECT digest, stamp FROM reads WHERE session = :session AND path = :path;
 -- reads_of: all file versions that a session has seen
 SELECT path, digest, stamp FROM reads WHERE repository = :repository AND session = :session ORDER BY path;
 
--- readers_of: live sessions that have seen a file
-SELECT r.session, s.agent, r.path, r.digest FROM reads r JOIN sessions s ON s.id = r.session
-WHERE r.repository = :repository AND r.path IN (:*paths) AND s.ended_at IS NULL;
-
--- read_drop: remove what a session has seen of a file
-DELETE FROM reads WHERE session = :session AND path = :path;
-
 -- reads_forget: remove all that a session has seen
 DELETE FROM reads WHERE session = :session;
 
@@ -247,7 +240,7 @@ WHERE t.repository = :repository AND t.root = :root AND s.ended_at IS NULL
   AND (t.ended_at IS NULL OR t.ended_at >= :since);
 
 -- tool_calls_announced: unanswered calls of our own tools that a hook has announced, each with the parent session
-SELECT t.session, s.agent, t.call, t.snapshot, coalesce(c.parent, '') AS parent
+SELECT t.session, s.agent, t.call, t.snapshot AS tool, coalesce(c.parent, '') AS parent
 FROM tool_calls t JOIN sessions s ON s.id = t.session
 LEFT JOIN client_sessions c ON c.session = t.session AND c.parent <> ''
 WHERE t.repository = :repository AND t.root = '' AND t.began_at >= :since AND t.kind = 'mcp'

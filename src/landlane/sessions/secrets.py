@@ -1,4 +1,4 @@
-"""Where the secrets of a user's sessions lie: one file for each agent, readable by its user alone."""
+"""The secrets of a user's sessions: one file for each agent, readable by this user only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SecretFiles:
         self._folder = os.path.join(folder, "sessions")
 
     def load(self, agent: str) -> Credentials | None:
-        """The secret of an agent's session, if this user may read it."""
+        """Return the secret of an agent's session, if this user may read it."""
         try:
             with open(self._path(agent), encoding="ascii") as file:
                 session, secret, number = file.read().split()
@@ -24,11 +24,11 @@ class SecretFiles:
         return Credentials(session=session, secret=secret, agent=agent, generation=generation)
 
     def save(self, credentials: Credentials) -> None:
-        """Keep a secret; whoever reads the file at the same time sees the old one or the new one, whole."""
+        """Store a secret atomically."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = self._path(credentials.agent)
-        # Always the same name, so that what a dead process left is overwritten; no agent's has a tilde.
-        # Two never write it at once: a secret is saved under the lock of its agent's name.
+        # A fixed name, so that the leftover of a killed process is overwritten; no agent name has a tilde.
+        # The caller has locked the name, so that no other process writes the file at the same time.
         scratch = f"{path}~"
         file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -40,7 +40,7 @@ class SecretFiles:
         os.replace(scratch, path)
 
     def drop(self, agent: str, session: str) -> None:
-        """Forget the secret of a session that is over, but not the one of its successor."""
+        """Delete the secret of an ended session, but not that of its successor."""
         found = self.load(agent)
         if found is not None and found.session == session:
             try:
@@ -49,6 +49,6 @@ class SecretFiles:
                 return
 
     def _path(self, agent: str) -> str:
-        # Upper case is marked, so that `Ann` and `ann` stay two on file systems that ignore case.
+        # Upper case is marked, so that `Ann` and `ann` have two files even where file names ignore case.
         name = "".join(f"+{letter.lower()}" if letter.isupper() else letter for letter in agent)
         return os.path.join(self._folder, name)

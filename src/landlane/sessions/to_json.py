@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def session_json(session: Session, store: Store) -> dict[str, Any]:
-    """A session as programs read it, without its secret."""
+    """Return a session as JSON, without its secret."""
     return {
         "agent": session.agent,
         "id": session.id,
@@ -24,11 +24,11 @@ def session_json(session: Session, store: Store) -> dict[str, Any]:
         "machine": session.machine,
         "started": rfc3339(store.wall_of(session.started_at)),
         "seen": rfc3339(store.wall_of(session.seen_at)),
-        "until": rfc3339(store.wall_of(session.seen_at + session.lease_ms)),
+        "until": rfc3339(store.wall_of(session.lease_ends_at)),
     }
 
 
 def joined_json(joined: Joined, store: Store) -> dict[str, Any]:
-    """The answer to `join`: the one place where a secret is shown."""
+    """Return the answer to `join`; only this one contains the secret."""
     session = {**session_json(joined.session, store), "secret": joined.secret}
     return {"ok": True, "session": session, "new": joined.is_new}

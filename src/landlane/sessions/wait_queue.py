@@ -11,8 +11,8 @@ import time
 from abc import ABC, abstractmethod
 
 from landlane.errors import StoreTransient
-from landlane.sessions.leases import WaitOutcome, drop_waiter, is_dead
-from landlane.sessions.read import get_session
+from landlane.sessions.leases import WaitOutcome, drop_waiter, get_session, is_dead
+from landlane.store.wake import WakeReason
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Listener, Snapshot, Transaction
 
 BEAT_MS = 1000
-ALIVE_MS = 3000  # a waiter without a sign of life for so long is skipped
+ALIVE_MS = 3000  # a waiter without a sign of life for this long is skipped
 _FORGET_MS = 60_000
 _UNREACHABLE, _AMBIGUOUS = "STORE_UNREACHABLE", "STORE_AMBIGUOUS"
 _OUTAGE_SECONDS = 60.0  # how long the database may be unreachable during a wait
@@ -45,24 +45,22 @@ class QueueEntry:
 class QueuedWait(ABC):
     """One session's wait in a queue; the abstract methods say for what."""
 
-    areas: Mapping[str, bool]  # what must not change during an attempt
-
-    def __init__(
-        self,
-        repo: Repository,
-        session: Session,
-        listener: Listener,
-        wait_ms: int,
-        on_wait: Callable[[Any], None] | None,
-    ) -> None:
+    def __init__(self, repo: Repository, session: Session, areas: Mapping[str, bool]) -> None:
         self.repo = repo
         self.session = session
         self.ticket: int | None = None
-        self._listener = listener
-        self._wait_ms = wait_ms
-        self._on_wait = on_wait
+        self._areas = areas  # what must not change during an attempt
         self._now = 0
+        self._started_at = 0
         self._outage_since = 0.0
+
+    @property
+    def waited_ms(self) -> int:
+        """How long the wait has taken so far; zero if the first attempt succeeded."""
+        return self._now - self._started_at
+
+    def waits_on(self, outcome: Any) -> None:  # noqa: B027 - few waits show their progress
+        """Called after each look while the wait goes on, with the outcome of the last attempt."""
 
     @abstractmethod
     def attempt(self, tx: Transaction) -> Any:
@@ -92,25 +90,35 @@ class QueuedWait(ABC):
         """Return whether a grant whose answer was lost is found by asking again."""
         return True
 
-    def run(self) -> Any:
-        """Wait until it is available or the time is over, and return the outcome."""
+    def run(self, wait_ms: int, on_wait: Callable[[Any], None] | None) -> Any:
+        """Wait until it is available or the time is over, and return the outcome.
+
+        `on_wait` is called once with the outcome of the first attempt, unless that is final.
+        """
+        listener = self.repo.store.listen()  # before the first attempt, so that no release is missed
         try:
             outcome = self._attempt()
-            deadline = self._now + self._wait_ms
-            if not self.is_final(outcome) and self._on_wait is not None:
-                self._on_wait(outcome)
+            self._started_at = self._now
+            deadline = self._now + wait_ms
+            if not self.is_final(outcome) and on_wait is not None:
+                on_wait(outcome)
             while not self.is_final(outcome):
                 if self._now >= deadline:
                     return self.timed_out(outcome)
-                outcome = self._continue(deadline, outcome)
+                outcome = self._continue(listener, deadline, outcome)
+                if not self.is_final(outcome):
+                    self.waits_on(outcome)
             return outcome
         finally:
-            self._leave_queue()
+            try:
+                self._leave_queue()
+            finally:
+                listener.close()
 
-    def _continue(self, deadline: int, outcome: Any) -> Any:
+    def _continue(self, listener: Listener, deadline: int, outcome: Any) -> Any:
         """Sleep, then try again if that may help; a short outage of the database does not end the wait."""
         try:
-            self._sleep(deadline, outcome)
+            self._sleep(listener, deadline, outcome)
             outcome = self._attempt() if self._looks_free() else self._beat(outcome)
         except StoreTransient as error:
             since = self._outage_since or time.monotonic()
@@ -138,7 +146,7 @@ class QueuedWait(ABC):
                 ticket = self._join_queue(tx)
             return outcome, ticket, tx.now
 
-        outcome, self.ticket, self._now = self.repo.change(work, areas=self.areas)
+        outcome, self.ticket, self._now = self.repo.change(work, areas=self._areas)
         return outcome
 
     def _join_queue(self, tx: Transaction) -> int:
@@ -161,15 +169,15 @@ class QueuedWait(ABC):
             for row in tx.all("waiters_silent", before=tx.now - _FORGET_MS):
                 drop_waiter(tx, row["ticket"])
 
-    def _sleep(self, deadline: int, outcome: Any) -> None:
+    def _sleep(self, listener: Listener, deadline: int, outcome: Any) -> None:
         """Sleep until something is released, a lease in the way ends, or the next sign of life is due."""
         # An end that has passed was moved by a renewal; the next beat looks again.
         ends = [end for end in self.ends(outcome) if end > self._now]
         wake_at = min([self._now + BEAT_MS, deadline, *(end + 1 for end in ends)])
-        heard = self._listener.wait(max(wake_at - self._now, 1) / 1000)
-        while heard == "entry":  # nothing was released
+        reason = listener.wait(max(wake_at - self._now, 1) / 1000)
+        while reason == WakeReason.ENTRY:  # nothing was released
             now = self.repo.store.view(lambda snapshot: snapshot.now)
-            heard = self._listener.wait((wake_at - now) / 1000) if wake_at > now else ""
+            reason = listener.wait((wake_at - now) / 1000) if wake_at > now else WakeReason.TIMEOUT
 
     def _looks_free(self) -> bool:
         """Return whether an attempt may succeed; this needs no lock, unlike the attempt."""

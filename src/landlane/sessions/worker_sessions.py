@@ -1,15 +1,14 @@
 """The session that a worker acts as while its supervisor holds the task.
 
-A worker that may only look has a session of its own, in its own role, written down as a child of its
-keeper's. Hands ask a person, hand the task over, split it and judge in the place of the keeper. What ends
-the attempt is not theirs: the keeper does that after the worker's last word, and has what came of it judged
-and proved.
+A worker in a read-only role has its own session in that role, as a child of its supervisor's session. It may
+ask a person, hand the task off, split it and give verdicts on behalf of the supervisor. Only the supervisor
+ends the attempt, after the worker's last message, and has its result reviewed and checked.
 """
 
 from __future__ import annotations
 
 from landlane.ids import short_id
-from landlane.sessions.client_sessions import ClientName, bind, children_of, links_of
+from landlane.sessions.client_sessions import ClientName, bind_session, list_links, list_subagents
 from landlane.sessions.join import join
 
 TYPE_CHECKING = False
@@ -19,31 +18,32 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot
 
-_LINK = "worker"  # stands where the name of a coding client would, and is none
+_LINK = "worker"  # in place of the name of a coding client
 
 
-def join_hands(repo: Repository, keeper: Session, role: str) -> Joined:
-    """Begin the session that the worker of a keeper acts as. One that is there already is somebody else."""
-    name = f"{keeper.agent}.w"
+def join_worker_session(repo: Repository, supervisor: Session, role: str) -> Joined:
+    """Start the session of a supervisor's worker, under a name that no other session has."""
+    name = f"{supervisor.agent}.w"
     while not (joined := join(repo, name, role=role, may_choose_role=True)).is_new:
-        name = f"{keeper.agent}.{short_id('w')[2:7]}"
-    bind(repo, ClientName(client=_LINK, session=joined.session.id), joined, parent=keeper.id)
+        name = f"{supervisor.agent}.{short_id('w')[2:7]}"
+    bind_session(repo, ClientName(client=_LINK, session=joined.session.id), joined, parent=supervisor.id)
     return joined
 
 
-def keeper_of(snapshot: Snapshot, session: str) -> str:
-    """The session whose hands this one is, or a subagent of such hands; empty for everybody else."""
-    seen: set[str] = set()
-    while session and session not in seen:
-        seen.add(session)
-        links = links_of(snapshot, session)
-        keeper = next((link.parent for link in links if link.client == _LINK), "")
-        if keeper:
-            return keeper
+def find_supervisor(snapshot: Snapshot, session: str) -> str:
+    """Return the supervisor of a worker session or of a subagent of one; empty for other sessions."""
+    visited: set[str] = set()
+    while session and session not in visited:
+        visited.add(session)
+        links = list_links(snapshot, session)
+        supervisor = next((link.parent for link in links if link.name.client == _LINK), "")
+        if supervisor:
+            return supervisor
         session = next((link.parent for link in links if link.parent), "")
     return ""
 
 
-def hands_of(snapshot: Snapshot, keeper: str) -> list[Session]:
-    """The hands of a keeper that are still there."""
-    return [child for child in children_of(snapshot, keeper) if keeper_of(snapshot, child.id) == keeper]
+def list_worker_sessions(snapshot: Snapshot, supervisor: str) -> list[Session]:
+    """Return the worker sessions of a supervisor that have not ended."""
+    children = list_subagents(snapshot, supervisor)
+    return [child for child in children if find_supervisor(snapshot, child.id) == supervisor]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Texts = tuple[str, ...]
 
 FILE_NAME = "landlane.toml"
+LOCAL_NAME = "local.toml"  # in the state folder: settings of this clone only
 
 EVENT_KINDS = (
     *("commits", "dependencies", "red", "stalled", "paused", "pool", "stale-claim", "dead-session"),
@@ -22,6 +23,7 @@ EVENT_KINDS = (
 )
 EVIDENCE = ("commit", "paths", "check", "output")
 HANDOFF_KEYS = ("product", "context", "constraints", "next", "blockers", "assumptions")
+PROTOCOLS = ("exit", "messages")
 MERGE_KINDS = ("union", "sorted-set", "keyed-map", "counter", "generated")
 REDUCERS = ("append", "union", "max", "min", "sum", "merge")
 # The tools and verbs of a role. The permissions of each client are derived from them.
@@ -211,17 +213,27 @@ class RunSettings(Section):
     workers: int = key(4, "number", "how many workers run at once")
     agent: str = key("", "text", "who does a task that names no agent: a client, or one of `[agents]`")
     role: str = key("", "text", "the role where neither task nor agent names one; default: `explore`")
-    heartbeat_ms: int = key(1 * _MINUTE, "duration", "how long a worker may be silent before it is stopped")
+    heartbeat_ms: int | None = key(
+        None,
+        "duration",
+        "how long a worker may be silent before it is stopped; default: 1m, for plain commands 10m",
+    )
     limit_ms: int = key(2 * _HOUR, "duration", "how long one attempt may take")
     memory_floor_bytes: int = key(0, "size", "free memory below which no worker is started")
     disk_floor_bytes: int = key(0, "size", "free disk space below which no worker is started")
 
 
 class AgentSettings(Section):
-    """A kind of worker: a coding client, or a command that speaks the worker protocol."""
+    """A kind of worker: a coding client or a command."""
 
     command: Texts = key((), "texts", "the command of a worker, or")
     client: str = key("", "text", "the coding client")
+    protocol: str = key(
+        "exit",
+        "one of",
+        "how a command reports: `exit` by its exit code and changed files, `messages` by the worker protocol",
+        PROTOCOLS,
+    )
     model: str = key("", "text", "the model that the client uses")
     words: Texts = key((), "texts", "more arguments for the client")
     role: str = key("", "text", "the role where the task names none")

@@ -6,7 +6,7 @@ form of all settings has built-in types only and can be cached; `Settings.from_p
 
 from __future__ import annotations
 
-from landlane.clock import parse_duration
+from landlane.clock import is_bare_number, parse_duration
 from landlane.errors import Malformed, SettingsError
 from landlane.ids import is_uuid
 from landlane.settings.model import (
@@ -66,9 +66,6 @@ def read_plain(document: dict[str, Any]) -> Plain:
     plain = _read_section(Settings, document, "")
     _check_roles(plain)
     return plain
-
-
-# ------------------------------------------------------------------------------------------- sections
 
 
 def _read_section(described: type[Section], found: object, where: str) -> Plain:
@@ -184,9 +181,6 @@ _CHECKS: dict[type[Section], Callable[[Plain, str, Plain], None]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------- values
-
-
 def _table(found: object, where: str) -> Plain:
     if not isinstance(found, dict):
         raise wrong(where, f"a section of its own: [{where}]", found)
@@ -274,13 +268,15 @@ def _read_numbered_path(found: object, where: str) -> str:
 
 def _read_duration(found: object, where: str) -> int:
     if isinstance(found, bool) or not isinstance(found, (str, int)):
-        raise wrong(where, "a length of time such as '30m'", found)
+        raise wrong(where, "a duration such as '30m'", found)
+    if is_bare_number(str(found)):
+        raise _unitless(where, str(found))
     try:
         length = parse_duration(str(found), what=where)
     except Malformed:
-        raise wrong(where, "a length of time such as '30m'", found) from None
+        raise wrong(where, "a duration such as '30m'", found) from None
     if length <= 0:
-        raise wrong(where, "a length of time above zero", found)
+        raise wrong(where, "a duration above zero", found)
     return length
 
 
@@ -399,15 +395,24 @@ READERS: dict[str, Reader] = {
 }
 
 
-# ------------------------------------------------------------------------------------------- mistakes
-
-
 def wrong(where: str, wanted: str, found: object) -> SettingsError:
     """Return the error for a value that a key cannot have."""
     return SettingsError(
         f"{FILE_NAME}: {where} must be {wanted}, not {str(found)[:60]!r}",
         code="SETTINGS_WRONG_TYPE",
-        hint=f"mend {where} in {FILE_NAME}; `landlane doctor` checks the whole file",
+        hint=f"correct {where} in {FILE_NAME}, then check the whole file: landlane doctor",
+        setting=where,
+    )
+
+
+def _unitless(where: str, number: str) -> SettingsError:
+    """Return the error for a duration without a unit."""
+    return SettingsError(
+        f"{FILE_NAME}: {where.rpartition('.')[2]} needs a unit",
+        code="SETTINGS_WRONG_TYPE",
+        hint=f"landlane config set {where} {number}m",
+        setting=where,
+        remark=f'"{number}m" for minutes, "{number}s" for seconds',
     )
 
 
@@ -415,11 +420,13 @@ def unknown(word: str, known: Iterable[str], where: str) -> SettingsError:
     """Return the error for an unknown key or word, with its new name or the closest known one."""
     renamed = _RENAMED.get(where) or _RENAMED.get(word)
     nearest = renamed or nearest_word(word, known, cutoff=0.5)
-    meant = f"did you mean `{nearest}`? " if nearest else ""
+    remark = f"did you mean {nearest}?" if nearest else f"known here: {', '.join(sorted(known))}."
     return SettingsError(
-        f"{FILE_NAME}: unknown key {where[:80]!r}",
+        f"{FILE_NAME}: unknown setting {where[:80]}",
         code="SETTINGS_UNKNOWN_KEY",
-        hint=f"{meant}known here: {', '.join(sorted(known))}",
+        hint=f"{remark} All settings: landlane config list --all",
         key=where,
         nearest=nearest,
+        setting=where,
+        remark=remark,
     )

@@ -10,8 +10,8 @@ import os
 
 from landlane.clients.codex import setup as codex_setup
 from landlane.clients.setup_checks import find_client_program
+from landlane.clients.setup_files import OUTSIDE
 from landlane.errors import LandlaneError
-from landlane.managed_files.formats import OUTSIDE
 from landlane.managed_files.manifest import FileRecord, InitRecord, load_record, save_backup, save_record
 from landlane.managed_files.user_files import fingerprint, mode_of, read_bytes
 from landlane.processes.child import Child
@@ -19,7 +19,7 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from landlane.clients.setup_files import ClientEnvironment
     from landlane.managed_files.apply import ChangePlan
@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 _LIMIT_SECONDS = 20.0
 
 
-def run_words(words: Sequence[str], cwd: str = "/") -> str:
-    """Return the output of a program; empty when it cannot be started or takes too long."""
-    try:
-        ended = Child(list(words), cwd=cwd).wait(_LIMIT_SECONDS)
-    except OSError:
-        return ""
-    return "" if ended.has_timed_out else ended.stdout
-
-
 def runner_at(root: str) -> Callable[[list[str]], str]:
-    """Return a function that runs a client's program in a checkout."""
-    return lambda words: run_words(words, root)
+    """Return a function that runs a client's program in a checkout and returns its output.
+
+    The output is empty when the program cannot be started or takes too long.
+    """
+
+    def run(words: list[str]) -> str:
+        try:
+            ended = Child(words, cwd=root).wait(_LIMIT_SECONDS)
+        except OSError:
+            return ""
+        return "" if ended.has_timed_out else ended.stdout
+
+    return run
 
 
 def trust_needed(env: ClientEnvironment, changes: ChangePlan) -> str:
@@ -46,12 +48,12 @@ def trust_needed(env: ClientEnvironment, changes: ChangePlan) -> str:
     if not find_client_program(env, "codex"):
         return ""
     path = codex_setup.trust_file(env)
-    hooks = os.path.join(env.root, codex_setup.HOOKS)
-    if any(left.path == hooks for left in changes.skipped):
+    hooks = os.path.join(env.root, codex_setup.SETUP.path)
+    if any(skipped.path == hooks for skipped in changes.skipped):
         return ""
     if any(step.path == hooks for step in changes.steps):
         return path
-    found = codex_setup.find_problems(env, runner_at(env.root))
+    found = codex_setup.SETUP.find_problems(env, runner_at(env.root))
     return path if any("trust" in problem.hint for problem in found) else ""
 
 
@@ -62,7 +64,7 @@ def install_trust(state: str, env: ClientEnvironment) -> str:
     record = load_record(state)
     known = record.entry_of(path)
     if known is None or fingerprint(before) not in known.after:
-        known = _first(path, env, before)
+        known = _make_record(path, env, before)
         if before is not None:
             save_backup(state, before)
     _save(state, record, known)
@@ -75,7 +77,7 @@ def install_trust(state: str, env: ClientEnvironment) -> str:
     return ""
 
 
-def _first(path: str, env: ClientEnvironment, before: bytes | None) -> FileRecord:
+def _make_record(path: str, env: ClientEnvironment, before: bytes | None) -> FileRecord:
     return FileRecord(
         path=path,
         root=env.root,

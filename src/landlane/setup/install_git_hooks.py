@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.former_hooks import (
+from landlane.git.hooks.hooks_path import (
+    FormerSetting,
+    InsertedAs,
     InstalledHooks,
     find_user_hooks,
     forget_installed_hooks,
     load_installed_hooks,
+    read_hooks_path,
+    restore_hooks_path,
     save_installed_hooks,
+    set_hooks_path,
 )
-from landlane.git.hooks.hooks_path import FormerSetting, read_hooks_path, restore_hooks_path, set_hooks_path
 from landlane.git.hooks.scripts import JUDGED, outdated_scripts, own_folder, remove_scripts, write_scripts
 from landlane.git.remove_checkout import list_worktrees
 from landlane.git.shared_config import remember_config
@@ -33,9 +38,6 @@ def _config(common_dir: str) -> str:
     return os.path.join(common_dir, "config")
 
 
-# ------------------------------------------------------------------------------------------- in and out
-
-
 def git_hooks_to_change(home: Checkout) -> str:
     """Return the config file to change for git to run our hooks; empty when they are installed."""
     if not home.common_dir:
@@ -53,11 +55,8 @@ def git_hooks_to_change(home: Checkout) -> str:
 
 def git_hooks_installed(home: Checkout) -> str:
     """Return the config file that names our hooks; empty when they were never installed."""
-    return (
-        _config(home.common_dir)
-        if home.common_dir and load_installed_hooks(home.common_dir) is not None
-        else ""
-    )
+    has_hooks = bool(home.common_dir) and load_installed_hooks(home.common_dir) is not None
+    return _config(home.common_dir) if has_hooks else ""
 
 
 def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
@@ -75,16 +74,13 @@ def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
     save_installed_hooks(common, record)
     for config in (_config(common), *(_config(os.path.join(path, ".git")) for path in clones)):
         if os.path.isfile(config) and read_hooks_path(config) != hooks_folder(common):
-            _lead_here(common, config)
+            set_hooks_path(config, hooks_folder(common), partial(_remember_former, common, config))
     remember_config(home)
 
 
-def _lead_here(common: str, config: str) -> None:
-    def remember(former: FormerSetting) -> None:
-        record = load_installed_hooks(common) or InstalledHooks()
-        save_installed_hooks(common, replace(record, formers={**record.formers, config: former}))
-
-    set_hooks_path(config, hooks_folder(common), remember)
+def _remember_former(common: str, config: str, former: FormerSetting) -> None:
+    record = load_installed_hooks(common) or InstalledHooks()
+    save_installed_hooks(common, replace(record, formers={**record.formers, config: former}))
 
 
 def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
@@ -100,7 +96,9 @@ def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
         without = own if config != _config(common) and os.path.isdir(own) else None
         if os.path.isfile(config):
             restore_hooks_path(
-                config, ours, record.formers.get(config) or FormerSetting(value=without, way="")
+                config,
+                ours,
+                record.formers.get(config) or FormerSetting(value=without, way=InsertedAs.BY_GIT),
             )
     remove_scripts(common)
     forget_installed_hooks(common)

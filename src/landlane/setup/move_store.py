@@ -6,16 +6,17 @@ before the old store is retired, and nothing is deleted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from landlane.app.plain_files import write_copied_store_id
-from landlane.app.store_location import POINTER, STORE_NAME, open_store, sqlite_path
+from landlane.app.open import POINTER, STORE_NAME, open_store, sqlite_path
+from landlane.app.plain_files import read_store_id, write_copied_store_id
 from landlane.errors import Malformed, StoreError
-from landlane.files import write_whole
+from landlane.files import write_atomically
 from landlane.repository import Repository
 from landlane.setup.rebuild_store import set_database_aside
 from landlane.store.journal_chain import check_chain
-from landlane.store.postgres.errors import without_password
+from landlane.store.postgres.database import hide_password
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -26,20 +27,11 @@ if TYPE_CHECKING:
     from landlane.store.interface import Row, Store, Transaction
 
 
-_TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
-_STATE = ("state", "state_versions", "numbers", "slots", "slot_places", "once")
-_RECORDS = ("records", "record_counts", "verdicts", "runners")
-_CLIENTS = ("client_sessions", "reads")
-_CARRIED = (
-    "repositories",
-    "sessions",
-    "processes",
-    "claims",
-    "lapsed",
-    *_TASKS,
-    *_STATE,
-    *_RECORDS,
-    *_CLIENTS,
+_MOVED = (
+    *("repositories", "sessions", "processes", "claims", "lapsed"),
+    *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
+    *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
+    *("records", "record_counts", "verdicts", "runners", "client_sessions", "reads"),
 )
 
 
@@ -71,16 +63,19 @@ def move_store(repo: Repository, place: str) -> Moved:
         _make_room(place, repo)
     target = open_store(place, repo.state_folder, repo.store.repository, repo.settings, is_fresh=True)
     try:
-        if _store_id(repo.store) == _store_id(target):
+        if read_store_id(repo.store) == read_store_id(target):
             raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
-        moved = _carry(repo, target, place)
-        write_copied_store_id(repo.state_folder, _store_id(target))  # the journal continues there
+        moved = _copy(repo, target, place)
+        write_copied_store_id(repo.state_folder, read_store_id(target))  # the journal continues there
     finally:
         target.close()
+    pointer = os.path.join(repo.state_folder, POINTER)
     if place == os.path.join(repo.state_folder, STORE_NAME) and not repo.settings.store.url:
-        _remove_pointer(repo.state_folder)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(pointer)  # the store at the default place is used
     else:
-        _point_to(repo.state_folder, place)
+        # Readable only by this user, as it may hold a password.
+        write_atomically(pointer, place + "\n", mode=0o600, is_durable=True)
     return moved
 
 
@@ -103,20 +98,15 @@ def _make_room(path: str, repo: Repository) -> None:
         set_database_aside(path)
 
 
-def _store_id(store: Store) -> str:
-    row = store.view(lambda snapshot: snapshot.one("meta_get", key="store_id"))
-    return str(row["value"]) if row else ""
-
-
-def _carry(repo: Repository, target: Store, place: str) -> Moved:
+def _copy(repo: Repository, target: Store, place: str) -> Moved:
     """Copy in one source transaction that blocks writers and one target transaction."""
     source = repo.store
 
     def send(tx: Transaction) -> Moved:
         source.stop_writers(tx)
-        tables = {table: tx.all(f"export_{table}") for table in _CARRIED}
+        tables = {table: tx.all(f"export_{table}") for table in _MOVED}
         entries = tx.all("export_journal")
-        shift = _shift(source, target, tx.now)
+        shift = target.view(lambda snapshot: snapshot.now) - tx.now  # between the clocks of the stores
         moved = target.change(lambda other: _receive(other, tables, entries, tx.epoch, shift, place))
         arrived = target.entries(0, moved.entries + 10)
         if check_chain(arrived).trouble or len(arrived) < moved.entries:
@@ -125,15 +115,10 @@ def _carry(repo: Repository, target: Store, place: str) -> Moved:
                 code="STORE_MOVE_FAILED",
                 hint="look at the target, empty it, and try again",
             )
-        tx.run("meta_set", key=f"moved_to/{source.repository}", value=_shown(place))
+        tx.run("meta_set", key=f"moved_to/{source.repository}", value=_without_password(place))
         return moved
 
     return source.change(send, areas={"": True, "//seal": True})
-
-
-def _shift(source: Store, target: Store, now: int) -> int:
-    """Return the offset from instants of one store to those of the other."""
-    return target.view(lambda snapshot: snapshot.now) - now
 
 
 def _receive(
@@ -153,10 +138,10 @@ def _receive(
     tx.one("journal_continue")
     new_epoch = max(epoch, tx.epoch) + 1
     tx.run("meta_set", key="epoch", value=str(new_epoch))
-    tx.record("store.moved", "", "", {"epoch": new_epoch, "to": _shown(place)})
+    tx.record("store.moved", "", "", {"epoch": new_epoch, "to": _without_password(place)})
     claims = len({row["token"] for row in tables["claims"]})
     return Moved(
-        place=_shown(place),
+        place=_without_password(place),
         entries=len(entries),
         claims=claims,
         sessions=len(tables["sessions"]),
@@ -190,21 +175,5 @@ def _shifted(row: Row, shift: int) -> dict[str, Any]:
     return named
 
 
-def _shown(place: str) -> str:
-    if "://" not in place:
-        return place
-    return without_password(place)
-
-
-def _remove_pointer(folder: str) -> None:
-    """Remove the pointer, so that the store at the default place is used."""
-    try:
-        os.unlink(os.path.join(folder, POINTER))
-    except FileNotFoundError:
-        return
-
-
-def _point_to(folder: str, place: str) -> None:
-    """Record the new place for later commands; readable only by this user, as it may hold a password."""
-    path = os.path.join(folder, POINTER)
-    write_whole(path, place + "\n", mode=0o600, is_durable=True)
+def _without_password(place: str) -> str:
+    return hide_password(place) if "://" in place else place

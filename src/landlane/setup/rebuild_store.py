@@ -11,27 +11,33 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from landlane.app.plain_files import read_copied_store_id, read_store_id, write_copied_store_id
+from landlane.app.open import STORE_NAME
+from landlane.app.plain_files import (
+    move_aside,
+    read_copied_store_id,
+    read_journal,
+    read_store_id,
+    write_copied_store_id,
+)
 from landlane.app.repository_record import newest_epoch
-from landlane.app.store_location import STORE_NAME
-from landlane.claims.read import claims_of
+from landlane.claims.take import add_claim, claims_of
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.patterns.pattern import parse
 from landlane.sessions.client_sessions import replay_binding
-from landlane.sessions.read import find_session
+from landlane.sessions.leases import find_session
+from landlane.sessions.model import Claim
 from landlane.state.keys import replay_state
 from landlane.state.numbers import replay_number
 from landlane.state.once import replay_once
 from landlane.state.slots import replay_slot
 from landlane.store.file_lock import FairLock
-from landlane.store.journal_chain import START, as_line, check_chain
-from landlane.store.mirror import read_journal, set_aside
-from landlane.store.records import KEYS as RECORDED
+from landlane.store.journal_chain import EMPTY_CHAIN_HASH, check_chain, format_line
+from landlane.store.records import NOUNS as RECORD_NOUNS
 from landlane.store.records import replay_record
-from landlane.store.sqlite import errors as sqlite_errors
+from landlane.store.sqlite import database
 from landlane.store.sqlite.store import SqliteStore, file_at
-from landlane.tasks.replay import TaskAccount
-from landlane.values import replace, value
+from landlane.tasks.replay import TaskReplay
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,11 +47,11 @@ if TYPE_CHECKING:
     from landlane.store.interface import Transaction
     from landlane.store.journal_chain import Entry
 
-    Told = dict[str, Any]
+    Facts = dict[str, Any]
 
 
 _OVER = ("session.left", "session.lapsed", "session.gone")
-_FOLLOWED = {
+_REPLAYED = {
     "state.set": replay_state,
     "number.given": replay_number,
     "slot.taken": replay_slot,
@@ -103,7 +109,7 @@ def _lock_store(path: str, repository_id: str, wait_ms: int) -> Generator[Sqlite
             before = file_at(path)
             old = _open_old(path, repository_id, wait_ms)
             if not lock.acquire(wait_ms / 1000):
-                raise sqlite_errors.busy(path)
+                raise database.busy_error(path)
             if file_at(path) == before:
                 break
             lock.release()  # another process has just replaced the file: open that one
@@ -148,9 +154,9 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
     finally:
         store.close()  # the last close checkpoints the log
     if unreadable:  # an untrusted copy is kept, but no longer extended
-        set_aside(journal)
+        move_aside(journal)
         with open(journal, "w", encoding="utf-8") as file:
-            file.writelines(as_line(entry) + "\n" for entry in entries)
+            file.writelines(format_line(entry) + "\n" for entry in entries)
     kept = set_database_aside(path)
     os.replace(new, path)
     write_copied_store_id(folder, store_id)
@@ -161,18 +167,18 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
 def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
     """Return the entries of the copy, then those of the old store, and the number of unusable lines."""
     entries, lines = [], 0
-    if old is None or read_store_id(old) == read_copied_store_id(
-        folder
-    ):  # otherwise it is the copy of another store
+    if old is None or read_store_id(old) == read_copied_store_id(folder):  # else a copy of another store
         entries, lines = _read_copy(journal)
-    good = _whole(entries)
+    good = _intact_prefix(entries)
     unreadable = lines - len(good)
     if old is not None:
         try:
             while page := old.entries(len(good), 1000):
-                whole = _whole(page, after=len(good), head=good[-1].hash if good else START)
-                good += whole
-                if len(whole) < len(page):
+                intact = _intact_prefix(
+                    page, after=len(good), head=good[-1].hash if good else EMPTY_CHAIN_HASH
+                )
+                good += intact
+                if len(intact) < len(page):
                     break
         except StoreError:
             pass  # damaged from here on
@@ -192,7 +198,7 @@ def _read_copy(journal: str) -> tuple[list[Entry], int]:
     return entries, lines
 
 
-def _whole(entries: list[Entry], *, after: int = 0, head: str = START) -> list[Entry]:
+def _intact_prefix(entries: list[Entry], *, after: int = 0, head: str = EMPTY_CHAIN_HASH) -> list[Entry]:
     """Return the longest prefix whose hash chain is intact."""
     low, high = 0, len(entries)
     middle = high  # usually all of it is intact
@@ -211,7 +217,7 @@ def set_database_aside(path: str) -> str:
     Its log is renamed too, even without the file: SQLite would apply it to the next file.
     """
     with open(path, "ab"):
-        kept = set_aside(path)
+        kept = move_aside(path)
     for ending in ("-wal", "-shm"):
         if os.path.exists(path + ending):
             os.replace(path + ending, kept + ending)
@@ -227,16 +233,16 @@ def _remove_database(path: str) -> None:
             os.unlink(path + ending)
 
 
-class _Account:
+class _LiveState:
     """The state that the entries add up to: sessions, live claims and lost ones."""
 
     def __init__(self, *, ignore_case: bool) -> None:
         self.ignore_case = ignore_case
-        self.sessions: dict[str, tuple[Entry, Told]] = {}
+        self.sessions: dict[str, tuple[Entry, Facts]] = {}
         self.over: set[str] = set()
-        self.claims: dict[int, tuple[Entry, Told]] = {}
-        self.lapsed: dict[tuple[str, str], Told] = {}
-        self.tasks = TaskAccount()
+        self.claims: dict[int, tuple[Entry, Facts]] = {}
+        self.lapsed: dict[tuple[str, str], Facts] = {}
+        self.tasks = TaskReplay()
 
     def add(self, entry: Entry) -> None:
         facts = entry.facts()
@@ -257,7 +263,7 @@ class _Account:
         elif entry.kind in ("repository.begun", "repository.case"):
             self.ignore_case = bool(facts["ignore_case"])
 
-    def _end_claim(self, entry: Entry, facts: Told) -> None:
+    def _end_claim(self, entry: Entry, facts: Facts) -> None:
         _, taken = self.claims.pop(facts["token"], (entry, None))
         if taken is None or entry.kind == "claim.released":
             self.lapsed.pop((entry.agent, facts["pattern"]), None)
@@ -267,62 +273,51 @@ class _Account:
 
 def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
     """Write all entries unchanged, then the live state."""
-    account = _Account(ignore_case=ignore_case)
+    state = _LiveState(ignore_case=ignore_case)
     for entry in entries:
-        tx.run(
-            "import_journal",
-            position=entry.position,
-            number=entry.number,
-            at=entry.at,
-            kind=entry.kind,
-            agent=entry.agent,
-            session=entry.session,
-            data=entry.data,
-            hash=entry.hash,
-        )
-        account.add(entry)
-        if entry.kind in _FOLLOWED:
-            _FOLLOWED[entry.kind](tx, entry)
-        elif entry.kind.partition(".")[0] in RECORDED:
+        tx.run("import_journal", **as_dict(entry))
+        state.add(entry)
+        if entry.kind in _REPLAYED:
+            _REPLAYED[entry.kind](tx, entry)
+        elif entry.kind.partition(".")[0] in RECORD_NOUNS:
             replay_record(tx, entry)
-    tx.run("repository_add", ignore_case=int(account.ignore_case))
-    for session, (entry, facts) in account.sessions.items():
+    tx.run("repository_add", ignore_case=int(state.ignore_case))
+    for session, (entry, facts) in state.sessions.items():
         tx.run("session_add", session=session, agent=entry.agent, **facts)
-        if session in account.over:  # kept for its generation, which the next session must exceed
+        if session in state.over:  # kept for its generation, which the next session must exceed
             tx.run("session_end", session=session)
-    for entry, facts in account.claims.values():
-        _restore_claim(tx, entry, facts, ignore_case=account.ignore_case)
-    for (agent, _), facts in account.lapsed.items():
+    for entry, facts in state.claims.values():
+        _restore_claim(tx, entry, facts, ignore_case=state.ignore_case)
+    for (agent, _), facts in state.lapsed.items():
         named = {key: facts[key] for key in ("pattern", "kind", "mode", "ttl_ms", "token")}
         tx.run("lapsed_add", agent=agent, ended_at=tx.now, **named)
-    account.tasks.write(tx, ignore_case=account.ignore_case)
-    alive = account.sessions.keys() - account.over
+    state.tasks.write(tx, ignore_case=state.ignore_case)
+    alive = state.sessions.keys() - state.over
     for session in alive:
         _restore_lease(tx, session)
     epoch = max(tx.epoch, newest_epoch(entries)) + 1
     tx.run("meta_set", key="epoch", value=str(epoch))
     tx.record("store.rebuilt", "", "", {"epoch": epoch, "entries": len(entries)})
-    return {"entries": len(entries), "claims": len(account.claims), "sessions": len(alive), "epoch": epoch}
+    return {"entries": len(entries), "claims": len(state.claims), "sessions": len(alive), "epoch": epoch}
 
 
-def _restore_claim(tx: Transaction, entry: Entry, facts: Told, *, ignore_case: bool) -> None:
+def _restore_claim(tx: Transaction, entry: Entry, facts: Facts, *, ignore_case: bool) -> None:
     pattern = parse(facts["pattern"], literal=facts["kind"] == "literal", ignore_case=ignore_case)
-    for index, branch in enumerate(pattern.alternatives):
-        tx.run(
-            "claim_add",
-            key=branch.key,
-            token=facts["token"],
-            branch=index,
-            rest=branch.rest,
-            session=entry.session,
-            pattern=pattern.text,
-            kind=pattern.kind,
-            mode=facts["mode"],
-            ttl_ms=facts["ttl_ms"],
-            granted_at=tx.now,
-            task=facts["task"],
-            note=facts["note"],
-        )
+    claim = Claim(
+        token=facts["token"],
+        pattern=pattern.text,
+        kind=pattern.kind,
+        mode=facts["mode"],
+        session=entry.session,
+        agent=entry.agent,
+        task=facts["task"],
+        note=facts["note"],
+        ttl_ms=facts["ttl_ms"],
+        granted_at=tx.now,
+        until=tx.now + facts["ttl_ms"],
+        alternatives=pattern.alternatives,
+    )
+    add_claim(tx, claim)
 
 
 def _restore_lease(tx: Transaction, session: str) -> None:

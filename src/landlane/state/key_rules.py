@@ -1,13 +1,14 @@
-"""Versioned state: keys, JSON values, reducers that combine updates, and rules that the settings make.
+"""Rules of versioned state: keys, JSON values, reducers, and the owners and orders of the settings.
 
-A key has a version that grows by one with each change. Who sets a value says which version it saw; who
-appends names a reducer instead, which combines the new value with whatever stands there, so that nobody has
-to look first and no update is lost.
+A key has a version that grows by one with each change. A caller that sets a value names the version it read.
+A caller that appends names a reducer instead, which combines the new value with the current one, so that no
+update is lost and none has to be repeated.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 
 from landlane.errors import Malformed, NotAllowed
 from landlane.patterns.glob import read_glob
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
 
     from landlane.values import Row
 
-    Rules = Mapping[str, Any]  # globs of keys and what holds for them; the first that fits counts
+    Rules = Mapping[str, Any]  # the first glob that matches a key decides
 
 
 LONGEST_KEY = 200
 VERSIONS_KEPT = 100
 _KEY_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:")
 _MOST_NESTING = 100
-# The same order of keys as in the journal: a store built anew from it holds the same texts.
+# The same order of keys as in the journal: a store that is rebuilt from it holds the same texts.
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 @value
 class State:
-    """One version of one key: what it holds, and who wrote it when (milliseconds since 1970)."""
+    """One version of one key; `at` is in milliseconds since 1970."""
 
     key: str
     value: Any
@@ -60,7 +61,7 @@ class State:
 
 @value
 class StateStale:
-    """Nothing was written: the key stands at another version than the caller said; 0 when it is not there."""
+    """Nothing was written because the key has another version than expected; 0 if it does not exist."""
 
     key: str
     expected: int | None
@@ -68,19 +69,20 @@ class StateStale:
     value: Any
     agent: str
     at: int
+    now: int = 0  # when it was refused
     hint: str
     code: str = "STATE_STALE"
 
 
 def check_key(key: str, what: str = "key") -> str:
-    """The key itself when it can be one.
+    """Return the key after checking it.
 
     Raises:
         Malformed: it is empty, too long, or holds anything but letters, digits and `. _ - / :`.
     """
     if not key or len(key) > LONGEST_KEY or not _KEY_CHARACTERS.issuperset(key):
         raise Malformed(
-            f"{key[:40]!r} cannot be a {what}",
+            f'"{key[:40]}" cannot be a {what}',
             code="BAD_KEY",
             hint=f"use 1 to {LONGEST_KEY} letters, digits or . _ - / :",
         )
@@ -88,18 +90,15 @@ def check_key(key: str, what: str = "key") -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """The beginning of keys; empty for all."""
-    return check_key(prefix, "beginning of a key") if prefix else prefix
-
-
-# ---------------------------------------------------------------------------------------------- values
+    """Return the prefix after checking it; an empty one matches all keys."""
+    return check_key(prefix, "prefix of keys") if prefix else prefix
 
 
 def parse_value(text: str) -> Any:
-    """The value that a text means: JSON, or the text itself where it is none."""
+    """Return the value of a JSON text, or the text itself if it is not JSON."""
 
     def refuse(constant: str) -> None:
-        raise ValueError(constant)  # NaN and Infinity are no JSON
+        raise ValueError(constant)  # NaN and Infinity are not JSON
 
     try:
         return json.loads(text, parse_constant=refuse)
@@ -109,11 +108,18 @@ def parse_value(text: str) -> Any:
         raise _too_deep() from None
 
 
+def value_text(content: Any) -> str:
+    """Return a value as people type it: a text as it is where that is not ambiguous, else as JSON."""
+    if isinstance(content, str) and parse_value(content) == content:
+        return content
+    return json.dumps(content, ensure_ascii=False)
+
+
 def encode_value(content: Any, max_bytes: int) -> str:
-    """The one JSON text of a value.
+    """Return the canonical JSON text of a value.
 
     Raises:
-        Malformed: it is no JSON, too large, or nested too deep.
+        Malformed: it is not JSON, too large, or nested too deep.
     """
     if _is_deeper(content, _MOST_NESTING):
         raise _too_deep()
@@ -129,15 +135,16 @@ def encode_value(content: Any, max_bytes: int) -> str:
     size = len(text.encode())
     if size > max_bytes:
         raise Malformed(
-            f"the value has {size:,} bytes; {max_bytes:,} are the most",
+            f"the value has {size:,} bytes, and at most {max_bytes:,} are allowed",
             code="STATE_TOO_LARGE",
-            hint="keep the content in a file and its path in the state, or raise [state] max_bytes",
+            hint=f"keep it in a file and its path in the state, or allow more: "
+            f"landlane config set state.max_bytes {size}",
         )
     return text
 
 
 def _is_deeper(content: Any, levels: int) -> bool:
-    """Whether lists and objects are nested more than so many levels deep."""
+    """Return whether lists and objects are nested deeper than a limit."""
     if not isinstance(content, (list, tuple, dict)):
         return False
     inner: Any = content.values() if isinstance(content, dict) else content  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -152,9 +159,6 @@ def _too_deep() -> Malformed:
     )
 
 
-# -------------------------------------------------------------------------------------------- reducers
-
-
 def _append(old: Any, new: Any) -> Any:
     return [*_list(old, "append"), new]
 
@@ -163,7 +167,7 @@ def _union(old: Any, new: Any) -> Any:
     items: list[Any] = new if isinstance(new, list) else [new]  # pyright: ignore[reportUnknownVariableType]
     found = {_encode(item): item for item in _list(old, "union")}
     for item in items:
-        found.setdefault(_encode(item), item)  # who came first keeps its place
+        found.setdefault(_encode(item), item)  # an item keeps its first position
     return list(found.values())
 
 
@@ -224,7 +228,7 @@ def _mismatch(reducer: str, wanted: str, old: Any, new: Any) -> Malformed:
     return Malformed(
         f"{reducer} combines {wanted}, not {' and '.join(shown) or 'nothing'}",
         code="STATE_SHAPE",
-        hint="`landlane state get KEY` shows what stands there; another reducer: --with",
+        hint="see the other ways to combine: landlane help state append",
     )
 
 
@@ -249,22 +253,22 @@ REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def check_reducer(name: str) -> str:
-    """The name itself when it is a reducer's.
+    """Return the name of a reducer after checking it.
 
     Raises:
         Malformed: there is no such reducer.
     """
     if name not in REDUCERS:
         raise Malformed(
-            f"{name[:40]!r} is no reducer",
+            f'unknown reducer "{name[:40]}"; use {", ".join(REDUCERS)}',
             code="BAD_REDUCER",
-            hint=f"known: {', '.join(REDUCERS)}",
+            hint="what each does: landlane help state append",
         )
     return name
 
 
 def reduce(name: str, old: Any, new: Any) -> Any:
-    """The value that stands there (nothing: None) and a new one, combined.
+    """Return the current value (None if there is none) combined with a new one.
 
     Raises:
         Malformed: the two cannot be combined in this way.
@@ -273,7 +277,7 @@ def reduce(name: str, old: Any, new: Any) -> Any:
 
 
 def check_shape(key: str, reducer: str, content: Any) -> None:
-    """Refuse a plain value that the reducer of its key could never combine with the next one."""
+    """Refuse a value that the reducer of its key cannot combine with another one."""
     fits = {
         "append": isinstance(content, list),
         "union": isinstance(content, list),
@@ -284,71 +288,68 @@ def check_shape(key: str, reducer: str, content: Any) -> None:
     }
     if not fits[reducer]:
         raise NotAllowed(
-            f"{key} is combined by {reducer}; {_kind(content)} does not fit",
+            f"values of {key} are combined with {reducer}, which does not work with {_kind(content)}",
             code="STATE_REDUCER",
-            hint=f"use `landlane state append {key} VALUE`, or set a value of that shape",
+            hint=f"combine it instead: landlane state append {key} {shlex.quote(value_text(content))}",
         )
 
 
 def check_same_reducer(key: str, settled: str, wanted: str) -> None:
-    """Refuse another reducer than the settings name for a key."""
+    """Refuse a reducer other than the one in the settings."""
     if wanted != settled:
         raise NotAllowed(
-            f"{key} is combined by {settled}, not by {wanted}",
+            f"values of {key} are combined with {settled}, not with {wanted}",
             code="STATE_REDUCER",
-            hint="leave out --with; [state.reducers] in landlane.toml says how",
+            hint="leave out --with; the setting is: landlane config get state.reducers",
         )
 
 
-# ----------------------------------------------------------------------------------------------- rules
-
-
 def rule_for(key: str, rules: Rules) -> Any:
-    """What the first rule that fits a key says; nothing when none does."""
+    """Return the value of the first rule that matches a key; None if no rule does."""
     if not rules:
         return None
     names = tuple(key.split("/"))
-    for glob, said in rules.items():
+    for glob, rule in rules.items():
         if any(row_holds(row, names) for row in read_glob(glob)):
-            return said
+            return rule
     return None
 
 
 def check_owner(key: str, owner: str, agent: str, role: str) -> None:
-    """Refuse anybody but the owner of a key: an agent, or whoever has a role.
+    """Refuse a caller that is neither the owning agent of a key nor has the owning role.
 
     Raises:
-        NotAllowed: another one owns it.
+        NotAllowed: another agent or role owns it.
     """
     wanted_role = owner.removeprefix("role:")
     is_owner = role == wanted_role if wanted_role != owner else agent == owner
     if not is_owner:
         raise NotAllowed(
-            f"only {owner} writes {key}",
+            f"only {owner} may write {key}",
             code="STATE_OWNED",
-            hint=f"ask {owner} to write it, or keep your own under another key",
+            hint=f"ask {owner} to set it; to read it: landlane state get {key}",
             owner=owner,
         )
 
 
 def check_order(key: str, order: Sequence[Any], old: Any, new: Any) -> None:
-    """Refuse to go back in a row of steps.
+    """Refuse a value that comes earlier in the configured order than the current one.
 
     Raises:
-        NotAllowed: the new value stands before the old one, or is no step at all.
+        NotAllowed: the new value comes before the old one, or is not in the order.
     """
     steps = [_encode(step) for step in order]
     shown = " → ".join(str(step) for step in order)
     if _encode(new) not in steps:
         raise NotAllowed(
-            f"{_encode(new)[:60]} is no step of {key}",
+            f"{key} cannot be {value_text(new)[:60]}; its values are {shown}",
             code="STATE_NO_STEP",
-            hint=f"the steps are: {shown}",
+            hint=f"see where it is: landlane state get {key}",
         )
     at = steps.index(_encode(old)) if old is not None and _encode(old) in steps else -1
     if steps.index(_encode(new)) < at:
         raise NotAllowed(
-            f"{key} stands at {_encode(old)[:60]} and does not go back to {_encode(new)[:60]}",
+            f"{key} is at {value_text(old)[:60]} and cannot go back to {value_text(new)[:60]} ({shown})",
             code="STATE_GOES_BACK",
-            hint=f"the steps go one way: {shown}",
+            hint=f"see who set it: landlane state history {key}",
         )

@@ -1,8 +1,10 @@
-"""Versioned state: reading, setting by version, combining by a reducer, and watching a key change."""
+"""Read, set, combine and watch versioned state."""
 
 from __future__ import annotations
 
-from landlane.errors import Malformed
+import shlex
+
+from landlane.errors import LandlaneError, Malformed
 from landlane.sessions.leases import require_live
 from landlane.state.key_rules import (
     VERSIONS_KEPT,
@@ -18,7 +20,9 @@ from landlane.state.key_rules import (
     encode_value,
     reduce,
     rule_for,
+    value_text,
 )
+from landlane.text import nearest_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,25 +37,41 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _ABOVE_KEYS = "\x7f"  # comes after every character of a key
-_LOOK_SECONDS = 2.0  # a lost wake-up costs no more than this
+_LONGEST_IN_HINT = 60  # characters of a value
+_CHECK_SECONDS = 2.0  # the longest delay after a lost wake-up
 
 
 def get_state(repo: Repository, key: str) -> State | None:
-    """The current version of a key; nothing when there is none."""
+    """Return the current version of a key; None if there is none."""
     check_key(key)
     row = repo.store.view(lambda snapshot: snapshot.one("state_get", key=key))
     return State.from_row(row) if row else None
 
 
+def need_state(repo: Repository, key: str) -> State:
+    """Return the current version of a key.
+
+    Raises:
+        LandlaneError: there is no such key; the hint names the one that was probably meant.
+    """
+    found = get_state(repo, key)
+    if found is not None:
+        return found
+    keys = [state.key for state in list_state(repo)]
+    meant = next((known for known in keys if key in known.split("/")), "") or nearest_word(key, keys)
+    hint = f"did you mean: landlane state get {meant}" if meant else "see what there is: landlane state list"
+    raise LandlaneError(f"no key {key}", code="NO_STATE", hint=hint, key=key, version=0)
+
+
 def list_state(repo: Repository, prefix: str = "") -> list[State]:
-    """All keys that begin so, in order, each at its current version."""
+    """Return the current versions of all keys with a prefix, in order."""
     low = check_prefix(prefix)
     rows = repo.store.view(lambda snapshot: snapshot.all("state_list", low=low, high=low + _ABOVE_KEYS))
     return [State.from_row(row) for row in rows]
 
 
 def state_history(repo: Repository, key: str) -> list[State]:
-    """The versions of a key that are kept, the oldest first; the journal has them all."""
+    """Return the versions of a key that are kept, the oldest first; the journal has all of them."""
     check_key(key)
     rows = repo.store.view(lambda snapshot: snapshot.all("state_versions_of", key=key))
     return [State.from_row(row) for row in rows]
@@ -66,20 +86,20 @@ def set_state(
     expect: int | None = None,
     is_any: bool = False,
 ) -> State | StateStale:
-    """Set a key that stands at the version the caller saw; 0 means that it must not be there yet.
+    """Set a key if its version is still `expect`; 0 means that the key must not exist.
 
-    Without `expect` only a new key is set, unless `is_any` says that whatever stands there may go.
+    Without `expect` only a new key is set, unless `is_any` allows to overwrite any version.
 
     Raises:
         Malformed: the key or the value cannot be used.
-        NotAllowed: the settings let another write it, or say what it may become.
+        NotAllowed: the settings give the key to another owner, or forbid this value.
         Stale: the session is over.
     """
     if expect is not None and is_any:
         raise Malformed(
-            "--expect and --any contradict each other",
+            "--expect and --any cannot be used together",
             code="BOTH_NAMED",
-            hint="name the version you saw, or overwrite whatever stands there",
+            hint=f"overwrite any version: landlane state set {key} {shlex.quote(value_text(content))} --any",
         )
     check_key(key)
     reducer = rule_for(key, repo.settings.state.reducers)
@@ -90,27 +110,27 @@ def set_state(
     def work(tx: Transaction, before: State | None) -> State | StateStale:
         version = before.version if before else 0
         if not is_any and version != (expect or 0):
-            return _stale(key, expect, before)
+            return _stale(key, content, expect, before, repo.store.wall_of(tx.now))
         return _write(tx, repo, session, key, content, before, "")
 
     return _change_key(repo, session, key, work)
 
 
 def append_state(repo: Repository, session: Session, key: str, content: Any, *, reducer: str = "") -> State:
-    """Combine a value with whatever stands there, in one step: no update is lost, and nobody is refused.
+    """Combine a value with the current one in one step, so that no update is lost or refused.
 
-    Without `reducer`, the settings say which, or the value is appended to a list.
+    Without `reducer`, the settings choose it; the default appends to a list.
 
     Raises:
         Malformed: the key or the value cannot be used, or the two cannot be combined.
-        NotAllowed: the settings let another write it, or name another reducer.
+        NotAllowed: the settings give the key to another owner, or name another reducer.
         Stale: the session is over.
     """
     check_key(key)
-    settled = rule_for(key, repo.settings.state.reducers)
-    chosen = check_reducer(reducer or settled or "append")
-    if settled is not None:
-        check_same_reducer(key, settled, chosen)
+    configured = rule_for(key, repo.settings.state.reducers)
+    chosen = check_reducer(reducer or configured or "append")
+    if configured is not None:
+        check_same_reducer(key, configured, chosen)
     encode_value(content, repo.settings.state.max_bytes)
 
     def work(tx: Transaction, before: State | None) -> State:
@@ -123,9 +143,9 @@ def append_state(repo: Repository, session: Session, key: str, content: Any, *, 
 def _change_key(
     repo: Repository, session: Session, key: str, work: Callable[[Transaction, State | None], T]
 ) -> T:
-    """Judge and write one key alone, for a session that lives."""
+    """Run `work` on one key with an exclusive lock, after checking the session and the owner."""
 
-    def alone(tx: Transaction) -> T:
+    def locked_work(tx: Transaction) -> T:
         me = require_live(tx, session)
         owner = rule_for(key, repo.settings.state.owned)
         if owner is not None:
@@ -133,8 +153,8 @@ def _change_key(
         row = tx.one("state_get", key=key)
         return work(tx, State.from_row(row) if row else None)
 
-    # The root is locked shared, as for claims: who moves the whole store away takes it alone.
-    return repo.change(alone, areas={"": False, f"//state:{key}": True})
+    # The root is locked shared, as for claims; moving the store takes it exclusively.
+    return repo.change(locked_work, areas={"": False, f"//state:{key}": True})
 
 
 def _write(
@@ -180,13 +200,15 @@ def _store(tx: Transaction, state: State, text: str) -> None:
         tx.run("state_versions_trim", key=state.key, before=state.version - VERSIONS_KEPT)
 
 
-def _stale(key: str, expect: int | None, before: State | None) -> StateStale:
+def _stale(key: str, content: Any, expect: int | None, before: State | None, now: int) -> StateStale:
+    text = value_text(content)
+    command = f"landlane state set {key} {shlex.quote(text)}"
     if before is None:
-        hint = f"the key is not there: --expect 0, or leave it out: landlane state set {key} VALUE"
-    elif expect is None:
-        hint = f"look at it first, then: landlane state set {key} VALUE --expect {before.version} (or --any)"
+        hint = f"to create it: {command} --expect 0"
+    elif len(text) > _LONGEST_IN_HINT:
+        hint = f"see what it is now: landlane state get {key}"
     else:
-        hint = f"take in what {before.agent} wrote, then set it with --expect {before.version}"
+        hint = f"if {text} is still right: {command} --expect {before.version}"
     return StateStale(
         key=key,
         expected=expect,
@@ -194,6 +216,7 @@ def _stale(key: str, expect: int | None, before: State | None) -> StateStale:
         value=before.value if before else None,
         agent=before.agent if before else "",
         at=before.at if before else 0,
+        now=now,
         hint=hint,
     )
 
@@ -205,31 +228,31 @@ def watch_state(
     since: int | None = None,
     timeout_ms: int | None = None,
 ) -> State | None:
-    """The key once it has a version above `since` (without it: the current one); None after the time."""
+    """Wait for a version above `since`, by default the current one; return None after the timeout."""
     check_key(key)
-    listener = repo.store.listen()  # before looking, so that no change in between is missed
+    listener = repo.store.listen()  # before reading, so that no change is missed
     try:
-        state, now = _look(repo, key)
+        state, now = _read_with_time(repo, key)
         seen = since if since is not None else (state.version if state else 0)
         deadline = None if timeout_ms is None else now + timeout_ms
         while state is None or state.version <= seen:
             if deadline is not None and now >= deadline:
                 return None
-            left = _LOOK_SECONDS if deadline is None else (deadline - now) / 1000
-            listener.wait(min(left, _LOOK_SECONDS))
-            state, now = _look(repo, key)
+            left = _CHECK_SECONDS if deadline is None else (deadline - now) / 1000
+            listener.wait(min(left, _CHECK_SECONDS))
+            state, now = _read_with_time(repo, key)
         return state
     finally:
         listener.close()
 
 
-def _look(repo: Repository, key: str) -> tuple[State | None, int]:
+def _read_with_time(repo: Repository, key: str) -> tuple[State | None, int]:
     row, now = repo.store.view(lambda snapshot: (snapshot.one("state_get", key=key), snapshot.now))
     return (State.from_row(row) if row else None), now
 
 
 def replay_state(tx: Transaction, entry: Entry) -> None:
-    """Do again what an entry of the journal tells."""
+    """Apply a journal entry to a store that is rebuilt."""
     facts = entry.facts()
     state = State(
         key=facts["key"],

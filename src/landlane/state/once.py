@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import shlex
 
-from landlane.errors import Malformed, Stale
-from landlane.platform.process_identity import Process
-from landlane.sessions.leases import require_live, touch
-from landlane.sessions.read import find_live_session
+from landlane.errors import Malformed
+from landlane.sessions.leases import (
+    current_process,
+    find_live_session,
+    process_from_row,
+    require_live,
+    stay_alive,
+)
 from landlane.state.key_rules import check_key
-from landlane.values import replace, value
+from landlane.values import as_dict, from_columns, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.processes.passthrough import CommandResult, RunCommand
+    from landlane.platform.process import Process
+    from landlane.processes.passthrough import RunCommand
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
@@ -28,13 +33,13 @@ if TYPE_CHECKING:
     from landlane.values import Row
 
 LONGEST_COMMAND = 1000
-_LOOK_SECONDS = 1.0
-_INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
+_CHECK_SECONDS = 1.0
+_INTERRUPTED = 130  # the exit code of a shell for a command that Ctrl-C ended
 _CANNOT_START = 126
 
 
 @value
-class Run:
+class OnceRun:
     """One run of a command. Instants are milliseconds since 1970; `exit_code` is None until it is known."""
 
     key: str
@@ -48,48 +53,38 @@ class Run:
     output: str
 
     @classmethod
-    def from_row(cls, row: Row) -> Run:
-        return cls(
-            key=row["key"],
-            run=row["run"],
-            agent=row["agent"],
-            session=row["session"],
-            command=row["command"],
-            begun_at=row["begun_at"],
-            done_at=row["done_at"],
-            exit_code=row["exit_code"],
-            output=row["output"],
-        )
+    def from_row(cls, row: Row) -> OnceRun:
+        return from_columns(cls, row)
 
 
 @value
-class Ran:
-    """The run has ended; `is_now` tells whether this call ran it or another did before."""
+class RunEnded:
+    """The run has ended; `is_now` says whether this call ran it."""
 
-    run: Run
+    run: OnceRun
     is_now: bool
 
 
 @value
 class RunCrashed:
-    """The process that ran it is gone without saying how it ended: it may have done all, some or nothing."""
+    """The process that ran it is gone and recorded no end: it is unknown how far the command came."""
 
-    run: Run
+    run: OnceRun
 
 
 @value
 class StillRunning:
-    """It goes on, and the caller did not want to wait any longer."""
+    """Another process still runs it, and the time to wait is over."""
 
-    run: Run
+    run: OnceRun
 
 
 if TYPE_CHECKING:
-    Found = Run | Ran | RunCrashed | StillRunning
+    RunStatus = OnceRun | RunEnded | RunCrashed | StillRunning
 
 
 def exit_status(code: int) -> int:
-    """The exit code as a shell tells it: a signal is 128 and its number."""
+    """Return the exit code as a shell reports it: 128 plus the signal that ended the command."""
     return 128 - code if code < 0 else code
 
 
@@ -102,30 +97,30 @@ def run_once(
     *,
     is_again: bool = False,
     wait_ms: int | None = None,
-    on_wait: Callable[[Run], None] | None = None,
-) -> Ran | RunCrashed | StillRunning:
+    on_wait: Callable[[OnceRun], None] | None = None,
+) -> RunEnded | RunCrashed | StillRunning:
     """Run a command unless it was run under this key before; with `is_again`, run it in any case.
 
-    Who finds it running waits until it ends, or for `wait_ms`; `on_wait` hears once what is waited for.
+    If it is running, wait until it ends, or for `wait_ms`; `on_wait` is called once with the run.
 
     Raises:
         Malformed: the key cannot be used.
         Stale: the session is over.
     """
     check_key(key)
-    # What is no text shows as question marks: every store can hold those.
+    # Bytes that are not UTF-8 become question marks, which every store can hold.
     shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
     found = _begin(repo, session, key, shown, is_again=is_again)
     if isinstance(found, StillRunning):
         if on_wait is not None and wait_ms != 0:
             on_wait(found.run)
         found = _wait(repo, session, key, shown, is_again=is_again, wait_ms=wait_ms)
-    return _carry_out(repo, session, found, runner) if isinstance(found, Run) else found
+    return _carry_out(repo, session, found, runner) if isinstance(found, OnceRun) else found
 
 
 def _wait(
     repo: Repository, session: Session, key: str, shown: str, *, is_again: bool, wait_ms: int | None
-) -> Found:
+) -> RunStatus:
     listener = repo.store.listen()  # before looking, so that an end in between is not missed
     try:
         begun_at = repo.store.view(lambda snapshot: snapshot.now)
@@ -133,31 +128,31 @@ def _wait(
             found = _begin(repo, session, key, shown, is_again=is_again)
             if not isinstance(found, StillRunning):
                 return found
-            _stay_alive(repo, session)
-            left = _LOOK_SECONDS
+            stay_alive(repo, session)
+            left_seconds = _CHECK_SECONDS
             if wait_ms is not None:
                 now = repo.store.view(lambda snapshot: snapshot.now)
-                left = min((begun_at + wait_ms - now) / 1000, left)
-                if left <= 0:
+                left_seconds = min((begun_at + wait_ms - now) / 1000, left_seconds)
+                if left_seconds <= 0:
                     return found
-            listener.wait(left)
+            listener.wait(left_seconds)
     finally:
         listener.close()
 
 
-def _begin(repo: Repository, session: Session, key: str, shown: str, *, is_again: bool) -> Found:
-    """The run that this caller is to carry out, or what is known of the one before; in one transaction."""
-    before = repo.store.view(lambda snapshot: _judge(repo, snapshot, key))
+def _begin(repo: Repository, session: Session, key: str, shown: str, *, is_again: bool) -> RunStatus:
+    """Return a new run that this caller must carry out, or the status of the newest run."""
+    before = repo.store.view(lambda snapshot: _read_status(repo, snapshot, key))
     if before is not None and (isinstance(before, StillRunning) or not is_again):
-        return before  # settled by a look; only who may run it needs the lock
-    me = _this_process(repo)
+        return before  # without the lock: only a new run needs it
+    me = current_process(repo)
 
-    def work(tx: Transaction) -> Found:
-        found = _judge(repo, tx, key)
+    def work(tx: Transaction) -> RunStatus:
+        found = _read_status(repo, tx, key)
         if found is not None and (isinstance(found, StillRunning) or not is_again):
             return found
         require_live(tx, session)
-        run = Run(
+        run = OnceRun(
             key=key,
             run=found.run.run + 1 if found else 1,
             agent=session.agent,
@@ -168,15 +163,7 @@ def _begin(repo: Repository, session: Session, key: str, shown: str, *, is_again
             exit_code=None,
             output="",
         )
-        facts = {
-            "key": key,
-            "run": run.run,
-            "machine": repo.processes.machine,
-            "boot_id": me.boot_id,
-            "namespace": me.namespace,
-            "pid": me.pid,
-            "started": me.started,
-        }
+        facts = {"key": key, "run": run.run, "machine": repo.processes.machine, **as_dict(me)}
         tx.run(
             "once_begin",
             agent=session.agent,
@@ -192,21 +179,21 @@ def _begin(repo: Repository, session: Session, key: str, shown: str, *, is_again
 
 
 def _areas(key: str) -> dict[str, bool]:
-    # The root is locked shared, as for claims: who moves the whole store away takes it alone.
+    # The root is locked shared, as for claims; moving the store takes it exclusively.
     return {"": False, f"//once:{key}": True}
 
 
-def _judge(repo: Repository, snapshot: Snapshot, key: str) -> Ran | RunCrashed | StillRunning | None:
-    """What became of the newest run of a key; nothing when there was none."""
+def _read_status(
+    repo: Repository, snapshot: Snapshot, key: str
+) -> RunEnded | RunCrashed | StillRunning | None:
+    """Return the status of the newest run of a key; None if there is none."""
     row = snapshot.one("once_get", key=key)
     if row is None:
         return None
-    run = Run.from_row(row)
+    run = OnceRun.from_row(row)
     if run.exit_code is not None:
-        return Ran(run=run, is_now=False)
-    process = Process(
-        boot_id=row["boot_id"], namespace=row["namespace"], pid=row["pid"], started=row["started"]
-    )
+        return RunEnded(run=run, is_now=False)
+    process = process_from_row(row)
     child = None
     if row["child_pid"]:
         child = replace(process, pid=row["child_pid"], started=row["child_started"])
@@ -217,12 +204,12 @@ def _judge(repo: Repository, snapshot: Snapshot, key: str) -> Ran | RunCrashed |
 def _has_crashed(
     repo: Repository, snapshot: Snapshot, session: str, machine: str, process: Process, child: Process | None
 ) -> bool:
-    """Whether the process of a run without an end is gone: provably, or as far as its session can tell."""
+    """Return whether the process of a run without an end is gone, or else whether its session has ended."""
     is_gone = repo.processes.is_gone
     if is_gone(process):
         # The command may live on without the process that was to record its end.
         return child is None or is_gone(child)
-    here = _this_process(repo)
+    here = current_process(repo)
     if (process.boot_id, process.namespace) == (here.boot_id, here.namespace):
         return False
     if machine == repo.processes.machine and process.boot_id != here.boot_id:
@@ -230,15 +217,8 @@ def _has_crashed(
     return find_live_session(snapshot, session) is None
 
 
-def _this_process(repo: Repository) -> Process:
-    try:
-        return repo.processes.current()
-    except Malformed:  # a system that tells nothing of its processes: then only the session counts
-        return Process(boot_id="", namespace="", pid=0, started=0)
-
-
-def _carry_out(repo: Repository, session: Session, run: Run, runner: RunCommand) -> Ran:
-    """Run it, and record how it ended whatever happens to us, unless we are killed."""
+def _carry_out(repo: Repository, session: Session, run: OnceRun, runner: RunCommand) -> RunEnded:
+    """Run the command and record how it ended, also when we are interrupted."""
 
     def on_start(pid: int) -> None:
         try:
@@ -253,21 +233,17 @@ def _carry_out(repo: Repository, session: Session, run: Run, runner: RunCommand)
         )
 
     try:
-        ending = runner(on_start, lambda: _stay_alive(repo, session))
+        result = runner(on_start, lambda: stay_alive(repo, session))
     except OSError as error:
         return _end(repo, run, _CANNOT_START, f"it could not be started: {error}")
     except BaseException:
         _end(repo, run, _INTERRUPTED, "")
         raise
-    return _end_as(repo, run, ending)
+    return _end(repo, run, exit_status(result.exit_code), result.stdout.replace("\0", "\ufffd"))
 
 
-def _end_as(repo: Repository, run: Run, ending: CommandResult) -> Ran:
-    return _end(repo, run, exit_status(ending.exit_code), ending.stdout.replace("\0", "\ufffd"))
-
-
-def _end(repo: Repository, run: Run, exit_code: int, output: str) -> Ran:
-    def work(tx: Transaction) -> Run:
+def _end(repo: Repository, run: OnceRun, exit_code: int, output: str) -> RunEnded:
+    def work(tx: Transaction) -> OnceRun:
         done_at = repo.store.wall_of(tx.now)
         columns = {"key": run.key, "run": run.run, "exit_code": exit_code, "output": output}
         if tx.run("once_end", done_at=done_at, **columns):
@@ -275,21 +251,11 @@ def _end(repo: Repository, run: Run, exit_code: int, output: str) -> Ran:
             tx.record("once.ended", run.agent, run.session, facts)
         return replace(run, done_at=done_at, exit_code=exit_code, output=output)
 
-    return Ran(run=repo.change(work, areas=_areas(run.key)), is_now=True)
-
-
-def _stay_alive(repo: Repository, session: Session) -> None:
-    """Running and waiting count as signs of life; a session that is over does not end the command."""
-    try:
-        live = repo.store.view(lambda snapshot: find_live_session(snapshot, session.id))
-        if live is not None:
-            touch(repo.store, live)
-    except Stale:
-        return
+    return RunEnded(run=repo.change(work, areas=_areas(run.key)), is_now=True)
 
 
 def replay_once(tx: Transaction, entry: Entry) -> None:
-    """Do again what an entry of the journal tells; the command and its output are not in it."""
+    """Apply a journal entry to a store that is rebuilt; entries hold neither commands nor output."""
     facts = entry.facts()
     if entry.kind == "once.started":
         tx.run("once_begin", agent=entry.agent, session=entry.session, command="", begun_at=entry.at, **facts)

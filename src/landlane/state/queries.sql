@@ -29,6 +29,9 @@ WHERE repository = :repository AND key = :key ORDER BY version;
 -- number_last: the highest number given out
 SELECT max(number) AS number FROM numbers WHERE repository = :repository AND kind = :kind;
 
+-- number_kinds: the kinds of which numbers were given out
+SELECT DISTINCT kind FROM numbers WHERE repository = :repository;
+
 -- number_add: give out a number
 INSERT INTO numbers (repository, kind, number, agent, session, purpose, given_at)
 VALUES (:repository, :kind, :number, :agent, :session, :purpose, :given_at);

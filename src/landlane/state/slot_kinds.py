@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.ids import digest
+from landlane.text import nearest_word
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from landlane.sessions.model import HeldSlot
+    from landlane.sessions.model import Slot
     from landlane.settings.model import SlotSettings
     from landlane.values import Row
 
@@ -26,7 +27,7 @@ _LONGEST_NAME = 64
 
 
 @value
-class Kind:
+class SlotKind:
     """What there is of one kind: a range of ports, a list of names, or a capacity."""
 
     name: str
@@ -52,7 +53,7 @@ class Kind:
 class SlotRequest:
     """A request for one slot."""
 
-    kind: Kind
+    kind: SlotKind
     name: str
     amount: int
     workspace: str
@@ -61,37 +62,6 @@ class SlotRequest:
     def place(self) -> str:
         """The only acceptable place; empty if any will do."""
         return self.name if self.name in self.kind.names else ""
-
-
-@value
-class Slot:
-    """A slot that is held. `place` is the port or the name; empty for an amount."""
-
-    id: str
-    kind: str
-    place: str
-    name: str
-    amount: int
-    token: int
-    session: str
-    agent: str
-    taken_at: int
-    until: int
-
-    @classmethod
-    def of(cls, held: HeldSlot) -> Slot:
-        return cls(
-            id=held.id,
-            kind=held.kind,
-            place=held.place,
-            name=held.name,
-            amount=held.amount,
-            token=held.token,
-            session=held.session,
-            agent=held.agent,
-            taken_at=held.taken_at,
-            until=held.until,
-        )
 
 
 @value
@@ -130,11 +100,11 @@ class SlotRefused:
     code: str = "SLOT_TAKEN"
 
 
-def known_kinds(settings: Mapping[str, SlotSettings]) -> dict[str, Kind]:
+def known_kinds(settings: Mapping[str, SlotSettings]) -> dict[str, SlotKind]:
     """Return all kinds by name: ports, which always exist, and those in the settings."""
-    kinds = {PORT: Kind(name=PORT, ports=(FIRST_PORT, LAST_PORT))}
+    kinds = {PORT: SlotKind(name=PORT, ports=(FIRST_PORT, LAST_PORT))}
     for name, known in settings.items():
-        kinds[name] = Kind(
+        kinds[name] = SlotKind(
             name=name,
             ports=known.range or (FIRST_PORT, LAST_PORT) if name == PORT else None,
             names=known.names,
@@ -145,7 +115,7 @@ def known_kinds(settings: Mapping[str, SlotSettings]) -> dict[str, Kind]:
 
 
 def check_slot_request(
-    kinds: dict[str, Kind], kind: str, *, name: str, amount: int, workspace: str
+    kinds: dict[str, SlotKind], kind: str, *, name: str, amount: int, workspace: str
 ) -> SlotRequest:
     """Return a request that could be granted at some time.
 
@@ -155,29 +125,29 @@ def check_slot_request(
     found = kinds.get(kind)
     if found is None:
         raise Malformed(
-            f"there are no slots of the kind {kind[:40]!r}",
+            f"no slots of kind {kind[:40]}; there are {', '.join(sorted(kinds))}",
             code="UNKNOWN_KIND",
-            hint=f"known: {', '.join(sorted(kinds))}; more in [slots] of landlane.toml",
+            hint=f"landlane slot take {nearest_word(kind, kinds) or PORT}",
             known=sorted(kinds),
         )
     if name and (len(name) > _LONGEST_NAME or not name.isprintable() or not name.isascii()):
         raise Malformed(
-            f"{name[:40]!r} cannot name a slot",
+            f'"{name[:40]}" cannot be the name of a slot; use up to {_LONGEST_NAME} ASCII characters',
             code="BAD_SLOT_NAME",
-            hint=f"use 1 to {_LONGEST_NAME} printable ASCII characters",
+            hint=f"for example: landlane slot take {kind} --name web",
         )
     if found.names and name and name not in found.names:
         raise Malformed(
-            f"there is no {kind} called {name!r}",
+            f"no {kind} is named {name}; there are {', '.join(found.names)}",
             code="UNKNOWN_SLOT",
-            hint=f"known: {', '.join(found.names)}; without --name you get any that is free",
+            hint=f"any free one: landlane slot take {kind}",
         )
     most = 1 if found.has_places else found.capacity
     if not 1 <= amount <= most:
         raise Malformed(
-            f"an amount of {amount} cannot be had of {kind}; 1 to {most} can",
+            f"{amount} of {kind} can never be leased at once; use 1 to {most}",
             code="AMOUNT_OUT_OF_RANGE",
-            hint="ask several times, under different names" if found.has_places else "ask for less",
+            hint=f"landlane slot take {kind}" + ("" if found.has_places else f" --amount {most}"),
         )
     # A nameless request for an amount takes a new one each time; a port or a name belongs to the workspace.
     named = name or (DEFAULT_NAME if found.has_places else "")
@@ -214,7 +184,7 @@ def choose_place(
     return ""
 
 
-def is_place(kind: Kind, place: str) -> bool:
+def is_place(kind: SlotKind, place: str) -> bool:
     """Return whether a kind has this place; the settings may have changed since it was remembered."""
     if kind.ports:
         return place.isdigit() and kind.ports[0] <= int(place) <= kind.ports[1]

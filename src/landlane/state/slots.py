@@ -1,19 +1,21 @@
 """Slots: take, wait for and free ports, names and amounts; each ends with its session.
 
-A request is checked in one transaction for each kind. Waiters share the queue of the claims; nobody behind a
-ticket of the same kind is served first, so that small requests never starve a large one.
+A request is checked in one transaction for each kind. Waiters share one queue with
+claims and are served in order for each kind, so that small requests never starve a large one.
 """
 
 from __future__ import annotations
+
+import shlex
 
 from landlane.errors import Held, LandlaneError
 from landlane.ids import token_of
 from landlane.patterns.pattern import Alternative
 from landlane.sessions.leases import end_if_gone, free_slot, is_dead, require_live, sweep_if_due
-from landlane.sessions.model import ClaimMode, HeldSlot
+from landlane.sessions.model import ClaimMode, Slot
 from landlane.sessions.wait_queue import QueuedWait, QueueEntry
 from landlane.state.slot_kinds import (
-    Slot,
+    DEFAULT_NAME,
     SlotRefused,
     SlotTaken,
     SlotWaiter,
@@ -24,6 +26,7 @@ from landlane.state.slot_kinds import (
     slot_id,
     workspace_id,
 )
+from landlane.units import exact_duration
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.state.slot_kinds import SlotRequest
-    from landlane.store.interface import Listener, Snapshot, Transaction
+    from landlane.store.interface import Snapshot, Transaction
     from landlane.store.journal_chain import Entry
 
 
@@ -63,11 +66,7 @@ def take_slot(
     """
     if wait_ms <= 0:
         return repo.change(lambda tx: _take_in(tx, repo, session, request, None), areas=_areas(request))
-    listener = repo.store.listen()  # before the first attempt, so that no release in between is missed
-    try:
-        return _SlotWait(repo, session, request, listener, wait_ms, on_wait).run()
-    finally:
-        listener.close()
+    return _SlotWait(repo, session, request).run(wait_ms, on_wait)
 
 
 def _areas(request: SlotRequest) -> dict[str, bool]:
@@ -83,18 +82,9 @@ def _queue_key(kind: str) -> str:
 class _SlotWait(QueuedWait):
     """One session's wait for a slot."""
 
-    def __init__(
-        self,
-        repo: Repository,
-        session: Session,
-        request: SlotRequest,
-        listener: Listener,
-        wait_ms: int,
-        on_wait: Callable[[SlotRefused], None] | None,
-    ) -> None:
-        super().__init__(repo, session, listener, wait_ms, on_wait)
+    def __init__(self, repo: Repository, session: Session, request: SlotRequest) -> None:
+        super().__init__(repo, session, _areas(request))
         self._request = request
-        self.areas = _areas(request)
 
     def attempt(self, tx: Transaction) -> SlotTaken | SlotRefused:
         return _take_in(tx, self.repo, self.session, self._request, self.ticket)
@@ -106,7 +96,8 @@ class _SlotWait(QueuedWait):
         return bool(self._request.name or self._request.place)  # a nameless amount would be taken twice
 
     def timed_out(self, outcome: Any) -> SlotRefused:
-        return replace(outcome, code="WAIT_TIMED_OUT")
+        hint = f"see who holds it: landlane slot list {self._request.kind.name}"
+        return replace(outcome, code="WAIT_TIMED_OUT", hint=hint)
 
     def queue_entry(self) -> QueueEntry:
         kind = self._request.kind.name
@@ -140,7 +131,7 @@ def _take_in(
         slots = _slots_in_use(tx, request.kind.name)
         own = _find_own(slots, me.id, request)
         if own is not None:
-            return SlotTaken(slot=Slot.of(own), is_new=False)
+            return SlotTaken(slot=own, is_new=False)
         ahead = _ahead(tx, request, ticket)
         place = _find_place(tx, repo, request, slots, ahead)
         if place is not None:
@@ -152,18 +143,18 @@ def _take_in(
             return _refuse(request, holders, slots, ahead, tx.now)
 
 
-def all_slots(snapshot: Snapshot) -> list[HeldSlot]:
+def all_slots(snapshot: Snapshot) -> list[Slot]:
     """Return all slots, also freed ones that are in use until they expire."""
-    return [HeldSlot.from_row(row) for row in snapshot.all("slots_all")]
+    return [Slot.from_row(row) for row in snapshot.all("slots_all")]
 
 
-def _slots_in(snapshot: Snapshot, kind: str) -> list[HeldSlot]:
-    return [HeldSlot.from_row(row) for row in snapshot.all("slots_in", kind=kind)]
+def _slots_in(snapshot: Snapshot, kind: str) -> list[Slot]:
+    return [Slot.from_row(row) for row in snapshot.all("slots_in", kind=kind)]
 
 
-def _slots_in_use(tx: Transaction, kind: str) -> list[HeldSlot]:
+def _slots_in_use(tx: Transaction, kind: str) -> list[Slot]:
     """Return the slots of a kind that are in use; the others are removed."""
-    in_use: list[HeldSlot] = []
+    in_use: list[Slot] = []
     for slot in _slots_in(tx, kind):
         if slot.is_in_use(tx.now):
             in_use.append(slot)
@@ -172,7 +163,7 @@ def _slots_in_use(tx: Transaction, kind: str) -> list[HeldSlot]:
     return in_use
 
 
-def _find_own(slots: Sequence[HeldSlot], session: str, request: SlotRequest) -> HeldSlot | None:
+def _find_own(slots: Sequence[Slot], session: str, request: SlotRequest) -> Slot | None:
     """Return the slot that the session got for this request before, if it still holds it."""
     wanted = (request.name, request.workspace, request.amount)
     for slot in slots:
@@ -199,7 +190,7 @@ def _find_place(
     tx: Transaction,
     repo: Repository,
     request: SlotRequest,
-    slots: Sequence[HeldSlot],
+    slots: Sequence[Slot],
     ahead: Sequence[SlotWaiter],
 ) -> str | None:
     """Return the place to take, empty for an amount; None if the request cannot be granted now."""
@@ -225,24 +216,20 @@ def _find_place(
 
 def _take(tx: Transaction, me: Session, request: SlotRequest, place: str) -> Slot:
     (number,) = tx.next_numbers(1)
-    kind = request.kind
-    slot = Slot(
-        id=slot_id(kind.name, place, number),
-        kind=kind.name,
-        place=place,
-        name=request.name,
-        amount=request.amount,
-        token=token_of(tx.epoch, number),
-        session=me.id,
-        agent=me.agent,
-        taken_at=tx.now,
-        until=tx.now + kind.per_ms if kind.per_ms else me.lease_ends_at,
-    )
-    facts = {name: getattr(slot, name) for name in ("kind", "place", "name", "amount", "token")}
-    facts |= {"slot": slot.id, "workspace": request.workspace, "per_ms": kind.per_ms}
+    kind, token = request.kind, token_of(tx.epoch, number)
+    facts = {
+        "slot": slot_id(kind.name, place, number),
+        "kind": kind.name,
+        "place": place,
+        "name": request.name,
+        "workspace": request.workspace,
+        "amount": request.amount,
+        "token": token,
+        "per_ms": kind.per_ms,
+    }
     _add(tx, facts, me.id)
     tx.record("slot.taken", me.agent, me.id, facts, number)
-    return slot
+    return next(slot for slot in _slots_in(tx, kind.name) if slot.token == token)
 
 
 def _add(tx: Transaction, facts: dict[str, Any], session: str) -> None:
@@ -253,30 +240,38 @@ def _add(tx: Transaction, facts: dict[str, Any], session: str) -> None:
 
 def _refuse(
     request: SlotRequest,
-    holders: Sequence[HeldSlot],
-    slots: Sequence[HeldSlot],
+    holders: Sequence[Slot],
+    slots: Sequence[Slot],
     ahead: Sequence[SlotWaiter],
     now: int,
 ) -> SlotRefused:
     kind = request.kind
     used = len(slots) if kind.has_places else sum(slot.amount for slot in slots)
     waiters = tuple(waiter.agent for waiter in ahead if not _can_pass(waiter, request))
-    if waiters:
-        hint = f"{waiters[0]} has waited longer; stand in line with --wait, or ask for another kind"
-    elif kind.per_ms is not None and holders:
-        left = (min(slot.until for slot in holders) - now + 999) // 1000
-        hint = f"some of it comes back in {left}s: --wait {left}s"
+    if kind.per_ms is not None and holders and not waiters:
+        free_in = exact_duration(min(slot.until for slot in holders) - now)
+        hint = f"some of it is free again in {free_in}: {_command(request)} --wait"
     else:
-        hint = "stand in line with --wait 10m, or free one of your own: `landlane slot list`"
+        hint = f"wait for it: {_command(request)} --wait"
     return SlotRefused(
         kind=kind.name,
         amount=request.amount,
         left=max(kind.size - used, 0),
         size=kind.size,
-        holders=tuple(Slot.of(slot) for slot in holders),
+        holders=tuple(holders),
         waiters=waiters,
         hint=hint,
     )
+
+
+def _command(request: SlotRequest) -> str:
+    """Return the command that makes this request."""
+    words = ["landlane", "slot", "take", request.kind.name]
+    if request.name not in ("", DEFAULT_NAME):
+        words += ["--name", request.name]
+    if not request.kind.has_places:
+        words += ["--amount", str(request.amount)]
+    return shlex.join(words)
 
 
 def list_slots(repo: Repository, kind: str = "") -> list[Slot]:
@@ -285,7 +280,7 @@ def list_slots(repo: Repository, kind: str = "") -> list[Slot]:
 
     def look(snapshot: Snapshot) -> list[Slot]:
         slots = _slots_in(snapshot, kind) if kind else all_slots(snapshot)
-        return [Slot.of(slot) for slot in slots if slot.is_in_use(snapshot.now) and slot.freed_at is None]
+        return [slot for slot in slots if slot.is_in_use(snapshot.now) and slot.freed_at is None]
 
     return repo.store.view(look)
 
@@ -319,7 +314,7 @@ def return_unused(repo: Repository, session: Session, slots: Sequence[Slot]) -> 
                 facts = {name: getattr(slot, name) for name in ("kind", "place", "amount", "token")}
                 facts |= {"slot": slot.id, "reason": "not used", "is_timed": False}
                 tx.record("slot.freed", me.agent, me.id, facts)
-                tx.frees = True
+                tx.has_freed = True
 
     repo.change(work, areas={"": False})
 
@@ -343,20 +338,20 @@ def free(repo: Repository, session: Session, slot_id: str) -> Slot:
         own = next((slot for slot in slots if slot.session == me.id), None)
         if own is not None:
             free_slot(tx, me, own, "freed")
-            return Slot.of(own)
+            return own
         if slots:
             holder = slots[0].agent
             raise Held(
-                f"{slot_id} is held by {holder}",
+                f"{slot_id} is held by {holder}, and only {holder} can free it",
                 code="SLOT_TAKEN",
-                hint=f"only {holder} can free it; it ends with that session",
+                hint="see when it ends: landlane slot list",
                 holder=holder,
                 until_at=slots[0].until,
             )
         raise LandlaneError(
-            f"nobody holds the slot {slot_id[:80]!r}",
+            f"no slot {slot_id[:80]} is leased",
             code="NOT_HELD",
-            hint="`landlane slot list` shows the ids of what is held",
+            hint="landlane slot list",
         )
 
     return repo.change(work, areas={"": False})

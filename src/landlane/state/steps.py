@@ -1,7 +1,7 @@
-"""Steps: what a caller that may be killed has done already, kept under its own key with what it did.
+"""Completed steps, recorded under the caller's own keys, so that a caller that was killed can resume.
 
-A step is written in the transaction of what it tells of. So whoever begins again, and uses the same key,
-finds that it was done and what came of it; or that nothing was.
+A step is recorded in the transaction that does it. A caller that starts again with the same key finds that
+the step was done, and its result; or that nothing was done.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ LONGEST_MEMO = 256 * 1024
 
 
 @value
-class Step:
-    """Something that was done once. `memo` is the caller's own, to go on with."""
+class CompletedStep:
+    """A step that was done once; the caller may keep data in `memo` to continue later."""
 
     id: str  # the caller's key
     task: str
-    about: str  # what came of it: the id of a handoff or a fan, or how an attempt was judged
+    about: str  # its result: the id of a handoff or a fan, or the verdict on an attempt
     memo: str
     agent: str
-    at: int  # the calendar's, in milliseconds
+    at: int  # wall-clock milliseconds
     state: str = "done"
     is_settled: bool = True
 
 
-def step_in(snapshot: Snapshot, key: str) -> Step | None:
-    """What was done under a key, if anything was."""
+def find_step_in(snapshot: Snapshot, key: str) -> CompletedStep | None:
+    """Return the completed step with a key; None if there is none."""
     document = records.find(snapshot, NOUN, key)
-    return Step(**document) if document is not None else None
+    return CompletedStep(**document) if document is not None else None
 
 
-def find_step(repo: Repository, key: str) -> Step | None:
-    """What was done under a key, if anything was."""
-    return repo.store.view(lambda snapshot: step_in(snapshot, key))
+def find_step(repo: Repository, key: str) -> CompletedStep | None:
+    """Return the completed step with a key; None if there is none."""
+    return repo.store.view(lambda snapshot: find_step_in(snapshot, key))
 
 
-def put_step_in(
+def record_step_in(
     tx: Transaction,
     repo: Repository,
     session: Session,
@@ -56,8 +56,8 @@ def put_step_in(
     task: str = "",
     about: str = "",
     memo: str = "",
-) -> Step:
-    """Write down what is done in this transaction.
+) -> CompletedStep:
+    """Record a step that is done in this transaction.
 
     Raises:
         Malformed: the key or the memo cannot be kept.
@@ -69,24 +69,25 @@ def put_step_in(
             code="TEXT_TOO_LONG",
             hint="keep large things in files of the repository, and name those",
         )
-    step = Step(id=key, task=task, about=about, memo=memo, agent=session.agent, at=repo.store.wall_of(tx.now))
+    step = CompletedStep(
+        id=key, task=task, about=about, memo=memo, agent=session.agent, at=repo.store.wall_of(tx.now)
+    )
     records.put(tx, NOUN, as_dict(step), "done", session)
     return step
 
 
-def keep_step(
+def record_step(
     repo: Repository, session: Session, key: str, *, task: str = "", about: str = "", memo: str = ""
-) -> Step:
-    """Write down by itself that something was done; the first one counts.
+) -> CompletedStep:
+    """Record a step in its own transaction, or return the one that has this key already.
 
     Raises:
         Malformed: the key or the memo cannot be kept.
         Stale: the session is over.
     """
 
-    def work(tx: Transaction) -> Step:
+    def work(tx: Transaction) -> CompletedStep:
         me = require_live(tx, session)
-        there = step_in(tx, key)
-        return there or put_step_in(tx, repo, me, key, task=task, about=about, memo=memo)
+        return find_step_in(tx, key) or record_step_in(tx, repo, me, key, task=task, about=about, memo=memo)
 
     return repo.change(work)

@@ -1,32 +1,37 @@
-"""State, slots, numbers and runs as JSON."""
+"""Format state, slots, numbers and runs as JSON."""
 
 from __future__ import annotations
 
+import json
+import shlex
+
 from landlane.clock import rfc3339
-from landlane.state.once import Ran, RunCrashed
+from landlane.error_json import failure_json
+from landlane.state.once import RunCrashed, RunEnded
 from landlane.state.slot_kinds import SlotRefused
+from landlane.text import list_some
+from landlane.units import count, time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
+    from landlane.sessions.model import Slot
     from landlane.state.key_rules import State, StateStale
-    from landlane.state.numbers import Number
-    from landlane.state.once import Run, StillRunning
-    from landlane.state.slot_kinds import Slot, SlotTaken
+    from landlane.state.numbers import AllocatedNumber
+    from landlane.state.once import OnceRun, StillRunning
+    from landlane.state.slot_kinds import SlotTaken
     from landlane.store.interface import Store
 
-_MESSAGES = {
-    "STATE_STALE": "the key stands at another version than you said",
-    "SLOT_TAKEN": "others hold too much of it",
-    "WAIT_TIMED_OUT": "it stayed taken for as long as you would wait",
-}
 _EXITS = {"STATE_STALE": 4, "SLOT_TAKEN": 3, "WAIT_TIMED_OUT": 5}
-_SHOWN = 50  # a refusal for a large range names some of its holders
+_MAX_HOLDERS = 50  # in the answer to a refused request for a large range
+_MAX_NAMED = 3  # holders in a message
+_WIDEST = 60  # characters of a value in a message
 
 
 def state_json(state: State) -> dict[str, Any]:
-    """A version of a key as programs read it."""
+    """Return a version of a key as JSON."""
     return {
         "key": state.key,
         "value": state.value,
@@ -39,13 +44,16 @@ def state_json(state: State) -> dict[str, Any]:
 
 
 def stale_json(stale: StateStale) -> tuple[dict[str, Any], int]:
-    """The answer to a write that came too late, and its exit code."""
-    stands = f"it stands at {stale.version}, written by {stale.agent}" if stale.version else "it is not there"
-    answer = {
-        "ok": False,
-        "code": stale.code,
-        "message": f"{stale.key}: {_MESSAGES[stale.code]}: {stands}",
-        "hint": stale.hint,
+    """Return the answer to a write with an outdated version, and its exit code."""
+    if stale.version:
+        age = time_ago(stale.at, stale.now or stale.at)
+        quoted = json.dumps(stale.value, ensure_ascii=False)
+        shown = quoted if len(quoted) <= _WIDEST else quoted[: _WIDEST - 1] + "…"
+        wanted = "; set it with --expect" if stale.expected is None else f", not {stale.expected}"
+        message = f"{stale.key} is at version {stale.version} ({shown}, by {stale.agent}, {age}){wanted}"
+    else:
+        message = f"{stale.key} does not exist, so it is not at version {stale.expected}"
+    facts = {
         "key": stale.key,
         "expected": stale.expected,
         "version": stale.version,
@@ -53,11 +61,11 @@ def stale_json(stale: StateStale) -> tuple[dict[str, Any], int]:
         "agent": stale.agent or None,
         "at": rfc3339(stale.at) if stale.version else None,
     }
-    return answer, _EXITS[stale.code]
+    return failure_json(stale.code, message, stale.hint, **facts), _EXITS[stale.code]
 
 
 def slot_json(slot: Slot, store: Store) -> dict[str, Any]:
-    """A slot as programs read it."""
+    """Return a slot as JSON."""
     return {
         "id": slot.id,
         "kind": slot.kind,
@@ -74,37 +82,53 @@ def slot_json(slot: Slot, store: Store) -> dict[str, Any]:
 
 
 def slot_outcome_json(outcome: SlotTaken | SlotRefused, store: Store) -> tuple[dict[str, Any], int]:
-    """The answer to `slot take`, and the exit code that goes with it."""
+    """Return the answer to `slot take` and its exit code."""
     if not isinstance(outcome, SlotRefused):
         return {"ok": True, "slot": slot_json(outcome.slot, store), "new": outcome.is_new}, 0
     first = outcome.holders[0] if outcome.holders else None
-    answer: dict[str, Any] = {
-        "ok": False,
-        "code": outcome.code,
-        "message": f"{outcome.kind}: {_MESSAGES[outcome.code]}: {_left(outcome)}",
-        "hint": outcome.hint,
+    still = " still" if outcome.code == "WAIT_TIMED_OUT" else ""
+    message = f"{outcome.kind}{still} has {_availability(outcome)}"
+    facts: dict[str, Any] = {
         "kind": outcome.kind,
         "amount": outcome.amount,
         "left": outcome.left,
         "holder": first.agent if first else None,
         "until": rfc3339(store.wall_of(first.until)) if first else None,
-        "holders": [slot_json(slot, store) for slot in outcome.holders[:_SHOWN]],
+        "holders": [slot_json(slot, store) for slot in outcome.holders[:_MAX_HOLDERS]],
         "waiters": list(outcome.waiters),
     }
-    return answer, _EXITS[outcome.code]
+    return failure_json(outcome.code, message, outcome.hint, **facts), _EXITS[outcome.code]
 
 
-def _left(outcome: SlotRefused) -> str:
-    told = f"{outcome.left} of {outcome.size} left, {outcome.amount} wanted"
+def _availability(outcome: SlotRefused) -> str:
+    parts = [f"{outcome.left} of {outcome.size} free"]
+    if outcome.holders:
+        parts.append(", ".join(_holdings(outcome)))
     if outcome.waiters:
-        told += f", {len(outcome.waiters)} waiting before you"
+        parts.append(f"{list_some(outcome.waiters, _MAX_NAMED)} waited longer")
     elif outcome.left >= outcome.amount:
-        told += ", and what is left is in use by other programs or is another's"
-    return told
+        parts.append("the free ones are in use by other programs")
+    return "; ".join(parts)
 
 
-def number_json(number: Number) -> dict[str, Any]:
-    """A number as programs read it."""
+def _holdings(outcome: SlotRefused) -> list[str]:
+    """Return who holds how much, or which places."""
+    held: dict[str, list[Slot]] = {}
+    for slot in outcome.holders:
+        held.setdefault(slot.agent, []).append(slot)
+    names = list(held)[:_MAX_NAMED]
+    texts = [f"{name} holds {_amount(held[name])}" for name in names]
+    others = len(held) - len(names)
+    return [*texts, *([f"{count(others, 'other')} hold the rest"] if others else [])]
+
+
+def _amount(slots: list[Slot]) -> str:
+    places = [slot.place for slot in slots if slot.place]
+    return list_some(places, _MAX_NAMED) if places else str(sum(slot.amount for slot in slots))
+
+
+def number_json(number: AllocatedNumber) -> dict[str, Any]:
+    """Return a number as JSON."""
     return {
         "kind": number.kind,
         "number": number.number,
@@ -118,8 +142,8 @@ def number_json(number: Number) -> dict[str, Any]:
     }
 
 
-def run_json(run: Run) -> dict[str, Any]:
-    """A run of a command as programs read it."""
+def run_json(run: OnceRun) -> dict[str, Any]:
+    """Return a run of a command as JSON."""
     return {
         "key": run.key,
         "run": run.run,
@@ -133,41 +157,27 @@ def run_json(run: Run) -> dict[str, Any]:
     }
 
 
-def once_json(outcome: Ran | RunCrashed | StillRunning) -> tuple[dict[str, Any], int]:
-    """The answer to `once`, and its exit code: that of the command, where it is known."""
+def once_json(
+    outcome: RunEnded | RunCrashed | StillRunning, command: Sequence[str], now: int
+) -> tuple[dict[str, Any], int]:
+    """Return the answer to `once COMMAND` and its exit code: that of the command, if it ran now."""
+    words = shlex.join(command)
     run = outcome.run
-    told = {**run_json(run), "ran": isinstance(outcome, Ran) and outcome.is_now}
+    facts = {**run_json(run), "ran": isinstance(outcome, RunEnded) and outcome.is_now}
     if isinstance(outcome, RunCrashed):
-        return _crashed(run, told)
-    if not isinstance(outcome, Ran):
-        return _running(run, told)
-    code = run.exit_code or 0
-    if code:
-        return {
-            "ok": False,
-            "code": "ONCE_FAILED",
-            "message": f"{run.key} was run by {run.agent} and ended with {code}",
-            "hint": "mend what it complains about, then run it with --again",
-            **told,
-        }, code
-    return {"ok": True, **told}, 0
-
-
-def _crashed(run: Run, told: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    return {
-        "ok": False,
-        "code": "ONCE_CRASHED",
-        "message": f"{run.key} was begun by {run.agent}, whose process is gone: nobody knows how far it came",
-        "hint": "look at what it left behind, then run it with --again",
-        **told,
-    }, 1
-
-
-def _running(run: Run, told: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    return {
-        "ok": False,
-        "code": "ONCE_RUNNING",
-        "message": f"{run.key} is still being run by {run.agent}",
-        "hint": "wait longer, or do something else first",
-        **told,
-    }, 5
+        started = time_ago(run.begun_at, now)
+        message = f"{run.key} was started by {run.agent} {started} and killed before it finished"
+        hint = f"check what it left behind, then: landlane once {run.key} --again -- {words}"
+        return failure_json("ONCE_CRASHED", message, hint, **facts), 1
+    if not isinstance(outcome, RunEnded):
+        message = f"{run.key} is still running (started by {run.agent} {time_ago(run.begun_at, now)})"
+        hint = f"wait until it ends: landlane once {run.key} --wait -- {words}"
+        return failure_json("ONCE_RUNNING", message, hint, **facts), 5
+    if run.exit_code:
+        ago = time_ago(run.done_at or run.begun_at, now)
+        again = f"landlane once {run.key} --again -- {words}"
+        is_now = outcome.is_now
+        message = f"{run.key} failed {ago} ({run.agent}, exit {run.exit_code}) and is not run again"
+        message = f"{run.key} failed (exit {run.exit_code})" if is_now else message
+        return failure_json("ONCE_FAILED", message, again, **facts), run.exit_code if is_now else 1
+    return {"ok": True, **facts}, 0

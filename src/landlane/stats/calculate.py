@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LANDINGS = frozenset(f"landing.{verb}" for verb in ("testing", "requeued", "landed", "bounced"))
 
 
-class Account:
+class PeriodCounts:
     """The counts and sums of the journal entries of one period."""
 
     def __init__(self, period: Period) -> None:
@@ -88,9 +88,8 @@ class Account:
         match entry.kind:
             case "task.added":
                 facts = entry.facts()
-                if not str(facts.get("key") or "").startswith(
-                    "bounce/"
-                ):  # tasks added by the queue itself are not requests
+                is_from_queue = str(facts.get("key") or "").startswith("bounce/")
+                if not is_from_queue:  # the landing queue adds tasks, too, which no one requested
                     self.added.append(facts)
             case "task.taken":
                 facts = entry.facts()
@@ -117,48 +116,49 @@ def measure(
     now: int = 0,
 ) -> Stats:
     """Return all metrics of a period from its `usage` and from sessions that are waiting `now`."""
-    account = Account(period)
+    counts = PeriodCounts(period)
     for entry in entries:
-        account.add(entry)
+        counts.add(entry)
     for since in waiting_since:
-        account.add_wait(since, now)
-    account.close()
+        counts.add_wait(since, now)
+    counts.close()
     cost = add_up(usage)
     end = min(period.until, now + 1) if now else period.until
-    days = tuple(days_between(_first_day(period, account, usage), end))
+    days = tuple(days_between(_first_day(period, counts, usage), end))
     return Stats(
         period=period,
-        metrics=_metrics(account, cost, _unbooked(account, usage)),
+        metrics=_metrics(counts, cost, _unbooked(counts, usage)),
         days=days,
-        daily=_daily(days, account, usage),
+        daily=_daily(days, counts, usage),
         cost=cost,
     )
 
 
-def _metrics(account: Account, cost: Total, unbooked: int) -> tuple[Metric, ...]:
-    landed, bounced = len(account.landed), len(account.bounced)
+def _metrics(counts: PeriodCounts, cost: Total, unbooked: int) -> tuple[Metric, ...]:
+    landed, bounced = len(counts.landed), len(counts.bounced)
     ended = landed + bounced
-    conflicts = sum(landing["code"] == "CONFLICT" for _, landing in account.bounced)
-    alike = sum(bool(facts.get("similar")) for facts in account.added)
-    alone = account.refused - {str(facts["title"]) for facts in account.added}
-    found = (
-        _count("tasks_landed", len({str(one["task"]) for _, one in account.landed if one["task"]})),
+    conflicts = sum(landing["code"] == "CONFLICT" for _, landing in counts.bounced)
+    similar = sum(bool(facts.get("similar")) for facts in counts.added)
+    never_added = counts.refused - {str(facts["title"]) for facts in counts.added}
+    duplicates, requests = similar + len(never_added), len(counts.added) + len(never_added)
+    metrics = (
+        _count("tasks_landed", len({str(one["task"]) for _, one in counts.landed if one["task"]})),
         _count("changes_landed", landed),
         _rate("merge_success", landed, ended, "nothing landed or came back"),
         _rate("conflict_rate", conflicts, ended, "nothing landed or came back"),
-        _rate("duplicate_rate", alike + len(alone), len(account.added) + len(alone), "no task was asked for"),
-        Metric(name="claim_wait", value=account.waited_ms, numerator=account.waits),
-        _red(account),
-        _time_to_land(account),
-        _count("attempts", len(account.taken)),
-        _count("retries", sum(attempt > 1 for _, _, attempt in account.taken)),
-        _count("dead_letters", len(account.dead)),
-        _count("rescues", len(account.rescued)),
+        _rate("duplicate_rate", duplicates, requests, "no task was asked for"),
+        Metric(name="claim_wait", value=counts.waited_ms, numerator=counts.waits),
+        _red(counts),
+        _time_to_land(counts),
+        _count("attempts", len(counts.taken)),
+        _count("retries", sum(attempt > 1 for _, _, attempt in counts.taken)),
+        _count("dead_letters", len(counts.dead)),
+        _count("rescues", len(counts.rescued)),
         _cost(cost, unbooked),
         _cost_per_landed(cost, unbooked, landed),
     )
-    assert [metric.name for metric in found] == list(DEFINITIONS)
-    return found
+    assert [metric.name for metric in metrics] == list(DEFINITIONS)
+    return metrics
 
 
 def _count(name: str, number: int) -> Metric:
@@ -171,14 +171,14 @@ def _rate(name: str, numerator: int, denominator: int, nothing: str) -> Metric:
     return Metric(name=name, value=rate, numerator=numerator, denominator=denominator, note=note)
 
 
-def _red(account: Account) -> Metric:
-    if not account.has_tested and not account.red_ms:
+def _red(counts: PeriodCounts) -> Metric:
+    if not counts.has_tested and not counts.red_ms:
         return Metric(name="target_red", value=None, note="the queue has tested nothing so far")
-    return Metric(name="target_red", value=account.red_ms)
+    return Metric(name="target_red", value=counts.red_ms)
 
 
-def _time_to_land(account: Account) -> Metric:
-    lengths = sorted(at - int(landing["submitted_at"]) for at, landing in account.landed)
+def _time_to_land(counts: PeriodCounts) -> Metric:
+    lengths = sorted(at - int(landing["submitted_at"]) for at, landing in counts.landed)
     if not lengths:
         return Metric(name="time_to_land", value=None, note="nothing landed in the period")
     middle = len(lengths) // 2
@@ -186,11 +186,13 @@ def _time_to_land(account: Account) -> Metric:
     return Metric(name="time_to_land", value=max(0, median))
 
 
-def _unbooked(account: Account, usage: Sequence[UsageEntry]) -> int:
+def _unbooked(counts: PeriodCounts, usage: Sequence[UsageEntry]) -> int:
     """Return how many attempts of the period have no usage entry, so that their cost is unknown."""
     booked = {(entry.task, entry.attempt) for entry in usage}
-    whole = {entry.task for entry in usage if not entry.attempt}  # booked to a task without an attempt
-    return sum(task not in whole and (task, attempt) not in booked for _, task, attempt in account.taken)
+    without_attempt = {entry.task for entry in usage if not entry.attempt}
+    return sum(
+        task not in without_attempt and (task, attempt) not in booked for _, task, attempt in counts.taken
+    )
 
 
 def _cost(cost: Total, unbooked: int) -> Metric:
@@ -227,22 +229,21 @@ def _missing(cost: Total, unbooked: int) -> str:
     return "; ".join(parts)
 
 
-# ------------------------------------------------------------------------------------------- day by day
-
-
-def _first_day(period: Period, account: Account, usage: Sequence[UsageEntry]) -> int:
+def _first_day(period: Period, counts: PeriodCounts, usage: Sequence[UsageEntry]) -> int:
     """Return the first day shown: that of the period, or of the first entry when there is no start."""
     if period.since:
         return period.since
-    instants = [at for at, _ in (*account.landed, *account.bounced)] + [at for at, _, _ in account.taken]
+    instants = [at for at, _ in (*counts.landed, *counts.bounced)] + [at for at, _, _ in counts.taken]
     return min([*instants, *(entry.at for entry in usage)], default=period.until - 1)
 
 
-def _daily(days: Sequence[str], account: Account, usage: Sequence[UsageEntry]) -> dict[str, tuple[int, ...]]:
+def _daily(
+    days: Sequence[str], counts: PeriodCounts, usage: Sequence[UsageEntry]
+) -> dict[str, tuple[int, ...]]:
     series = {
-        "changes_landed": [(at, 1) for at, _ in account.landed],
-        "bounced": [(at, 1) for at, _ in account.bounced],
-        "attempts": [(at, 1) for at, _, _ in account.taken],
+        "changes_landed": [(at, 1) for at, _ in counts.landed],
+        "bounced": [(at, 1) for at, _ in counts.bounced],
+        "attempts": [(at, 1) for at, _, _ in counts.taken],
         "cost": [(one.at, one.cost_micros or 0) for one in usage],
     }
     return {name: _by_day(days, found) for name, found in series.items()}
@@ -277,5 +278,4 @@ def period_of(repo: Repository, since: str = "", until: str = "", default: str =
     Raises:
         Malformed: it cannot be read.
     """
-    store = repo.store
-    return read_period(since, until, store.wall_of(store.view(lambda snapshot: snapshot.now)), default)
+    return read_period(since, until, repo.wall_ms(), default)

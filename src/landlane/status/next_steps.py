@@ -1,8 +1,10 @@
-"""Where somebody stands in a repository, and the next sensible steps: the most pressing one first."""
+"""Suggest the next commands to run in a repository, the most urgent one first."""
 
 from __future__ import annotations
 
 from landlane.tasks.model import FAILED
+from landlane.text import list_some
+from landlane.units import count
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -11,36 +13,36 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 3
 _MOST_NAMED = 3
-_ADD = "landlane task add 'what is to be done' --path PATH"
+_ADD = "landlane task add 'what to do' --path PATH"
 
 
 @value
-class Step:
-    """A command that would make sense now, and why."""
+class NextStep:
+    """A command that makes sense now, and why."""
 
     command: str
     why: str
 
 
 @value
-class Equipment:
-    """What this repository has been given: clients with hooks, checks for what lands, workers."""
+class RepositorySetup:
+    """How this repository is set up: clients with hooks, checks for landings, workers."""
 
     is_set_up: bool = False
     has_git: bool = True
     has_checks: bool = False
-    checks: str = ""  # a command that would do as a check, where there is none
-    agent: str = ""  # who does tasks that name nobody
-    clients: Sequence[str] = ()  # with hooks of ours
-    workers: Sequence[str] = ()  # kinds of workers that the settings name
+    checks: str = ""  # a command that could be the check if there is none
+    agent: str = ""  # does the tasks that name no agent
+    clients: Sequence[str] = ()  # with our hooks
+    workers: Sequence[str] = ()  # kinds of workers in the settings
 
 
 @value
-class Standpoint:
-    """What is going on: numbers, and what keeps the work from going on."""
+class Overview:
+    """Tasks, sessions and landings at a glance, and what blocks progress."""
 
     tasks: Mapping[str, int]  # by state
-    mine: Sequence[str] = ()  # tasks that the caller has in hand
+    mine: Sequence[str] = ()  # active tasks of the caller
     ready: Sequence[str] = ()
     dead: Sequence[str] = ()
     gates: Sequence[str] = ()
@@ -50,72 +52,67 @@ class Standpoint:
     landings: int = 0
     pool_paused: str = ""
     queue_paused: str = ""
-    red: str = ""  # why the target branch itself does not pass its checks
+    red: str = ""  # why the target branch itself fails its checks
 
 
-def next_steps(point: Standpoint, has: Equipment) -> tuple[Step, ...]:
-    """What to do next: first what holds all others up, then one's own, then what is there to be done."""
-    return tuple(_steps(point, has))[:_MOST_STEPS]
+def next_steps(overview: Overview, setup: RepositorySetup) -> tuple[NextStep, ...]:
+    """Return what to do next: first what blocks others, then the caller's own tasks, then new work."""
+    return tuple(_all_steps(overview, setup))[:_MOST_STEPS]
 
 
-def _steps(point: Standpoint, has: Equipment) -> Iterator[Step]:
-    yield from _in_the_way(point)
-    if point.mine:
-        yield Step(command="landlane next --resume", why=f"go on with {_names(point.mine)}")
-    if not has.is_set_up:
-        yield Step(command="landlane init", why="make your coding clients ask before they change a file")
-    if point.ready or point.tasks.get(FAILED):
-        yield from _to_be_done(point, has)
-    if point.dead:
-        why = f"{_names(point.dead)} failed for good; see why, then `landlane task retry {point.dead[0]}`"
-        yield Step(command=f"landlane task show {point.dead[0]}", why=why)
-    if point.attempts or point.landings:
-        yield Step(command="landlane status", why="see what is under way")
-    if not point.ready:
-        yield Step(command=_ADD, why="give your agents something to do")
+def _all_steps(overview: Overview, setup: RepositorySetup) -> Iterator[NextStep]:
+    yield from _unblocking_steps(overview)
+    if overview.mine:
+        yield NextStep(command="landlane next --resume", why=f"continue {_names(overview.mine)}")
+    if not setup.is_set_up:
+        yield NextStep(command="landlane init", why="set up this repository (shows a plan first)")
+    if overview.ready or overview.tasks.get(FAILED):
+        yield from _steps_for_ready_tasks(overview, setup)
+    if overview.dead:
+        first = overview.dead[0]
+        why = f"{_names(overview.dead)} failed for good; see why, then `landlane task retry {first}`"
+        yield NextStep(command=f"landlane task show {first}", why=why)
+    if overview.attempts or overview.landings:
+        yield NextStep(command="landlane status", why="follow the workers and landings")
+    if not overview.ready:
+        yield NextStep(command=_ADD, why="add a task for your agents")
 
 
-def _in_the_way(point: Standpoint) -> Iterator[Step]:
-    if point.red:
-        yield Step(command="landlane queue list", why="nothing lands before a branch mends the target")
-    if point.queue_paused:
-        why = f"the queue rests: {point.queue_paused}"
-        yield Step(command="landlane queue resume --why 'what was wrong'", why=why)
-    if point.pool_paused:
-        yield Step(command="landlane pool resume", why="once it is mended: workers start again")
-    if point.gates:
-        yield Step(command="landlane gate list", why=f"{_names(point.gates)} cannot go on without you")
+def _unblocking_steps(overview: Overview) -> Iterator[NextStep]:
+    if overview.red:
+        yield NextStep(command="landlane queue list", why="see what fails; only a fix can land")
+    if overview.queue_paused:
+        yield NextStep(command="landlane queue resume --why 'reason'", why="land again")
+    if overview.pool_paused:
+        yield NextStep(command="landlane run resume", why="start workers again")
+    if overview.gates:
+        yield NextStep(command="landlane inbox", why=f"answer what {_names(overview.gates)} waits for")
 
 
-def _to_be_done(point: Standpoint, has: Equipment) -> Iterator[Step]:
-    if has.has_git and not has.has_checks:
-        line = f'checks = ["{has.checks or "make test"}"]'
-        yield Step(command=line, why="say this below [landing] in landlane.toml: what must pass to land")
-    known = (*has.workers, *has.clients)
-    if not has.has_git or not (has.agent or known):
-        yield Step(command="landlane next", why=f"take {_names(point.ready)} yourself")
-    elif point.ready:
-        who = "" if has.agent else f" --agent {known[0]}"
-        yield Step(command=f"landlane run{who}", why=f"let workers do {_names(point.ready)}")
+def _steps_for_ready_tasks(overview: Overview, setup: RepositorySetup) -> Iterator[NextStep]:
+    if setup.has_git and not setup.has_checks:
+        command = f"landlane config set landing.checks '[\"{setup.checks or 'make test'}\"]'"
+        yield NextStep(command=command, why="say what must pass before a branch lands")
+    agents = (*setup.workers, *setup.clients)
+    if not setup.has_git or not (setup.agent or agents):
+        yield NextStep(command="landlane next", why=f"take {_names(overview.ready)} yourself")
+    elif overview.ready:
+        option = "" if setup.agent else f" --agent {agents[0]}"
+        workers = "a worker" if len(overview.ready) == 1 else "workers"
+        yield NextStep(command=f"landlane run{option}", why=f"start {workers} on {_names(overview.ready)}")
 
 
 def _names(ids: Sequence[str]) -> str:
-    more = len(ids) - _MOST_NAMED
-    return ", ".join(ids[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return list_some(ids, _MOST_NAMED)
 
 
-def tells_of(point: Standpoint) -> str:
-    """The numbers in one line."""
-    tasks = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in point.tasks.items() if count)
+def overview_line(overview: Overview) -> str:
+    """Return the numbers in one line: `1 session, no claims, landing queue empty, 1 task ready`."""
     parts = [
-        _count(point.sessions, "agent") + " here",
-        _count(point.claims, "path") + " held",
-        *([_count(point.attempts, "worker") + " running"] if point.attempts else []),
-        *([_count(point.landings, "change") + " on the way"] if point.landings else []),
-        f"tasks: {tasks}" if tasks else "no tasks",
+        count(overview.sessions, "session"),
+        count(overview.claims, "claim"),
+        f"{overview.landings} landing" if overview.landings else "landing queue empty",
+        *([f"{count(len(overview.ready), 'task')} ready"] if overview.ready else []),
+        *([f"{count(len(overview.dead), 'task')} failed for good"] if overview.dead else []),
     ]
-    return "; ".join(parts)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return ", ".join(parts if overview.tasks else [*parts, "no tasks"])

@@ -1,7 +1,7 @@
-"""Waiting in line for the right to write: a kernel lock that is fair, with an end to the wait.
+"""A fair lock on a file, with a timeout: writers of a SQLite store queue here.
 
-SQLite's own waiting sleeps blindly for up to 100 ms and lets some writers starve. A file lock queues them in
-the kernel, first come first served, and wakes exactly the next one.
+SQLite polls for its own lock with sleeps of up to 100 ms, and some writers starve. The kernel queues waiters
+for a file lock in order of arrival and wakes exactly the next one.
 """
 
 from __future__ import annotations
@@ -9,11 +9,6 @@ from __future__ import annotations
 import _thread
 import fcntl
 import os
-import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class FairLock:
@@ -25,7 +20,7 @@ class FairLock:
         self._held = -1
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free now."""
+        """Take the lock if it is free; return whether it was."""
         if self._own < 0:
             raise OSError("the lock is closed")
         try:
@@ -36,51 +31,51 @@ class FairLock:
         return True
 
     def acquire(self, timeout_seconds: float) -> bool:
-        """Take the lock, or tell that the time was up."""
-        self.release()  # what an owner who was interrupted at once could not let go
+        """Take the lock; return False if it is still held after the timeout."""
+        self.release()  # a signal may have interrupted the last owner before it could release the lock
         if self.try_acquire():
             return True
         if timeout_seconds <= 0:
             return False
-        # flock has no time-out: a thread waits in the kernel's line with a file of its own, and when nobody
-        # wants its lock any more it lets go at once.
+        # flock has no timeout, so a thread waits in the kernel's queue with its own open file. If the wait is
+        # abandoned, the thread releases the lock as soon as it gets it.
         file = _open(self._path)
-        waiting = _Waiting(file)
+        wait = _BlockingWait(file)
         try:
-            _thread.start_new_thread(waiting.run, ())
-            if not waiting.done.acquire(timeout=timeout_seconds) and waiting.abandon():
+            _thread.start_new_thread(wait.run, ())
+            if not wait.done.acquire(timeout=timeout_seconds) and wait.abandon():
                 return False
-            if waiting.error is not None:
-                raise waiting.error
+            if wait.error is not None:
+                raise wait.error
             self._held = file
         except BaseException:
-            # A signal may come when the lock has just become ours: nobody else would let it go.
-            if not waiting.abandon():
+            # A signal may arrive just after the thread got the lock; then it must be released here.
+            if not wait.abandon():
                 self._held = file
                 self.release()
             raise
         return True
 
     def release(self) -> None:
-        """Let the next one go on."""
+        """Release the lock, if it is held."""
         held, self._held = self._held, -1
         if held < 0:
             return
-        # Closing alone would not do: a child that was forked meanwhile has the file open, too.
+        # Closing is not enough: a child that was forked meanwhile has the same file open.
         fcntl.flock(held, fcntl.LOCK_UN)
         if held != self._own:
             os.close(held)
 
     def close(self) -> None:
-        """Let go of the lock and of its file."""
+        """Release the lock and close its file."""
         self.release()
         own, self._own = self._own, -1
         if own >= 0:
             os.close(own)
 
 
-class _Waiting:
-    """One blocking wait in a thread, which its owner may give up."""
+class _BlockingWait:
+    """A wait for the lock in a thread of its own, which can be abandoned."""
 
     def __init__(self, file: int) -> None:
         self.done = _thread.allocate_lock()
@@ -103,7 +98,7 @@ class _Waiting:
         self.done.release()
 
     def abandon(self) -> bool:
-        """Give up; tells whether the lock was still not ours, and the file is the thread's to close."""
+        """Return False if the lock was obtained already; otherwise the thread closes the file."""
         with self._guard:
             if self._is_over and not self._is_abandoned:
                 return False
@@ -113,15 +108,3 @@ class _Waiting:
 
 def _open(path: str) -> int:
     return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
-
-
-def retry_until(attempt: Callable[[], bool], deadline: float, monotonic: Callable[[], float]) -> bool:
-    """Try again after short, growing, jittered pauses: for locks that no kernel queue stands in front of."""
-    pause = 0.0002
-    while not attempt():
-        if monotonic() >= deadline:
-            return False
-        jitter = int.from_bytes(os.urandom(2), "big") / 65536
-        time.sleep(pause * (0.5 + jitter))
-        pause = min(pause * 1.5, 0.005)
-    return True

@@ -1,8 +1,10 @@
-"""What operations need from a store: transactions, snapshots, the journal, and notifications."""
+"""The interface of a store: transactions, snapshots, the journal, and notifications."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
+
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from landlane.clock import Clock
     from landlane.patterns.pattern import Alternative, Pattern
     from landlane.store.journal_chain import Entry
+    from landlane.store.wake import WakeReason
     from landlane.values import Row
 
 T = TypeVar("T")
@@ -53,23 +56,23 @@ class Transaction(Snapshot, Protocol):
     epoch: int
     has_lapsed: bool
     has_waiters: bool
-    frees: bool  # set it to wake waiters after the commit
-    touched: dict[str, None]  # fans and reviews whose tasks changed: they are settled at the end
+    has_freed: bool  # set it to wake waiters after the commit
+    touched: dict[str, None]  # fans and reviews whose tasks changed; they are settled before the commit
 
     def run(self, statement: str, /, **parameters: object) -> int:
         """Run a statement that changes rows, and return their number."""
         ...
 
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
-        """Lock areas until the transaction ends, or until `let_go`."""
+        """Lock areas until the transaction ends, or until `undo_to_savepoint`."""
         ...
 
-    def hold(self) -> None:
-        """Set a savepoint for `let_go`, where the database locks row by row."""
+    def set_savepoint(self) -> None:
+        """Set a savepoint for `undo_to_savepoint`, where the database locks row by row."""
         ...
 
-    def let_go(self) -> None:
-        """Undo everything since `hold`, and release the locks taken since."""
+    def undo_to_savepoint(self) -> None:
+        """Undo everything since `set_savepoint`, and release the locks taken since."""
         ...
 
     def next_numbers(self, count: int) -> list[int]:
@@ -86,28 +89,23 @@ class Transaction(Snapshot, Protocol):
 class Listener(Protocol):
     """Waits for changes of the store."""
 
-    def wait(self, timeout_seconds: float) -> str:
-        """Sleep until something happens: return `freed`, `entry`, or nothing after the timeout."""
+    def wait(self, timeout_seconds: float) -> WakeReason:
+        """Sleep until something happens or the time is over, and return which."""
         ...
 
     def close(self) -> None: ...
 
 
-class QuickGrant(Protocol):
-    """Claims that were granted without the usual check, because nothing else was near."""
+@value
+class QuickGrant:
+    """Claims that were granted without the usual check, because nothing else was near.
 
-    @property
-    def tokens(self) -> list[int]:
-        """One for each pattern."""
-        ...
+    There is one token for each pattern; `seen_at` is the session's last sign of life before.
+    """
 
-    @property
-    def granted_at(self) -> int: ...
-
-    @property
-    def seen_at(self) -> int:
-        """The session's last sign of life before."""
-        ...
+    tokens: list[int]
+    granted_at: int
+    seen_at: int
 
 
 class Store(Protocol):

@@ -1,7 +1,7 @@
-"""The journal: entries that are never changed, and the chain of hashes that shows if one was.
+"""The journal: append-only entries, and the chain of hashes that reveals a change.
 
-Each sealed entry carries the hash of its own content and of the entry before it. Whoever edits or removes one
-has to rewrite all that follow, and then disagrees with every copy that was made before.
+Each sealed entry has a hash of its own content and of the hash before it. Changing or removing an entry
+breaks the chain, unless all later entries are rewritten; then the journal differs from every earlier copy.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from landlane.values import Row
 
-START = "0" * 64
+EMPTY_CHAIN_HASH = "0" * 64
 
-# Compact and in a fixed order of keys, so that a copy read back gives the same text and so the same hash.
+# Compact and with sorted keys, so that an entry read from a copy has the same text and the same hash.
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 @value
 class Entry:
-    """One fact, sealed at its position. `data` is its JSON text, exactly as it was hashed."""
+    """A sealed entry. `data` is its JSON text, exactly as it was hashed."""
 
     position: int
     number: int
@@ -40,25 +40,16 @@ class Entry:
 
     @classmethod
     def from_row(cls, row: Row) -> Entry:
-        return cls(
-            position=row["position"],
-            number=row["number"],
-            at=row["at"],
-            kind=row["kind"],
-            agent=row["agent"],
-            session=row["session"],
-            data=row["data"],
-            hash=row["hash"],
-        )
+        return cls(**row)
 
     def facts(self) -> dict[str, Any]:
-        """The data of the entry."""
+        """Return the data of the entry."""
         return json.loads(self.data)
 
 
 @value
-class Verdict:
-    """What checking the chain found; `trouble` is empty when all is well."""
+class JournalCheck:
+    """The result of checking the chain; `trouble` is empty if it is intact."""
 
     entries: int
     head: str
@@ -66,19 +57,19 @@ class Verdict:
 
 
 def encode_data(facts: dict[str, Any]) -> str:
-    """The one JSON text of some facts."""
+    """Return the canonical JSON text of some facts."""
     return _encode(facts)
 
 
-def seal(
+def hash_entry(
     previous: str, position: int, number: int, at: int, kind: str, agent: str, session: str, data: str
 ) -> str:
-    """The hash of an entry that follows the one with the hash `previous`."""
+    """Return the hash of an entry that follows the one with the hash `previous`."""
     return digest(f"{previous}\n{position}\n{number}\n{at}\n{kind}\n{agent}\n{session}\n{data}")
 
 
-def as_line(entry: Entry) -> str:
-    """The entry as one line of `journal.jsonl`, without the line's end."""
+def format_line(entry: Entry) -> str:
+    """Return the entry as a line of `journal.jsonl`, without the newline."""
     head = _encode({"agent": entry.agent, "at": rfc3339(entry.at), "at_ms": entry.at, "hash": entry.hash})
     tail = _encode(
         {"kind": entry.kind, "number": entry.number, "position": entry.position, "session": entry.session}
@@ -86,32 +77,32 @@ def as_line(entry: Entry) -> str:
     return f'{head[:-1]},"data":{entry.data},{tail[1:]}'
 
 
-def from_line(line: str) -> Entry:
-    """The entry that a line of `journal.jsonl` holds.
+def parse_line(line: str) -> Entry:
+    """Return the entry in a line of `journal.jsonl`.
 
     Raises:
-        ValueError: the line is not one of ours.
+        ValueError: the line is not a journal entry.
     """
-    found = json.loads(line)
+    fields = json.loads(line)
     try:
         return Entry(
-            position=int(found["position"]),
-            number=int(found["number"]),
-            at=int(found["at_ms"]),
-            kind=str(found["kind"]),
-            agent=str(found["agent"]),
-            session=str(found["session"]),
-            data=encode_data(found["data"]),
-            hash=str(found["hash"]),
+            position=int(fields["position"]),
+            number=int(fields["number"]),
+            at=int(fields["at_ms"]),
+            kind=str(fields["kind"]),
+            agent=str(fields["agent"]),
+            session=str(fields["session"]),
+            data=encode_data(fields["data"]),
+            hash=str(fields["hash"]),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a line of the journal: {line[:80]}") from error
 
 
-def check_chain(entries: Iterable[Entry], *, after: int = 0, head: str = START) -> Verdict:
-    """Walk the entries in order and tell where the chain is broken.
+def check_chain(entries: Iterable[Entry], *, after: int = 0, head: str = EMPTY_CHAIN_HASH) -> JournalCheck:
+    """Check the entries in order and report where the chain is broken.
 
-    After a broken link the walk goes on from what stands there, so that one edit is told once.
+    After a broken link the check continues from the hash found there, so one edit is reported once.
     """
     trouble: list[str] = []
     count = 0
@@ -119,9 +110,9 @@ def check_chain(entries: Iterable[Entry], *, after: int = 0, head: str = START) 
         count += 1
         if entry.position != after + 1:
             trouble.append(f"entries {after + 1} to {entry.position - 1} are missing")
-        elif entry.hash != seal(
+        elif entry.hash != hash_entry(
             head, entry.position, entry.number, entry.at, entry.kind, entry.agent, entry.session, entry.data
         ):
             trouble.append(f"entry {entry.position} ({entry.kind}) was changed, or the one before it")
         after, head = entry.position, entry.hash
-    return Verdict(entries=count, head=head, trouble=tuple(trouble))
+    return JournalCheck(entries=count, head=head, trouble=tuple(trouble))

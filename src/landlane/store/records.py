@@ -1,6 +1,6 @@
-"""Records: workspaces, landings, attempts and the like, each kept whole, and every change in the journal.
+"""Records: workspaces, landings, attempts and the like, each stored as one JSON document.
 
-An entry about a record tells all of it, so that the newest entry is enough to build it again.
+A journal entry about a record contains the full document, so the newest entry is enough to rebuild it.
 """
 
 from __future__ import annotations
@@ -17,69 +17,54 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# noun → the field by which its records are found beside their id
-KEYS = {
-    "workspace": "task",
-    "landing": "target",
-    "deploy": "target",
-    "queue": "target",
-    "notice": "session",
-    "breach": "session",
-    "rules": "about",
-    "told": "session",
-    "run": "session",
-    "attempt": "task",
-    "lineage": "id",
-    "pool": "id",
-    "handoff": "task",
-    "gate": "task",
-    "event": "about",
-    "review": "task",
-    "fan": "task",
-    "usage": "lineage",
-    "trail": "session",
-    "step": "task",
+# noun → the field by which its records are found besides their id, and the letter of its ids, if numbered
+NOUNS = {
+    "workspace": ("task", "W"),
+    "landing": ("target", "L"),
+    "deploy": ("target", "D"),
+    "queue": ("target", ""),
+    "notice": ("session", "N"),
+    "breach": ("session", "B"),
+    "rules": ("about", ""),
+    "told": ("session", ""),
+    "run": ("session", "X"),
+    "attempt": ("task", "A"),
+    "lineage": ("id", ""),
+    "pool": ("id", ""),
+    "handoff": ("task", "H"),
+    "gate": ("task", "G"),
+    "event": ("about", "E"),
+    "review": ("task", "V"),
+    "fan": ("task", "F"),
+    "usage": ("lineage", "U"),
+    "trail": ("session", ""),
+    "step": ("task", ""),
 }
 SETTLED = "settled"
-INTEGRATED = "integrated"  # settled, and part of a whole that somebody was asked to look at
-LETTERS = {
-    "workspace": "W",
-    "landing": "L",
-    "deploy": "D",
-    "notice": "N",
-    "breach": "B",
-    "run": "X",
-    "attempt": "A",
-    "handoff": "H",
-    "gate": "G",
-    "event": "E",
-    "review": "V",
-    "fan": "F",
-    "usage": "U",
-}
+INTEGRATED = "integrated"  # settled, and part of a combination that a reviewer was asked to look at
 
 
 def next_id(tx: Transaction, noun: str) -> str:
-    """An id that was never given out: W1, L2, D3."""
+    """Return an id that was never given out before, such as W1, L2 or D3."""
     row = tx.one("record_next", noun=noun)
     assert row is not None
-    return f"{LETTERS[noun]}{row['last']}"
+    return f"{NOUNS[noun][1]}{row['last']}"
 
 
 def find(snapshot: Snapshot, noun: str, id: str) -> Document | None:
-    """One record, if there is such a one."""
+    """Return one record, or None."""
     row = snapshot.one("record_get", noun=noun, id=id)
     return json.loads(row["data"]) if row else None
 
 
 def lock(tx: Transaction, noun: str, id: str) -> Document | None:
-    """One record, held still until the transaction ends."""
+    """Return one record, locked until the transaction ends, or None."""
     row = tx.one("record_lock", noun=noun, id=id)
     return json.loads(row["data"]) if row else None
 
 
-def all_of(snapshot: Snapshot, noun: str, states: Sequence[str] = ()) -> list[Document]:
-    """All records of a noun in the order of their ids, or those in these states."""
+def find_all(snapshot: Snapshot, noun: str, states: Sequence[str] = ()) -> list[Document]:
+    """Return all records of a noun, or those in these states, oldest first."""
     if states:
         rows = snapshot.all("records_in", noun=noun, states=list(states))
     else:
@@ -87,8 +72,8 @@ def all_of(snapshot: Snapshot, noun: str, states: Sequence[str] = ()) -> list[Do
     return [json.loads(row["data"]) for row in rows]
 
 
-def by_key(snapshot: Snapshot, noun: str, key: str, state: str = "") -> list[Document]:
-    """The records of a noun that are found by a key: a task, a target; or those of them in this state."""
+def find_by_key(snapshot: Snapshot, noun: str, key: str, state: str = "") -> list[Document]:
+    """Return the records of a noun with this key (a task, a target), optionally only those in one state."""
     if state:
         rows = snapshot.all("records_of_in", noun=noun, key=key, state=state)
     else:
@@ -104,42 +89,38 @@ def put(
     session: Actor | None = None,
     **more: object,
 ) -> None:
-    """Write a record as it is now, and the entry that tells of it."""
-    _write(tx, noun, document)
-    who = (session.agent, session.id) if session is not None else ("", "")
-    tx.record(f"{noun}.{verb}", *who, {noun: dict(document), **more})
+    """Write a record and the journal entry about it."""
+    put_without_entry(tx, noun, document)
+    agent, session_id = (session.agent, session.id) if session is not None else ("", "")
+    tx.record(f"{noun}.{verb}", agent, session_id, {noun: dict(document), **more})
 
 
-def put_quietly(tx: Transaction, noun: str, document: Mapping[str, Any]) -> None:
-    """Write a record whose change tells nobody anything."""
-    _write(tx, noun, document)
-
-
-def _write(tx: Transaction, noun: str, document: Mapping[str, Any]) -> None:
+def put_without_entry(tx: Transaction, noun: str, document: Mapping[str, Any]) -> None:
+    """Write a record whose change does not belong into the journal."""
     tx.run(
         "record_put",
         noun=noun,
         id=document["id"],
-        state=_shelf(document),
-        key=document[KEYS[noun]],
+        state=_stored_state(document),
+        key=document[NOUNS[noun][0]],
         data=json.dumps(dict(document), ensure_ascii=True, separators=(",", ":")),
     )
 
 
-def _shelf(document: Mapping[str, Any]) -> str:
-    """Where a record is kept: whoever looks for work must not read all that needs nothing more."""
+def _stored_state(document: Mapping[str, Any]) -> str:
+    """Return the state to find a record by; settled ones are kept apart, so that searches skip them."""
     if not document.get("is_settled"):
         return str(document["state"])
     return INTEGRATED if document.get("is_integrated") else SETTLED
 
 
 def replay_record(tx: Transaction, entry: Entry) -> None:
-    """Do again what an entry of the journal tells."""
+    """Apply a journal entry about a record to a store that is being rebuilt."""
     noun = entry.kind.partition(".")[0]
     document: Document | None = entry.facts().get(noun)
-    if noun not in KEYS or document is None:
+    if noun not in NOUNS or document is None:
         return
-    _write(tx, noun, document)
+    put_without_entry(tx, noun, document)
     digits = str(document["id"])[1:]
-    if noun in LETTERS and digits.isdecimal():
+    if NOUNS[noun][1] and digits.isdecimal():
         tx.run("record_count_at_least", noun=noun, last=int(digits))

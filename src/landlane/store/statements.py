@@ -62,7 +62,7 @@ def spread(statement: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str
 
 
 def for_psycopg(statement: str) -> str:
-    """The same statement with `%(name)s` parameters and arrays."""
+    """Return a statement with `%(name)s` parameters and arrays, as psycopg needs it."""
     out: list[str] = []
     position = 0
     while position < len(statement):

@@ -1,12 +1,13 @@
-"""Waking others on this machine: one datagram to each socket in the state folder, sent after a commit.
+"""Wake other processes on this machine after a commit: one datagram to each socket in the state folder.
 
-Losing a datagram costs time, never truth: whoever listens also looks by itself now and then.
+A lost datagram only delays a listener, because every listener also looks by itself from time to time.
 """
 
 from __future__ import annotations
 
 import _thread
 import os
+from enum import StrEnum
 
 from landlane.ids import short_id
 
@@ -14,11 +15,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
-FREED = "freed"
-ENTRY = "entry"
+
+class WakeReason(StrEnum):
+    """Why a listener stopped waiting."""
+
+    FREED = "freed"
+    ENTRY = "entry"
+    TIMEOUT = ""
 
 
-class Wakes:
+class WakeSockets:
     """The sockets of all listeners of one store, in one folder."""
 
     def __init__(self, folder: str) -> None:
@@ -26,29 +32,24 @@ class Wakes:
         self._sender: socket.socket | None = None
         self._guard = _thread.allocate_lock()
 
-    def announce(self, what: str) -> None:
-        """Wake every listener. Never fails: a listener that cannot be reached is forgotten or looks later."""
+    def wake_all(self, reason: WakeReason) -> None:
+        """Wake every listener. Never fails: a listener that cannot be reached is removed or looks later."""
         try:
             names = os.listdir(self._folder)
-        except OSError:
-            return
-        if names:
-            self._send(names, what.encode())
-
-    def _send(self, names: list[str], message: bytes) -> None:
-        sender = self._open_sender()
-        try:
+            if not names:
+                return
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return
         try:
+            sender = self._open_sender()
             for name in names:
-                self._send_to(sender, _address(self._folder, folder, name), name, message)
+                self._send(sender, _address(self._folder, folder, name), name, reason.encode())
         finally:
             os.close(folder)
 
     def _open_sender(self) -> socket.socket:
-        """The socket that all threads send by; it never blocks, not even for who sees it first."""
+        """Return the socket that all threads send with; it never blocks."""
         import socket  # noqa: PLC0415 - expensive, and few commands wait
 
         with self._guard:
@@ -58,28 +59,28 @@ class Wakes:
                 self._sender = sender
             return self._sender
 
-    def _send_to(self, sender: socket.socket, address: str, name: str, message: bytes) -> None:
+    def _send(self, sender: socket.socket, address: str, name: str, message: bytes) -> None:
         try:
             sender.sendto(message, address)
         except (ConnectionRefusedError, FileNotFoundError):
-            # Its owner is gone: a killed process leaves its socket's file behind.
+            # Its owner is gone: a killed process leaves the file of its socket behind.
             _remove(os.path.join(self._folder, name))
         except OSError:
-            return  # its queue is full: it has plenty of reasons to wake up already
+            return  # its queue is full, so it wakes up anyway
 
     def close(self) -> None:
-        """Wake nobody any more."""
+        """Close the socket; later calls of `wake_all` open it again."""
         with self._guard:
             sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()
 
-    def listen(self) -> LocalListener:
-        """A new listener."""
-        return LocalListener(self._folder)
+    def listen(self) -> SocketListener:
+        """Return a new listener."""
+        return SocketListener(self._folder)
 
 
-class LocalListener:
+class SocketListener:
     """One socket in the folder."""
 
     def __init__(self, folder: str) -> None:
@@ -92,7 +93,7 @@ class LocalListener:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._socket.bind(_address(folder, handle, os.path.basename(self._path)))
-            os.chmod(self._path, 0o666)  # noqa: S103 - whoever may write the store may wake us
+            os.chmod(self._path, 0o666)  # noqa: S103 - any user of the store may wake us
         except BaseException:
             self.close()
             raise
@@ -100,23 +101,25 @@ class LocalListener:
             os.close(handle)
 
     def __del__(self) -> None:
-        # A signal may come before our owner has us, and nobody else would take the file away then. A forked
-        # child has the same listener, and its parent still listens.
+        # Removes the file when a signal arrived before the caller got this object. A forked child has a copy
+        # of the listener, but its parent still listens.
         if getattr(self, "_socket", None) is not None and self._pid == os.getpid():
             self.close()
 
-    def wait(self, timeout_seconds: float) -> str:
-        """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
+    def wait(self, timeout_seconds: float) -> WakeReason:
+        """Sleep until another process wakes us or the time is over; FREED takes precedence over ENTRY.
+
+        Any process of this machine may write to the socket: a datagram with unknown content counts as ENTRY.
+        """
         self._socket.settimeout(max(timeout_seconds, 0.0001))
-        heard = ""
+        reason = WakeReason.TIMEOUT
         try:
-            heard = self._socket.recv(16).decode()
-            self._socket.setblocking(False)
-            while True:  # take all that came together: one look answers them all
-                more = self._socket.recv(16).decode()
-                heard = FREED if FREED in (heard, more) else more
+            while True:  # read all that arrived: the caller looks once for all of them
+                is_freed = self._socket.recv(16) == WakeReason.FREED.encode() or reason == WakeReason.FREED
+                reason = WakeReason.FREED if is_freed else WakeReason.ENTRY
+                self._socket.setblocking(False)
         except OSError:
-            return heard
+            return reason
 
     def close(self) -> None:
         """Stop listening."""
@@ -125,7 +128,7 @@ class LocalListener:
 
 
 def _address(folder: str, handle: int, name: str) -> str:
-    """A socket's path, short enough for the kernel (108 bytes) however deep the repository lies."""
+    """Return the address of a socket, within the kernel's limit of 108 bytes for any folder."""
     path = os.path.join(folder, name)
     if len(os.fsencode(path)) < 100:
         return path

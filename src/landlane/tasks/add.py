@@ -1,4 +1,4 @@
-"""Adding tasks: found again by key, compared with those that look alike, written with all they wait for."""
+"""Add tasks: find them again by key, look for duplicates, and write them with their dependencies."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ import json
 from landlane.errors import Malformed, NotAllowed
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.enforce import check_known
-from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
-from landlane.tasks.evidence_model import required_evidence
+from landlane.tasks.duplicates import DuplicateCandidate, compare_with, most_similar, signs_of
 from landlane.tasks.lineage import check_room
-from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, Task, check_new, rank_of
+from landlane.tasks.model import (
+    BLOCKED,
+    DONE,
+    DROPPED,
+    FINAL,
+    READY,
+    NewTask,
+    check_new_task,
+    rank_of,
+    required_evidence,
+)
 from landlane.tasks.records import (
+    actor_of,
     find_task,
     find_task_by_key,
-    get_in,
-    id_order,
-    pattern_pairs,
-    task_in,
-    who,
-    whole,
+    id_sort_key,
+    lock_task,
+    read_task,
+    task_patterns,
+    with_dependencies,
 )
-from landlane.values import value
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,60 +40,70 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.duplicates import Likeness
+    from landlane.tasks.duplicates import SimilarTask
     from landlane.tasks.model import Task
 
 
-# Two who add the same work at once must see each other. Ids are given out one by one anyway.
-ADDING = {"//task-add": True}
-_MOST_ALIKE = 20  # a word that more tasks share tells little
+# Two callers that add the same work at once must see each other. Ids are allocated one by one anyway.
+ADD_LOCK = {"//task-add": True}
+_MAX_SHARING = 20  # a word that more tasks share does not distinguish them
 
 
 @value
 class Added:
-    """A task that stands in the queue, and those that look like it."""
+    """A task in the queue, and those that look like it."""
 
     task: Task
-    similar: tuple[Likeness, ...]
+    similar: tuple[SimilarTask, ...]
     is_new: bool
 
 
 @value
-class LooksAlike:
-    """Nothing was added: this work seems to be there already."""
+class TaskEdit:
+    """New values for fields of a task; None leaves a field as it is."""
 
-    similar: tuple[Likeness, ...]
+    title: str | None = None
+    body: str | None = None
+    priority: int | None = None
+    paths: tuple[str, ...] | None = None
+
+
+@value
+class LooksAlike:
+    """Nothing was added, because this work seems to be in the queue already."""
+
+    similar: tuple[SimilarTask, ...]
 
 
 def add_task(
     repo: Repository, author: Session | None, new: NewTask, *, force: bool = False
 ) -> Added | LooksAlike:
-    """Add a task, or find it under its key, or say which tasks look like the same work.
+    """Add a task, or find it by its key, or return the tasks that look like the same work.
 
     Raises:
         Malformed: a field cannot be used, or a dependency is unknown.
     """
-    wanted = check_new(new)
-    check_known(repo, wanted.role)
-    patterns = patterns_of(repo, wanted)
+    checked = check_new_task(new)
+    check_known(repo, checked.role)
+    patterns = new_task_patterns(repo, checked)
 
     def work(tx: Transaction) -> Added | LooksAlike:
-        outcome = add_in(tx, repo, author, wanted, patterns, force=force)
-        if isinstance(outcome, LooksAlike):  # nothing is added, but how often that happens is worth knowing
-            alike = [one.task for one in outcome.similar]
-            tx.record("duplicate.refused", *who(author), {"title": wanted.title, "similar": alike})
+        outcome = add_task_in(tx, repo, author, checked, patterns, force=force)
+        if isinstance(outcome, LooksAlike):  # the metrics count refused duplicates
+            similar = [other.task for other in outcome.similar]
+            tx.record("duplicate.refused", *actor_of(author), {"title": checked.title, "similar": similar})
         return outcome
 
-    return repo.change(work, areas=ADDING)
+    return repo.change(work, areas=ADD_LOCK)
 
 
-def patterns_of(repo: Repository, new: NewTask) -> tuple[Pattern, ...]:
-    """What the declared paths of a new task mean here; two spellings of one thing are one."""
-    found = [repo.git.pattern(text) for text in new.paths]
-    return tuple({one.alternatives: one for one in found}.values())
+def new_task_patterns(repo: Repository, new: NewTask) -> tuple[Pattern, ...]:
+    """Return the patterns that a new task declares; two spellings of one pattern count once."""
+    patterns = [repo.git.pattern(text) for text in new.paths]
+    return tuple({pattern.alternatives: pattern for pattern in patterns}.values())
 
 
-def add_in(
+def add_task_in(
     tx: Transaction,
     repo: Repository,
     author: Session | None,
@@ -92,172 +111,204 @@ def add_in(
     patterns: Sequence[Pattern],
     *,
     force: bool,
-    place: int = 0,
+    position: int = 0,
     may_be_stopped: bool = False,
 ) -> Added | LooksAlike:
-    """Add a checked task inside a transaction; `place` is its place among those that are added together.
+    """Add a checked task inside a transaction; `position` orders the tasks that are added together.
 
-    `may_be_stopped`: the caller sees to it that nobody works for a lineage that gets no further attempts.
+    With `may_be_stopped`, the caller handles a lineage that gets no further attempts.
 
     Raises:
         Malformed: a dependency or the parent is unknown, or was dropped.
         NotAllowed: the lineage of the parent was stopped, or has too many tasks.
-        SettingsError: nobody has said what a task of this kind must show.
+        SettingsError: no evidence is defined for this kind of task.
     """
     if new.kind:
         required_evidence(new.kind, repo.settings.tasks.evidence)
     known = find_task_by_key(tx, new.key) if new.key else None
     if known is not None:
-        return Added(task=whole(tx, known), similar=(), is_new=False)
-    lineage = _lineage_below(tx, repo, new.parent, may_be_stopped=may_be_stopped) if new.parent else ""
-    open_before = _open_before(tx, new.after)
-    signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.alternatives))
-    similar = _find_alike(tx, repo, new, patterns, signs, lineage)
+        return Added(task=with_dependencies(tx, known), similar=(), is_new=False)
+    parent = lock_task(tx, new.parent) if new.parent else None
+    if parent is not None and not may_be_stopped:
+        check_room(tx, repo, parent)
+    lineage = parent.lineage if parent is not None else ""
+    waits_for = _lock_unfinished(tx, new.after)
+    signs = _signs(new, patterns)
+    similar = _find_similar(tx, repo, new, patterns, signs, lineage)
     if similar and not force:
         return LooksAlike(similar=similar)
-    task_id = _insert(tx, new, patterns, lineage, len(open_before), place)
+    task_id = _insert(tx, new, patterns, lineage, waits_for, position)
     for before in new.after:
         tx.run("task_after_add", task=task_id, after=before)
-    tx.run("task_signs_add", task=task_id, signs=json.dumps(signs))
-    for one in similar:
-        tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
-    tx.record("task.added", *who(author), _facts(task_id, new, patterns, lineage or task_id, similar))
-    tx.frees = tx.frees or not open_before
-    task = task_in(tx, task_id)
-    return Added(task=whole(tx, task) if new.after else task, similar=similar, is_new=True)
+    _write_signs(tx, task_id, signs, similar)
+    facts = {
+        "task": task_id,
+        **as_dict(new),  # enough to build the task again from the journal
+        "paths": [[pattern.text, pattern.kind] for pattern in patterns],
+        "lineage": lineage or task_id,
+        "similar": [[other.task, other.reason] for other in similar],
+    }
+    del facts["parent"]
+    tx.record("task.added", *actor_of(author), facts)
+    tx.has_freed = tx.has_freed or not waits_for
+    task = read_task(tx, task_id)
+    return Added(task=with_dependencies(tx, task) if new.after else task, similar=similar, is_new=True)
 
 
-def declare_paths(
-    repo: Repository,
-    author: Session | None,
-    task_id: str,
-    patterns: Sequence[Pattern],
-    *,
-    force: bool = False,
+def edit_task(
+    repo: Repository, author: Session | None, task_id: str, edit: TaskEdit, *, force: bool = False
 ) -> Added | LooksAlike:
-    """Say what a task that nobody has taken yet will change, or which tasks look like the same work.
+    """Change the title, body, priority or paths of a task, or return the tasks that look like the same work.
 
     Raises:
-        Malformed: there is no such task.
-        NotAllowed: somebody is at work on it already, or it is over.
+        Malformed: there is no such task, or a field cannot be used.
+        NotAllowed: it has ended, or its paths are to change and a session has taken it.
     """
+    patterns = [repo.git.pattern(text) for text in edit.paths] if edit.paths is not None else None
 
     def work(tx: Transaction) -> Added | LooksAlike:
-        task = get_in(tx, task_id)
-        if task.state not in (READY, BLOCKED):
-            raise NotAllowed(
-                f"{task_id} is {task.state}: its paths are settled",
-                code="TASK_WRONG_STATE",
-                hint=f"claim what else it needs: landlane claim PATH --task {task_id}",
-            )
-        signs = signs_of(
-            task.title, task.body, (branch.key for one in patterns for branch in one.alternatives)
-        )
-        planned = NewTask(title=task.title, body=task.body)
-        found = _find_alike(tx, repo, planned, patterns, signs, task.lineage)
-        similar = tuple(one for one in found if one.task != task_id)
-        if similar and not force:
+        task = lock_task(tx, task_id)
+        _check_editable(task, edit)
+        changed = _edited(task, edit)
+        declared = task_patterns(repo, task) if patterns is None else patterns
+        signs = _signs(changed, declared)
+        alike = _find_similar(tx, repo, changed, declared, signs, task.lineage)
+        similar = tuple(other for other in alike if other.task != task_id)
+        if similar and not force and (patterns is not None or changed.title != task.title):
             return LooksAlike(similar=similar)
-        stored = [[one.text, one.kind] for one in patterns]
-        tx.run("task_set_paths", task=task_id, paths=json.dumps(stored, ensure_ascii=False))
-        forget_signs(tx, repo, task)
-        tx.run("task_signs_add", task=task_id, signs=json.dumps(signs))
-        for one in similar:
-            tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
-        tx.record("task.planned", *who(author), {"task": task_id, "paths": stored})
-        return Added(task=whole(tx, get_in(tx, task_id)), similar=similar, is_new=False)
+        facts = {"title": changed.title, "body": changed.body, "priority": changed.priority}
+        paths = [[pattern.text, pattern.kind] for pattern in declared]
+        stored = json.dumps(paths, ensure_ascii=False)
+        rank = task.rank + rank_of(0, changed.priority) - rank_of(0, task.priority)
+        delete_signs(tx, repo, task)
+        tx.run("task_edit", task=task_id, paths=stored, rank=rank, **facts)
+        _write_signs(tx, task_id, signs, similar)
+        tx.record("task.edited", *actor_of(author), {"task": task_id, **facts, "paths": paths})
+        return Added(task=with_dependencies(tx, lock_task(tx, task_id)), similar=similar, is_new=False)
 
-    return repo.change(work, areas=ADDING)
+    return repo.change(work, areas=ADD_LOCK)
 
 
-def _open_before(tx: Transaction, after: Sequence[str]) -> list[str]:
-    """Those dependencies that are not done, held still: one that ends just now must not be waited for."""
-    found: list[str] = []
-    for before in sorted(after, key=id_order):
-        state = get_in(tx, before).state
+def _check_editable(task: Task, edit: TaskEdit) -> None:
+    if task.state in FINAL:
+        raise NotAllowed(
+            f"{task.id} {task.title} is {task.state} and cannot be changed",
+            code="TASK_WRONG_STATE",
+            hint=f"landlane task show {task.id}",
+            state=task.state,
+        )
+    if edit.paths is not None and task.state not in (READY, BLOCKED):
+        raise NotAllowed(
+            f"{task.id} {task.title} is {task.state}; its paths can change only before it is taken",
+            code="TASK_WRONG_STATE",
+            hint=f"claim what else it needs: landlane claim {edit.paths[0]} --task {task.id}",
+            state=task.state,
+        )
+
+
+def _edited(task: Task, edit: TaskEdit) -> Task:
+    """Return the task with its new fields, checked like those of a new task."""
+    new = NewTask(
+        title=task.title if edit.title is None else edit.title,
+        body=task.body if edit.body is None else edit.body,
+        priority=task.priority if edit.priority is None else edit.priority,
+        paths=edit.paths or (),
+    )
+    checked = check_new_task(new)
+    return replace(task, title=checked.title, body=checked.body, priority=checked.priority)
+
+
+def _lock_unfinished(tx: Transaction, after: Sequence[str]) -> int:
+    """Lock these dependencies, so that none ends meanwhile, and return how many are not done."""
+    count = 0
+    for before in sorted(after, key=id_sort_key):
+        state = lock_task(tx, before).state
         if state == DROPPED:
             raise Malformed(
-                f"{before} was dropped: what waits for it would wait for ever",
+                f"{before} was dropped, so a task after it could never start",
                 code="TASK_OVER",
-                hint=f"leave out --after {before}",
+                hint=f"leave out --after {before}, or choose another task: landlane task list",
             )
-        if state != DONE:
-            found.append(before)
-    return found
+        count += state != DONE
+    return count
 
 
-def _lineage_below(tx: Transaction, repo: Repository, parent_id: str, *, may_be_stopped: bool) -> str:
-    """The lineage of a child: its parent's, which must have room for it."""
-    parent = get_in(tx, parent_id)
-    if not may_be_stopped:
-        check_room(tx, repo, parent)
-    return parent.lineage
+def _signs(task: NewTask | Task, patterns: Sequence[Pattern]) -> tuple[str, ...]:
+    keys = (alternative.key for pattern in patterns for alternative in pattern.alternatives)
+    return signs_of(task.title, task.body, keys)
 
 
-def _find_alike(
+def _write_signs(tx: Transaction, task_id: str, signs: Sequence[str], similar: Sequence[SimilarTask]) -> None:
+    tx.run("task_signs_add", task=task_id, signs=json.dumps(signs))
+    for other in similar:
+        tx.run("task_link_add", task=task_id, other=other.task, reason=other.reason)
+
+
+def delete_signs(tx: Transaction, repo: Repository, task: Task) -> None:
+    """Delete the signs of a task, so that nothing counts as its duplicate any more."""
+    tx.run("task_signs_drop", task=task.id, signs=list(_signs(task, task_patterns(repo, task))))
+
+
+def _find_similar(
     tx: Snapshot,
     repo: Repository,
-    new: NewTask,
+    new: NewTask | Task,
     patterns: Sequence[Pattern],
     signs: Sequence[str],
     lineage: str,
-) -> tuple[Likeness, ...]:
-    found: list[Likeness] = []
-    for task in _candidates(tx, signs):
-        other = Lookalike(
+) -> tuple[SimilarTask, ...]:
+    similar: list[SimilarTask] = []
+    for task in _find_candidates(tx, signs):
+        candidate = DuplicateCandidate(
             task=task.id,
             title=task.title,
             body=task.body,
             state=task.state,
-            shares_path=_shares_path(repo, patterns, task.stored_paths),
+            shares_path=_shares_path(patterns, task_patterns(repo, task)),
             is_family=bool(lineage) and task.lineage == lineage,
         )
-        one = likeness(new.title, new.body, other)
-        if one is not None:
-            found.append(one)
-    return best_first(found)
+        found = compare_with(new.title, new.body, candidate)
+        if found is not None:
+            similar.append(found)
+    return most_similar(similar)
 
 
-def _candidates(tx: Snapshot, signs: Sequence[str]) -> list[Task]:
-    """Tasks that are not over and share a sign; words that very many share are passed over."""
-    names: dict[str, None] = {}
-    for sign, sharing in _sharing(tx, signs).items():
-        if len(sharing) < _MOST_ALIKE or sign[0] in "=#/":
-            names.update(dict.fromkeys(sharing))
-    tasks = [find_task(tx, name) for name in names]
-    return [task for task in tasks if task is not None and task.state not in OVER]
-
-
-def _sharing(tx: Snapshot, signs: Sequence[str]) -> dict[str, list[str]]:
-    """Each sign and the tasks that have it, the newest of very many."""
-    limit = _MOST_ALIKE * len(signs)
-    rows = tx.all("tasks_with_signs", signs=list(signs), limit=limit)
-    if len(rows) == limit:  # some of them are common: ask for each
-        one_by_one = {sign: tx.all("tasks_with_sign", sign=sign, limit=_MOST_ALIKE) for sign in signs}
-        return {sign: [row["task"] for row in found] for sign, found in one_by_one.items()}
+def _find_candidates(tx: Snapshot, signs: Sequence[str]) -> list[Task]:
+    """Return the unfinished tasks that share a sign; words that very many tasks share are ignored."""
+    limit = _MAX_SHARING * len(signs)
     sharing: dict[str, list[str]] = {}
+    rows = tx.all("tasks_with_signs", signs=list(signs), limit=limit)
     for row in rows:
         sharing.setdefault(row["sign"], []).append(row["task"])
-    return sharing
+    if len(rows) == limit:  # some signs are common, so the rest may be missing
+        for sign in signs:
+            newest = tx.all("tasks_with_sign", sign=sign, limit=_MAX_SHARING)
+            sharing[sign] = [row["task"] for row in newest]
+    ids: dict[str, None] = {}
+    for sign, sharers in sharing.items():
+        if len(sharers) < _MAX_SHARING or sign[0] in "=#/":
+            ids.update(dict.fromkeys(sharers))
+    tasks = [find_task(tx, task_id) for task_id in ids]
+    return [task for task in tasks if task is not None and task.state not in FINAL]
 
 
-def _shares_path(repo: Repository, patterns: Sequence[Pattern], stored: str) -> bool:
-    others = [repo.git.pattern_of(text, kind) for text, kind in pattern_pairs(stored)]
+def _shares_path(patterns: Sequence[Pattern], others: Sequence[Pattern]) -> bool:
     return any(
         alternatives_overlap(mine, theirs)
-        for one in patterns
-        for mine in one.alternatives
+        for pattern in patterns
+        for mine in pattern.alternatives
         for other in others
         for theirs in other.alternatives
     )
 
 
 def _insert(
-    tx: Transaction, new: NewTask, patterns: Sequence[Pattern], lineage: str, waits_for: int, place: int
+    tx: Transaction, new: NewTask, patterns: Sequence[Pattern], lineage: str, waits_for: int, position: int
 ) -> str:
     row = tx.one("task_next_id")
     assert row is not None
     task_id = f"T{row['last']}"
+    declared = [[pattern.text, pattern.kind] for pattern in patterns]
     tx.run(
         "task_add",
         id=task_id,
@@ -267,49 +318,16 @@ def _insert(
         state=BLOCKED if waits_for else READY,
         role=new.role,
         priority=new.priority,
-        rank=rank_of(tx.now + place, new.priority),
-        paths=json.dumps([[one.text, one.kind] for one in patterns], ensure_ascii=False)
-        if patterns
-        else "[]",
+        rank=rank_of(tx.now + position, new.priority),
+        paths=json.dumps(declared, ensure_ascii=False),
         max_attempts=new.max_attempts,
         lineage=lineage or task_id,
         check=new.check,
         output=new.output,
         key=new.key or None,
-        labels=json.dumps(new.labels, ensure_ascii=False) if new.labels else "[]",
+        labels=json.dumps(new.labels, ensure_ascii=False),
         why="",
         next_action=new.next_action,
         waits_for=waits_for,
     )
     return task_id
-
-
-def _facts(
-    task_id: str, new: NewTask, patterns: Sequence[Pattern], lineage: str, similar: Sequence[Likeness]
-) -> dict[str, object]:
-    """What the journal keeps of a new task: enough to build it again."""
-    return {
-        "task": task_id,
-        "title": new.title,
-        "body": new.body,
-        "kind": new.kind,
-        "role": new.role,
-        "priority": new.priority,
-        "paths": [[one.text, one.kind] for one in patterns],
-        "after": list(new.after),
-        "max_attempts": new.max_attempts,
-        "lineage": lineage,
-        "check": new.check,
-        "output": new.output,
-        "key": new.key,
-        "labels": list(new.labels),
-        "next_action": new.next_action,
-        "similar": [[one.task, one.reason] for one in similar],
-    }
-
-
-def forget_signs(tx: Transaction, repo: Repository, task: Task) -> None:
-    """A task is over: nothing that is added later is its duplicate."""
-    patterns = [repo.git.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-    signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.alternatives))
-    tx.run("task_signs_drop", task=task.id, signs=list(signs))

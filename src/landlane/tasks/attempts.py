@@ -1,10 +1,10 @@
-"""Attempts at a task in the store: begin, change, list."""
+"""Begin, change and list the attempts at tasks."""
 
 from __future__ import annotations
 
 from landlane.store import records
 from landlane.tasks.extensions import installed
-from landlane.tasks.model import ENDED, RUNNING, Attempt
+from landlane.tasks.model import ATTEMPT_TRANSITIONS, Attempt, AttemptState
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 _NOUN = "attempt"
 
 
-def begin_attempt(repo: Repository, session: Session, task: Task, **facts: object) -> Attempt:
-    """Enter an attempt that is about to be made."""
-    return repo.change(lambda tx: begin_in(tx, repo, session, task, **facts))
-
-
-def begin_in(tx: Transaction, repo: Repository, session: Session, task: Task, **facts: object) -> Attempt:
-    """The same within a transaction."""
+def begin_attempt(
+    tx: Transaction, repo: Repository, session: Session, task: Task, **facts: object
+) -> Attempt:
+    """Record an attempt that is about to start."""
     now = repo.store.wall_of(tx.now)
     attempt = Attempt(
         id=records.next_id(tx, _NOUN),
@@ -42,50 +39,52 @@ def begin_in(tx: Transaction, repo: Repository, session: Session, task: Task, **
     return attempt
 
 
-def note_sign(repo: Repository, attempt: Attempt, doing: str) -> None:
-    """Write down that it lives, and what it is at; nobody is told of it, and nothing forced to the disk."""
+def record_activity(repo: Repository, attempt: Attempt, doing: str) -> None:
+    """Record that an attempt is alive and what it is doing, without a journal entry and without fsync."""
 
     def work(tx: Transaction) -> None:
-        found = records.lock(tx, _NOUN, attempt.id)
-        if found is not None and found["state"] == RUNNING:
+        document = records.lock(tx, _NOUN, attempt.id)
+        if document is not None and document["state"] == AttemptState.RUNNING:
             seen_at = repo.store.wall_of(tx.now)
-            records.put_quietly(tx, _NOUN, {**found, "seen_at": seen_at, "doing": doing[:200]})
+            records.put_without_entry(tx, _NOUN, {**document, "seen_at": seen_at, "doing": doing[:200]})
 
     repo.store.change(work, is_durable=False)
 
 
 def change_attempt(repo: Repository, attempt: Attempt, verb: str, **changes: object) -> Attempt:
-    """Write down what became of an attempt; one that is over stays as it is."""
+    """Change an attempt and return it; one that has ended stays as it is. Its cost is booked when it ends."""
 
     def work(tx: Transaction) -> Attempt:
-        found = records.lock(tx, _NOUN, attempt.id)
-        now = Attempt(**found) if found else attempt
-        if now.state == ENDED:
-            return now
-        now = replace(now, **changes)
-        if now.state == ENDED and not now.ended_at:
-            now = replace(now, ended_at=repo.store.wall_of(tx.now))
-        records.put(tx, _NOUN, as_dict(now), verb)
-        if now.state == ENDED:
-            installed().budgets.book(tx, repo, now)  # whatever became of it, it is booked
-        return now
+        document = records.lock(tx, _NOUN, attempt.id)
+        before = Attempt.from_document(document) if document else attempt
+        changed = replace(before, **changes)
+        if changed.state not in ATTEMPT_TRANSITIONS[before.state]:
+            return before
+        has_ended = changed.state == AttemptState.ENDED
+        if has_ended and not changed.ended_at:
+            changed = replace(changed, ended_at=repo.store.wall_of(tx.now))
+        records.put(tx, _NOUN, as_dict(changed), verb)
+        if has_ended:
+            installed().budgets.book(tx, repo, changed)
+        return changed
 
-    return repo.change(
-        work, areas=installed().budgets.booking_areas if changes.get("state") == ENDED else None
-    )
+    is_end = changes.get("state") == AttemptState.ENDED
+    return repo.change(work, areas=installed().budgets.booking_areas if is_end else None)
 
 
 def attempts_of(repo: Repository, task_id: str) -> list[Attempt]:
-    """All attempts at a task, the oldest first."""
-    found = repo.store.view(lambda snapshot: records.by_key(snapshot, _NOUN, task_id))
-    return sorted((Attempt(**document) for document in found), key=lambda one: (one.started_at, one.id))
+    """Return all attempts at a task, oldest first."""
+    documents = repo.store.view(lambda snapshot: records.find_by_key(snapshot, _NOUN, task_id))
+    attempts = map(Attempt.from_document, documents)
+    return sorted(attempts, key=lambda attempt: (attempt.started_at, attempt.id))
 
 
 def running_attempts(repo: Repository) -> list[Attempt]:
-    """The attempts that are not over, or of which nobody has said so."""
-    return repo.store.view(running_in)
+    """Return the attempts that have not ended."""
+    return repo.store.view(running_attempts_in)
 
 
-def running_in(snapshot: Snapshot) -> list[Attempt]:
-    """The same, as one transaction sees it."""
-    return [Attempt(**document) for document in records.all_of(snapshot, _NOUN, [RUNNING])]
+def running_attempts_in(snapshot: Snapshot) -> list[Attempt]:
+    """Return the attempts that have not ended, inside a transaction."""
+    documents = records.find_all(snapshot, _NOUN, [AttemptState.RUNNING])
+    return [Attempt.from_document(document) for document in documents]

@@ -1,9 +1,8 @@
-"""Tasks as a Markdown checklist that people read and edit, and back again.
+"""Write tasks as a Markdown checklist that people can edit, and read it back.
 
-A line is a task: `- [ ] T3 Title (after: T1) (path: src/a.py) (role: test) (priority: 2)`. What stands
-further in below it is its body, quoted with `>` where it was written by us. A task that has no id yet is
-known by its title, so that reading the same list twice adds nothing. `after` names an id or a title, also one
-further down.
+A line is a task: `- [ ] T3 Title (after: T1) (path: src/a.py) (role: test) (priority: 2)`. The indented
+lines below it are its body; Landlane quotes them with `>`. A task without an id is identified by its title,
+so reading the same list twice adds nothing. `after` names an id or a title, which may come later in the list.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
 _MARKS = {DONE: "x", DROPPED: "-"}
 _MANY = frozenset({"after", "path", "label"})
 _ONE = frozenset({"role", "priority", "kind", "check", "output", "key", "attempts"})
-_SHOWN = frozenset({"state", "owner"})  # told to people, and passed over when it is read
-_FACTS = _MANY | _ONE | _SHOWN
+_IGNORED = frozenset({"state", "owner"})  # written for people, ignored when read
+_ATTRIBUTES = _MANY | _ONE | _IGNORED
 
 
 @value
-class Item:
-    """One line of a checklist: its id if it has one, whether it is ticked off, and the task it asks for."""
+class ChecklistItem:
+    """A task of a checklist, its id if it has one, and whether it is ticked off."""
 
     line: int
     task_id: str
@@ -35,45 +34,36 @@ class Item:
 
 
 @value
-class Entry:
-    """One line of a checklist as it is written: its facts by name, and the lines below that belong to it."""
+class ChecklistEntry:
+    """A line of a checklist as it was written, with its attributes and the numbered lines of its body."""
 
     line: int
     task_id: str
     is_ticked: bool
     title: str
-    facts: dict[str, list[str]]
+    attributes: dict[str, list[str]]
     body: tuple[tuple[int, str], ...]
 
 
-# ------------------------------------------------------------------------------------------- writing
-
-
 def as_checklist(tasks: Iterable[tuple[Task, tuple[str, ...]]]) -> str:
-    """Tasks with their declared paths as a checklist."""
+    """Return tasks and their declared paths as a checklist."""
     lines = ["# Tasks", ""]
     for task, paths in tasks:
-        facts = [f"({name}: {_shield(text)})" for name, text in _facts(task, paths)]
-        head = f"- [{_MARKS.get(task.state, ' ')}] {task.id} {_shield(task.title)}"
-        lines.append(" ".join([head, *facts]))
+        attributes = [f"({name}: {_escape(text)})" for name, text in _attributes_of(task, paths)]
+        head = f"- [{_MARKS.get(task.state, ' ')}] {task.id} {_escape(task.title)}"
+        lines.append(" ".join([head, *attributes]))
         lines += [f"  > {line}".rstrip() for line in task.body.splitlines()]
     return "\n".join(lines) + "\n"
 
 
-def _facts(task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
-    found = [("after", before) for before in task.after] + [("path", path) for path in paths]
-    found += [("label", label) for label in task.labels]
+def _attributes_of(task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
+    lists = [("after", before) for before in task.after] + [("path", path) for path in paths]
+    lists += [("label", label) for label in task.labels]
     others = {"role": task.role, "kind": task.kind, "check": task.check, "output": task.output}
     others["priority"] = str(task.priority) if task.priority else ""
     others["state"] = task.state if task.state not in (READY, DONE) else ""
     others["owner"] = task.owner if task.state not in (DONE, DROPPED) else ""
-    return found + [(name, " ".join(text.split())) for name, text in others.items() if text]
-
-
-def _shield(text: str) -> str:
-    """A text in which no bracket can be taken for ours."""
-    is_plain = "(" not in text and ")" not in text and "\\" not in text
-    return text if is_plain else _escape(text)
+    return lists + [(name, " ".join(text.split())) for name, text in others.items() if text]
 
 
 def _escape(text: str) -> str:
@@ -89,36 +79,33 @@ def _unescape(text: str) -> str:
     return "".join(out)
 
 
-# ------------------------------------------------------------------------------------------- reading
-
-
-def read_checklist(text: str) -> list[Item]:
-    """The items of a checklist, in order.
+def read_checklist(text: str) -> list[ChecklistItem]:
+    """Return the items of a checklist, in order.
 
     Raises:
-        Malformed: an item cannot be understood; the line is named.
+        Malformed: an item is invalid; the message names its line.
     """
-    return [_read_item(entry) for entry in read_entries(text, _FACTS)]
+    return [_read_item(entry) for entry in read_entries(text, _ATTRIBUTES)]
 
 
-def read_entries(text: str, names: frozenset[str]) -> list[Entry]:
-    """The items of a checklist with those facts that have one of these names; nothing is judged yet."""
-    found: list[tuple[int, str, str]] = []
+def read_entries(text: str, names: frozenset[str]) -> list[ChecklistEntry]:
+    """Return the lines of a checklist with the attributes of these names, without validating them."""
+    items: list[tuple[int, str, str]] = []
     bodies: list[list[tuple[int, str]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        item = _item(line)
+        item = _read_mark(line)
         if item is not None:
-            found.append((number, *item))
+            items.append((number, *item))
             bodies.append([])
         elif bodies and line[:1] in (" ", "\t") and line.strip():
             bodies[-1].append((number, line))
     return [
         _read_entry(number, mark, rest, tuple(body), names)
-        for (number, mark, rest), body in zip(found, bodies, strict=True)
+        for (number, mark, rest), body in zip(items, bodies, strict=True)
     ]
 
 
-def _item(line: str) -> tuple[str, str] | None:
+def _read_mark(line: str) -> tuple[str, str] | None:
     stripped = line.strip()
     is_item = stripped[:3] in ("- [", "* [", "+ [") and stripped[4:5] == "]" and stripped[3] in " xX-"
     return (stripped[3], stripped[5:].strip()) if is_item else None
@@ -131,24 +118,26 @@ def _unquoted(line: str) -> str:
 
 def _read_entry(
     number: int, mark: str, rest: str, body: tuple[tuple[int, str], ...], names: frozenset[str]
-) -> Entry:
+) -> ChecklistEntry:
     first, _, behind = rest.partition(" ")
     task_id = first if is_task_id(first) else ""
-    title, facts = _split_facts(behind if task_id else rest, names)
-    return Entry(line=number, task_id=task_id, is_ticked=mark in "xX-", title=title, facts=facts, body=body)
+    title, attributes = _split_attributes(behind if task_id else rest, names)
+    return ChecklistEntry(
+        line=number, task_id=task_id, is_ticked=mark in "xX-", title=title, attributes=attributes, body=body
+    )
 
 
-def _read_item(entry: Entry) -> Item:
-    number, title, facts = entry.line, entry.title, entry.facts
+def _read_item(entry: ChecklistEntry) -> ChecklistItem:
+    number, title, attributes = entry.line, entry.title, entry.attributes
     if not title:
         raise _bad(number, "has no title", "- [ ] what is to be done")
-    one = {name: texts[-1] for name, texts in facts.items() if name in _ONE}
+    one = {name: texts[-1] for name, texts in attributes.items() if name in _ONE}
     task = NewTask(
         title=title,
         body="\n".join(_unquoted(line) for _, line in entry.body),
-        paths=tuple(facts.get("path", ())),
-        after=tuple(facts.get("after", ())),
-        labels=tuple(facts.get("label", ())),
+        paths=tuple(attributes.get("path", ())),
+        after=tuple(attributes.get("after", ())),
+        labels=tuple(attributes.get("label", ())),
         role=one.get("role", ""),
         kind=one.get("kind", ""),
         check=one.get("check", ""),
@@ -157,11 +146,11 @@ def _read_item(entry: Entry) -> Item:
         max_attempts=_number(one.get("attempts", "3"), number, "attempts"),
         key=one.get("key", "") or f"list:{digest(' '.join(title.lower().split()))[:16]}",
     )
-    return Item(line=number, task_id=entry.task_id, is_ticked=entry.is_ticked, task=task)
+    return ChecklistItem(line=number, task_id=entry.task_id, is_ticked=entry.is_ticked, task=task)
 
 
 def is_task_id(word: str) -> bool:
-    """Whether a word has the form of a task's id."""
+    """Return whether a word has the form of a task's id."""
     return word[:1] == "T" and word[1:].isascii() and word[1:].isdigit()
 
 
@@ -176,19 +165,19 @@ def _bad(line: int, message: str, hint: str) -> Malformed:
     return Malformed(f"line {line}: {message}", code="BAD_CHECKLIST", hint=hint, line=line)
 
 
-def _split_facts(text: str, names: frozenset[str]) -> tuple[str, dict[str, list[str]]]:
-    """The title, and the `(name: value)` groups behind it."""
-    facts: dict[str, list[str]] = {}
+def _split_attributes(text: str, names: frozenset[str]) -> tuple[str, dict[str, list[str]]]:
+    """Return the title, and the `(name: value)` groups after it."""
+    attributes: dict[str, list[str]] = {}
     rest = text.strip()
     while (start := _last_group(rest, names)) >= 0:
-        name, _, fact = rest[start + 1 : -1].partition(":")
-        facts.setdefault(name, []).insert(0, _unescape(fact.strip()))
+        name, _, given = rest[start + 1 : -1].partition(":")
+        attributes.setdefault(name, []).insert(0, _unescape(given.strip()))
         rest = rest[:start].rstrip()
-    return _unescape(rest), facts
+    return _unescape(rest), attributes
 
 
 def _last_group(text: str, names: frozenset[str]) -> int:
-    """Where the group begins that a text ends with; -1 when it ends with none of ours."""
+    """Return where the last group of a text begins; -1 when it does not end with a group of these names."""
     if not text.endswith(")") or _is_escaped(text, len(text) - 1):
         return -1
     depth = 0

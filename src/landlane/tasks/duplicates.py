@@ -1,9 +1,8 @@
-"""Tasks that look like the same work: a score between 0 and 1, and the reason in words.
+"""Find tasks that look like the same work: a score from 0 to 1, and the reason in words.
 
-Nothing clever: the same issue id is the same work; nearly the same words in the title are the same work; most
-of the words and a common path are. Words that every task has ("add", "fix", "the") do not count, nor do
-endings, nor one slip of the pen in a long word. Where each title has a word of its own ("login", "logout"),
-they are two.
+Two tasks that name the same issue are the same work. So are two tasks whose titles have nearly the same
+words, or most words and a path in common. Common words ("add", "fix", "the"), word endings and one typing
+mistake in a long word do not count. Titles that each have a word of their own ("login", "logout") differ.
 """
 
 from __future__ import annotations
@@ -17,47 +16,15 @@ if TYPE_CHECKING:
 
 _COMMON = frozenset(
     (
-        *(
-            "a",
-            "an",
-            "and",
-            "are",
-            "as",
-            "at",
-            "be",
-            "by",
-            "for",
-            "from",
-            "in",
-            "into",
-            "is",
-            "it",
-            "its",
-            "of",
-        ),
-        *(
-            "on",
-            "or",
-            "that",
-            "the",
-            "this",
-            "to",
-            "up",
-            "with",
-            "we",
-            "you",
-            "our",
-            "your",
-            "should",
-            "please",
-        ),
-        *("new", "add", "fix", "make", "update", "change", "implement", "create", "write", "support", "use"),
-        *("improve", "handle", "task"),
+        *("a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its"),
+        *("of", "on", "or", "that", "the", "this", "to", "up", "with", "we", "you", "our", "your", "should"),
+        *("please", "new", "add", "fix", "make", "update", "change", "implement", "create", "write"),
+        *("support", "use", "improve", "handle", "task"),
     )
 )
 _ENDINGS = ("ing", "ed", "es", "s", "e")
-# What looks like an issue id but names a standard or a product.
-_NO_ISSUES = frozenset(
+# These look like the project of an issue id, but name a standard or a product.
+_NOT_ISSUES = frozenset(
     (
         *(
             "AES",
@@ -80,16 +47,16 @@ _NO_ISSUES = frozenset(
 )
 _CERTAIN = 0.8
 _WITH_PATHS = 0.6
-_SWAPPED = 0.85  # where each of the two has words of its own
+_SWAPPED = 0.85  # if each title has words of its own
 _MOST_WORDS = 3  # nearly the same titles have nearly the same longest words
-_NO_WORDS = {number: " " for number in range(128) if not chr(number).isalnum() and chr(number) != "_"}
-_NO_IDS = str.maketrans("(),;[]<>\"'`|", " " * 12)
-_LONG = 7  # letters of a word in which one slip is passed over
+_SEPARATORS = {number: " " for number in range(128) if not chr(number).isalnum() and chr(number) != "_"}
+_ID_SEPARATORS = str.maketrans("(),;[]<>\"'`|", " " * 12)
+_LONG = 7  # letters of a word in which one typing mistake is ignored
 
 
 @value
-class Likeness:
-    """How much another task looks like this one, and why."""
+class SimilarTask:
+    """A task that looks like another one: how much, and why."""
 
     task: str
     title: str
@@ -99,35 +66,35 @@ class Likeness:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, in their plainest form."""
+    """Return the words that say what a text is about, without their endings."""
     words = _split(text)
-    plain = {_plain(word) for word in words if word not in _COMMON}
-    # A title of common words alone ("Add support") is about these.
-    return frozenset(plain - _PLAIN_COMMON) or frozenset(words)
+    stems = {_stem(word) for word in words if word not in _COMMON}
+    # A title that has only common words ("Add support") is compared by these.
+    return frozenset(stems - _COMMON_STEMS) or frozenset(words)
 
 
 def _split(text: str) -> list[str]:
     if text.isascii():
-        return text.lower().translate(_NO_WORDS).split()
+        return text.lower().translate(_SEPARATORS).split()
     letters = (letter if letter.isalnum() or letter == "_" else " " for letter in text.lower())
     return "".join(letters).split()
 
 
-def _plain(word: str) -> str:
+def _stem(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "ee")):
             return word[: -len(ending)]
     return word
 
 
-_PLAIN_COMMON = frozenset(_plain(word) for word in _COMMON)
+_COMMON_STEMS = frozenset(_stem(word) for word in _COMMON)
 
 
 def issues_of(text: str) -> frozenset[str]:
-    """The issue ids that a text names: `#123`, `ABC-123`, `owner/repo#123`, `…/issues/123`."""
+    """Return the issue ids that a text names: `#123`, `ABC-123`, `owner/repo#123`, `…/issues/123`."""
     if "#" not in text and "-" not in text and "/" not in text:
         return frozenset()
-    words = text.translate(_NO_IDS).split()
+    words = text.translate(_ID_SEPARATORS).split()
     return frozenset(issue for word in words if (issue := _issue(word.strip(".:!?*_/"))))
 
 
@@ -141,7 +108,7 @@ def _issue(word: str) -> str:
             return f"#{number}"
     prefix, dash, number = word.rpartition("-")
     is_key = len(prefix) >= 2 and prefix.isascii() and prefix.isupper() and prefix[0].isalpha()
-    return word if dash and is_key and _is_number(number) and prefix.split("-")[0] not in _NO_ISSUES else ""
+    return word if dash and is_key and _is_number(number) and prefix.split("-")[0] not in _NOT_ISSUES else ""
 
 
 def _is_number(text: str) -> bool:
@@ -149,7 +116,7 @@ def _is_number(text: str) -> bool:
 
 
 def signs_of(title: str, body: str, keys: Iterable[str]) -> tuple[str, ...]:
-    """What a task is found by later: all its words at once, the longest of them, its issue ids, its paths."""
+    """Return the index terms of a task: a digest of its words, the longest words, issue ids and paths."""
     words = words_of(title)
     longest = sorted(words, key=lambda word: (-len(word), word))[:_MOST_WORDS]
     return (
@@ -161,28 +128,28 @@ def signs_of(title: str, body: str, keys: Iterable[str]) -> tuple[str, ...]:
 
 
 @value
-class Lookalike:
-    """Another task, as far as likeness goes."""
+class DuplicateCandidate:
+    """A task to compare a new one with."""
 
     task: str
     title: str
     body: str
     state: str
     shares_path: bool = False
-    is_family: bool = False  # children of one task name one issue and are not the same work
+    is_family: bool = False  # children of one task may name the same issue without being the same work
 
 
-def likeness(title: str, body: str, other: Lookalike) -> Likeness | None:
-    """How much a new task looks like another; nothing when it does not."""
+def compare_with(title: str, body: str, other: DuplicateCandidate) -> SimilarTask | None:
+    """Return how much a new task looks like another one; None when it does not."""
     score, reason = _same_issue(title, body, other) or _same_words(title, other) or (0.0, "")
     if not reason:
         return None
-    return Likeness(
+    return SimilarTask(
         task=other.task, title=other.title, state=other.state, score=round(score, 2), reason=reason
     )
 
 
-def _same_issue(title: str, body: str, other: Lookalike) -> tuple[float, str] | None:
+def _same_issue(title: str, body: str, other: DuplicateCandidate) -> tuple[float, str] | None:
     common = issues_of(f"{title} {body}") & issues_of(f"{other.title} {other.body}")
     if not common or other.is_family:
         return None
@@ -190,31 +157,33 @@ def _same_issue(title: str, body: str, other: Lookalike) -> tuple[float, str] | 
     return max(0.9, share), f"both name {', '.join(sorted(common))}"
 
 
-def _same_words(title: str, other: Lookalike) -> tuple[float, str] | None:
+def _same_words(title: str, other: DuplicateCandidate) -> tuple[float, str] | None:
     share, same, is_swapped = _share(words_of(title), words_of(other.title))
     limit = _SWAPPED if is_swapped else _WITH_PATHS if other.shares_path else _CERTAIN
     if share < limit:
         return None
-    where = " and a path in common" if other.shares_path else ""
+    where = ", same path" if other.shares_path else ""
     score = min(1.0, share + (0.2 if other.shares_path else 0.0))
-    words = ", ".join(dict.fromkeys(word for word in _split(title) if word in same or _plain(word) in same))
-    return score, f"{round(share * 100)} % of the words in the titles are the same ({words}){where}"
+    if share == 1:
+        return score, f"same title words{where}"
+    words = ", ".join(dict.fromkeys(word for word in _split(title) if word in same or _stem(word) in same))
+    return score, f"{round(share * 100)} % of the title words are the same ({words}){where}"
 
 
 def _share(mine: frozenset[str], theirs: frozenset[str]) -> tuple[float, set[str], bool]:
-    """How much of all words is common to both, these words, and whether each has others of its own."""
+    """Return the share of common words, these words, and whether each side also has others."""
     same = set(mine & theirs)
-    left = set(theirs - same)
+    rest = set(theirs - same)
     for word in sorted(mine - same):
-        near = next((other for other in sorted(left) if _is_slip(word, other)), "")
+        near = next((other for other in sorted(rest) if _is_misspelled(word, other)), "")
         if near:
             same.add(word)
-            left.discard(near)
-    total = len(mine) + len(left)
-    return (len(same) / total if total else 0.0), same, bool(left) and len(same) < len(mine)
+            rest.discard(near)
+    total = len(mine) + len(rest)
+    return (len(same) / total if total else 0.0), same, bool(rest) and len(same) < len(mine)
 
 
-def _is_slip(one: str, other: str) -> bool:
+def _is_misspelled(one: str, other: str) -> bool:
     """Whether two long words differ by one letter changed, left out, added or swapped with the next."""
     if min(len(one), len(other)) < _LONG or abs(len(one) - len(other)) > 1 or one[0] != other[0]:
         return False
@@ -227,6 +196,6 @@ def _is_slip(one: str, other: str) -> bool:
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
-def best_first(found: Sequence[Likeness]) -> tuple[Likeness, ...]:
-    """The likeliest first, at most five."""
-    return tuple(sorted(found, key=lambda one: (-one.score, one.task))[:5])
+def most_similar(similar: Sequence[SimilarTask]) -> tuple[SimilarTask, ...]:
+    """Return at most five of these tasks, the most similar first."""
+    return tuple(sorted(similar, key=lambda task: (-task.score, task.task))[:5])

@@ -1,33 +1,41 @@
 """Verify the evidence that a task is done, then finish it in one transaction.
 
 Verifying takes as long as the task's check, so it happens outside any transaction. Meanwhile the task is
-`reported`; if the process dies, anybody may verify it again. The result counts only if the task has not
+`reported`; if the process dies, any session may verify it again. The result counts only if the task has not
 changed since.
 """
 
 from __future__ import annotations
 
-from landlane.claims.read import claims_of
-from landlane.clock import duration_text
+from shlex import quote
+from time import monotonic
+
+from landlane.claims.take import claims_of
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.patterns.pattern import covers_alternative
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
-from landlane.tasks.evidence_model import (
+from landlane.tasks.extensions import installed
+from landlane.tasks.finish import finish_task, finish_without_evidence, report_done
+from landlane.tasks.git_evidence import GitEvidence
+from landlane.tasks.model import (
     CHECK,
     COMMIT,
+    DONE,
+    LANDING,
     OUTPUT,
     PATHS,
+    REPORTED,
+    REVIEW,
     VERDICT,
     Evidence,
+    EvidenceKind,
     effective_kind,
     required_evidence,
 )
-from landlane.tasks.extensions import installed
-from landlane.tasks.finish import finish, finish_on_word, report_done
-from landlane.tasks.git_evidence import GitEvidence
-from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
-from landlane.tasks.records import get_in, get_task, history_in, move_task, pattern_pairs, who
+from landlane.tasks.records import actor_of, get_task, history_in, lock_task, move_task, task_patterns
+from landlane.text import path_text
+from landlane.units import byte_size, count, exact_duration, join_words
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -51,6 +59,7 @@ class Completion:
 
     task: Task
     evidence: tuple[Evidence, ...] = ()
+    not_run: tuple[str, ...] = ()  # evidence that was not looked at, because something before it is missing
 
     @property
     def missing(self) -> Evidence | None:
@@ -106,13 +115,13 @@ def complete_task(
             return Completion(task=task)  # its review is still open
         if session is None:
             raise _not_reported(task)
-        task = installed().reviews.take_back(repo, session, task.id)  # a new commit needs a new review
+        task = installed().reviews.withdraw(repo, session, task.id)  # a new commit needs a new review
     if task.state not in (REPORTED, LANDING, DONE):
         if session is None:
             raise _not_reported(task)
         is_on_word = not any(name != CHECK or task.check for name in required)
-        if is_on_word and installed().reviews.step_for(repo, task, _kind(git, task)) is None:
-            return Completion(task=finish_on_word(repo, session, task_id, result))
+        if is_on_word and installed().reviews.find_required(repo, task, _kind(git, task)) is None:
+            return Completion(task=finish_without_evidence(repo, session, task_id, result))
         task = report_done(repo, session, task_id, result)
     if task.state == DONE:
         return Completion(task=task)
@@ -125,7 +134,9 @@ def complete_task(
     if all(item.is_seen for item in evidence):
         evidence = (*evidence, *_rejections(case))
     completion = Completion(task=task, evidence=evidence)
-    return Completion(task=_record_result(case, completion), evidence=evidence)
+    seen = {item.name for item in evidence}
+    not_run = [name for name in required if name not in seen and (name != CHECK or task.check)]
+    return Completion(task=_record_result(case, completion), evidence=evidence, not_run=tuple(not_run))
 
 
 def _kind(git: GitEvidence, task: Task) -> str:
@@ -134,9 +145,9 @@ def _kind(git: GitEvidence, task: Task) -> str:
 
 def _not_reported(task: Task) -> NotAllowed:
     return NotAllowed(
-        f"{task.id} is {task.state}; its owner must report it first",
+        f"{task.id} {task.title} is {task.state}; its owner has not reported it done",
         code="TASK_NOT_REPORTED",
-        hint=f"landlane done {task.id} --as {task.owner or 'OWNER'}",
+        hint=f"landlane done {task.id} --as {task.owner}" if task.owner else f"landlane task show {task.id}",
     )
 
 
@@ -153,7 +164,7 @@ def _verify(
     evidence: list[Evidence] = []
     for name in required:
         on_step(name)
-        item = _VERIFIERS[name](case)
+        item = _VERIFIERS[EvidenceKind(name)](case)
         if item is not None:
             evidence.append(item)
             if not item.is_seen:
@@ -164,12 +175,13 @@ def _verify(
 def _verify_commit(case: _Verification) -> Evidence | None:
     branch = case.task.branch
     if not case.head:
-        hint = f"commit the work there: git switch -c {branch}"
-        return _missing(COMMIT, f"there is no branch {branch}", hint)
+        hint = f"commit your work there: git switch -c {branch}"
+        return _missing(COMMIT, f"no branch {branch}", hint)
     is_known = case.head == case.task.head  # verified before, and perhaps landed since
     if not is_known and not case.git.has_own_commits(branch, case.head, case.start):
-        return _missing(COMMIT, f"{branch} has no commit of its own", f"commit the work on {branch}")
-    return Evidence(name=COMMIT, is_seen=True, found=f"{case.head[:12]} on {branch}")
+        hint = f"commit your work there: git switch {branch}"
+        return _missing(COMMIT, f"no new commit on {branch}", hint)
+    return Evidence(name=COMMIT, is_seen=True, found=f"{case.head[:8]} on {branch}")
 
 
 def _missing(name: str, found: str, hint: str) -> Evidence:
@@ -178,19 +190,25 @@ def _missing(name: str, found: str, hint: str) -> Evidence:
 
 def _verify_paths(case: _Verification) -> Evidence | None:
     if not case.head:
-        return _missing(PATHS, f"there is no branch {case.task.branch}", "commit the work there")
+        hint = f"commit your work there: git switch -c {case.task.branch}"
+        return _missing(PATHS, f"no branch {case.task.branch}", hint)
     changed = case.git.changed_paths(case.base, case.head)
     allowed, is_bound = _allowed(case)
-    outside = [path for path in changed if not _is_inside(case.repo, path, allowed)] if is_bound else []
+    outside = [path for path in changed if not is_inside(case.repo, path, allowed)] if is_bound else []
     if outside:
-        more = f" and {len(outside) - _MOST_NAMED} more" if len(outside) > _MOST_NAMED else ""
-        return _missing(
-            PATHS,
-            f"changed outside its claims: {', '.join(outside[:_MOST_NAMED])}{more}",
-            f"claim them for the task (landlane claim PATH --task {case.task.id}), or take them back",
-        )
-    where = "all inside its claims" if is_bound else "it declares and claims no paths"
-    return Evidence(name=PATHS, is_seen=True, found=f"{len(changed)} changed, {where}")
+        return _missing(PATHS, *_describe_unclaimed(outside))
+    where = "claimed" if is_bound else "the task names no paths"
+    return Evidence(name=PATHS, is_seen=True, found=f"{count(len(changed), 'file')}, {where}")
+
+
+def _describe_unclaimed(paths: Sequence[str]) -> tuple[str, str]:
+    """Return what is wrong with changes outside the claims of a task, and what to do."""
+    named = [path_text(path) for path in paths[:_MOST_NAMED]]
+    more = [f"{len(paths) - _MOST_NAMED} more"] if len(paths) > _MOST_NAMED else []
+    them, are = ("it", "it is") if len(paths) == 1 else ("them", "they are")
+    command = f"landlane claim {' '.join(quote(name) for name in named)}"
+    found = f"{join_words([*named, *more])} changed, but {are} not claimed"
+    return found, f"claim {them}, or take {them} out of the commit: {command}"
 
 
 def _allowed(case: _Verification) -> tuple[list[Pattern], bool]:
@@ -198,12 +216,13 @@ def _allowed(case: _Verification) -> tuple[list[Pattern], bool]:
     task, pattern_of = case.task, case.repo.git.pattern_of
     held = case.repo.store.view(lambda snapshot: claims_of(snapshot, task.session))
     own = [claim for claim in held if claim.task in ("", task.id)]
-    declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    declared = task_patterns(case.repo, task)
     is_bound = bool(declared) or any(claim.task == task.id for claim in own)
-    return declared + [pattern_of(claim.pattern, claim.kind) for claim in own], is_bound
+    return [*declared, *(pattern_of(claim.pattern, claim.kind) for claim in own)], is_bound
 
 
-def _is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
+def is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
+    """Return whether one of these patterns covers a path."""
     (changed,) = repo.git.pattern_of(path, "literal").alternatives
     return any(covers_alternative(part, changed) for pattern in allowed for part in pattern.alternatives)
 
@@ -213,34 +232,39 @@ def _verify_check(case: _Verification) -> Evidence | None:
     if not check:
         return None
     limit_ms = case.repo.settings.tasks.check_limit_ms
+    began = monotonic()
     run = case.git.run_check(check, case.head, limit_ms / 1000, case.keep_alive)
-    where = f" on {case.head[:12]}" if case.head else ""
+    took = exact_duration(round((monotonic() - began) * 1000))
+    where = f" on {case.head[:8]}" if case.head else ""
     if run.is_late:
-        ended = f"took longer than {duration_text(limit_ms)} and was killed"
-        return _missing(CHECK, f"`{check}` {ended}{where}", "make it quicker, or raise [tasks] check_limit")
+        hint = "make it faster, or allow more time: landlane config set tasks.check_limit 30m"
+        return _missing(CHECK, f"{check} was stopped after {exact_duration(limit_ms)}{where}", hint)
     if run.exit_code:
         output = run.output[-_LONGEST_OUTPUT:].strip()
-        failure = f"`{check}` ended with {run.exit_code}{where}" + (f": {output}" if output else "")
-        return _missing(CHECK, failure, "mend it, commit, and say done again")
-    return Evidence(name=CHECK, is_seen=True, found=f"`{check}` passed{where}")
+        failure = f"{check} failed{where} (exit {run.exit_code})" + (f": {output}" if output else "")
+        again = "fix it, commit" if case.head else "fix it"
+        return _missing(CHECK, failure, f"{again} and try again: landlane done {case.task.id}")
+    return Evidence(name=CHECK, is_seen=True, found=f"{check} passed{where} ({took})")
 
 
 def _verify_output(case: _Verification) -> Evidence | None:
     output = case.task.output
     if not output:
-        return _missing(OUTPUT, "the task names no output", "add it anew with --output FILE")
+        hint = f"add the task again with --output FILE, and drop this one: landlane task drop {case.task.id}"
+        return _missing(OUTPUT, "the task names no output file", hint)
     size = case.git.output_size(output)
     if size <= 0:
-        words = "is empty" if size == 0 else "is not there"
-        return _missing(OUTPUT, f"{output} {words}", "make it, then say done again")
-    return Evidence(name=OUTPUT, is_seen=True, found=f"{output}, {size} bytes")
+        words = "is empty" if size == 0 else "does not exist"
+        hint = f"write it, then try again: landlane done {case.task.id}"
+        return _missing(OUTPUT, f"{output} {words}", hint)
+    return Evidence(name=OUTPUT, is_seen=True, found=f"{output}, {byte_size(size)}")
 
 
 def _verify_verdict(case: _Verification) -> Evidence | None:
     """Return that the verdict is missing: giving it would have ended the reviewer's task."""
     review = installed().reviews.review_of(case.repo, case.task)
-    hint = f"landlane review give {review} --verdict approve|reject --summary 'why'"
-    return _missing(VERDICT, f"there is no verdict on {review}", hint)
+    hint = f"landlane review give {review} --verdict approve --summary 'why'"
+    return _missing(VERDICT, f"no verdict on {review} yet", hint)
 
 
 _VERIFIERS = {
@@ -277,7 +301,7 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
         case.git.share(head, case.keep_alive)
 
     def work(tx: Transaction) -> None:
-        current = get_in(tx, task.id)
+        current = lock_task(tx, task.id)
         if (current.state, current.attempt, current.session) != (task.state, task.attempt, task.session):
             return  # another process was quicker, or the task was taken away
         if missing is not None:
@@ -285,7 +309,7 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
         elif step is not None and not installed().reviews.is_approved(tx, current, head):
             _begin_review(tx, case, current, step)
         elif is_landed:
-            finish(tx, case.repo, current, session, head=head, evidence=evidence)
+            finish_task(tx, case.repo, current, session, head=head, evidence=evidence)
         elif current.state == REPORTED or current.head != head:
             _record_verified(tx, current, session, head, evidence)
 
@@ -299,13 +323,13 @@ def _rejections(case: _Verification) -> Sequence[Evidence]:
 
     def find_rejection(snapshot: Snapshot) -> str:
         is_approved = not case.head or reviews.is_approved(snapshot, case.task, case.head)
-        return "" if is_approved else reviews.rejection_of(snapshot, case.task, case.head)
+        return "" if is_approved else reviews.find_rejection(snapshot, case.task, case.head)
 
     rejected = case.repo.store.view(find_rejection)
     if not rejected or _review_step(case) is None:
         return ()
-    hint = f"read what was said (landlane review show {rejected}), change it, commit, and say done again"
-    return (_missing("review", f"{rejected} rejected exactly this commit", hint),)
+    hint = f"fix what the reviewers found, and commit: landlane review show {rejected}"
+    return (_missing("review", f"{rejected} rejected this commit", hint),)
 
 
 def _review_step(case: _Verification) -> object:
@@ -313,17 +337,17 @@ def _review_step(case: _Verification) -> object:
     changed: Sequence[str] = ()
     if case.head and case.repo.settings.review.paths:
         changed = case.git.changed_paths(case.base, case.head)
-    return installed().reviews.step_for(case.repo, case.task, _kind(case.git, case.task), changed)
+    return installed().reviews.find_required(case.repo, case.task, _kind(case.git, case.task), changed)
 
 
 def _begin_review(tx: Transaction, case: _Verification, task: Task, step: object) -> None:
     """Open a review of exactly this commit."""
     if task.state == LANDING:  # approved before, but there are new commits
         move_task(tx, task, REPORTED, keep_owner=True, head="")
-        task = get_in(tx, task.id)
+        task = lock_task(tx, task.id)
     base = case.base if case.head else ""
     change = case.git.change_digest(base, case.head)
-    installed().reviews.begin(tx, case.repo, case.session, task, case.head, step, base=base, change=change)
+    installed().reviews.open(tx, case.repo, case.session, task, case.head, step, base=base, change=change)
 
 
 def _record_missing(
@@ -339,19 +363,19 @@ def _record_missing(
     if task.state == LANDING or task.why != missing.found:
         tx.run("task_set_why", task=task.id, why=missing.found, next_action=missing.hint)
         facts = {"task": task.id, "why": missing.found, "evidence": evidence, "attempt": task.attempt}
-        tx.record("task.doubted", *who(session), facts)
+        tx.record("task.doubted", *actor_of(session), facts)
         violation = {"rule": VERIFY_FIRST, "guard": "done", "what": f"{task.id}: {missing.found}"[:200]}
-        tx.record("rule.violated", *who(session), violation)
+        tx.record("rule.violated", *actor_of(session), violation)
 
 
 def _record_verified(
     tx: Transaction, task: Task, session: Session | None, head: str, evidence: list[dict[str, object]]
 ) -> None:
     """Record that everything is verified and only the landing is left."""
-    action = f"land {task.branch}, then: landlane done {task.id}"
+    action = f"land it: landlane land {task.branch} --wait"
     if task.state == REPORTED:
-        why = "proved; not landed yet"
+        why = "verified, not landed yet"
         move_task(tx, task, LANDING, keep_owner=True, head=head, why=why, next_action=action)
     else:
         tx.run("task_set_head", task=task.id, head=head)
-    tx.record("task.proved", *who(session), {"task": task.id, "head": head, "evidence": evidence})
+    tx.record("task.proved", *actor_of(session), {"task": task.id, "head": head, "evidence": evidence})

@@ -1,6 +1,6 @@
 """What other packages add to tasks: what follows a change, who is offered a task, budgets and reviews.
 
-Gates, handoffs, reviews, fan-out and usage are above tasks, so tasks do not import them. `app/wiring.py`
+Gates, handoffs, reviews, fan-out and usage are above tasks, so tasks do not import them. `app/open.py`
 installs one object with their functions; tests of tasks may install another.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.model import Attempt, Task
+    from landlane.tasks.model import Attempt, Task, Wait
 else:
     Protocol = object
 
@@ -28,15 +28,15 @@ class FollowUps(Protocol):
         ...
 
     def settle_due(self, repo: Repository, nouns: Collection[str]) -> None:
-        """Settle open records of these nouns that a deadline or a crash has left."""
+        """Settle open records of these nouns after a deadline or a crash."""
         ...
 
     def leave_waiting(self, tx: Transaction, task: Task) -> None:
-        """Withdraw the question that the task has waited for."""
+        """Withdraw the question that a task waited for."""
         ...
 
     def drop(self, tx: Transaction, task: Task, why: str) -> None:
-        """Withdraw what was handed over with a task that is dropped."""
+        """Withdraw the handoff of a task that is dropped."""
         ...
 
     def ask_person(
@@ -65,11 +65,11 @@ class Offers(Protocol):
         ...
 
     def may_review(self, tx: Transaction, session: Session, task: Task) -> bool:
-        """Whether a reviewer's task is for this session."""
+        """Return whether a reviewer's task is for this session."""
         ...
 
     def is_handed_over(self, tx: Transaction, task_id: str) -> bool:
-        """Whether a task waits to be accepted."""
+        """Return whether a task waits to be accepted."""
         ...
 
     def accept(
@@ -84,7 +84,7 @@ class Budgets(Protocol):
 
     @property
     def booking_areas(self) -> Mapping[str, bool]:
-        """What a transaction locks before it books an attempt."""
+        """The areas that a transaction locks before it books an attempt."""
         ...
 
     def book(self, tx: Transaction, repo: Repository, attempt: Attempt) -> None:
@@ -92,29 +92,29 @@ class Budgets(Protocol):
         ...
 
     def why_over(self, snapshot: Snapshot, repo: Repository, task: Task) -> str:
-        """Say which budget of a task is used up; empty when none is."""
+        """Return which budget of a task is used up; empty when none is."""
         ...
 
     def is_task_spent(self, snapshot: Snapshot, repo: Repository, task: Task) -> bool:
-        """Whether the task's own budget is used up, not only that of a run or a day."""
+        """Return whether the task's own budget is used up, not only that of a run or a day."""
         ...
 
 
-class Reviews(Protocol):
+class ReviewRules(Protocol):
     """The review that a task may need before it lands."""
 
-    def step_for(self, repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
-        """Return the review that a task needs, or None."""
+    def find_required(self, repo: Repository, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
+        """Return the review that a task requires, or None."""
         ...
 
-    def begin(
+    def open(
         self,
         tx: Transaction,
         repo: Repository,
         session: Session | None,
         task: Task,
         head: str,
-        step: object,
+        required: object,
         *,
         base: str,
         change: str,
@@ -123,14 +123,14 @@ class Reviews(Protocol):
         ...
 
     def is_approved(self, snapshot: Snapshot, task: Task, head: str) -> bool:
-        """Whether reviewers approved exactly this commit."""
+        """Return whether reviewers approved exactly this commit."""
         ...
 
-    def rejection_of(self, snapshot: Snapshot, task: Task, head: str) -> str:
+    def find_rejection(self, snapshot: Snapshot, task: Task, head: str) -> str:
         """Return the review that rejected exactly this commit; empty when none did."""
         ...
 
-    def take_back(self, repo: Repository, session: Session, task_id: str) -> Task:
+    def withdraw(self, repo: Repository, session: Session, task_id: str) -> Task:
         """Take a task out of review again."""
         ...
 
@@ -139,28 +139,33 @@ class Reviews(Protocol):
         ...
 
 
+class Waits(Protocol):
+    """What tasks wait for in the packages above."""
+
+    def find(
+        self, snapshot: Snapshot, repo: Repository, tasks: Collection[str]
+    ) -> Mapping[str, Sequence[Wait]]:
+        """Return the questions, reviews, landings, handoffs and parts that these tasks wait for."""
+        ...
+
+
 class TaskExtensions(Protocol):
-    """Everything that tasks ask of the packages above them."""
+    """Everything that tasks need from the packages above them."""
 
     @property
-    def follow_ups(self) -> FollowUps:
-        """What follows when a task changes."""
-        ...
+    def follow_ups(self) -> FollowUps: ...
 
     @property
-    def offers(self) -> Offers:
-        """Who may be offered a task."""
-        ...
+    def offers(self) -> Offers: ...
 
     @property
-    def budgets(self) -> Budgets:
-        """What tasks may cost."""
-        ...
+    def budgets(self) -> Budgets: ...
 
     @property
-    def reviews(self) -> Reviews:
-        """The review that a task may need."""
-        ...
+    def reviews(self) -> ReviewRules: ...
+
+    @property
+    def waits(self) -> Waits: ...
 
 
 _installed: list[TaskExtensions] = []
@@ -172,8 +177,8 @@ def install(extensions: TaskExtensions) -> None:
 
 
 def installed() -> TaskExtensions:
-    """Return the extensions that `app/wiring.py` has installed."""
-    assert _installed, "no extensions: make the context with landlane.app.wiring.assemble_repository"
+    """Return the extensions that `app/open.py` has installed."""
+    assert _installed, "no extensions: open the repository with landlane.app.open.assemble_repository"
     return _installed[0]
 
 
@@ -187,7 +192,7 @@ def settle_touched(tx: Transaction, repo: Repository) -> None:
 
 
 def settle_due(repo: Repository) -> None:
-    """Settle what no move of a task brings about: deadlines, and what a crash has left."""
+    """Settle what no change of a task triggers: deadlines, and what a crash left open."""
     nouns = {row["noun"] for row in repo.store.view(lambda snapshot: snapshot.all("records_unsettled"))}
     if nouns:
         installed().follow_ups.settle_due(repo, nouns)

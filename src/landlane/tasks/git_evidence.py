@@ -7,13 +7,13 @@ import shutil
 import tempfile
 
 from landlane.errors import RepositoryError
-from landlane.git.ancestry import is_ancestor, is_merged, merge_base
+from landlane.git.commits import is_ancestor, is_merged, merge_base
 from landlane.git.run import LOCATION_VARIABLES, run_git, try_git_output
-from landlane.git.target import commit_at, find_target, target_tip
+from landlane.git.target import commit_at, find_target, share_verified, target_tip
 from landlane.ids import digest, short_id
 from landlane.processes.child import Child
 from landlane.processes.tree import CHECK_MARK, kill_marked
-from landlane.tasks.evidence_model import CheckRun
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
 _DEFAULT_TARGETS = ("main", "master", "trunk")
 _HEX = frozenset("0123456789abcdef")
+
+
+@value
+class CheckRun:
+    """The result of running a check."""
+
+    exit_code: int
+    output: str
+    is_late: bool = False
 
 
 class GitEvidence:
@@ -83,13 +92,13 @@ class GitEvidence:
         return merge_base(self._checkout, start, commit)
 
     def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
-        """Whether the tip of a branch has work of its own, beyond what others have landed."""
+        """Return whether the tip of a branch has work of its own, beyond what others have landed."""
         if start and is_ancestor(self._checkout, commit, start):
             return False
         return not self.is_landed(commit) or self._was_committed_to(branch)
 
     def _was_committed_to(self, branch: str) -> bool:
-        """Whether the reflog of a branch has more than branch creations and resets.
+        """Return whether the reflog of a branch has more than branch creations and resets.
 
         A branch without a reflog was fetched from elsewhere, so it was committed to there.
         """
@@ -113,15 +122,12 @@ class GitEvidence:
         return self._git("hash-object", "-t", "tree", "/dev/null")
 
     def is_landed(self, commit: str) -> bool:
-        """Whether the target branch has this commit, or the content of all its changes."""
+        """Return whether the target branch has this commit, or the content of all its changes."""
         target = self.target()
         return bool(target) and is_merged(self._checkout, commit, target)
 
     def share(self, commit: str, on_tick: Tick) -> None:
-        """Let other machines fetch a commit from the remote; what it does not take is only to be had here."""
-        from landlane.git.target import find_target  # noqa: PLC0415 - mostly the quick way is enough
-        from landlane.git.temporary_refs import share_verified  # noqa: PLC0415 - only what is proved needs it
-
+        """Push a commit so that other machines can fetch it; if the remote refuses it, it stays here."""
         try:
             target = find_target(self._checkout, self._settings)
             if target.remote and self._repo.store.is_shared:
@@ -182,7 +188,7 @@ def _failed(message: str) -> RepositoryError:
 
 
 def _run_check(command: str, folder: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
-    # A check acts for no session, and on no repository but the one it runs in.
+    # A check acts for no session, and only on the repository that it runs in.
     without = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
     mark = {CHECK_MARK: short_id("check")}
     child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)

@@ -1,4 +1,4 @@
-"""Lineages as the store knows them: what they have used, who of them waits, and who may give them more.
+"""Read and change lineages: what they have used, which of their tasks wait, and who may give them more.
 
 A lineage is a task with its retries, children and follow-ups. Without a record it has used nothing.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from landlane.errors import NotAllowed
 from landlane.roles.require_person import check_person
 from landlane.store import records
-from landlane.tasks.model import DEAD, DROPPED, FAILED, READY, STATES, WAITING
-from landlane.tasks.records import lessons_in, not_for_that
-from landlane.tasks.retry_rules import HELD, Lineage, forgotten, limits_of, renewed, with_held
-from landlane.values import as_dict, replace
+from landlane.tasks.model import DEAD, DROPPED, FAILED, READY, WAITING, TaskState
+from landlane.tasks.records import lessons_in, wrong_state_error
+from landlane.tasks.retry_rules import Lineage, LineageState, with_new_budget, without_task
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -24,87 +24,81 @@ if TYPE_CHECKING:
 
 
 _NOUN = "lineage"
-_GIVEN_UP = frozenset({WAITING, DEAD, FAILED, DROPPED})
+_ABANDONED = frozenset({WAITING, DEAD, FAILED, DROPPED})
 
 
 def find_lineage(snapshot: Snapshot, lineage_id: str) -> Lineage:
-    """A lineage as it stands; one of which nothing is written has used nothing."""
+    """Return a lineage; one without a record has used nothing."""
     document = records.find(snapshot, _NOUN, lineage_id)
-    return Lineage(**document) if document else Lineage(id=lineage_id)
+    return Lineage.from_document(document) if document else Lineage(id=lineage_id)
 
 
 def lineage_of(repo: Repository, task: Task) -> Lineage:
-    """The lineage of a task, as it stands."""
+    """Return the lineage of a task."""
     return repo.store.view(lambda snapshot: find_lineage(snapshot, task.lineage))
 
 
-def lineage_in(tx: Transaction, lineage_id: str) -> Lineage:
-    """A lineage, held still until the transaction ends."""
+def lock_lineage(tx: Transaction, lineage_id: str) -> Lineage:
+    """Lock a lineage until the transaction ends, and return it."""
     document = records.lock(tx, _NOUN, lineage_id)
-    if document is None:  # two that write of it for the first time must not miss each other
+    if document is None:  # two transactions may be about to write its first record
         tx.lock_areas({f"//lineage:{lineage_id}": True})
         document = records.lock(tx, _NOUN, lineage_id)
-    return Lineage(**document) if document else Lineage(id=lineage_id)
+    return Lineage.from_document(document) if document else Lineage(id=lineage_id)
 
 
 def put_lineage(tx: Transaction, lineage: Lineage, verb: str, session: Session | None = None) -> None:
-    """Write a lineage as it is now."""
-    records.put(tx, _NOUN, as_dict(lineage), verb, session)
+    """Write a lineage and its journal entry."""
+    records.put(tx, _NOUN, lineage.to_document(), verb, session)
 
 
 def held_in(snapshot: Snapshot) -> dict[str, int]:
-    """The tasks that are not to be offered before an instant of the calendar."""
-    found: dict[str, int] = {}
-    for document in records.all_of(snapshot, _NOUN, (HELD,)):
-        found.update(document["held"])
-    return found
+    """Return the tasks that are held back, each with the wall-clock time until then."""
+    held: dict[str, int] = {}
+    for document in records.find_all(snapshot, _NOUN, (LineageState.HELD,)):
+        held.update(document["held"])
+    return held
 
 
-def held_back(snapshot: Snapshot, task_ids: Iterable[str]) -> dict[str, int]:
-    """Those of these tasks that are held back, each with the instant of the calendar until which."""
-    held = held_in(snapshot)
-    return {task_id: held[task_id] for task_id in task_ids if task_id in held}
-
-
-def let_go_in(tx: Transaction, task: Task) -> None:
-    """Somebody takes a task that was held back: its time has come."""
-    lineage = lineage_in(tx, task.lineage)
+def stop_holding_in(tx: Transaction, task: Task) -> None:
+    """Forget that a task was held back, because a session takes it."""
+    lineage = lock_lineage(tx, task.lineage)
     if task.id in lineage.held:
         held = {name: until for name, until in lineage.held.items() if name != task.id}
-        records.put_quietly(tx, _NOUN, as_dict(with_held(lineage, held)))
+        records.put_without_entry(tx, _NOUN, replace(lineage, held=held).to_document())
 
 
-def forget_in(tx: Transaction, task: Task) -> None:
-    """A task of a lineage was dropped, or goes on by another way: it neither waits nor is asked about."""
+def forget_task_in(tx: Transaction, task: Task) -> None:
+    """Forget a task that was dropped or goes on in another way: it neither waits nor is a person asked."""
     document = records.find(tx, _NOUN, task.lineage)
     if document is None:
         return
-    lineage = lineage_in(tx, task.lineage)
-    now = forgotten(lineage, task.id)
+    lineage = lock_lineage(tx, task.lineage)
+    now = without_task(lineage, task.id)
     if now != lineage:
         put_lineage(tx, now, "changed")
 
 
 def renew_in(tx: Transaction, task: Task, session: Session | None = None) -> Lineage:
-    """Give the lineage of a task a fresh budget; only a person may want that."""
-    lineage = renewed(lineage_in(tx, task.lineage), task.id)
+    """Give the lineage of a task a new budget; callers check that a person asks for it."""
+    lineage = with_new_budget(lock_lineage(tx, task.lineage), task.id)
     put_lineage(tx, lineage, "renewed", session)
     tx.run("task_set_failures", task=task.id, failures=0)
     return lineage
 
 
-def widen_in(tx: Transaction, lineage_id: str, count: int) -> None:
-    """A planned split into so many tasks: they are no loop, and the lineage has room for them.
+def allow_split_in(tx: Transaction, lineage_id: str, count: int) -> None:
+    """Allow a lineage the tasks and attempts of a planned split.
 
-    The widest one counts, so that splitting again and again gives nothing.
+    Only the widest split counts, so splitting repeatedly gives no more room.
     """
-    lineage = lineage_in(tx, lineage_id)
+    lineage = lock_lineage(tx, lineage_id)
     if count > lineage.width:
         put_lineage(tx, replace(lineage, width=count), "widened")
 
 
 def check_room(tx: Transaction, repo: Repository, parent: Task) -> None:
-    """Refuse another child or follow-up of a lineage that was stopped, or has too many of them.
+    """Refuse another child or follow-up in a lineage that was stopped or has too many of them.
 
     Raises:
         NotAllowed: a person must look at it first.
@@ -129,8 +123,8 @@ def check_room(tx: Transaction, repo: Repository, parent: Task) -> None:
         )
 
 
-def allow_again(tx: Transaction, task: Task, session: Session | None) -> None:
-    """Let a task be tried again after it was given up; a person gives its lineage a fresh budget with that.
+def allow_retry(tx: Transaction, task: Task, session: Session | None) -> None:
+    """Allow another attempt at a failed task; a person gives its lineage a new budget with that.
 
     Raises:
         NotAllowed: there is nothing to try again, or only a person may decide.
@@ -140,42 +134,41 @@ def allow_again(tx: Transaction, task: Task, session: Session | None) -> None:
     is_held = task.state == READY and task.id in lineage.held
     if not (task.state in (DEAD, FAILED) or is_parked or is_held):
         words = "waits for a person's answer" if task.state == WAITING else "has nothing to try again"
-        raise not_for_that(task, words)
+        raise wrong_state_error(task, words)
     if session is not None and (is_parked or lineage.stopped):
         check_person(session)
     if not is_held and (session is None or (session.is_person and not session.role)):
         renew_in(tx, task, session)
     else:
-        forget_in(tx, task)
-    tx.frees = True
+        forget_task_in(tx, task)
+    tx.has_freed = True
 
 
 def _why_full(tx: Transaction, repo: Repository, lineage: Lineage, more: int = 0) -> str:
-    most = limits_of(repo.settings).tasks + lineage.width
+    most = repo.settings.retries.max_tasks + lineage.width
     count = len(tx.all("lineage_tasks", lineage=lineage.id)) - 1  # those below the first
     return f"{lineage.id} has {count} children and follow-ups, of {most}" if count + more > most else ""
 
 
 def why_stopped(tx: Transaction, repo: Repository, task: Task) -> str:
-    """Why a task that was just added is for a person first; empty when it is not."""
+    """Return why a person must look at a new task first; empty when that is not necessary."""
     if task.lineage == task.id:
         return ""
     lineage = find_lineage(tx, task.lineage)
     return lineage.stopped or _why_full(tx, repo, lineage)
 
 
-# ------------------------------------------------------------------------------------------ history
-
-
 def earlier_lessons(snapshot: Snapshot, task: Task) -> tuple[Lesson, ...]:
-    """What those tasks of a lineage left behind that were given up: whoever follows them is told."""
+    """Return the lessons of the abandoned tasks of a lineage, for the tasks that follow them."""
     if task.lineage == task.id:
         return ()
-    return family_lessons(snapshot, task, _GIVEN_UP)
+    return family_lessons(snapshot, task, _ABANDONED)
 
 
-def family_lessons(snapshot: Snapshot, task: Task, states: Collection[str] = STATES) -> tuple[Lesson, ...]:
-    """What was said of the other tasks of a lineage that are in these states; each begins with the task."""
+def family_lessons(
+    snapshot: Snapshot, task: Task, states: Collection[str] = tuple(TaskState)
+) -> tuple[Lesson, ...]:
+    """Return the lessons of the other tasks of a lineage in these states; each begins with the task's id."""
     return tuple(
         replace(lesson, why=f"{other}: {lesson.why}")
         for other, state in family_of(snapshot, task)
@@ -185,7 +178,7 @@ def family_lessons(snapshot: Snapshot, task: Task, states: Collection[str] = STA
 
 
 def family_with_lessons(repo: Repository, task: Task) -> tuple[list[tuple[str, str]], tuple[Lesson, ...]]:
-    """All tasks of a lineage with their states, and what was said of those others than this one."""
+    """Return all tasks of a lineage with their states, and the lessons of the other tasks."""
 
     def look(snapshot: Snapshot) -> tuple[list[tuple[str, str]], tuple[Lesson, ...]]:
         return family_of(snapshot, task), family_lessons(snapshot, task)
@@ -194,5 +187,5 @@ def family_with_lessons(repo: Repository, task: Task) -> tuple[list[tuple[str, s
 
 
 def family_of(snapshot: Snapshot, task: Task) -> list[tuple[str, str]]:
-    """All tasks of a lineage, each with its state."""
+    """Return all tasks of a lineage, each with its state."""
     return [(row["id"], row["state"]) for row in snapshot.all("lineage_tasks", lineage=task.lineage)]

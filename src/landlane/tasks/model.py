@@ -1,17 +1,18 @@
-"""Tasks: what a piece of work is, which states follow which, and in what order work is offered.
+"""Tasks, attempts and evidence: fields and states, the order of tasks, and which evidence a task needs.
 
-The order is one number that never has to be computed again: the instant from which a task waits, moved back
-by an hour for each step of priority. All waiting tasks age alike, so the order among them never changes, and
-every task, however unimportant, is some day the oldest.
+The order is a number that never has to be computed again: the time since which a task waits, moved back by an
+hour for each step of priority. All waiting tasks age alike, so their order never changes, and every task,
+however low its priority, becomes the oldest some day.
 """
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from heapq import heappop, heappush
 
 from landlane.claims.model import find_cycle
-from landlane.errors import Malformed, NotAllowed
+from landlane.errors import Malformed, NotAllowed, SettingsError
 from landlane.text import check_label, check_text
 from landlane.values import replace, value
 
@@ -23,25 +24,30 @@ if TYPE_CHECKING:
     from landlane.values import Row
 
 
-READY = "ready"
-BLOCKED = "blocked"
-ACTIVE = "active"
-REPORTED = "reported"
-REVIEW = "review"
-LANDING = "landing"
-WAITING = "waiting_for_person"
-DONE = "done"
-FAILED = "failed"
-DEAD = "dead"
-DROPPED = "dropped"
+class TaskState(StrEnum):
+    """The state of a task; `TRANSITIONS` lists the changes."""
 
-STATES = (READY, BLOCKED, ACTIVE, REPORTED, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED)
-OPEN = frozenset({READY, BLOCKED, ACTIVE, REPORTED, REVIEW, LANDING, WAITING, FAILED})
-OVER = frozenset({DONE, DROPPED})
-AT_WORK = frozenset({ACTIVE, REPORTED})  # its owner has it in hand, and gives it back by vanishing
+    READY = "ready"
+    BLOCKED = "blocked"
+    ACTIVE = "active"
+    REPORTED = "reported"  # its owner says that it is done; the evidence is not verified yet
+    REVIEW = "review"
+    LANDING = "landing"
+    WAITING = "waiting_for_person"
+    DONE = "done"
+    FAILED = "failed"
+    DEAD = "dead"  # out of attempts
+    DROPPED = "dropped"
 
-# What may follow what. Nothing else in the product changes a task's state.
-TRANSITIONS: dict[str, frozenset[str]] = {
+
+READY, BLOCKED, ACTIVE, REPORTED, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED = TaskState
+FINAL = frozenset({DONE, DROPPED})
+FINISHED = FINAL | {FAILED, DEAD}  # no session works on it unless it is retried
+OPEN = frozenset(TaskState) - FINAL - {DEAD}
+IN_PROGRESS = frozenset({ACTIVE, REPORTED})  # returned to the queue when the session of the owner ends
+
+# `records.move_task` and `records.take_ownership` make every change, and check it here.
+TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
     READY: frozenset({ACTIVE, BLOCKED, WAITING, DEAD, DROPPED}),
     BLOCKED: frozenset({BLOCKED, READY, ACTIVE, WAITING, FAILED, DEAD, DROPPED}),
     ACTIVE: frozenset({READY, BLOCKED, REPORTED, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
@@ -55,6 +61,9 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     DROPPED: frozenset(),
 }
 
+ANYBODY = "anybody"  # the receiver of a handoff that any session may accept
+REVIEW_KIND = "review"  # the kind of a task in which a reviewer judges the work of another task
+
 _HOUR_MS = 3_600_000
 MOST_PATHS = 100
 MOST_AFTER = 1000
@@ -66,17 +75,17 @@ LONGEST_LINE = 4000
 
 @value
 class Task:
-    """A piece of work as it stands."""
+    """A task of the queue."""
 
     id: str
     title: str
     body: str
     kind: str
-    state: str
+    state: TaskState
     role: str
     priority: int
     rank: int
-    stored_paths: str
+    stored_paths: str  # JSON; `declared_patterns` reads it
     owner: str
     session: str
     attempt: int
@@ -97,50 +106,33 @@ class Task:
     ready_at: int
     taken_at: int
     after: tuple[str, ...] = ()
+    open_after: tuple[str, ...] = ()  # those of its dependencies that are not done
 
     @classmethod
     def from_row(cls, row: Row) -> Task:
         """Return a task without its dependencies, which are in another table."""
-        return cls(
-            id=row["id"],
-            title=row["title"],
-            body=row["body"],
-            kind=row["kind"],
-            state=row["state"],
-            role=row["role"],
-            priority=row["priority"],
-            rank=row["rank"],
-            stored_paths=row["paths"],
-            owner=row["owner"],
-            session=row["session"],
-            attempt=row["attempt"],
-            failures=row["failures"],
-            lapses=row["lapses"],
-            max_attempts=row["max_attempts"],
-            lineage=row["lineage"],
-            check=row["check_command"],
-            output=row["output"],
-            key=row["key"] or "",
-            labels=tuple(json.loads(row["labels"])) if row["labels"] != "[]" else (),
-            why=row["why"],
-            next_action=row["next_action"],
-            head=row["head"],
-            result=row["result"],
-            waits_for=row["waits_for"],
-            created_at=row["created_at"],
-            ready_at=row["ready_at"],
-            taken_at=row["taken_at"],
-        )
+        columns: dict[str, Any] = {**row}
+        columns["stored_paths"] = columns.pop("paths")
+        columns["check"] = columns.pop("check_command")
+        columns["state"] = TaskState(row["state"])
+        columns["key"] = row["key"] or ""
+        columns["labels"] = tuple(json.loads(row["labels"])) if row["labels"] != "[]" else ()
+        return cls(**columns)
 
     @property
     def branch(self) -> str:
-        """Where the work of this attempt is committed."""
+        """The branch that the current attempt commits to."""
         return branch_of(self.id, self.attempt)
+
+    @property
+    def tries(self) -> int:
+        """The attempts that count: failed ones, and the present or successful one."""
+        return self.failures + bool(self.owner and self.state not in (READY, BLOCKED, FAILED, DEAD, DROPPED))
 
 
 @value
 class NewTask:
-    """What somebody asks for."""
+    """A task to be added."""
 
     title: str
     body: str = ""
@@ -160,7 +152,7 @@ class NewTask:
 
 @value
 class Lesson:
-    """What somebody who had the task before left behind for the next one."""
+    """What the next owner of a task should know: why an earlier attempt ended, or what was said about it."""
 
     at: int
     kind: str
@@ -170,38 +162,38 @@ class Lesson:
 
 
 def branch_of(task_id: str, attempt: int) -> str:
-    """The branch of one attempt at a task."""
+    """Return the branch of one attempt at a task."""
     return f"landlane/{task_id}-{attempt}/work"
 
 
 def returned_branch_of(task_id: str, attempt: int) -> str:
-    """Where that lies which a worker returned after the task had gone elsewhere; nobody works on it."""
+    """Return the branch for work that came back after the task had gone to another owner."""
     return f"landlane/{task_id}-{attempt}/returned"
 
 
 def rank_of(ready_at: int, priority: int) -> int:
-    """Where a task stands in the order: lower comes first."""
+    """Return the position of a task in the order; lower comes first."""
     return ready_at - priority * _HOUR_MS
 
 
-def check_transition(task_id: str, now: str, then: str) -> None:
-    """Refuse a change of state that has no meaning.
+def check_transition(task_id: str, state: TaskState, new_state: TaskState) -> None:
+    """Refuse a change of state that the table does not have.
 
     Raises:
-        NotAllowed: the task cannot go from the one state to the other.
+        NotAllowed: the task cannot change from the one state to the other.
     """
-    if then not in TRANSITIONS[now]:
-        possible = ", ".join(sorted(TRANSITIONS[now])) or "nothing: it is over"
+    if new_state not in TRANSITIONS[state]:
+        possible = ", ".join(sorted(TRANSITIONS[state]))
         raise NotAllowed(
-            f"{task_id} is {now} and cannot become {then}",
+            f"{task_id} is {state} and cannot become {new_state}",
             code="TASK_WRONG_STATE",
-            hint=f"from {now} it can become {possible}",
-            state=now,
+            hint=f"it can become {possible}" if possible else f"landlane task show {task_id}",
+            state=state,
         )
 
 
-def check_new(task: NewTask) -> NewTask:
-    """The new task in the form in which it is stored: a title in one line, nothing named twice.
+def check_new_task(task: NewTask) -> NewTask:
+    """Return a new task in the form in which it is stored: a title in one line, no duplicates in lists.
 
     Raises:
         Malformed: a field is empty, too long or out of range.
@@ -211,7 +203,7 @@ def check_new(task: NewTask) -> NewTask:
         raise Malformed(
             "a task needs a title in plain text" if title else "a task needs a title",
             code="NO_TITLE",
-            hint="landlane task add 'what is to be done'",
+            hint="landlane task add 'What to do'",
         )
     check_text(task.body, "body", LONGEST_BODY)
     for text, what in ((task.check, "check"), (task.output, "output"), (task.next_action, "next action")):
@@ -239,7 +231,7 @@ def _check_counts(task: NewTask) -> None:
     for items, what, most in (*limits, (task.labels, "labels", MOST_LABELS)):
         if len(items) > most:
             raise Malformed(
-                f"{len(items)} {what} for one task; {most} are the most",
+                f"{len(items):,} {what} are too many for one task; at most {most:,} are allowed",
                 code="TOO_MANY_PATTERNS" if what == "paths" else "TOO_MANY",
                 hint="name a folder or a glob that covers them" if what == "paths" else "split the task",
             )
@@ -249,72 +241,76 @@ def _once(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def find_loop(after: Mapping[str, tuple[str, ...]], start: str) -> tuple[str, ...]:
-    """The ring of tasks that wait for each other through `start`, or nothing."""
+def find_dependency_cycle(after: Mapping[str, tuple[str, ...]], start: str) -> tuple[str, ...]:
+    """Return the cycle of dependencies that goes through `start`; empty when there is none."""
     return find_cycle(start, lambda task: after.get(task, ()))
 
 
-def in_order(after: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """All of these tasks, each behind those it waits for; otherwise in the order given.
+def dependency_order(after: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return these tasks, each after its dependencies, otherwise in the given order.
 
     Raises:
-        Malformed: some wait for each other; the ring is named.
+        Malformed: some tasks depend on each other; the message names the cycle.
     """
-    left = {task: sum(before in after for before in befores) for task, befores in after.items()}
-    behind: dict[str, list[str]] = {}
+    open_count = {task: sum(before in after for before in befores) for task, befores in after.items()}
+    dependents: dict[str, list[str]] = {}
     for task, befores in after.items():
         for before in befores:
-            behind.setdefault(before, []).append(task)
-    place = {task: at for at, task in enumerate(after)}
-    free = [(place[task], task) for task in after if not left[task]]
-    found: list[str] = []
-    while free:  # a heap: of those that are free, the first in the order given
+            dependents.setdefault(before, []).append(task)
+    position = {task: at for at, task in enumerate(after)}
+    free = [(position[task], task) for task in after if not open_count[task]]  # a heap
+    order: list[str] = []
+    while free:
         _, task = heappop(free)
-        found.append(task)
-        for waiting in behind.get(task, ()):
-            left[waiting] -= 1
-            if not left[waiting]:
-                heappush(free, (place[waiting], waiting))
-    if len(found) < len(after):
-        rings = (find_loop(after, task) for task in after if left[task])
-        raise ring_error(next(ring for ring in rings if ring))
-    return found
+        order.append(task)
+        for dependent in dependents.get(task, ()):
+            open_count[dependent] -= 1
+            if not open_count[dependent]:
+                heappush(free, (position[dependent], dependent))
+    if len(order) < len(after):
+        cycles = (find_dependency_cycle(after, task) for task in after if open_count[task])
+        raise cycle_error(next(cycle for cycle in cycles if cycle))
+    return order
 
 
-def ring_error(ring: tuple[str, ...]) -> Malformed:
-    """These tasks would wait for each other."""
+def cycle_error(cycle: tuple[str, ...]) -> Malformed:
+    """Return the error for tasks that would wait for each other."""
     return Malformed(
-        f"these tasks would wait for each other: {' → '.join(ring)}",
+        f"these tasks would wait for each other: {' → '.join(cycle)}",
         code="TASK_CYCLE",
-        hint="take one of these dependencies away",
-        cycle=list(ring),
+        hint="remove one of these dependencies",
+        cycle=list(cycle),
     )
 
 
 def check_reason(why: str) -> str:
-    """A reason that somebody else can learn from.
+    """Return a reason that was given for a change.
 
     Raises:
         Malformed: it is empty or too long.
     """
     if not why.strip():
-        raise Malformed("say why", code="NO_REASON", hint="--why 'a sentence for whoever comes next'")
+        raise Malformed("a reason is missing", code="NO_REASON", hint="add --why 'a sentence for others'")
     return check_text(why, "reason", LONGEST_LINE)
 
 
-ANYBODY = "anybody"  # the receiver of a handoff that any session may accept
-REVIEW_KIND = "review"  # of a task in which a reviewer judges the work of another task
-BRANCH_ENDED = frozenset({DONE, FAILED, DEAD, DROPPED})  # states in which the branch of a split task is over
+class AttemptState(StrEnum):
+    """The state of an attempt."""
+
+    RUNNING = "running"
+    ENDED = "ended"
 
 
-RUNNING = "running"
-
-ENDED = "ended"
+# `attempts.change_attempt` makes every change, and checks it here. An attempt that has ended never changes.
+ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
+    AttemptState.RUNNING: frozenset(AttemptState),
+    AttemptState.ENDED: frozenset(),
+}
 
 
 @value
 class Attempt:
-    """One try. Instants are the calendar's, in milliseconds; `orchestrator` is what started it."""
+    """One attempt at a task. Times are wall-clock milliseconds."""
 
     id: str
     task: str
@@ -322,20 +318,105 @@ class Attempt:
     lineage: str
     agent: str
     role: str
-    client: str  # the coding client, or `command` for a worker of one's own
+    client: str  # the coding client, or `command` for a custom worker
     session: str
     machine: str
-    keeper: Mapping[str, Any]  # the process that looks after it
+    keeper: Mapping[str, Any]  # the process that supervises it
     started_at: int
-    orchestrator: str = ""
+    orchestrator: str = ""  # that started it
     run: str = ""  # the record of its processes
-    state: str = RUNNING
-    seen_at: int = 0  # the last sign of life
+    state: AttemptState = AttemptState.RUNNING
+    seen_at: int = 0  # when it was last active
     ended_at: int = 0
     doing: str = ""
-    code: str = ""  # why it failed, in a word; empty when it did not
+    code: str = ""  # why it failed, in one word; empty when it did not
     reason: str = ""
     outcome: str = ""  # what became of the task: landing, done, review, retry, escalate, abort, returned
     head: str = ""
     usage: Mapping[str, Any] | None = None  # unknown is not zero
     log: str = ""
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Attempt:
+        """Return the attempt that a record describes."""
+        fields: dict[str, Any] = {**document, "state": AttemptState(document["state"])}
+        return cls(**fields)
+
+
+class EvidenceKind(StrEnum):
+    """What a task must show before it is done; the order is that of verification."""
+
+    COMMIT = "commit"  # a commit on the task's branch
+    PATHS = "paths"  # the changed paths are inside the task's claims and declared paths
+    CHECK = "check"  # the task's check passes on exactly that commit
+    OUTPUT = "output"  # the task's output file exists and is not empty
+    VERDICT = "verdict"  # the reviewer has given a verdict
+
+
+COMMIT, PATHS, CHECK, OUTPUT, VERDICT = EvidenceKind
+BUILT_IN: dict[str, tuple[str, ...]] = {
+    "code": (COMMIT, PATHS, CHECK),
+    "output": (OUTPUT, CHECK),
+    "chore": (CHECK,),
+    "review": (VERDICT,),
+}
+
+
+@value
+class Evidence:
+    """One piece of evidence, present or missing."""
+
+    name: str
+    is_seen: bool
+    found: str
+    hint: str = ""
+
+
+def effective_kind(kind: str, *, has_output: bool, is_in_git: bool) -> str:
+    """Return the kind of a task; the default depends on its output and on whether there is git."""
+    return kind or ("output" if has_output else "code" if is_in_git else "chore")
+
+
+def required_evidence(kind: str, kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the evidence that a task of this kind needs; `kinds` are those of the settings.
+
+    Raises:
+        SettingsError: the kind is not defined.
+    """
+    known = {**BUILT_IN, **kinds}
+    if kind not in known:
+        raise SettingsError(
+            f"unknown kind of task {kind}",
+            code="UNKNOWN_KIND",
+            hint=f"use {', '.join(sorted(known))}, or define it under [tasks.evidence] in landlane.toml",
+        )
+    return known[kind]
+
+
+class WaitKind(StrEnum):
+    """The kinds of things that a task waits for."""
+
+    TASK = "task"  # another task must be done first
+    GATE = "gate"
+    REVIEW = "review"
+    LANDING = "landing"
+    HANDOFF = "handoff"  # it is kept for the agent that it was handed to
+    CLAIM = "claim"  # another session holds one of its paths
+    LIMIT = "limit"  # a provider's usage limit
+    RETRY = "retry"  # it failed, and is offered again later
+    BUDGET = "budget"  # it may not cost more
+    BLOCKED = "blocked"  # it was blocked by hand
+    DECISION = "decision"  # it failed, and a person retries or drops it
+
+
+@value
+class Wait:
+    """One thing that a task waits for."""
+
+    kind: WaitKind
+    id: str = ""
+    needs_person: bool = False
+    holder: str = ""  # an agent, or a coding client
+    path: str = ""
+    why: str = ""
+    until: int = 0  # in wall-clock milliseconds

@@ -8,56 +8,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAMES_OF_DAYS = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-_NAMES_OF_MONTHS = (
+_DAYS = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
+_MONTHS = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[ap]m\b)?(?: ?(?:z\b|utc\b|gmt\b)|[+-]\d\d:?\d\d\b)?"
 _UNITS = r"(?:ns|us|µs|ms|msecs?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)"
 _HEX = "[0-9a-f]"
-_STAMP = r"[t _-]\d\d[:_-]?\d\d(?:[:_-]?\d\d)?(?:[.,_]\d+)?z?\b"  # of a file's name, mostly
+_STAMP = r"[t _-]\d\d[:_-]?\d\d(?:[:_-]?\d\d)?(?:[.,_]\d+)?z?\b"  # mostly in file names
 
-# What was to be, and what was instead: dates and lengths of time that a test is about are no noise.
-_WANTED = (
+_TEMPORARY = r"(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm|run/user/\d+)/[^\s'\"`:;,()<>\[\]]*"
+
+# Expected and actual values: dates and durations that a test compares must not be removed.
+_COMPARED = (
     r"(\b(?:expected|got|actual|received|(?:but|,) was|to be|to equal)[ :=]{1,2}['\"]?)"
     r"(\d{4}-\d\d-\d\d(?![\dt _-])|\d{1,2}:\d\d(?![:.,\d])"
     r"|\d+ ?(?:s|secs?|seconds?|mins?|minutes?|hours?|days?)\b)"
 )
-_ASIDE = {ord(digit): 0xE000 + at for at, digit in enumerate("0123456789")}
+_PRIVATE_DIGITS = {ord(digit): 0xE000 + at for at, digit in enumerate("0123456789")}
 
 
-def _kept(found: re.Match[str]) -> str:
-    """The same in other letters, which nothing below takes for noise."""
-    return f"{found[1]}{found[2].translate(_ASIDE)}"
+def _protect(match: re.Match[str]) -> str:
+    """Replace the digits by private characters, which the patterns below do not match."""
+    return f"{match[1]}{match[2].translate(_PRIVATE_DIGITS)}"
 
 
-def _place(found: re.Match[str]) -> str:
-    """A temporary place by what is in it: folders that are made anew each time go, plain names stay."""
-    parts = found[0].removeprefix("/private").split("/")[3:]
+def _temporary_path(match: re.Match[str]) -> str:
+    """Return a temporary path with its plain names only: generated folder names differ in every run."""
+    parts = match[0].removeprefix("/private").split("/")[3:]
     names = [part if _PLAIN_NAME.fullmatch(part) else "*" for part in parts if part]
     return "/".join(["<place>", *names])
 
 
 _PLAIN_NAME = re.compile(r"(?!tmp)[a-z_.+-]*(?:\.[a-z0-9]{1,5})?")
 
-# In this order: what is longer, or could be taken for something else, comes first.
+# The order matters: longer patterns, and those that others would match in part, come first.
 _NOISE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
-    (re.compile(pattern), instead)
-    for pattern, instead in (
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
         (r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0e-\x1f\x7f]", ""),
         (rf"\b{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}\b", "<id>"),
-        (r"(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm|run/user/\d+)/[^\s'\"`:;,()<>\[\]]*", _place),
+        (
+            r"(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm|run/user/\d+)/[^\s'\"`:;,()<>\[\]]*",
+            _temporary_path,
+        ),
         (r"\b[a-z]:\\(?:[^\s\\'\"]+\\)*te?mp\\[^\s'\"]*", "<place>"),
         (r"\btmp[a-z0-9_]{8}\b", "<place>"),
-        (_WANTED, _kept),
+        (_COMPARED, _protect),
         (rf"\d{{4}}-\d\d-\d\d(?:[t _-]{_CLOCK}|{_STAMP})?", "<time>"),
         (rf"\b20\d\d(?:0\d|1[0-2])[0-3]\d{_STAMP}", "<time>"),
         (r"\b\d{10}(?:\d{3})?\.\d+\b", "<time>"),
         (r"\b\d{1,4}/\d{1,2}/\d{1,4}\b|\b\d{1,2}\.\d{1,2}\.\d{4}\b", "<time>"),
-        (rf"(?:\b{_NAMES_OF_DAYS},? )?\b\d{{1,2}} {_NAMES_OF_MONTHS},? \d{{2,4}}\b", "<time>"),
+        (rf"(?:\b{_DAYS},? )?\b\d{{1,2}} {_MONTHS},? \d{{2,4}}\b", "<time>"),
         (
-            rf"(?:\b{_NAMES_OF_DAYS},? )?\b(?!may +\d+ [a-z]){_NAMES_OF_MONTHS} +\d\d?\b(?:,? \d{{4}}\b)?",
+            rf"(?:\b{_DAYS},? )?\b(?!may +\d+ [a-z]){_MONTHS} +\d\d?\b(?:,? \d{{4}}\b)?",
             "<time>",
         ),
         (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b(?:/\d{1,2}\b)?", "<address>"),
@@ -76,7 +81,7 @@ _NOISE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", "<line>"),
         (r"(\.[a-z_+]\w{0,8}|file|makefile):\d+(?::\d+)?(?:-\d+)?\b", r"\1:<line>"),
         (r"(\.[a-z_+]\w{0,8})\(\d+(?:[,:] ?\d+)?\)", r"\1:<line>"),
-        (r"(\.[a-z_+]\w{0,8}|\b(?:ba|da)?sh): \d+:(?= )", r"\1: <line>:"),  # as shells say it
+        (r"(\.[a-z_+]\w{0,8}|\b(?:ba|da)?sh): \d+:(?= )", r"\1: <line>:"),  # of a shell
         (r"(?m)^\s*(?:> ?)?\d+(?= ?[|│])|^\s*\d+:\d+(?=\s)(?! ?[ap]m\b)", "<line>"),
         (
             r"\b(lines?|cols?|columns?|ln|char|offset)(?: number)?[ =:#]{1,2}\d+(?:[-–,:]\d+)?",
@@ -105,20 +110,20 @@ _NOISE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         (r"([=_*~#.+-])\1{2,}", r"\1"),
     )
 )
-_MOST_ROUNDS = 25
+_MAX_ROUNDS = 25
 
 
-def normalise(feedback: str) -> str:
-    """What was said, without what differs between two runs that say the same.
+def normalize(feedback: str) -> str:
+    """Return feedback without the parts that differ between two runs that fail for the same reason.
 
-    What is counted or expected, as in `expected 3, got 4`, stays. Doing it twice changes nothing more.
+    Compared values, as in `expected 3, got 4`, stay. Normalizing twice changes nothing more.
     """
     text = feedback
-    for _ in range(_MOST_ROUNDS):  # taking noise out may bring more of it to light
+    for _ in range(_MAX_ROUNDS):  # one replacement may make another one possible
         before = text
         text = text.lower()
-        for pattern, instead in _NOISE:
-            text = pattern.sub(instead, text)
+        for pattern, replacement in _NOISE:
+            text = pattern.sub(replacement, text)
         text = " ".join(text.split())
         if text == before:
             break

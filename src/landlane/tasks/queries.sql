@@ -96,7 +96,7 @@ WHERE repository = :repository AND id = :task;
 -- task_move: change the state of a task, and its owner
 UPDATE tasks SET state = :state, why = :why, next_action = :next_action, owner = :owner, session = :session,
                  failures = :failures, lapses = :lapses, head = :head, result = :result, rank = :rank,
-                 ready_at = :ready_at, max_attempts = :max_attempts
+                 ready_at = :ready_at
 WHERE repository = :repository AND id = :task;
 
 -- task_after_add: add a dependency
@@ -201,5 +201,6 @@ INSERT INTO task_counts (repository, last) VALUES (:repository, :last);
 -- task_own: give a task to another session
 UPDATE tasks SET owner = :owner, session = :session WHERE repository = :repository AND id = :task;
 
--- task_set_paths: set the declared paths
-UPDATE tasks SET paths = :paths WHERE repository = :repository AND id = :task;
+-- task_edit: change the fields that people may edit
+UPDATE tasks SET title = :title, body = :body, priority = :priority, rank = :rank, paths = :paths
+WHERE repository = :repository AND id = :task;

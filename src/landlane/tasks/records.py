@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.sessions.leases import sweep_if_due
-from landlane.sessions.read import find_ancestors
-from landlane.sessions.worker_sessions import keeper_of
+from landlane.sessions.leases import find_ancestors, sweep_if_due
+from landlane.sessions.worker_sessions import find_supervisor
 from landlane.store.journal_chain import Entry
 from landlane.tasks.extensions import installed, settle_due
 from landlane.tasks.model import (
     ACTIVE,
-    AT_WORK,
     BLOCKED,
     DEAD,
     DONE,
+    DROPPED,
     FAILED,
+    IN_PROGRESS,
     READY,
     WAITING,
     Lesson,
@@ -24,28 +24,47 @@ from landlane.tasks.model import (
     check_transition,
     rank_of,
 )
+from landlane.text import nearest_word
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
-    from landlane.tasks.model import Task
+    from landlane.tasks.model import TaskState
 
 
-# Labels of a branch of a split task, and of a task in which somebody reviews: others wait for these.
+# Labels of a branch of a split task, and of a reviewer's task. What waits for these is settled at each move.
 FAN_LABEL = "fan:"
 REVIEW_LABEL = "reviews:"
-FOLLOWED = (FAN_LABEL, REVIEW_LABEL)
+
+# Journal entries from which the next owner of a task can learn.
+_LESSON_KINDS = frozenset(
+    {
+        *("task.failed", "task.returned", "task.doubted", "task.blocked", "task.retried", "task.answered"),
+        *("task.joined", "task.reviewed"),
+    }
+)
 
 
 def find_task(snapshot: Snapshot, task_id: str) -> Task | None:
-    """Return a task, if there is one of this id; its dependencies are read separately."""
+    """Return a task without its dependencies; None when there is none with this id."""
     row = snapshot.one("task_get", task=task_id)
     return Task.from_row(row) if row is not None else None
+
+
+def task_titles(repo: Repository, task_ids: Iterable[str]) -> dict[str, str]:
+    """Return the titles of these tasks by id, without those that do not exist."""
+
+    def read(snapshot: Snapshot) -> dict[str, str]:
+        found = [find_task(snapshot, task_id) for task_id in dict.fromkeys(task_ids) if task_id]
+        return {task.id: task.title for task in found if task is not None}
+
+    return repo.store.view(read)
 
 
 def find_task_by_key(snapshot: Snapshot, key: str) -> Task | None:
@@ -69,64 +88,88 @@ def all_dependencies(snapshot: Snapshot) -> list[tuple[str, str]]:
     return [(row["task"], row["after"]) for row in snapshot.all("task_after_all")]
 
 
-def pattern_pairs(stored: str) -> list[tuple[str, str]]:
-    """The declared patterns as (text, kind)."""
+def declared_patterns(stored: str) -> list[tuple[str, str]]:
+    """Return the (text, kind) of each pattern in the stored form of a task's paths."""
     return [(text, kind) for text, kind in json.loads(stored)] if stored != "[]" else []
 
 
-def id_order(task_id: str) -> tuple[int, str]:
-    """T9 comes before T10. Whoever locks several tasks locks them in this order."""
+def task_paths(task: Task) -> tuple[str, ...]:
+    """Return the paths that a task declares, as they were written."""
+    return tuple(text for text, _ in declared_patterns(task.stored_paths))
+
+
+def task_patterns(repo: Repository, task: Task) -> tuple[Pattern, ...]:
+    """Return the patterns that a task declares."""
+    pattern_of = repo.git.pattern_of
+    return tuple(pattern_of(text, kind) for text, kind in declared_patterns(task.stored_paths))
+
+
+def id_sort_key(task_id: str) -> tuple[int, str]:
+    """Return a sort key that puts T9 before T10. Several tasks are always locked in this order."""
     return len(task_id), task_id
 
 
-def unknown_task(task_id: str) -> Malformed:
-    """There is no such task."""
+def unknown_task_error(snapshot: Snapshot, task_id: str) -> Malformed:
+    """Return the error for an id that no task has; it names the one that was probably meant."""
+    known = [str(row["id"]) for row in snapshot.all("tasks_all")]
+    name = task_id[:40] if task_id.isprintable() else repr(task_id[:40])
+    if not known:
+        return Malformed(
+            f"no task {name}; there are no tasks yet",
+            code="UNKNOWN_TASK",
+            hint="landlane task add 'What to do'",
+        )
+    swapped = next((one for one in known if sorted(one) == sorted(task_id.upper())), "")
+    meant = swapped or nearest_word(task_id.upper(), reversed(known))
+    facts = {"unknown": task_id, "meant": meant} if meant else {}
     return Malformed(
-        f"there is no task {task_id[:40]!r}", code="UNKNOWN_TASK", hint="`landlane task list` shows them"
+        f"no task {name}; the last one is {max(known, key=id_sort_key)}",
+        code="UNKNOWN_TASK",
+        hint=f"did you mean: landlane task show {meant}" if meant else "landlane task list",
+        **facts,
     )
 
 
-def get_in(tx: Transaction, task_id: str) -> Task:
-    """A task as it stands, held still until the transaction ends; what it waits for is asked separately.
+def lock_task(tx: Transaction, task_id: str) -> Task:
+    """Lock a task until the transaction ends, and return it without its dependencies.
 
     Raises:
         Malformed: there is no such task.
     """
     row = tx.one("task_lock", task=task_id)
     if row is None:
-        raise unknown_task(task_id)
+        raise unknown_task_error(tx, task_id)
     return Task.from_row(row)
 
 
-def whole(snapshot: Snapshot, task: Task) -> Task:
-    """The task with those it waits for, and with that as its reason if it is blocked for nothing else."""
-    return with_after(task, dependencies_of(snapshot, task.id))
+def with_dependencies(snapshot: Snapshot, task: Task) -> Task:
+    """Return a task with its dependencies."""
+    return _add_dependencies(task, dependencies_of(snapshot, task.id))
 
 
-def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
-    """The task with those it waits for, each with its state."""
-    why = task.why
-    if not after:
+def _add_dependencies(task: Task, dependencies: Sequence[tuple[str, str]]) -> Task:
+    """Return a task with its dependencies, and with those as the reason if nothing else blocks it."""
+    if not dependencies:
         return task
+    why = task.why
     if task.state == BLOCKED and not why:
-        waits = [
-            before if state != "dropped" else f"{before} (dropped)"
-            for before, state in after
-            if state != DONE
+        names = [
+            f"{name} (dropped)" if state == DROPPED else name for name, state in dependencies if state != DONE
         ]
-        why = f"waits for {', '.join(waits)}"
-    return replace(task, after=tuple(before for before, _ in after), why=why)
+        why = f"waits for {', '.join(names)}"
+    waiting = tuple(name for name, state in dependencies if state != DONE)
+    return replace(task, after=tuple(name for name, _ in dependencies), open_after=waiting, why=why)
 
 
-def who(session: Session | None) -> tuple[str, str]:
-    """Who acts, as the journal wants it."""
+def actor_of(session: Session | None) -> tuple[str, str]:
+    """Return the agent and the session for a journal entry; both are empty without a session."""
     return (session.agent, session.id) if session else ("", "")
 
 
 def move_task(
     tx: Transaction,
     task: Task,
-    then: str,
+    new_state: TaskState,
     *,
     why: str = "",
     keep_owner: bool = False,
@@ -137,22 +180,22 @@ def move_task(
     ready_at: int | None = None,
     next_action: str | None = None,
 ) -> None:
-    """Give a task another state. Nothing else writes it.
+    """Change the state of a task; without `keep_owner` it has no owner afterwards.
 
     Raises:
-        NotAllowed: there is no way from the one state to the other.
+        NotAllowed: a task in this state cannot change to the new one.
     """
-    check_transition(task.id, task.state, then)
+    check_transition(task.id, task.state, new_state)
     if task.state == WAITING:
         installed().follow_ups.leave_waiting(tx, task)
     for label in task.labels:
-        if label.startswith(FOLLOWED):
+        if label.startswith((FAN_LABEL, REVIEW_LABEL)):
             tx.touched[label] = None
     since = task.ready_at if ready_at is None else ready_at
     tx.run(
         "task_move",
         task=task.id,
-        state=then,
+        state=new_state,
         why=why,
         next_action=task.next_action if next_action is None else next_action,
         owner=task.owner if keep_owner else "",
@@ -161,59 +204,71 @@ def move_task(
         lapses=task.lapses if lapses is None else lapses,
         head=task.head if head is None else head,
         result=task.result if result is None else result,
-        # A task that comes back keeps its age: whoever waited long is not sent to the end of the line.
-        rank=task.rank if then != READY else min(task.rank, rank_of(since, task.priority)),
+        # A task that comes back keeps its age, and so its place in the queue.
+        rank=task.rank if new_state != READY else min(task.rank, rank_of(since, task.priority)),
         ready_at=since,
-        max_attempts=task.max_attempts,
     )
 
 
-def task_in(snapshot: Snapshot, task_id: str) -> Task:
-    """A task as it stands.
+def take_ownership(
+    tx: Transaction, session: Session, task: Task, *, base: str = "", handoff: str = ""
+) -> Task:
+    """Give a task to a session, and return it: as a new attempt, or in the same attempt after a handoff.
+
+    `base` is the commit that the work starts from.
+
+    Raises:
+        NotAllowed: a task in this state cannot become active.
+    """
+    check_transition(task.id, task.state, ACTIVE)
+    attempt = task.attempt if handoff else task.attempt + 1
+    tx.run("task_accept" if handoff else "task_take", task=task.id, owner=session.agent, session=session.id)
+    facts = {"task": task.id, "attempt": attempt, "base": base} | ({"handoff": handoff} if handoff else {})
+    tx.record("task.taken", *actor_of(session), facts)
+    owner = {"owner": session.agent, "session": session.id}
+    taken = replace(task, state=ACTIVE, attempt=attempt, taken_at=tx.now, why="", **owner)
+    return with_dependencies(tx, taken)
+
+
+def read_task(snapshot: Snapshot, task_id: str) -> Task:
+    """Return a task without its dependencies.
 
     Raises:
         Malformed: there is no such task.
     """
     task = find_task(snapshot, task_id)
     if task is None:
-        raise unknown_task(task_id)
+        raise unknown_task_error(snapshot, task_id)
     return task
 
 
-# What tells the next owner something.
-_LESSONS = frozenset(
-    {
-        *("task.failed", "task.returned", "task.doubted", "task.blocked", "task.retried", "task.answered"),
-        *("task.joined", "task.reviewed"),
-    }
-)
-
-
 def get_task(repo: Repository, task_id: str) -> Task:
-    """A task by its id.
+    """Return a task with its dependencies.
 
     Raises:
         Malformed: there is no such task.
     """
 
     def look(snapshot: Snapshot) -> Task:
-        return whole(snapshot, task_in(snapshot, task_id))
+        return with_dependencies(snapshot, read_task(snapshot, task_id))
 
     sweep_if_due(repo.store)
     return repo.store.view(look)
 
 
-def list_tasks(repo: Repository, states: Sequence[str] = ()) -> list[Task]:
-    """All tasks in the order in which they were added, or those in these states."""
+def list_tasks(repo: Repository, states: Collection[str] = ()) -> list[Task]:
+    """Return all tasks, or those in these states, oldest first."""
 
     def look(snapshot: Snapshot) -> list[Task]:
         tasks = [Task.from_row(row) for row in snapshot.all("tasks_all")]
         state_of = {task.id: task.state for task in tasks}
-        after: dict[str, list[tuple[str, str]]] = {}
+        dependencies: dict[str, list[tuple[str, str]]] = {}
         for task_id, before in all_dependencies(snapshot):
-            after.setdefault(task_id, []).append((before, state_of[before]))
+            dependencies.setdefault(task_id, []).append((before, state_of[before]))
         return [
-            with_after(task, after.get(task.id, ())) for task in tasks if not states or task.state in states
+            _add_dependencies(task, dependencies.get(task.id, ()))
+            for task in tasks
+            if not states or task.state in states
         ]
 
     sweep_if_due(repo.store)
@@ -222,13 +277,13 @@ def list_tasks(repo: Repository, states: Sequence[str] = ()) -> list[Task]:
 
 
 def count_tasks(repo: Repository) -> dict[str, int]:
-    """How many tasks are in each state that is not over."""
+    """Return the number of tasks in each state that is not final."""
     rows = repo.store.view(lambda snapshot: snapshot.all("tasks_count"))
     return {row["state"]: row["tasks"] for row in rows}
 
 
 def task_history(repo: Repository, task_id: str) -> list[Entry]:
-    """Everything that happened to a task, in order.
+    """Return the journal entries about a task, oldest first.
 
     Raises:
         Malformed: there is no such task.
@@ -238,81 +293,74 @@ def task_history(repo: Repository, task_id: str) -> list[Entry]:
 
 
 def history_in(snapshot: Snapshot, task_id: str) -> list[Entry]:
-    """Everything that happened to a task, in order, as one transaction sees it."""
+    """Return the journal entries about a task, oldest first."""
     return [Entry.from_row(row) for row in snapshot.all("task_entries", task=task_id)]
 
 
 def lessons_in(snapshot: Snapshot, task_id: str) -> tuple[Lesson, ...]:
-    """What earlier owners, and those who looked at their work, left behind."""
+    """Return what earlier owners of a task, and reviewers of their work, left for the next one."""
     found: list[Lesson] = []
     attempt = 0
     for entry in history_in(snapshot, task_id):
         facts = entry.facts()
         attempt = facts["attempt"] if entry.kind == "task.taken" else attempt
-        if entry.kind in _LESSONS and facts.get("why"):
+        if entry.kind in _LESSON_KINDS and facts.get("why"):
             why = str(facts.get("feedback") or facts["why"])
             found.append(Lesson(at=entry.at, kind=entry.kind, agent=entry.agent, attempt=attempt, why=why))
     return tuple(found)
 
 
 def lessons_of(repo: Repository, task_id: str) -> tuple[Lesson, ...]:
-    """What earlier owners of a task left behind."""
+    """Return what earlier owners of a task left for the next one."""
     return repo.store.view(lambda snapshot: lessons_in(snapshot, task_id))
 
 
 def links_of(repo: Repository, task_id: str) -> list[tuple[str, str]]:
-    """The tasks that a task was found to look like, and why."""
+    """Return the tasks that look like a task, each with the reason."""
     rows = repo.store.view(lambda snapshot: snapshot.all("task_links_of", task=task_id))
     return [(row["other"], row["reason"]) for row in rows]
 
 
-def owned(tx: Transaction, session: Session, task_id: str, *, by_hands: bool = False) -> Task:
-    """A task that this session is at work on, or one whose subagent it is.
+def require_owner(tx: Transaction, session: Session, task_id: str, *, allow_worker: bool = False) -> Task:
+    """Lock and return a task that belongs to this session, or to one of its ancestors.
 
-    `by_hands`: the session of the worker may do it, too (see sessions/worker_sessions.py), except for what
-    ends an attempt.
+    With `allow_worker`, the session of a worker (see sessions/worker_sessions.py) counts as one, too. It may
+    not end an attempt: its supervisor does.
 
     Raises:
-        Stale: it is somebody else's by now, or nobody's.
+        Stale: the task belongs to another session or to none.
     """
-    task = get_in(tx, task_id)
+    task = lock_task(tx, task_id)
     is_own = task.session == session.id
-    are_hands = False
+    is_worker = False
     if task.session and not is_own and task.session in find_ancestors(tx, session.id):
-        are_hands = keeper_of(tx, session.id) == task.session
-        is_own = by_hands or not are_hands
-    if is_own and task.state in AT_WORK:
+        is_worker = find_supervisor(tx, session.id) == task.session
+        is_own = allow_worker or not is_worker
+    is_in_progress = task.state in IN_PROGRESS
+    if is_own and is_in_progress:
         return task
-    held = f"{task.owner} is at work on it" if task.owner and task.state in AT_WORK else f"it is {task.state}"
-    if are_hands and task.state in AT_WORK:
-        raise Stale(
-            f"{task_id} is not {session.agent}'s to end: {task.owner} holds it, and does that",
-            code="TASK_NOT_YOURS",
-            hint="end with WorkComplete or WorkFailed; what you return is judged and handed in then",
-            holder=task.owner or None,
-            state=task.state,
-        )
-    raise Stale(
-        f"{task_id} is not (or no longer) {session.agent}'s: {held}",
-        code="TASK_NOT_YOURS",
-        hint="`landlane next` gives you a task of your own; what you did stays in your branch",
-        holder=task.owner or None,
-        state=task.state,
-    )
+    if is_worker and is_in_progress:
+        message = f"{task_id} {task.title} is ended by {task.owner}, not by its worker {session.agent}"
+        hint = "end with WorkComplete or WorkFailed; your result is verified then"
+    else:
+        held = f"belongs to {task.owner}" if task.owner and is_in_progress else f"is {task.state}, not yours"
+        message = f"{task_id} {task.title} {held}"
+        hint = f"see where it stands: landlane task show {task_id}"
+    raise Stale(message, code="TASK_NOT_YOURS", hint=hint, holder=task.owner or None, state=task.state)
 
 
-def not_for_that(task: Task, words: str) -> NotAllowed:
-    """A task is in no state for what somebody wants."""
+def wrong_state_error(task: Task, words: str) -> NotAllowed:
+    """Return the error for a task whose state does not allow what was asked; `words` follow "it"."""
     hints = {
         BLOCKED: f"landlane task unblock {task.id}",
-        ACTIVE: f"{task.owner} is at work on it",
+        ACTIVE: f"{task.owner} works on it: landlane task show {task.id}",
         FAILED: f"landlane task retry {task.id}",
         DEAD: f"landlane task retry {task.id}",
-        WAITING: "`landlane gate list` shows the question, and a person answers it",
+        WAITING: "a person answers it: landlane gate list",
     }
     return NotAllowed(
-        f"{task.id} is {task.state}: it {words}",
+        f"{task.id} {task.title} is {task.state}; it {words}",
         code="TASK_WRONG_STATE",
-        hint=hints.get(task.state, f"`landlane task show {task.id}` tells more"),
+        hint=hints.get(task.state, f"landlane task show {task.id}"),
         state=task.state,
     )

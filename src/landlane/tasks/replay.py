@@ -1,4 +1,4 @@
-"""Tasks built anew from what the journal says of them."""
+"""Rebuild tasks from the journal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from landlane.store.journal_chain import Entry
 
 
-_PLAIN = {
+_STATE_AFTER = {
     "task.reported": REPORTED,
     "task.done": DONE,
     "task.blocked": BLOCKED,
@@ -39,23 +39,23 @@ _PLAIN = {
     "task.split": BLOCKED,
     "task.reviewing": REVIEW,
 }
-_FREE = (READY, BLOCKED, DROPPED)
+_WITHOUT_OWNER = (READY, BLOCKED, DROPPED)
 
 
-class TaskAccount:
-    """What the entries about tasks add up to."""
+class TaskReplay:
+    """The tasks that the journal entries so far describe."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.after: list[tuple[str, str]] = []
 
     def add(self, entry: Entry) -> None:
-        """Take one more entry into account; others than tasks' are passed over."""
+        """Apply one more entry; entries about other things are ignored."""
         if not entry.kind.startswith("task."):
             return
         facts = entry.facts()
         if entry.kind == "task.added":
-            self.tasks[facts["task"]] = {**facts, **_FRESH, "at": entry.at}
+            self.tasks[facts["task"]] = {**facts, **_NEW_TASK, "at": entry.at}
             self.after += [(facts["task"], before) for before in facts["after"]]
             return
         task = self.tasks.get(facts["task"])
@@ -63,8 +63,8 @@ class TaskAccount:
             return
         if entry.kind == "task.waits":
             self.after.append((facts["task"], facts["after"]))
-        elif entry.kind == "task.planned":
-            task["paths"] = facts["paths"]
+        elif entry.kind in ("task.planned", "task.edited"):
+            task |= {key: facts[key] for key in _EDITABLE if key in facts}
         else:
             self._move(task, entry, facts)
 
@@ -85,7 +85,7 @@ class TaskAccount:
             }
             is_lapse = entry.kind == "task.returned" and not facts.get("handed")
             task["lapses"] += is_lapse and " vanished " in facts["why"]
-            task["lapses"] = facts.get("lapses", task["lapses"])  # older entries do not tell
+            task["lapses"] = facts.get("lapses", task["lapses"])  # older entries lack it
         elif entry.kind == "task.joined" and "kept_why" in facts:
             task |= {"state": facts["state"], "why": facts["kept_why"], "owner": "", "session": ""}
         elif entry.kind == "task.reviewed":
@@ -96,18 +96,18 @@ class TaskAccount:
             task["failures"] = facts.get("failures", task["failures"])
             if not facts["is_resumed"]:
                 task |= {"owner": "", "session": ""}
-        elif entry.kind in _PLAIN:
-            task |= {"state": _PLAIN[entry.kind], "why": facts.get("why", "")}
+        elif entry.kind in _STATE_AFTER:
+            task |= {"state": _STATE_AFTER[entry.kind], "why": facts.get("why", "")}
             task["head"] = facts.get("head", task["head"])
             task["result"] = facts.get("result", task["result"])
             if entry.kind == "task.retried":
                 task |= {"failures": 0, "lapses": 0}
         is_back = entry.kind in ("task.failed", "task.returned") and task["state"] not in (REPORTED, ACTIVE)
-        if task["state"] in _FREE or is_back:
+        if task["state"] in _WITHOUT_OWNER or is_back:
             task |= {"owner": "", "session": ""}
 
     def write(self, tx: Transaction, *, ignore_case: bool) -> int:
-        """Enter all tasks into a new store; tells how many."""
+        """Write all tasks into a new store, and return how many."""
         done = {name for name, task in self.tasks.items() if task["state"] == DONE}
         waits: dict[str, list[str]] = {}
         for name, before in dict.fromkeys(self.after):
@@ -132,7 +132,7 @@ class TaskAccount:
         tx.run(
             "import_tasks",
             id=name,
-            **{key: task[key] for key in _KEPT},
+            **{key: task[key] for key in _STORED},
             rank=rank_of(created_at, task["priority"]),
             paths=json.dumps(task["paths"], ensure_ascii=False),
             check_command=task["check"],
@@ -154,7 +154,8 @@ class TaskAccount:
             tx.run("import_task_links", task=name, other=other, reason=reason)
 
 
-_FRESH: dict[str, Any] = {
+_EDITABLE = ("title", "body", "priority", "paths")
+_NEW_TASK: dict[str, Any] = {
     "state": READY,
     "owner": "",
     "session": "",
@@ -165,7 +166,7 @@ _FRESH: dict[str, Any] = {
     "head": "",
     "result": "",
 }
-_KEPT = (
+_STORED = (
     *("title", "body", "kind", "state", "role", "priority", "owner", "session", "attempt", "failures"),
     *("lapses", "max_attempts", "lineage", "output", "why", "next_action", "head", "result"),
 )

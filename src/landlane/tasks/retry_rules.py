@@ -1,187 +1,179 @@
 """Retry rules: whether a lineage gets another attempt, and when.
 
-A lineage is a task with its retries, re-dispatches, children and follow-ups. Attempts, time and money are
-counted over all of it, so that no new id begins a new budget. What repeats itself is stopped before that is
-used up: the same feedback twice, two changes in turn, successes that change nothing.
+A lineage is a task with its retries, children and follow-ups. Attempts, time and money are counted over all
+of it, so a new task does not begin with a new budget. Repetition stops it earlier: the same feedback twice,
+two changes that alternate, or successes that change nothing.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.ids import digest
-from landlane.values import replace, value
+from landlane.units import exact_duration, money, money_limit
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
-    from landlane.settings.model import Settings
+    from landlane.settings.model import RetrySettings
     from landlane.tasks.model import Task
 
     T = TypeVar("T")
 
-__all__ = ["AttemptEnd", "Decision", "Limits", "Lineage", "Verdict", "judge", "normalise"]
 
-RETRY = "retry"
-ESCALATE = "escalate"
-ABORT = "abort"
-RETURNED = "returned"
+class RetryOutcome(StrEnum):
+    """What happens to a task after an attempt ended."""
 
-OPEN = "open"
-HELD = "held"  # the shelf of lineages that have a task whose time has not come
+    RETRY = "retry"
+    ESCALATE = "escalate"  # a person decides
+    ABORT = "abort"
+    RETURNED = "returned"  # back to the queue; the attempt is not charged
 
+
+RETRY, ESCALATE, ABORT, RETURNED = RetryOutcome
+
+
+class LineageState(StrEnum):
+    """Where the record of a lineage is indexed, so that `next` finds the tasks that are held back."""
+
+    OPEN = "open"
+    HELD = "held"  # at least one task is held back
+
+
+# Codes of ends that have rules of their own.
 RATE_LIMITED = "rate_limited"
-STOPPED = "stopped"  # somebody wanted it to end
+STOPPED = "stopped"  # on request
 NO_CHANGE = "no_change"
-TASK_OVER_BUDGET = "task_over_budget"  # what the task and its lineage may cost is used up
-NOT_STARTED = "could not be started"
-HANDED = "handed"  # its owner lets another go on
-LOST = frozenset(
-    {"killed", "lost", "vanished"}
-)  # whoever looked after it is gone, and nothing is known of it
+TASK_OVER_BUDGET = "task_over_budget"
+HANDED = "handed"  # the owner lets another session continue
+LOST_CODES = frozenset({"killed", "lost", "vanished"})  # the supervisor is gone, and its results with it
 
+NOT_STARTED = "could not be started"
 DEFAULT_ATTEMPTS = 10
+MOST_LAPSES = 10  # a task that lost more owners than this waits for a person
+_FEW_LAPSES = 3
 _MOST_REMEMBERED = 200
 _MOST_CHANGES = 8
-_MOST_DELAYS = 20  # a rate limit ends some day; one that does not is for a person
+_MOST_DELAYS = 20  # rate limits in a row before a person is asked
 _MOST_DOUBLINGS = 30
 
 
 @value
 class AttemptEnd:
-    """How one attempt ended. `change` is a digest of the diff that it made, or nothing."""
+    """How an attempt ended. `change` is a digest of its diff; empty when it changed nothing."""
 
-    task: str
-    attempt: int
     code: str
     feedback: str
     change: str = ""
-    is_progress: bool = False
     took_ms: int = 0
-    cost_micros: int | None = None  # unknown is not zero
+    cost_micros: int | None = None  # None: unknown
     is_infrastructure: bool = False
     may_retry: bool = True
     retry_after_ms: int = 0
-    kind: str = ""  # of agent, as far as it is known
+    kind: str = ""  # of agent; empty when unknown
 
 
 @value
 class Decision:
-    """What follows: `retry`, `escalate`, `abort`, or `returned` when nobody is charged."""
+    """What was decided after an attempt ended, and the task afterwards."""
 
-    outcome: str
+    outcome: RetryOutcome
     task: Task
     why: str
     not_before: int = 0
 
 
 @value
-class Limits:
-    """What a lineage may use, and how long to wait between its attempts."""
-
-    attempts: int = DEFAULT_ATTEMPTS
-    tasks: int = 60
-    time_ms: int = 24 * 3_600_000
-    cost_micros: int | None = None
-    idle: int = 2
-    starts: int = 5
-    backoff_ms: int = 5_000
-    backoff_cap_ms: int = 600_000
-
-
-def limits_of(settings: Settings) -> Limits:
-    """What the settings say."""
-    return Limits(
-        attempts=settings.retries.max_attempts,
-        tasks=settings.retries.max_tasks,
-        time_ms=settings.retries.max_time_ms,
-        cost_micros=settings.retries.max_cost_micros,
-        idle=settings.retries.max_idle,
-        starts=settings.retries.max_starts,
-        backoff_ms=settings.retries.backoff_ms,
-        backoff_cap_ms=settings.retries.backoff_cap_ms,
-    )
-
-
-@value
 class Lineage:
-    """What was used by a lineage since a person last gave it a budget. Instants are the calendar's."""
+    """What a lineage has used since a person last gave it a budget. Times are wall-clock milliseconds."""
 
     id: str
-    state: str = OPEN
-    attempts: int = 0  # those that did not get there
-    limit: int = DEFAULT_ATTEMPTS  # of attempts, as the settings last said
-    lapses: int = 0  # how many of them ended because their owner vanished
+    attempts: int = 0  # failed ones
+    limit: int = DEFAULT_ATTEMPTS  # of attempts, according to the settings at the last end
+    lapses: int = 0  # attempts that ended because their owner vanished
     took_ms: int = 0
     cost_micros: int = 0
-    unknown_costs: int = 0  # attempts whose cost nobody knows
-    width: int = 0  # the widest planned split: so many more tasks and attempts are no loop
+    unknown_costs: int = 0  # attempts whose cost is not known
+    width: int = 0  # branches of the widest planned split: so many more tasks and attempts are allowed
     rounds: int = 0  # how often a person gave it another budget
-    stopped: str = ""  # why the whole lineage gets no further attempts and no further tasks
+    stopped: str = ""  # why it gets no further attempts and tasks
     parked: Mapping[str, str] = {}  # task → why a person was asked
-    held: Mapping[str, int] = {}  # task → the instant before which it is not offered
-    uncharged: Mapping[str, int] = {}  # task → ends in a row that nobody was charged for
+    held: Mapping[str, int] = {}  # task → when it is offered again
+    uncharged: Mapping[str, int] = {}  # task → uncharged ends in a row
     idle: Mapping[str, int] = {}  # task → successes in a row that changed nothing
-    feedback: Sequence[str] = ()  # digests of what was said, without noise
+    feedback: Sequence[str] = ()  # digests of normalized feedback
     changes: Mapping[str, Sequence[str]] = {}  # task → digests of its latest changes
+
+    @property
+    def state(self) -> LineageState:
+        return LineageState.HELD if self.held else LineageState.OPEN
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Lineage:
+        """Return the lineage that a record describes."""
+        return cls(**{name: field for name, field in document.items() if name != "state"})
+
+    def to_document(self) -> dict[str, object]:
+        """Return the fields as they are stored in a record."""
+        return {"id": self.id, "state": self.state, **as_dict(self)}
 
 
 @value
-class Verdict:
-    """What is to become of the task, and the lineage as it is then."""
+class RetryVerdict:
+    """What the rules say about the end of an attempt, and the lineage afterwards."""
 
-    outcome: str
+    outcome: RetryOutcome
     lineage: Lineage
     why: str = ""
     not_before: int = 0
-    is_failure: bool = False  # it counts among the task's own attempts
+    is_failure: bool = False  # it counts as one of the task's own attempts
     is_lapse: bool = False
 
 
-def backoff_ms(limits: Limits, count: int, chance: float) -> int:
-    """How long to wait after so many ends in a row; `chance`, from 0 to 1, spreads them."""
+def backoff_ms(limits: RetrySettings, count: int, chance: float) -> int:
+    """Return how long to wait after `count` ends in a row; `chance`, from 0 to 1, adds jitter."""
     doubled = limits.backoff_ms * 2 ** min(max(count, 1) - 1, _MOST_DOUBLINGS)
     return round(min(doubled, limits.backoff_cap_ms) * (0.5 + chance / 2))
 
 
-def cap_of(lineage: Lineage, limits: Limits, own: int = 0) -> int:
-    """How many attempts a lineage has; a task that was given more by name has those."""
-    return max(limits.attempts, own) + lineage.width
+def attempt_limit(lineage: Lineage, limits: RetrySettings, own: int = 0) -> int:
+    """Return how many attempts a lineage has; `own` is the limit of the task itself."""
+    return max(limits.max_attempts, own) + lineage.width
 
 
-def judge(
+def decide_retry(
     lineage: Lineage,
     task: Task,
     end: AttemptEnd,
-    limits: Limits,
+    limits: RetrySettings,
     *,
     now: int,
     chance: float,
-    grace: int = 0,
-    is_excused: bool = False,
-) -> Verdict:
-    """Whether a task is to be tried again after an attempt ended so. `grace` failures are not waited for.
+    immediate_retries: int = 0,
+    is_pool_paused: bool = False,
+) -> RetryVerdict:
+    """Decide whether a task is tried again after an attempt ended; the first failures may skip the back-off.
 
-    `is_excused`: the environment is known to be broken, and the pool waits for somebody to mend it.
-
-    What was asked for ends nobody's budget; what could not begin, or was rate-limited, is charged to nobody
-    but cannot go on for ever; all else is charged and compared with what was before.
+    A requested end costs nothing. An attempt that could not start, was rate-limited or handed over is not
+    charged, but may not repeat without limit. Everything else is charged and compared with earlier ends.
     """
-    lineage = _booked(lineage, end)
+    lineage = _add_usage(lineage, end)
     if end.code == STOPPED:
-        return Verdict(outcome=RETURNED, lineage=_unheld(lineage, task.id), why=end.feedback)
-    if end.is_infrastructure and is_excused:
+        return RetryVerdict(outcome=RETURNED, lineage=_stop_holding(lineage, task.id), why=end.feedback)
+    if end.is_infrastructure and is_pool_paused:
         wait = max(backoff_ms(limits, 1, chance), end.retry_after_ms)
-        return _again(lineage, task.id, RETURNED, end.feedback, now, wait, is_failure=False)
+        return _try_again(lineage, task.id, RETURNED, end.feedback, now, wait)
     if end.is_infrastructure or end.code in (RATE_LIMITED, HANDED):
-        return _uncharged(lineage, task, end, limits, now=now, chance=chance)
-    cap = cap_of(lineage, limits, task.max_attempts)
-    lineage = replace(
-        lineage, attempts=lineage.attempts + 1, limit=cap, uncharged=_without(lineage.uncharged, task.id)
-    )
-    if end.code in LOST or (end.code == "died" and "SIGKILL" in end.feedback):
-        return _lost(lineage, task, end)
-    repeated, lineage = _repetition(lineage, task.id, end, limits)
+        return _decide_uncharged(lineage, task, end, limits, now=now, chance=chance)
+    cap = attempt_limit(lineage, limits, task.max_attempts)
+    uncharged = _without(lineage.uncharged, task.id)
+    lineage = replace(lineage, attempts=lineage.attempts + 1, limit=cap, uncharged=uncharged)
+    if end.code in LOST_CODES or (end.code == "died" and "SIGKILL" in end.feedback):
+        return _decide_lost(lineage, task, end)
+    repeated, lineage = _find_repetition(lineage, task.id, end, limits)
     over = _over_budget(lineage, limits, cap)
     lineage = replace(lineage, stopped=lineage.stopped or over)
     failures = task.failures + 1
@@ -193,13 +185,13 @@ def judge(
     spent = "its budget is used up" if end.code == TASK_OVER_BUDGET else ""
     why = repeated or over or lineage.stopped or spent
     if why:
-        return _stop(lineage, task.id, ESCALATE, f"{why}. Last: {end.feedback or 'nothing was said'}")
-    count = failures - grace
-    wait = backoff_ms(limits, count, chance) if count > 0 else 0
-    return _again(lineage, task.id, RETRY, end.feedback, now, max(wait, end.retry_after_ms), is_failure=True)
+        return _stop(lineage, task.id, ESCALATE, f"{why}. Last: {end.feedback or 'no reason given'}")
+    count = failures - immediate_retries
+    wait = max(backoff_ms(limits, count, chance) if count > 0 else 0, end.retry_after_ms)
+    return _try_again(lineage, task.id, RETRY, end.feedback, now, wait, is_failure=True)
 
 
-def _booked(lineage: Lineage, end: AttemptEnd) -> Lineage:
+def _add_usage(lineage: Lineage, end: AttemptEnd) -> Lineage:
     is_unknown = end.cost_micros is None and end.took_ms > 0
     return replace(
         lineage,
@@ -209,63 +201,61 @@ def _booked(lineage: Lineage, end: AttemptEnd) -> Lineage:
     )
 
 
-def _uncharged(
-    lineage: Lineage, task: Task, end: AttemptEnd, limits: Limits, *, now: int, chance: float
-) -> Verdict:
-    count = lineage.uncharged.get(task.id, 0) + 1
-    lineage = replace(lineage, uncharged={**lineage.uncharged, task.id: count})
+def _decide_uncharged(
+    lineage: Lineage, task: Task, end: AttemptEnd, limits: RetrySettings, *, now: int, chance: float
+) -> RetryVerdict:
+    lineage = after_owner_left(lineage, task.id)
+    count = lineage.uncharged[task.id]
     word, most = {
-        RATE_LIMITED: ("was rate-limited", max(limits.starts, _MOST_DELAYS)),
-        HANDED: ("was handed on", limits.attempts),
-    }.get(end.code, (NOT_STARTED, limits.starts))
+        RATE_LIMITED: ("was rate-limited", max(limits.max_starts, _MOST_DELAYS)),
+        HANDED: ("was handed on", limits.max_attempts),
+    }.get(end.code, (NOT_STARTED, limits.max_starts))
     if count >= most:
         why = f"it {word} {count} times in a row. Last: {end.feedback or end.code}"
         return replace(_stop(lineage, task.id, ESCALATE, why), is_failure=False)
     wait = 0 if end.code == HANDED else max(backoff_ms(limits, count, chance), end.retry_after_ms)
-    return _again(lineage, task.id, RETURNED, end.feedback, now, wait, is_failure=False)
+    return _try_again(lineage, task.id, RETURNED, end.feedback, now, wait)
 
 
-def _lost(lineage: Lineage, task: Task, end: AttemptEnd) -> Verdict:
-    """Nothing was said that could be compared, and nobody is to blame; but it counts."""
-    lineage = _unheld(replace(lineage, lapses=lineage.lapses + 1), task.id)
+def _decide_lost(lineage: Lineage, task: Task, end: AttemptEnd) -> RetryVerdict:
+    """Decide about a lost attempt: it counts for the lineage, but left nothing that could be compared."""
+    lineage = _stop_holding(replace(lineage, lapses=lineage.lapses + 1), task.id)
     if is_lost_for_good(lineage, task.lapses + 1):
         why = f"{task.lapses + 1} owners of it were lost. Last: {end.feedback}"
         return replace(_stop(lineage, task.id, ABORT, why), is_failure=False, is_lapse=True)
-    return Verdict(outcome=RETRY, lineage=lineage, why=end.feedback, is_lapse=True)
-
-
-MOST_LAPSES = 10  # a task that so many owners vanished over is put aside for a person to look at
-_FEW_LAPSES = 3
+    return RetryVerdict(outcome=RETRY, lineage=lineage, why=end.feedback, is_lapse=True)
 
 
 def is_lost_for_good(lineage: Lineage, lapses: int) -> bool:
-    """Whether a task that so many owners vanished over gets no further one.
+    """Return whether a task that lost so many owners gets no further one.
 
-    One crash of a machine ends all attempts on it at once: that alone stops no task.
+    One crash of a machine ends all attempts on it at once, so a few losses alone stop no task.
     """
     return lapses > MOST_LAPSES or (lapses >= _FEW_LAPSES and lineage.attempts > lineage.limit)
 
 
-def _repetition(lineage: Lineage, task_id: str, end: AttemptEnd, limits: Limits) -> tuple[str, Lineage]:
-    """Why an attempt is a repetition of what was before, and the lineage that remembers it."""
+def _find_repetition(
+    lineage: Lineage, task_id: str, end: AttemptEnd, limits: RetrySettings
+) -> tuple[str, Lineage]:
+    """Return how an attempt repeats earlier ones (empty: it does not), and the lineage that remembers it."""
     why = ""
-    is_idle = end.code in ("", NO_CHANGE) and not end.change
-    idle = lineage.idle.get(task_id, 0) + 1 if is_idle else 0
-    if is_idle:
-        if idle >= limits.idle:
-            why = f"{idle} attempts in a row ended well and changed nothing"
+    if end.code in ("", NO_CHANGE) and not end.change:
+        idle = lineage.idle.get(task_id, 0) + 1
+        if idle >= limits.max_idle:
+            why = f"it succeeded {idle} times in a row without a change"
         return why, replace(lineage, idle={**lineage.idle, task_id: idle})
     changes = [*lineage.changes.get(task_id, ()), end.change][-_MOST_CHANGES:] if end.change else []
-    if _goes_in_circles(changes):
-        why = (
-            "its changes go to and fro"
-            if changes[-1] != changes[-2]
-            else "it made the same change three times"
-        )
-    said = sign_of(end.feedback)
-    if said and said in lineage.feedback:
-        why = "the same feedback came twice"
-    remembered = [*lineage.feedback, said] if said and said not in lineage.feedback else lineage.feedback
+    if changes[-4:-2] == changes[-2:] and len(set(changes[-2:])) == 2:
+        why = "its changes alternate between two versions"
+    elif len(changes) >= 3 and len(set(changes[-3:])) == 1:
+        why = "it made the same change three times"
+    normalized = normalize(end.feedback)
+    fingerprint = digest(normalized)[:20] if normalized else ""
+    remembered = lineage.feedback
+    if fingerprint and fingerprint in remembered:
+        why = "it failed twice the same way"
+    elif fingerprint:
+        remembered = [*remembered, fingerprint]
     return why, replace(
         lineage,
         idle=_without(lineage.idle, task_id),
@@ -274,66 +264,55 @@ def _repetition(lineage: Lineage, task_id: str, end: AttemptEnd, limits: Limits)
     )
 
 
-def normalise(feedback: str) -> str:
-    """What was said, without what differs between two runs that say the same."""
-    from landlane.tasks.normalize_output import normalise as without_noise  # noqa: PLC0415 - expensive, and only for failures
+def normalize(feedback: str) -> str:
+    """Return feedback without the parts that differ between two runs that fail for the same reason."""
+    from landlane.tasks import normalize_output  # noqa: PLC0415 - its patterns are expensive to compile
 
-    return without_noise(feedback)
-
-
-def sign_of(feedback: str) -> str:
-    """By what feedback is known again; nothing for what says nothing."""
-    said = normalise(feedback)
-    return digest(said)[:20] if said else ""
+    return normalize_output.normalize(feedback)
 
 
-def _goes_in_circles(changes: Sequence[str]) -> bool:
-    if len(changes) >= 4 and changes[-4:-2] == changes[-2:] and changes[-1] != changes[-2]:
-        return True
-    return len(changes) >= 3 and len(set(changes[-3:])) == 1
-
-
-def _over_budget(lineage: Lineage, limits: Limits, cap: int) -> str:
+def _over_budget(lineage: Lineage, limits: RetrySettings, cap: int) -> str:
     if lineage.attempts >= cap:
-        return f"all {cap} attempts of its lineage are used up"
-    if lineage.took_ms >= limits.time_ms:
-        return f"its lineage has taken {lineage.took_ms // 60_000} minutes, of {limits.time_ms // 60_000}"
-    if limits.cost_micros is not None and lineage.cost_micros >= limits.cost_micros:
-        spent, most = lineage.cost_micros / 1_000_000, limits.cost_micros / 1_000_000
-        return f"its lineage has cost ${spent:.2f}, of ${most:.2f}"
+        return f"all {cap} attempts are used up"
+    if lineage.took_ms >= limits.max_time_ms:
+        return f"it has taken {exact_duration(lineage.took_ms)} of {exact_duration(limits.max_time_ms)}"
+    if limits.max_cost_micros is not None and lineage.cost_micros >= limits.max_cost_micros:
+        return f"it has cost {money(lineage.cost_micros)} of {money_limit(limits.max_cost_micros)}"
     return ""
 
 
-def _stop(lineage: Lineage, task_id: str, outcome: str, why: str) -> Verdict:
-    lineage = _unheld(lineage, task_id)
+def _stop(lineage: Lineage, task_id: str, outcome: RetryOutcome, why: str) -> RetryVerdict:
+    lineage = _stop_holding(lineage, task_id)
     if outcome == ESCALATE:
         lineage = replace(lineage, parked={**lineage.parked, task_id: why[:400]})
-    return Verdict(outcome=outcome, lineage=lineage, why=why, is_failure=True)
+    return RetryVerdict(outcome=outcome, lineage=lineage, why=why, is_failure=True)
 
 
-def _again(
-    lineage: Lineage, task_id: str, outcome: str, why: str, now: int, wait_ms: int, *, is_failure: bool
-) -> Verdict:
+def _try_again(
+    lineage: Lineage,
+    task_id: str,
+    outcome: RetryOutcome,
+    why: str,
+    now: int,
+    wait_ms: int,
+    *,
+    is_failure: bool = False,
+) -> RetryVerdict:
     until = now + wait_ms if wait_ms > 0 else 0
     held = {**lineage.held, task_id: until} if until else _without(lineage.held, task_id)
-    lineage = with_held(lineage, held)
-    return Verdict(outcome=outcome, lineage=lineage, why=why, not_before=until, is_failure=is_failure)
+    lineage = replace(lineage, held=held)
+    return RetryVerdict(outcome=outcome, lineage=lineage, why=why, not_before=until, is_failure=is_failure)
 
 
-def with_held(lineage: Lineage, held: Mapping[str, int]) -> Lineage:
-    """The lineage with these tasks held back, on the shelf where pickers look."""
-    return replace(lineage, held=dict(held), state=HELD if held else OPEN)
+def _stop_holding(lineage: Lineage, task_id: str) -> Lineage:
+    return replace(lineage, held=_without(lineage.held, task_id))
 
 
-def _unheld(lineage: Lineage, task_id: str) -> Lineage:
-    return with_held(lineage, _without(lineage.held, task_id))
-
-
-def forgotten(lineage: Lineage, task_id: str) -> Lineage:
-    """The lineage when a task of it neither waits nor is asked about any more."""
-    lineage = _unheld(lineage, task_id)
+def without_task(lineage: Lineage, task_id: str) -> Lineage:
+    """Return the lineage when one of its tasks neither waits for its time nor for a person any more."""
     return replace(
         lineage,
+        held=_without(lineage.held, task_id),
         parked=_without(lineage.parked, task_id),
         uncharged=_without(lineage.uncharged, task_id),
         idle=_without(lineage.idle, task_id),
@@ -341,10 +320,10 @@ def forgotten(lineage: Lineage, task_id: str) -> Lineage:
     )
 
 
-def renewed(lineage: Lineage, task_id: str) -> Lineage:
-    """The lineage with a fresh budget from a person: its history is in the journal, and stays there."""
+def with_new_budget(lineage: Lineage, task_id: str) -> Lineage:
+    """Return the lineage with a new budget from a person; its history stays in the journal."""
     return replace(
-        forgotten(lineage, task_id),
+        without_task(lineage, task_id),
         attempts=0,
         lapses=0,
         took_ms=0,
@@ -356,19 +335,19 @@ def renewed(lineage: Lineage, task_id: str) -> Lineage:
     )
 
 
-def vanished(lineage: Lineage, task_id: str) -> Lineage:
-    """The lineage when an owner of one of its tasks vanished."""
-    return _unheld(replace(lineage, attempts=lineage.attempts + 1, lapses=lineage.lapses + 1), task_id)
+def after_lost_owner(lineage: Lineage, task_id: str) -> Lineage:
+    """Return the lineage after an owner of one of its tasks vanished."""
+    return _stop_holding(replace(lineage, attempts=lineage.attempts + 1, lapses=lineage.lapses + 1), task_id)
 
 
-def left(lineage: Lineage, task_id: str) -> Lineage:
-    """The lineage when an owner of one of its tasks just left: charged to nobody, but counted."""
+def after_owner_left(lineage: Lineage, task_id: str) -> Lineage:
+    """Return the lineage after one more uncharged end in a row, such as an owner that left."""
     count = lineage.uncharged.get(task_id, 0) + 1
     return replace(lineage, uncharged={**lineage.uncharged, task_id: count})
 
 
 def is_left_for_good(lineage: Lineage, task_id: str) -> bool:
-    """Whether a task that owner after owner walked away from gets no further one."""
+    """Return whether a task that so many owners left gets no further one."""
     return lineage.uncharged.get(task_id, 0) > MOST_LAPSES
 
 

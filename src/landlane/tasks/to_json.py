@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from landlane.clock import duration_text, rfc3339
-from landlane.tasks.records import pattern_pairs
-from landlane.tasks.retry_rules import cap_of
+from landlane.error_json import failure_json
+from landlane.tasks.records import task_paths
+from landlane.tasks.retry_rules import attempt_limit
+from landlane.tasks.waits import dependency_waits, find_waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from landlane.repository import Repository
+    from landlane.settings.model import RetrySettings
     from landlane.store.interface import Store
-    from landlane.tasks.duplicates import Likeness
-    from landlane.tasks.evidence_model import Evidence
-    from landlane.tasks.model import Attempt, Lesson, Task
-    from landlane.tasks.retry_rules import Limits, Lineage
+    from landlane.tasks.duplicates import SimilarTask
+    from landlane.tasks.evidence import Completion
+    from landlane.tasks.model import Attempt, Evidence, Lesson, Task, Wait
+    from landlane.tasks.pick import NothingReady
+    from landlane.tasks.retry_rules import Lineage
     from landlane.tasks.worker_pool import Pool
 
 
-def task_paths(task: Task) -> tuple[str, ...]:
-    """What a task says it will change."""
-    return tuple(text for text, _ in pattern_pairs(task.stored_paths))
-
-
-def task_json(task: Task, store: Store) -> dict[str, Any]:
-    """A task as programs read it."""
+def task_json(task: Task, store: Store, waits: Sequence[Wait] | None = None) -> dict[str, Any]:
+    """Return the JSON form of a task; without `waits` it waits for its dependencies only."""
+    waits = dependency_waits(task) if waits is None else waits
     return {
         "id": task.id,
         "title": task.title,
@@ -42,6 +43,8 @@ def task_json(task: Task, store: Store) -> dict[str, Any]:
         "failures": task.failures,
         "lapses": task.lapses,
         "max_attempts": task.max_attempts,
+        "tries": {"charged": task.tries, "limit": task.max_attempts},
+        "waits_for": [wait_json(wait) for wait in waits],
         "lineage": task.lineage,
         "branch": task.branch if task.attempt else None,
         "head": task.head or None,
@@ -57,18 +60,71 @@ def task_json(task: Task, store: Store) -> dict[str, Any]:
     }
 
 
-def similar_task_json(one: Likeness) -> dict[str, Any]:
-    """A task that looks like another."""
+def tasks_json(repo: Repository, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Return the JSON form of tasks, with everything that each waits for."""
+    waits = find_waits(repo, tasks)
+    return [task_json(task, repo.store, waits.get(task.id, ())) for task in tasks]
+
+
+def wait_json(wait: Wait) -> dict[str, Any]:
+    """Return the JSON form of one thing that a task waits for."""
+    return {
+        "kind": wait.kind,
+        "id": wait.id or None,
+        "needs_person": wait.needs_person,
+        "holder": wait.holder or None,
+        "path": wait.path or None,
+        "why": wait.why or None,
+        "until": rfc3339(wait.until) if wait.until else None,
+    }
+
+
+def similar_task_json(one: SimilarTask) -> dict[str, Any]:
+    """Return the JSON form of a task that looks like another."""
     return {"id": one.task, "title": one.title, "state": one.state, "score": one.score, "reason": one.reason}
 
 
-def evidence_json(proof: Evidence) -> dict[str, Any]:
-    """One piece of evidence."""
-    return {"name": proof.name, "seen": proof.is_seen, "found": proof.found, "hint": proof.hint or None}
+def evidence_json(evidence: Evidence) -> dict[str, Any]:
+    """Return the JSON form of one piece of evidence."""
+    return {
+        "name": evidence.name,
+        "seen": evidence.is_seen,
+        "found": evidence.found,
+        "hint": evidence.hint or None,
+    }
+
+
+def completion_json(completion: Completion, repo: Repository) -> dict[str, Any]:
+    """Return the answer to a report that a task is done: what was verified, and what is missing."""
+    task = completion.task
+    (item,) = tasks_json(repo, [task])
+    evidence = [evidence_json(one) for one in completion.evidence]
+    facts = {"task": item, "evidence": evidence, "not_run": list(completion.not_run)}
+    missing = completion.missing
+    if missing is None:
+        return {"ok": True, **facts}
+    message = f"{task.id} {task.title} is not done: evidence is missing"
+    return failure_json("EVIDENCE_MISSING", message, missing.hint, **facts)
+
+
+def nothing_ready_json(
+    nothing: NothingReady, held_up: Sequence[tuple[Task, Sequence[Wait]]], store: Store
+) -> dict[str, Any]:
+    """Return why there is no task to take, with the tasks that are ready except for one thing."""
+    return {
+        "held_back": [{"task": task, "until": rfc3339(until)} for task, until in nothing.held_back],
+        "over_budget": [{"task": task, "why": why} for task, why in nothing.over_budget],
+        "counts": nothing.counts,
+        "held_up": list(nothing.held_up),
+        "in_hand": list(nothing.in_hand),
+        "waiting": [task_json(task, store, waits) for task, waits in held_up],
+        "task": None,
+        "claims": [],
+    }
 
 
 def lesson_json(lesson: Lesson) -> dict[str, Any]:
-    """What somebody who had the task before left behind."""
+    """Return the JSON form of what an earlier owner of a task left."""
     return {
         "at": rfc3339(lesson.at),
         "kind": lesson.kind,
@@ -79,7 +135,7 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
 
 
 def attempt_json(attempt: Attempt) -> dict[str, Any]:
-    """One attempt: who made it where, and what came of it. What it used is null where nobody knows."""
+    """Return the JSON form of an attempt; its usage is null while it is unknown."""
     return {
         "id": attempt.id,
         "task": attempt.task,
@@ -103,19 +159,19 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
 
 
 def lineage_json(
-    task: Task, lineage: Lineage, limits: Limits, family: Sequence[tuple[str, str]]
+    task: Task, lineage: Lineage, limits: RetrySettings, family: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """The budget of a task's lineage, what of it is used, and who shares it."""
+    """Return the budget of a task's lineage, what is used of it, and the tasks that share it."""
     until = lineage.held.get(task.id, 0)
     return {
         "lineage": lineage.id,
         "attempts": lineage.attempts,
-        "max_attempts": cap_of(lineage, limits, task.max_attempts),
+        "max_attempts": attempt_limit(lineage, limits, task.max_attempts),
         "seconds": lineage.took_ms // 1000,
-        "max_seconds": limits.time_ms // 1000,
+        "max_seconds": limits.max_time_ms // 1000,
         "cost_usd": lineage.cost_micros / 1_000_000,
         "unknown_costs": lineage.unknown_costs,
-        "max_cost_usd": None if limits.cost_micros is None else limits.cost_micros / 1_000_000,
+        "max_cost_usd": None if limits.max_cost_micros is None else limits.max_cost_micros / 1_000_000,
         "rounds": lineage.rounds,
         "stopped": lineage.stopped or lineage.parked.get(task.id) or None,
         "not_before": rfc3339(until) if until else None,
@@ -124,7 +180,7 @@ def lineage_json(
 
 
 def lineage_lines(lineage: dict[str, Any]) -> list[str]:
-    """The same for a person; nothing while nothing was used."""
+    """Return the same as lines of text; none while nothing was used."""
     lines: list[str] = []
     if lineage["attempts"] or lineage["seconds"] or lineage["stopped"]:
         used = f"{lineage['attempts']} of {lineage['max_attempts']} failed attempts"
@@ -145,7 +201,7 @@ def lineage_lines(lineage: dict[str, Any]) -> list[str]:
 
 
 def pool_json(pool: Pool) -> dict[str, Any]:
-    """The pool as every door shows it."""
+    """Return the JSON form of the worker pool."""
     return {
         "state": pool.state,
         "paused": pool.paused or None,
@@ -162,12 +218,12 @@ def pool_json(pool: Pool) -> dict[str, Any]:
 
 
 def pool_lines(pool: Pool) -> list[str]:
-    """The pool for a person."""
+    """Return the worker pool as lines of text."""
     lines = ["the pool starts work"]
     if pool.paused:
         by = f" by {pool.paused_by}" if pool.paused_by else ""
         lines = [f"the pool is paused{by} since {rfc3339(pool.paused_at)}: {pool.paused}"]
-        lines.append("  mend it, then: landlane pool resume")
+        lines.append("  mend it, then: landlane run resume")
     lines += [f"  {one['task']} could not begin: {one['text']}" for one in pool.infra]
     lines += [
         f"  {kind}: at most {one['limit']} at once, and none before {rfc3339(one['until'])}"

@@ -1,15 +1,17 @@
 """Pause, slow down and resume the worker pool.
 
-It pauses when its environment is broken, and slows down when a provider asks for it.
+It pauses itself when its environment is broken, and slows down when a provider asks for it.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.store import records
-from landlane.tasks.lineage import find_lineage, lineage_in, put_lineage
+from landlane.tasks.lineage import find_lineage, lock_lineage, put_lineage
 from landlane.tasks.model import READY, WAITING, check_reason
-from landlane.tasks.records import find_task, get_in, move_task
-from landlane.tasks.retry_rules import NOT_STARTED, normalise
+from landlane.tasks.records import find_task, lock_task, move_task
+from landlane.tasks.retry_rules import NOT_STARTED, normalize
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -21,76 +23,86 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
 
-POOL = "pool"
-OPEN = "open"
-PAUSED = "paused"
+_NOUN = "pool"  # there is one record, with the same id
+_AREA = {"//pool": True}  # locked, because two transactions may write the first record at once
+_MAX_ALIKE = 3  # after the same failure to start on so many tasks, the environment is to blame
+_WINDOW_MS = 3_600_000  # failures further apart are unrelated
+_MIN_PAUSE_MS = 10_000  # rate limits within this time count as one
+_MAX_KEPT = 50
+_MAX_TEXT = 500
 
-MOST_ALIKE = 3  # the same failure of the environment on so many tasks is not the tasks' fault
-WINDOW_MS = 3_600_000  # failures further apart have nothing to do with each other
-SHORTEST_LULL_MS = 10_000  # those who were told together to slow down are one signal
-_MOST_KEPT = 50
-_LONGEST_KEPT = 500
-_AREA = {"//pool": True}  # two that write of it for the first time must not miss each other
+
+class PoolState(StrEnum):
+    """Whether the pool starts work: `pause` and `resume` are its only transitions."""
+
+    OPEN = "open"
+    PAUSED = "paused"
 
 
 @value
 class Pool:
-    """The pool as it stands. Instants are the calendar's, in milliseconds."""
+    """The worker pool. Times are wall-clock milliseconds."""
 
-    id: str = POOL
-    state: str = OPEN
-    paused: str = ""  # why it starts nothing; empty while it does
+    id: str = _NOUN
+    state: PoolState = PoolState.OPEN
+    paused: str = ""  # why it starts nothing
     paused_at: int = 0
-    paused_by: str = ""  # who did; empty when it did so by itself
-    infra: Sequence[Mapping[str, Any]] = ()  # {task, text, at, kind}: what kept work from beginning, lately
+    paused_by: str = ""  # empty when it paused itself
+    infra: Sequence[Mapping[str, Any]] = ()  # {task, text, at, kind}: recent failures to start work
     admission: Mapping[str, Mapping[str, Any]] = {}  # kind of agent → {limit, until, before}
+
+    @property
+    def is_paused(self) -> bool:
+        return self.state == PoolState.PAUSED
+
+
+def pause(pool: Pool, why: str, now: int, by: str = "") -> Pool:
+    """Return the pool after it was paused."""
+    return replace(pool, state=PoolState.PAUSED, paused=why, paused_at=now, paused_by=by)
+
+
+def resume(pool: Pool) -> Pool:
+    """Return the pool after it was resumed; earlier failures are forgotten."""
+    return replace(pool, state=PoolState.OPEN, paused="", paused_at=0, paused_by="", infra=())
 
 
 def with_failure(
     pool: Pool, task_id: str, text: str, now: int, kind: str = ""
 ) -> tuple[Pool, tuple[str, ...]]:
-    """The pool after work on a task could not begin; and all tasks with this failure, if they are many.
+    """Return the pool after work on a task could not start, and all tasks with this failure if they are many.
 
-    `kind` is the kind of agent that should have begun, as far as that is known.
+    `kind` is the kind of agent that did not start; empty when it is unknown.
     """
-    said = normalise(text)[:_LONGEST_KEPT]
-    kept = [
-        one
-        for one in pool.infra
-        if now - one["at"] < WINDOW_MS and (one["task"], one["text"]) != (task_id, said)
+    normalized = normalize(text)[:_MAX_TEXT]
+    failures = [
+        failure
+        for failure in pool.infra
+        if now - failure["at"] < _WINDOW_MS and (failure["task"], failure["text"]) != (task_id, normalized)
     ]
-    kept = [*kept, {"task": task_id, "text": said, "at": now, "kind": kind}][-_MOST_KEPT:]
-    pool = replace(pool, infra=kept)
-    alike = tuple(dict.fromkeys(str(one["task"]) for one in kept if one["text"] == said))
-    if len(alike) < MOST_ALIKE:
+    failures = [*failures, {"task": task_id, "text": normalized, "at": now, "kind": kind}][-_MAX_KEPT:]
+    pool = replace(pool, infra=failures)
+    alike = {str(failure["task"]): None for failure in failures if failure["text"] == normalized}
+    if len(alike) < _MAX_ALIKE:
         return pool, ()
-    if not pool.paused:
-        first = " ".join(text.split())[:200]
-        why = f"{len(alike)} tasks could not be started for the same reason: {first}"
-        pool = paused(pool, why, now)
-    return pool, alike
+    if not pool.is_paused:
+        why = f"{len(alike)} tasks could not be started for the same reason: {' '.join(text.split())[:200]}"
+        pool = pause(pool, why, now)
+    return pool, tuple(alike)
 
 
-def proved_sound(pool: Pool, kind: str) -> Pool:
-    """The pool after an agent of a kind got through: what kept others of it from beginning is over."""
-    left = [one for one in pool.infra if not kind or one.get("kind") != kind]
-    return pool if len(left) == len(pool.infra) or pool.paused else replace(pool, infra=left)
+def _without_failures_of(pool: Pool, kind: str) -> Pool:
+    """Return the pool after an agent of this kind has worked: earlier failures to start it are over."""
+    rest = [failure for failure in pool.infra if not kind or failure.get("kind") != kind]
+    return pool if len(rest) == len(pool.infra) or pool.is_paused else replace(pool, infra=rest)
 
 
-def paused(pool: Pool, why: str, now: int, by: str = "") -> Pool:
-    """The pool that starts nothing."""
-    return replace(pool, state=PAUSED, paused=why, paused_at=now, paused_by=by)
+def slow_down(pool: Pool, kind: str, running: int, retry_after_ms: int, now: int) -> Pool:
+    """Admit half as many agents of a kind as are running, and none for a while.
 
-
-def resumed(pool: Pool) -> Pool:
-    """The pool that starts work again, and has forgotten what its environment did."""
-    return replace(pool, state=OPEN, paused="", paused_at=0, paused_by="", infra=())
-
-
-def slowed(pool: Pool, kind: str, running: int, retry_after_ms: int, now: int) -> Pool:
-    """Admit half as many of a kind as run, and none for a while; those told together halve it once."""
+    Rate limits that arrive during that while do not halve the number again.
+    """
     known = dict(pool.admission.get(kind, {}))
-    until = now + max(retry_after_ms, SHORTEST_LULL_MS)
+    until = now + max(retry_after_ms, _MIN_PAUSE_MS)
     if known and now < int(known["until"]):
         limit, before = known["limit"], known["before"]
     else:
@@ -102,32 +114,37 @@ def slowed(pool: Pool, kind: str, running: int, retry_after_ms: int, now: int) -
     return replace(pool, admission={**pool.admission, kind: entry})
 
 
-def quickened(pool: Pool, kind: str, now: int) -> Pool:
-    """Admit one more of a kind after a success; without a limit once all are back."""
+def _speed_up(pool: Pool, kind: str, now: int) -> Pool:
+    """Admit one more agent of a kind after a success; remove the limit once as many run as before."""
     known = pool.admission.get(kind)
     if not known or now < int(known["until"]):
         return pool
     limit = int(known["limit"] or 0) + 1
     if limit > int(known.get("before") or 0):
-        return replace(pool, admission={name: one for name, one in pool.admission.items() if name != kind})
+        return replace(
+            pool, admission={name: entry for name, entry in pool.admission.items() if name != kind}
+        )
     return replace(pool, admission={**pool.admission, kind: {**known, "limit": limit}})
 
 
-def pool_in(snapshot: Snapshot) -> Pool:
-    """The pool as one transaction sees it."""
-    document = records.find(snapshot, POOL, POOL)
-    return Pool(**document) if document else Pool()
+def get_pool(repo: Repository) -> Pool:
+    """Return the worker pool."""
+
+    def look(snapshot: Snapshot) -> Pool:
+        return _from_document(records.find(snapshot, _NOUN, _NOUN))
+
+    return repo.store.view(look)
 
 
-def pool_of(repo: Repository) -> Pool:
-    """The pool as it stands."""
-    return repo.store.view(pool_in)
+def _from_document(document: Mapping[str, Any] | None) -> Pool:
+    fields: dict[str, Any] = {**document, "state": PoolState(document["state"])} if document else {}
+    return Pool(**fields)
 
 
 def note_infrastructure(repo: Repository, task_id: str, text: str, kind: str = "") -> Pool:
-    """Work on a task could not begin, for no fault of its own.
+    """Record that work on a task could not start, through no fault of the task.
 
-    The same on three tasks pauses the pool, unless an agent of the same kind got through between them.
+    The same failure on three tasks pauses the pool, unless an agent of this kind has worked in between.
     """
     return repo.change(lambda tx: note_infrastructure_in(tx, repo, task_id, text, kind))
 
@@ -135,35 +152,34 @@ def note_infrastructure(repo: Repository, task_id: str, text: str, kind: str = "
 def note_infrastructure_in(
     tx: Transaction, repo: Repository, task_id: str, text: str, kind: str = ""
 ) -> Pool:
-    """The same inside a transaction; what was counted against tasks that share the failure is forgotten."""
+    """Record a failure to start inside a transaction; tasks that share it are not charged for it."""
     tx.lock_areas(_AREA)
-    before = _locked(tx)
+    before = _from_document(records.lock(tx, _NOUN, _NOUN))
     pool, alike = with_failure(before, task_id, text, repo.store.wall_of(tx.now), kind)
-    is_new = bool(pool.paused and not before.paused)
-    records.put(tx, POOL, as_dict(pool), "paused" if is_new else "failed")
+    is_new_pause = pool.is_paused and not before.is_paused
+    records.put(tx, _NOUN, as_dict(pool), "paused" if is_new_pause else "failed")
     _excuse(tx, alike)
     return pool
 
 
-def _excuse(tx: Transaction, tasks: Sequence[str]) -> None:
-    """It was the environment: none of these tasks is nearer to being put aside for it."""
-    found = [find_task(tx, task_id) for task_id in tasks]
-    lineages = sorted({task.lineage for task in found if task is not None})
-    for lineage_id in lineages:
-        if not any(task_id in find_lineage(tx, lineage_id).uncharged for task_id in tasks):
+def _excuse(tx: Transaction, task_ids: Sequence[str]) -> None:
+    """Undo what failures of the environment were counted against these tasks."""
+    tasks = [find_task(tx, task_id) for task_id in task_ids]
+    for lineage_id in sorted({task.lineage for task in tasks if task is not None}):
+        if not any(task_id in find_lineage(tx, lineage_id).uncharged for task_id in task_ids):
             continue
-        lineage = lineage_in(tx, lineage_id)
-        parked = [name for name, why in lineage.parked.items() if name in tasks and NOT_STARTED in why]
-        left = {name: count for name, count in lineage.uncharged.items() if name not in tasks}
-        kept = {name: why for name, why in lineage.parked.items() if name not in parked}
-        put_lineage(tx, replace(lineage, uncharged=left, parked=kept), "excused")
+        lineage = lock_lineage(tx, lineage_id)
+        parked = [name for name, why in lineage.parked.items() if name in task_ids and NOT_STARTED in why]
+        uncharged = {name: count for name, count in lineage.uncharged.items() if name not in task_ids}
+        still_parked = {name: why for name, why in lineage.parked.items() if name not in parked}
+        put_lineage(tx, replace(lineage, uncharged=uncharged, parked=still_parked), "excused")
         for task_id in parked:
-            _take_up(tx, task_id)
+            _return_to_queue(tx, task_id)
 
 
-def _take_up(tx: Transaction, task_id: str) -> None:
-    """A person was asked about a task that could not begin: it was not the task, so it is ready again."""
-    task = get_in(tx, task_id)
+def _return_to_queue(tx: Transaction, task_id: str) -> None:
+    """Make a task ready again that waits for a person only because of the environment."""
+    task = lock_task(tx, task_id)
     if task.state != WAITING:
         return
     why = "it could not begin, and neither could others: it was the environment"
@@ -173,51 +189,46 @@ def _take_up(tx: Transaction, task_id: str) -> None:
 
 
 def note_rate_limit(repo: Repository, kind: str, running: int, retry_after_ms: int) -> Pool:
-    """A provider wants fewer requests: half as many agents of this kind, and none before it said so."""
+    """Record that a provider limits requests: admit fewer agents of this kind, and none for a while."""
     return _change(
-        repo, "slowed", lambda pool, now: slowed(pool, kind[:64], max(running, 1), retry_after_ms, now)
+        repo, "slowed", lambda pool, now: slow_down(pool, kind[:64], max(running, 1), retry_after_ms, now)
     )
 
 
 def note_success(repo: Repository, kind: str) -> Pool:
-    """An agent of this kind got through: one more may run, until all may, and its environment is sound."""
-    pool = pool_of(repo)
-    if kind not in pool.admission and proved_sound(pool, kind) == pool:  # mostly there is nothing to say
-        return pool
-    return _change(repo, "quickened", lambda pool, now: proved_sound(quickened(pool, kind, now), kind))
+    """Record that an agent of this kind has worked: admit one more, and forget earlier failures to start."""
+    pool = get_pool(repo)
+    if kind not in pool.admission and _without_failures_of(pool, kind) == pool:
+        return pool  # usually there is nothing to write
+    return _change(
+        repo, "quickened", lambda pool, now: _without_failures_of(_speed_up(pool, kind, now), kind)
+    )
 
 
 def pause_pool(repo: Repository, session: Session, why: str) -> Pool:
-    """Start no further work until somebody resumes it; what runs goes on.
+    """Start no further work until the pool is resumed; running attempts continue.
 
     Raises:
         Malformed: there is no reason.
     """
     reason = check_reason(why)
-    return _change(
-        repo, "paused", lambda pool, now: paused(pool, reason, now, session.agent), session=session
-    )
+    return _change(repo, "paused", lambda pool, now: pause(pool, reason, now, session.agent), session=session)
 
 
 def resume_pool(repo: Repository, session: Session) -> Pool:
-    """Start work again; what the environment did before is forgotten."""
-    return _change(repo, "resumed", lambda pool, _: resumed(pool), session=session)
+    """Start work again, and forget earlier failures to start."""
+    return _change(repo, "resumed", lambda pool, _: resume(pool), session=session)
 
 
 def _change(
-    repo: Repository, verb: str, step: Callable[[Pool, int], Pool], session: Session | None = None
+    repo: Repository, verb: str, change: Callable[[Pool, int], Pool], session: Session | None = None
 ) -> Pool:
     def work(tx: Transaction) -> Pool:
-        before = _locked(tx)
-        pool = step(before, repo.store.wall_of(tx.now))
+        before = _from_document(records.lock(tx, _NOUN, _NOUN))
+        pool = change(before, repo.store.wall_of(tx.now))
         if pool != before:
-            records.put(tx, POOL, as_dict(pool), verb, session)
-            tx.frees = True
+            records.put(tx, _NOUN, as_dict(pool), verb, session)
+            tx.has_freed = True
         return pool
 
     return repo.change(work, areas=_AREA)
-
-
-def _locked(tx: Transaction) -> Pool:
-    document = records.lock(tx, POOL, POOL)
-    return Pool(**document) if document else Pool()

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from landlane.app.open import POINTER, STORE_NAME, assemble_repository, open_store
 from landlane.app.repository_record import begin_repository, repository_id_of
-from landlane.app.store_location import POINTER, STORE_NAME, open_store
-from landlane.app.wiring import assemble_repository
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
-from landlane.platform.process_identity import MachineProcesses
+from landlane.platform.process import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.testing.fake_clock import FakeClock

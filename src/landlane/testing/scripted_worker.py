@@ -1,21 +1,21 @@
-"""A worker without a model: does what a line of its task's description says. For tests, demos and benches.
+"""A worker without a model that follows a script in its task's description, for tests and benchmarks.
 
-The description holds a line `script: {…}`, or one for each attempt, `script 2: {…}` for the second. Keys, all
-of them optional and done in this order:
+The description has a line `script: {…}`, or one per attempt, such as `script 2: {…}` for the second. All keys
+are optional and are done in this order:
 
     seconds   how long it works
-    append    path → text that is put at its end
-    write     path → text that it holds then
+    append    path → text to append
+    write     path → new content
     run       a shell command in the checkout
-    cost      US dollars that it claims to have used
-    hang      stop without a word
+    cost      US dollars to report as used
+    hang      stop without a message
     die       the signal that ends it
-    limit     ends as rate-limited, to be tried again after so many seconds
-    fail      ends with this reason
-    verdict   `approve` or `reject`, of a reviewer, with `findings`
+    limit     end as rate-limited, to be retried after so many seconds
+    fail      end with this reason
+    verdict   `approve` or `reject`, for a reviewer, with `findings`
 
-Without `append`, `write`, `run` or an end it reports that it is done without changes. In a role that may
-commit it commits; in others it returns a patch.
+Without changes it reports that there was nothing to change. In a role that may commit it commits; in others
+it returns a patch.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from landlane.protocol.worker.messages import WorkAssignment, WorkComplete
     from landlane.worker import Work
 
-_NAP_SECONDS = 0.05
 
-
-def script_of(assignment: WorkAssignment) -> dict[str, Any]:
+def _script_of(assignment: WorkAssignment) -> dict[str, Any]:
     """Return the script of this attempt: its own line takes precedence over the general one."""
     found: dict[str, Any] = {}
     for line in (assignment.body or "").splitlines():
@@ -55,11 +53,9 @@ def script_of(assignment: WorkAssignment) -> dict[str, Any]:
 def do(work: Work) -> WorkComplete:
     """Run the script."""
     assignment = work.assignment
-    script = script_of(assignment)
-    deadline = time.monotonic() + float(script.get("seconds", 0))
+    script = _script_of(assignment)
     work.progress(f"begun: {assignment.title}")
-    while time.monotonic() < deadline:
-        time.sleep(min(_NAP_SECONDS, max(deadline - time.monotonic(), 0)))
+    time.sleep(float(script.get("seconds", 0)))
     changed = _change(assignment, script)
     if "cost" in script:
         work.usage = Usage(input_tokens=1000, output_tokens=100, cost_usd=float(script["cost"]))
@@ -74,31 +70,27 @@ def do(work: Work) -> WorkComplete:
     if "verdict" in script:
         found = script.get("findings", [])
         return work.complete("judged", verdict=script["verdict"], findings=found)  # type: ignore[call-arg]
-    return _hand_in(work, changed)
+    return _complete(work, changed)
 
 
 def _change(assignment: WorkAssignment, script: dict[str, Any]) -> list[str]:
     """Change files in the checkout; return their paths."""
     folder = Path(assignment.folder)
     changed: list[str] = []
-    for name, text in script.get("append", {}).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-        changed.append(name)
-    for name, text in script.get("write", {}).items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        changed.append(name)
+    for key, mode in (("append", "a"), ("write", "w")):
+        for name, text in script.get(key, {}).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open(mode, encoding="utf-8") as file:
+                file.write(text)
+            changed.append(name)
     if "run" in script:
         subprocess.run(["/bin/sh", "-c", script["run"]], cwd=folder, check=True, stdout=2)
         changed += _git(folder, "status", "--porcelain", "-uall", "--no-renames").split("\n")
     return [name[3:] if name[:2] in (" M", "??", "A ", " D") else name for name in changed if name]
 
 
-def _hand_in(work: Work, changed: list[str]) -> WorkComplete:
+def _complete(work: Work, changed: list[str]) -> WorkComplete:
     assignment = work.assignment
     folder = Path(assignment.folder)
     if not changed:

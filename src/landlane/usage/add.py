@@ -10,8 +10,8 @@ from __future__ import annotations
 from landlane.errors import Malformed
 from landlane.settings.money import micros_from
 from landlane.store import records
-from landlane.tasks.records import task_in
-from landlane.usage.budget import left_for, over_budget, park_spent, why_over_budget
+from landlane.tasks.records import read_task
+from landlane.usage.budget import park_spent
 from landlane.usage.model import (
     IDLE,
     LONGEST_KEY,
@@ -24,52 +24,17 @@ from landlane.usage.model import (
     price_of,
     usage_id,
 )
-from landlane.usage.totals import (
-    NOUN,
-    Totals,
-    cost_of_attempt,
-    entries_in,
-    list_usage,
-    spent,
-    spent_today,
-    totals,
-    totals_of,
-)
+from landlane.usage.totals import NOUN
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from landlane.protocol.worker.messages import Usage
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
     from landlane.tasks.model import Attempt
 
-
-__all__ = [
-    "BOOKING",
-    "Booked",
-    "Totals",
-    "attempt_key",
-    "book",
-    "book_exactly",
-    "book_in",
-    "check_key",
-    "cost_of_attempt",
-    "entries_in",
-    "left_for",
-    "list_usage",
-    "note_so_far",
-    "over_budget",
-    "settle_in",
-    "spent",
-    "spent_today",
-    "totals",
-    "totals_of",
-    "why_over_budget",
-]
 
 NOT_STARTED = "not_started"  # the code of an attempt whose worker never ran
 # Concurrent bookings of the same key must see each other; bookings are rare.
@@ -85,137 +50,60 @@ class Booked:
     differs: bool = False
 
 
-def book(
-    repo: Repository,
-    *,
-    key: str,
-    task: str = "",
-    lineage: str = "",
-    attempt: int = 0,
-    agent: str = "",
-    client: str = "",
-    model: str = "",
-    usage: Usage | None = None,
-    at: int = 0,
-    run: str = "",
-    links: Sequence[str] = (),
-    session: Session | None = None,
-    is_final: bool = True,
-) -> Booked:
-    """Record usage, once per key; without `usage` its cost is unknown.
+def book(repo: Repository, entry: UsageEntry, session: Session | None = None) -> Booked:
+    """Record usage, once per key; without a cost its cost is unknown.
 
-    With `is_final` false it records what an attempt has used so far: the same key may raise it until its end
-    is booked. An attempt that ends without a report keeps the last recorded cost as a lower bound.
+    An entry that is not final has what an attempt has used so far: the same key may raise it until its end is
+    booked. An attempt that ends without a report keeps the last recorded cost as a lower bound.
 
     Raises:
         Malformed: there is no such task, or the key cannot be used.
     """
-    return book_exactly(
-        repo,
-        key=key,
-        task=task,
-        lineage=lineage,
-        attempt=attempt,
-        agent=agent,
-        client=client,
-        model=model,
-        input_tokens=_tokens(usage.input_tokens) if usage else None,
-        output_tokens=_tokens(usage.output_tokens) if usage else None,
-        cost_micros=micros_from(usage.cost_usd) if usage else None,
-        at=at,
-        run=run,
-        links=links,
-        session=session,
-        is_final=is_final,
-    )
-
-
-def book_exactly(
-    repo: Repository,
-    *,
-    key: str,
-    task: str = "",
-    lineage: str = "",
-    attempt: int = 0,
-    agent: str = "",
-    client: str = "",
-    model: str = "",
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
-    cost_micros: int | None = None,
-    at: int = 0,
-    run: str = "",
-    links: Sequence[str] = (),
-    session: Session | None = None,
-    is_final: bool = True,
-) -> Booked:
-    """Like `book`, with the cost in millionths of a US dollar.
-
-    Raises:
-        Malformed: there is no such task, or the key cannot be used.
-    """
-    request = UsageEntry(
-        id=usage_id(check_key(key)),
-        key=key,
-        lineage=lineage,
-        task=task,
-        state="",
-        at=at,
-        attempt=attempt,
-        agent=agent,
-        client=client,
-        model=model,
-        run=run,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        cost_micros=cost_micros,
-        links=list(links),
-        is_final=is_final,
-        by=session.agent if session else "",
-    )
-    booked = repo.change(lambda tx: book_in(tx, repo, request, session), areas=BOOKING)
-    if booked.is_new and task:
-        park_spent(repo, task)
+    check_key(entry.key)
+    booked = repo.change(lambda tx: book_in(tx, repo, entry, session), areas=BOOKING)
+    if booked.is_new and entry.task:
+        park_spent(repo, entry.task)
     return booked
 
 
-def note_so_far(repo: Repository, attempt: Attempt, usage: Usage, *, model: str = "") -> Booked:
+def with_reported(entry: UsageEntry, usage: Usage | None) -> UsageEntry:
+    """Return the entry with the tokens and cost that a worker reported; invalid numbers count as unknown."""
+    if usage is None:
+        return entry
+    return replace(
+        entry,
+        input_tokens=_valid_tokens(usage.input_tokens),
+        output_tokens=_valid_tokens(usage.output_tokens),
+        cost_micros=micros_from(usage.cost_usd),
+    )
+
+
+def record_usage_so_far(repo: Repository, attempt: Attempt, usage: Usage, *, model: str = "") -> Booked:
     """Record what an attempt has used so far; it counts against every budget at once."""
-    return book(
-        repo,
+    entry = replace(_attempt_entry(attempt), model=model, is_final=False)
+    return book(repo, with_reported(entry, usage))
+
+
+def _attempt_entry(attempt: Attempt) -> UsageEntry:
+    return UsageEntry(
         key=attempt_key(attempt.id),
         task=attempt.task,
         attempt=attempt.attempt,
         agent=attempt.agent,
         client=attempt.client,
-        model=model,
         run=attempt.orchestrator,
-        usage=usage,
-        is_final=False,
     )
 
 
-def settle_in(tx: Transaction, repo: Repository, attempt: Attempt) -> None:
+def book_ended_attempt(tx: Transaction, repo: Repository, attempt: Attempt) -> None:
     """Book an ended attempt that did not report its usage, for example because its supervisor was killed.
 
     Its cost is unknown, or at least what was recorded so far. If no worker ran, nothing was used.
     """
-    is_idle = not attempt.run or attempt.code == NOT_STARTED
-    request = UsageEntry(
-        id=usage_id(attempt_key(attempt.id)),
-        key=attempt_key(attempt.id),
-        lineage=attempt.lineage,
-        task=attempt.task,
-        state="",
-        at=attempt.ended_at,
-        attempt=attempt.attempt,
-        agent=attempt.agent,
-        client=attempt.client,
-        run=attempt.orchestrator,
-        cost_micros=0 if is_idle else None,
-        how=IDLE if is_idle else "",
-    )
-    book_in(tx, repo, request)
+    entry = replace(_attempt_entry(attempt), lineage=attempt.lineage, at=attempt.ended_at)
+    if not attempt.run or attempt.code == NOT_STARTED:
+        entry = replace(entry, cost_micros=0, how=IDLE)
+    book_in(tx, repo, entry)
 
 
 def check_key(key: str) -> str:
@@ -233,14 +121,14 @@ def check_key(key: str) -> str:
     return key
 
 
-def _tokens(count: object) -> int | None:
-    """Return a token count from a client; None when it is not a valid count."""
+def _valid_tokens(count: object) -> int | None:
     is_count = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS
     return count if is_count else None  # pyright: ignore[reportReturnType]
 
 
 def book_in(tx: Transaction, repo: Repository, request: UsageEntry, session: Session | None = None) -> Booked:
-    """Like `book`, in a transaction that holds `BOOKING`; the request has no day and no price yet."""
+    """Like `book`, in a transaction that holds `BOOKING`."""
+    request = replace(request, id=usage_id(request.key), by=session.agent if session else "")
     found = records.lock(tx, NOUN, request.id)
     old = UsageEntry(**found) if found is not None else None
     if old is None:
@@ -260,17 +148,11 @@ def _placed(tx: Transaction, repo: Repository, request: UsageEntry) -> UsageEntr
     at = request.at or repo.store.wall_of(tx.now)
     lineage, run = request.lineage, request.run
     if request.task:
-        lineage = task_in(tx, request.task).lineage  # always the task's own lineage
+        lineage = read_task(tx, request.task).lineage  # always the task's own lineage
     if request.task and request.attempt and not run:
-        tries = records.by_key(tx, "attempt", request.task)
-        run = next(
-            (
-                str(attempt.get("orchestrator", ""))
-                for attempt in tries
-                if attempt["attempt"] == request.attempt
-            ),
-            "",
-        )
+        attempts = records.find_by_key(tx, "attempt", request.task)
+        runs = (str(one.get("orchestrator", "")) for one in attempts if one["attempt"] == request.attempt)
+        run = next(runs, "")
     return replace(request, at=at, state=day_of(at), lineage=lineage, run=run)
 
 

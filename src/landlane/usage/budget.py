@@ -5,8 +5,8 @@ from __future__ import annotations
 from landlane.settings.money import micros_from
 from landlane.store import records
 from landlane.tasks.model import READY
-from landlane.tasks.records import get_in, get_task
-from landlane.tasks.retry import park_in
+from landlane.tasks.records import get_task, lock_task
+from landlane.tasks.retry import hold_for_person_in
 from landlane.usage.model import (
     UsageEntry,
     day_of,
@@ -71,9 +71,9 @@ def park_spent(repo: Repository, task_id: str) -> None:
         return
 
     def work(tx: Transaction) -> None:
-        now = get_in(tx, task_id)
+        now = lock_task(tx, task_id)
         if now.state == READY:
-            park_in(tx, repo, now, f"its budget is used up: {over.why}")
+            hold_for_person_in(tx, repo, now, f"its budget is used up: {over.why}")
 
     repo.change(work)
 
@@ -88,13 +88,8 @@ def over_in(
 
 def has_budget(repo: Repository, task: Task) -> bool:
     """Return whether the cost of a task is limited."""
-    settings = repo.settings
-    limits = (
-        settings.budgets.task_micros,
-        settings.budgets.run_micros,
-        settings.budgets.day_micros,
-        own_budget(task),
-    )
+    budgets = repo.settings.budgets
+    limits = (budgets.task_micros, budgets.run_micros, budgets.day_micros, own_budget(task))
     return any(limit is not None for limit in limits)
 
 
@@ -163,15 +158,10 @@ def _cost_so_far(repo: Repository, noted: UsageEntry | None, so_far: Usage | Non
     return max(cost or 0, (noted.cost_micros or 0) if noted is not None else 0)
 
 
-BUDGET_LABEL = "budget:"
-
-
 def own_budget(task: Task) -> int | None:
     """Return what one attempt at a task may cost, from its label `budget:1.50`; None without one."""
-    for label in task.labels:
-        if label.startswith(BUDGET_LABEL):
-            return micros_from(label.removeprefix(BUDGET_LABEL))
-    return None
+    label = next((label for label in task.labels if label.startswith("budget:")), "")
+    return micros_from(label.removeprefix("budget:")) if label else None
 
 
 def counted(entries: Iterable[UsageEntry], settings: Settings) -> int:

@@ -16,16 +16,13 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
     from landlane.settings.model import Price
 
 
 LONGEST_KEY = 400
 MOST_TOKENS = 10**15
-MOST_LINKS = 10_000
 MILLION = 1_000_000
-UNATTRIBUTED = ""  # the lineage and task of unattributed entries
 # The source of a cost: the client, the price of its tokens, or that no worker ran.
 REPORTED, PRICED, IDLE = "reported", "priced", "idle"
 
@@ -34,12 +31,12 @@ REPORTED, PRICED, IDLE = "reported", "priced", "idle"
 class UsageEntry:
     """One usage entry. `state` is its day, by which entries are found; instants are calendar time."""
 
-    id: str
+    id: str = ""  # derived from the key when it is booked
     key: str  # identifies a repeated booking
-    lineage: str
-    task: str
-    state: str
-    at: int
+    lineage: str = ""
+    task: str = ""  # empty: unattributed
+    state: str = ""
+    at: int = 0  # 0 in a request: now
     attempt: int = 0
     agent: str = ""
     client: str = ""
@@ -153,9 +150,6 @@ def read_tokens(found: object, what: str) -> int | None:
     return number
 
 
-# ------------------------------------------------------------------------------------------------ prices
-
-
 def price_of(
     prices: Mapping[str, Price],
     model: str,
@@ -180,98 +174,6 @@ def _price(prices: Mapping[str, Price], model: str) -> Price | None:
         return prices[model]
     fitting = [name for name in prices if name.endswith("*") and model.startswith(name[:-1])]
     return prices[max(fitting, key=len)] if fitting else None
-
-
-# ----------------------------------------------------------------------------------------------- budgets
-
-
-# -------------------------------------------------------------------------------------- foreign records
-
-_TEXTS = ("key", "task", "agent", "client", "model")
-_KNOWN = (*_TEXTS, "tasks", "input_tokens", "output_tokens", "cost_usd", "at", "attempt")
-
-
-@value
-class Foreign:
-    """A record of another tool: what was used, and for which tasks; it is booked to the first."""
-
-    key: str
-    tasks: tuple[str, ...]
-    at: int  # 0: now
-    agent: str
-    client: str
-    model: str
-    attempt: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_micros: int | None
-
-
-def read_foreign(record: object, fallback_key: str) -> Foreign:
-    """Return the record of a parsed line; one without a key gets the fallback.
-
-    Raises:
-        Malformed: a field is invalid; the message names it.
-    """
-    if not isinstance(record, dict):
-        raise _bad("a record is a JSON object")
-    fields: dict[str, Any] = record  # pyright: ignore[reportUnknownVariableType]
-    for name in fields:
-        if name not in _KNOWN:
-            raise _bad(f"{name[:40]!r} is unknown; known: {', '.join(_KNOWN)}")
-    texts = {name: _text(fields, name) for name in _TEXTS}
-    cost = fields.get("cost_usd")
-    return Foreign(
-        key=texts["key"] or fallback_key,
-        tasks=_tasks(fields, texts["task"]),
-        at=_instant(fields.get("at")),
-        agent=texts["agent"],
-        client=texts["client"],
-        model=texts["model"],
-        attempt=read_tokens(fields.get("attempt"), "attempt") or 0,
-        input_tokens=read_tokens(fields.get("input_tokens"), "input_tokens"),
-        output_tokens=read_tokens(fields.get("output_tokens"), "output_tokens"),
-        cost_micros=None if cost is None else read_money(cost, "cost_usd"),
-    )
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    found = fields.get(name)
-    if found is None:
-        return ""
-    if not isinstance(found, str) or len(found) > LONGEST_KEY or not found.isprintable():
-        raise _bad(f"{name} must be a text in one line of at most {LONGEST_KEY} characters")
-    return found
-
-
-def _tasks(fields: dict[str, Any], first: str) -> tuple[str, ...]:
-    """Return all tasks of a record, the one that it is booked to first."""
-    found = fields.get("tasks")
-    listed: list[object] = [] if found is None else found
-    are_texts = isinstance(listed, list) and all(  # pyright: ignore[reportUnnecessaryIsInstance]
-        isinstance(one, str) and one and one.isprintable() for one in listed
-    )
-    if not are_texts or len(listed) > MOST_LINKS:
-        raise _bad(f"tasks must be a list of at most {MOST_LINKS:,} tasks")
-    return tuple(dict.fromkeys(str(one)[:LONGEST_KEY] for one in ([first] if first else []) + listed))
-
-
-def _instant(found: object) -> int:
-    from landlane.usage.period import read_instant  # noqa: PLC0415 - dates are only read here
-
-    if found is None:
-        return 0
-    if isinstance(found, str):
-        return read_instant(found, "at")
-    raise _bad("at must be an instant such as 2026-01-31T09:30:00Z")
-
-
-def _bad(message: str) -> Malformed:
-    hint = "each line holds one JSON object; `landlane usage import --help` shows one"
-    return Malformed(message, code="BAD_USAGE_RECORD", hint=hint)
-
-
-# ------------------------------------------------------------------------------------------------- words
 
 
 def money_words(micros: int) -> str:

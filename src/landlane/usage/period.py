@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 
 from landlane.clock import parse_duration
 from landlane.errors import Malformed
@@ -29,7 +29,7 @@ class Period:
 
 
 def read_period(since: str, until: str, now: int, default: str = "7d") -> Period:
-    """Parse a period: `since` is a duration before its end, a date, an instant or `all`.
+    """Parse a period: `since` is a duration before its end, a time of day, a date, an instant or `all`.
 
     `until` is a date or an instant; a date includes all of that day. Days begin at midnight UTC.
 
@@ -41,11 +41,22 @@ def read_period(since: str, until: str, now: int, default: str = "7d") -> Period
     begin = _begin(since or default, end)
     if begin >= end:
         raise Malformed(
-            "the period ends before it begins",
+            "the period ends before it starts",
             code="BAD_PERIOD",
-            hint="give --since an earlier date than --until, or a length such as 7d",
+            hint="use a --since before --until, or a length such as --since 7d",
         )
     return Period(since=begin, until=end)
+
+
+def read_since(text: str, now: int) -> int:
+    """Return the start of a period in calendar time: `2h` or `3d` before now, `14:30`, a date, or `all`.
+
+    A time of day is local, and the last one that is not in the future.
+
+    Raises:
+        Malformed: it is none of them.
+    """
+    return _begin(text, now)
 
 
 def _begin(text: str, end: int) -> int:
@@ -53,10 +64,25 @@ def _begin(text: str, end: int) -> int:
         return 0
     if _looks_like_date(text):
         return read_instant(text, "--since")
+    if ":" in text:
+        return _last_time_of_day(text, end)
     try:
         return max(0, end - parse_duration(text, what="--since"))
     except Malformed:
         raise _no_instant(text, "--since") from None
+
+
+def _last_time_of_day(text: str, end: int) -> int:
+    """Return the last instant before the end at which local clocks showed this time."""
+    try:
+        wanted = time.fromisoformat(text.zfill(5))
+    except ValueError:
+        raise _no_instant(text, "--since") from None
+    last = datetime.fromtimestamp(end / 1000)  # noqa: DTZ006 - the local time zone
+    found = datetime.combine(last.date(), wanted)
+    if found > last:
+        found = datetime.combine(last.date() - timedelta(days=1), wanted)
+    return int(found.timestamp() * 1000)
 
 
 def _looks_like_date(text: str) -> bool:
@@ -83,9 +109,8 @@ def read_instant(text: str, what: str, *, is_end: bool = False) -> int:
 
 
 def _no_instant(text: str, what: str) -> Malformed:
-    lengths = ", a length such as 7d, or all" if what == "--since" else ""
-    return Malformed(
-        f"{what} {text[:40]!r} is no instant",
-        code="BAD_INSTANT",
-        hint=f"write a date such as 2026-01-31, an instant such as 2026-01-31T09:30:00Z{lengths}",
-    )
+    message = f"{what} {text[:40]} is not a time"
+    if what == "--since":
+        return Malformed(message, code="BAD_PERIOD", hint='use 2h, 3d, 14:30, a date or "all"')
+    hint = "use a date such as 2026-01-31 or a time such as 2026-01-31T09:30:00Z"
+    return Malformed(message, code="BAD_INSTANT", hint=hint)

@@ -9,11 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.usage.add import Totals
-    from landlane.usage.import_records import Imported
+    from landlane.usage.import_records import ImportResult
     from landlane.usage.model import Total, UsageEntry
-
-_MICROS = 1_000_000
+    from landlane.usage.totals import Totals
 
 
 def usage_json(entry: UsageEntry) -> dict[str, Any]:
@@ -65,21 +63,21 @@ def totals_json(totals: Totals) -> dict[str, Any]:
     }
 
 
-def imported_json(imported: Imported) -> dict[str, Any]:
+def imported_json(imported: ImportResult) -> dict[str, Any]:
     """Return the result of an import."""
     return {
         "booked": imported.booked,
         "known": imported.known,
         "differing": imported.differing,
         "unattributed": imported.unattributed,
-        "unknown_tasks": list(imported.strange),
+        "unknown_tasks": list(imported.unknown_tasks),
         "total": total_json(imported.total),
     }
 
 
 def dollars(micros: int | None) -> float | None:
     """Return an amount as a number; `cost_micros` is exact."""
-    return None if micros is None else micros / _MICROS
+    return None if micros is None else micros / 1_000_000
 
 
 def _each(totals: Mapping[str, Total]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.store import records
-from landlane.tasks.records import task_in
+from landlane.tasks.records import read_task
 from landlane.usage.model import (
     Total,
     UsageEntry,
@@ -46,7 +46,7 @@ def entries_in(snapshot: Snapshot, period: Period | None = None) -> list[UsageEn
     days: list[str] = []
     if period is not None and period.until - period.since < _MOST_DAYS * 86_400_000:
         days = days_between(period.since, period.until)
-    found = (UsageEntry(**document) for document in records.all_of(snapshot, NOUN, days))
+    found = (UsageEntry(**document) for document in records.find_all(snapshot, NOUN, days))
     kept = [entry for entry in found if period is None or period.has(entry.at)]
     return sorted(kept, key=lambda entry: (entry.at, entry.id))
 
@@ -60,41 +60,23 @@ def list_usage(repo: Repository, period: Period | None = None, task: str = "") -
 
     def look(snapshot: Snapshot) -> list[UsageEntry]:
         if task:
-            task_in(snapshot, task)
+            read_task(snapshot, task)
         found = entries_in(snapshot, period)
         return [entry for entry in found if task in (entry.task, *entry.links)] if task else found
 
     return repo.store.view(look)
 
 
-def totals(repo: Repository, since: int = 0, until: int | None = None) -> Totals:
-    """Return what was spent from one calendar instant up to another."""
-    from landlane.usage.period import Period  # noqa: PLC0415 - dates are slow to import
-
-    period = Period(since=since, until=until) if until is not None else None
-    found = repo.store.view(lambda snapshot: entries_in(snapshot, period))
-    return totals_of(entry for entry in found if entry.at >= since)
-
-
 def totals_of(entries: Iterable[UsageEntry]) -> Totals:
     """Return the sums of these entries by task and by lineage."""
     listed = list(entries)
-    mine = [entry for entry in listed if entry.task or entry.lineage]
+    attributed = [entry for entry in listed if entry.task or entry.lineage]
     return Totals(
         grand=add_up(listed),
         unattributed=add_up(entry for entry in listed if not entry.task and not entry.lineage),
-        tasks=add_up_by(mine, lambda entry: entry.task or entry.lineage),
-        lineages=add_up_by(mine, lambda entry: entry.lineage or entry.task),
+        tasks=add_up_by(attributed, lambda entry: entry.task or entry.lineage),
+        lineages=add_up_by(attributed, lambda entry: entry.lineage or entry.task),
     )
-
-
-def spent(snapshot: Snapshot, *, lineage: str = "", run: str = "", day: str = "") -> Total:
-    """Return what was spent by one lineage, by one orchestrator's attempts, or on one day."""
-    if lineage:
-        return add_up(of_lineage(snapshot, lineage))
-    if run:
-        return add_up(of_run(snapshot, run))
-    return add_up(of_day(snapshot, day))
 
 
 def cost_of_attempt(repo: Repository, attempt_id: str) -> int | None:
@@ -115,7 +97,7 @@ def spent_today(repo: Repository) -> Total:
 
 def of_lineage(snapshot: Snapshot, lineage: str) -> list[UsageEntry]:
     """Return the usage of a lineage."""
-    return [UsageEntry(**document) for document in records.by_key(snapshot, NOUN, lineage)]
+    return [UsageEntry(**document) for document in records.find_by_key(snapshot, NOUN, lineage)]
 
 
 def of_run(snapshot: Snapshot, run: str) -> list[UsageEntry]:
@@ -125,4 +107,4 @@ def of_run(snapshot: Snapshot, run: str) -> list[UsageEntry]:
 
 def of_day(snapshot: Snapshot, day: str) -> list[UsageEntry]:
     """Return the usage of a day."""
-    return [UsageEntry(**document) for document in records.all_of(snapshot, NOUN, [day])]
+    return [UsageEntry(**document) for document in records.find_all(snapshot, NOUN, [day])]

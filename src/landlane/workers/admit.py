@@ -7,30 +7,28 @@ import shutil
 import tempfile
 
 from landlane.claims.model import ClaimMode
-from landlane.claims.read import list_claims
+from landlane.claims.take import list_claims
 from landlane.clients.as_worker.command import find_program
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.exec.sandboxed_run import search_path
 from landlane.git.run import run_in
 from landlane.git.target import find_base, find_target, target_tip
-from landlane.handoffs.accept import open_handoff
+from landlane.handoffs.transfer import open_handoff
 from landlane.landing.model import HELD, landing_id_of
 from landlane.landing.records import get_landing, get_queue
 from landlane.landing.target_rules import settings_at
 from landlane.patterns.pattern import alternatives_overlap
-from landlane.roles.built_in import find_role
-from landlane.roles.model import Scope, may_commit
+from landlane.roles.model import Scope, find_role, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import count_in_use
-from landlane.tasks.evidence_model import effective_kind
-from landlane.tasks.model import ANYBODY, BLOCKED, READY
-from landlane.tasks.records import pattern_pairs
-from landlane.tasks.retry import held_back
-from landlane.tasks.worker_pool import pool_of
-from landlane.usage.add import why_over_budget
+from landlane.tasks.lineage import held_in
+from landlane.tasks.model import ANYBODY, BLOCKED, READY, effective_kind
+from landlane.tasks.records import declared_patterns, task_patterns
+from landlane.tasks.worker_pool import get_pool
+from landlane.usage.budget import why_over_budget
 from landlane.workers.agents import agent_for, find_agent, needs_of, role_for
-from landlane.workers.model import COMMAND, Refusal
+from landlane.workers.model import COMMAND, StartRefusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,11 +113,11 @@ class Admission:
         self._repo = repo
         self._run = run  # the orchestrator, whose attempts share a budget
         self._default = default
-        self._pool = pool_of(repo)
+        self._pool = get_pool(repo)
         self._used = count_in_use(repo)
         self._running: dict[str, int] = {}  # agent → attempts
         self._paths: list[tuple[str, Alternative]] = []  # task, and a path it changes
-        self._landing: dict[tuple[str, str], Refusal | None] = {}
+        self._landing: dict[tuple[str, str], StartRefusal | None] = {}
         self._now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
         self._machine = _why_machine_full(repo)
         for task, agent in running:
@@ -148,7 +146,7 @@ class Admission:
             else agent_for(settings, task, self._default)
         )
 
-    def _handed_to(self, task: Task) -> str | Refusal:
+    def _handed_to(self, task: Task) -> str | StartRefusal:
         """Return the agent that a task was handed to, or a refusal if it was handed to another session."""
         handoff = self._repo.store.view(lambda snapshot: open_handoff(snapshot, task.id))
         if handoff is None or handoff.to == ANYBODY or handoff.to.startswith("role:"):
@@ -160,24 +158,24 @@ class Admission:
             return find_agent(self._repo.settings, handoff.to).name
         except LandlaneError:
             why = f"it is handed to {handoff.to} for {duration_text(until - self._now)} more"
-            return Refusal(why=why, is_permanent=False)
+            return StartRefusal(why=why, is_permanent=False)
 
-    def why_not(self, task: Task) -> Refusal | None:
+    def why_not(self, task: Task) -> StartRefusal | None:
         """Return why a task may not start now; None if it may."""
         settings = self._repo.settings
         try:
             handed = self._handed_to(task)
-            if isinstance(handed, Refusal):
+            if isinstance(handed, StartRefusal):
                 return handed
             agent = self.agent_of(task)
             role = find_role(settings, role_for(settings, task, agent))
             missing = _why_missing(agent) or self._why_not_role(task, role)
         except LandlaneError as error:
-            return Refusal(why=f"{error.message}. {error.hint}", is_permanent=True)
+            return StartRefusal(why=f"{error.message}. {error.hint}", is_permanent=True)
         if missing:
-            return Refusal(why=missing, is_permanent=True)
+            return StartRefusal(why=missing, is_permanent=True)
         if self._pool.paused:
-            return Refusal(why=f"the pool is paused: {self._pool.paused}", is_permanent=False)
+            return StartRefusal(why=f"the pool is paused: {self._pool.paused}", is_permanent=False)
         return (
             self._why_not_needs(task, agent)
             or self._why_not_yet(task)
@@ -189,65 +187,65 @@ class Admission:
         """Return why this role could never do the task: it may not write the task's paths."""
         if not may_commit(role):
             return ""  # it returns its change, which is checked then
-        scope, pattern_of = Scope(role, self._repo.settings), self._repo.git.pattern_of
-        patterns = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+        scope, patterns = Scope(role, self._repo.settings), task_patterns(self._repo, task)
         reason = next((why for pattern in patterns if (why := scope.why_not_claimed(pattern))), "")
         return f"{reason}. give it to another role: `landlane role list`" if reason else ""
 
-    def _why_not_needs(self, task: Task, agent: Agent) -> Refusal | None:
+    def _why_not_needs(self, task: Task, agent: Agent) -> StartRefusal | None:
         kinds = known_kinds(self._repo.settings.slots)
         for name, amount in needs_of(task, agent).items():
             kind = kinds.get(name)
             if kind is None:
                 hint = f"declare it: [slots.{name}] capacity = {amount} in landlane.toml"
-                return Refusal(why=f"needs {name}, which is not declared. {hint}", is_permanent=True)
+                return StartRefusal(why=f"needs {name}, which is not declared. {hint}", is_permanent=True)
             if amount > kind.size:
-                return Refusal(why=f"needs {amount} of {name}; there are {kind.size}", is_permanent=True)
+                return StartRefusal(why=f"needs {amount} of {name}; there are {kind.size}", is_permanent=True)
             used = self._used.get(name, 0)
             if used + amount > kind.size:
                 why = f"needs {amount} of {name}; {used} of {kind.size} are in use"
-                return Refusal(why=why, is_permanent=False)
+                return StartRefusal(why=why, is_permanent=False)
         return None
 
-    def _why_not_yet(self, task: Task) -> Refusal | None:
-        until = self._repo.store.view(lambda snapshot: held_back(snapshot, [task.id])).get(task.id, 0)
+    def _why_not_yet(self, task: Task) -> StartRefusal | None:
+        until = self._repo.store.view(held_in).get(task.id, 0)
         if until > self._now:
-            return Refusal(why=f"tried again in {duration_text(until - self._now)}", is_permanent=False)
+            return StartRefusal(why=f"tried again in {duration_text(until - self._now)}", is_permanent=False)
         over = why_over_budget(self._repo, task, run=self._run)
         if over:
-            return Refusal(why=over, is_permanent=True)
+            return StartRefusal(why=over, is_permanent=True)
         return self._machine
 
-    def _why_agent_busy(self, agent: Agent) -> Refusal | None:
+    def _why_agent_busy(self, agent: Agent) -> StartRefusal | None:
         running = self._running.get(agent.name, 0)
         if agent.most and running >= agent.most:
-            return Refusal(why=f"{running} of {agent.most} {agent.name} run already", is_permanent=False)
+            return StartRefusal(why=f"{running} of {agent.most} {agent.name} run already", is_permanent=False)
         limit = self._pool.admission.get(agent.name, {})
         until = int(limit.get("until") or 0)
         if until > self._now:
             why = f"{agent.name} is rate-limited for {duration_text(until - self._now)}"
-            return Refusal(why=why, is_permanent=False)
+            return StartRefusal(why=why, is_permanent=False)
         most = limit.get("limit")
         if most is not None and running >= int(most):
-            return Refusal(why=f"{agent.name} was rate-limited: {most} at once for now", is_permanent=False)
+            return StartRefusal(
+                why=f"{agent.name} was rate-limited: {most} at once for now", is_permanent=False
+            )
         return None
 
     def _add_paths(self, task: Task) -> None:
-        pattern_of = self._repo.git.pattern_of
-        for text, kind in pattern_pairs(task.stored_paths):
-            self._paths += [(task.id, path) for path in pattern_of(text, kind).alternatives]
+        for pattern in task_patterns(self._repo, task):
+            self._paths += [(task.id, path) for path in pattern.alternatives]
 
-    def _why_paths_busy(self, task: Task) -> Refusal | None:
+    def _why_paths_busy(self, task: Task) -> StartRefusal | None:
         """Return a refusal if a running task or a queued landing changes the same paths.
 
         Other claims are checked when the task is taken: the claim of a dead session does not last.
         """
         pattern_of = self._repo.git.pattern_of
-        for text, kind in pattern_pairs(task.stored_paths):
+        for text, kind in declared_patterns(task.stored_paths):
             for path in pattern_of(text, kind).alternatives:
                 for other, busy in self._paths:
                     if alternatives_overlap(path, busy):
-                        return Refusal(why=f"{other} is changing {text}", is_permanent=False)
+                        return StartRefusal(why=f"{other} is changing {text}", is_permanent=False)
             if (text, kind) not in self._landing:
                 self._landing[text, kind] = self._about_to_land(text, kind)
             landing = self._landing[text, kind]
@@ -255,7 +253,7 @@ class Admission:
                 return landing
         return None
 
-    def _about_to_land(self, text: str, kind: str) -> Refusal | None:
+    def _about_to_land(self, text: str, kind: str) -> StartRefusal | None:
         """Return a refusal if an entry of the landing queue holds a path."""
         repo = self._repo
         claims = list_claims(repo, [repo.git.pattern_of(text, kind)])
@@ -266,11 +264,11 @@ class Admission:
         landing = get_landing(repo, entry)
         if landing.state == HELD:
             why = f"{entry} waits for a person, and holds {text}: `landlane gate list`"
-            return Refusal(why=why, is_permanent=True, is_for_person=True)
-        if get_queue(repo, landing.target).state == "paused":
+            return StartRefusal(why=why, is_permanent=True, is_for_person=True)
+        if get_queue(repo, landing.target).is_paused:
             why = f"{entry} holds {text}, and the landing queue is paused: `landlane queue list`"
-            return Refusal(why=why, is_permanent=True)
-        return Refusal(why=f"{entry} is about to land there: {text}", is_permanent=False)
+            return StartRefusal(why=why, is_permanent=True)
+        return StartRefusal(why=f"{entry} is about to land there: {text}", is_permanent=False)
 
 
 def _why_missing(agent: Agent) -> str:
@@ -293,7 +291,7 @@ def _why_no_command(agent: Agent) -> str:
     return f"[agents.{agent.name}] command: there is no program {program[:200]}"
 
 
-def _why_machine_full(repo: Repository) -> Refusal | None:
+def _why_machine_full(repo: Repository) -> StartRefusal | None:
     """Return why this machine has no room for another attempt; permanent if it is too small."""
     settings = repo.settings
     floor = settings.run.memory_floor_bytes
@@ -301,14 +299,14 @@ def _why_machine_full(repo: Repository) -> Refusal | None:
     free = memory.get("MemAvailable", floor)
     if free < floor:
         why = f"{free // _MB} MB of memory are free; [run] memory_floor keeps {floor // _MB}"
-        return Refusal(why=why, is_permanent=memory.get("MemTotal", floor) < floor)
+        return StartRefusal(why=why, is_permanent=memory.get("MemTotal", floor) < floor)
     floor = settings.run.disk_floor_bytes
     if floor:
         for folder in (repo.git.root or os.getcwd(), tempfile.gettempdir()):
             disk = shutil.disk_usage(folder)
             if disk.free < floor:
                 why = f"{disk.free // _MB} MB are free in {folder}; [run] disk_floor keeps {floor // _MB}"
-                return Refusal(why=why, is_permanent=disk.total < floor)
+                return StartRefusal(why=why, is_permanent=disk.total < floor)
     return None
 
 

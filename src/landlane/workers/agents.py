@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import os
+import shlex
 
-from landlane.clients.as_worker.command import worker_command
+from landlane.clients.as_worker.command import plain_worker_command, worker_command
 from landlane.errors import Malformed
 from landlane.exec.start_client import ClientCommand, prepare_command
-from landlane.handoffs.hand_over import context_for
+from landlane.handoffs.context import context_for
 from landlane.plans.model import AGENTS
 from landlane.protocol.worker.messages import WorkAssignment
 from landlane.roles.model import WORKER_ROLE, may_commit
-from landlane.tasks.records import pattern_pairs
-from landlane.usage.add import left_for
-from landlane.workers.model import COMMAND, Agent
+from landlane.settings.model import AgentSettings, Settings
+from landlane.tasks.records import task_paths
+from landlane.text import nearest_word
+from landlane.usage.budget import left_for
+from landlane.values import as_dict, replace
+from landlane.workers.model import COMMAND, EXIT, Agent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from landlane.repository import Repository
     from landlane.roles.model import Role
-    from landlane.settings.model import AgentSettings, Settings
     from landlane.tasks.model import Task
+
+
+_HEARTBEAT_MS = 60_000
+_PLAIN_SILENCE_MS = 600_000  # a program that waits for a model's answer prints nothing for minutes
 
 
 def agent_for(settings: Settings, task: Task, default: str = "") -> Agent:
@@ -53,15 +63,15 @@ def find_agent(settings: Settings, name: str) -> Agent:
         return Agent(
             name=name,
             client=name,
-            heartbeat_ms=settings.run.heartbeat_ms,
+            heartbeat_ms=settings.run.heartbeat_ms or _HEARTBEAT_MS,
             limit_ms=settings.run.limit_ms,
         )
     known = [*settings.agents, *(agent for agent in AGENTS if agent != COMMAND)]
-    raise Malformed(
-        f"there is no agent {name[:40]!r}",
-        code="UNKNOWN_AGENT",
-        hint=f"one of {', '.join(known)}; or define it: [agents.{name[:40]}] command = […] in landlane.toml",
-    )
+    near = nearest_word(name, known)
+    word = name[:40]
+    define = f"landlane config set agents.{word}.command " + shlex.quote(f'["./{word}.sh"]')
+    hint = f"landlane run --agent {near}" if near else f"define it: {define}"
+    raise Malformed(f"unknown agent {word}", code="UNKNOWN_AGENT", hint=hint)
 
 
 def _from_settings(settings: Settings, name: str, configured: AgentSettings) -> Agent:
@@ -72,18 +82,26 @@ def _from_settings(settings: Settings, name: str, configured: AgentSettings) -> 
             code="UNKNOWN_AGENT",
             hint=f"one of {', '.join(AGENTS)}",
         )
-    return Agent(
-        name=name,
-        client=client,
-        command=configured.command,
-        model=configured.model,
-        words=configured.words,
-        role=configured.role,
-        needs=tuple(configured.needs.items()),
-        most=configured.most,
-        heartbeat_ms=configured.heartbeat_ms or settings.run.heartbeat_ms,
-        limit_ms=configured.limit_ms or settings.run.limit_ms,
-    )
+    is_plain = client == COMMAND and configured.protocol == EXIT
+    silence_ms = _PLAIN_SILENCE_MS if is_plain else _HEARTBEAT_MS
+    fields: dict[str, Any] = as_dict(configured) | {
+        "client": client,
+        "needs": tuple(configured.needs.items()),
+        "heartbeat_ms": configured.heartbeat_ms or settings.run.heartbeat_ms or silence_ms,
+        "limit_ms": configured.limit_ms or settings.run.limit_ms,
+    }
+    return Agent(name=name, **fields)
+
+
+def with_command(settings: Settings, command: Sequence[str]) -> tuple[Settings, str]:
+    """Return settings with an agent for a plain command, and its name, which is that of the program."""
+    stem = os.path.basename(command[0]).partition(".")[0]
+    name = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in stem) or COMMAND
+    if name in settings.agents or name in AGENTS:
+        name = f"{name}-{COMMAND}"
+    agent = AgentSettings(command=tuple(command))
+    fields: dict[str, Any] = as_dict(settings) | {"agents": {**settings.agents, name: agent}}
+    return Settings(**fields), name
 
 
 def role_for(settings: Settings, task: Task, agent: Agent) -> str:
@@ -104,7 +122,12 @@ def needs_of(task: Task, agent: Agent) -> dict[str, int]:
 def worker_command_for(
     repo: Repository, agent: Agent, role: Role, scratch: str, folder: str
 ) -> ClientCommand:
-    """Return the command that starts a worker: the agent's own, or an adapter around a coding client."""
+    """Return the command that starts a worker: the agent's own, or an adapter around it or a client."""
+    if agent.client == COMMAND and agent.protocol == EXIT:
+        inner = prepare_command(
+            agent.command, role, repo.settings, scratch, folder, is_throwaway=not may_commit(role)
+        )
+        return replace(inner, words=plain_worker_command(inner.words))
     if agent.client == COMMAND:
         program = agent.command[0]
         path = os.path.join(repo.home.root, program)
@@ -128,7 +151,7 @@ def make_assignment(
         title=task.title,
         body=task.body or None,
         role=role.name,
-        paths=tuple(text for text, _ in pattern_pairs(task.stored_paths)),
+        paths=task_paths(task),
         check=task.check or None,
         folder=folder,
         scratch=scratch,

@@ -207,9 +207,6 @@ def _read_piece(path: str) -> tuple[int, list[str]]:
     return 0, lines
 
 
-# ------------------------------------------------------------------------------------------------- reading
-
-
 def read_log(state: str, task: str, attempt: int) -> LogText | None:
     """Return the log of an attempt; None when there is none on this machine."""
     path = log_path(state, task, attempt)

@@ -1,10 +1,12 @@
-"""What one attempt holds: sessions, resource slots, task, claims, clone and log."""
+"""What one attempt holds (sessions, resource slots, task, claims, clone, log), taken and released."""
 
 from __future__ import annotations
 
 import os
+import time
 
-from landlane.claims.read import list_claims
+from landlane.claims.take import list_claims
+from landlane.errors import StoreTransient
 from landlane.exec.cleanup import end_session
 from landlane.exec.clone import SandboxClone, make_throwaway_clone
 from landlane.exec.sandboxed_run import SandboxedRun
@@ -12,21 +14,19 @@ from landlane.git.target import find_base, find_target
 from landlane.ids import short_id
 from landlane.landing.submit import is_commit_available
 from landlane.managed_files.client_files import equip
-from landlane.reviews.give_verdict import commit_under_review
-from landlane.roles.built_in import find_role
-from landlane.roles.model import may_commit
+from landlane.reviews.records import commit_under_review
+from landlane.roles.model import find_role, may_commit
 from landlane.sessions.join import join
-from landlane.sessions.worker_sessions import join_hands
+from landlane.sessions.worker_sessions import join_worker_session
 from landlane.state.slot_kinds import SlotRefused
 from landlane.state.slots import make_slot_request, return_unused, take_slot
-from landlane.tasks.attempts import begin_in, change_attempt
-from landlane.tasks.model import ENDED, READY
+from landlane.tasks.attempts import begin_attempt, change_attempt
+from landlane.tasks.model import READY, AttemptState
 from landlane.tasks.pick import take_task
-from landlane.tasks.records import get_task, pattern_pairs
+from landlane.tasks.records import get_task, task_patterns
 from landlane.workers.agents import needs_of
 from landlane.workers.attempt_log import AttemptLog, log_path
 from landlane.workers.model import AttemptResult, Outcome
-from landlane.workers.store_retry import StoreRetry
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
@@ -34,16 +34,70 @@ from landlane.workspaces.open import open_workspace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from landlane.repository import Repository
     from landlane.sandbox.model import Backend
     from landlane.sessions.join import Joined
-    from landlane.sessions.model import Session
-    from landlane.state.slot_kinds import Slot
+    from landlane.sessions.model import Session, Slot
     from landlane.store.interface import Transaction
     from landlane.tasks.model import Attempt, Task
     from landlane.workers.model import StopRequest, WorkOrder
+
+    T = TypeVar("T")
+
+
+MAX_OUTAGE_SECONDS = 120.0  # as long as a run continues without its store
+_MAX_OUTAGE_WHEN_STOPPING = 5.0
+RETRY_SECONDS = 0.5
+
+
+class StoreRetry:
+    """Retries steps while the store is unavailable, so that the result of an attempt is not lost.
+
+    After an outage that lasted too long, further steps are tried once.
+    """
+
+    def __init__(self, report: Callable[[str], None], stop: StopRequest) -> None:
+        self._report = report
+        self._stop = stop
+        self._unavailable_since: float | None = None
+        self.has_waited = False
+
+    def run(self, step: Callable[[], T], before_retry: Callable[[], object] = lambda: None) -> T:
+        """Run a step, again while the store is unavailable; running it twice must do no harm.
+
+        Raises:
+            StoreTransient: the store has been unavailable for too long.
+        """
+        is_retry = False
+        while True:
+            try:
+                if is_retry:
+                    before_retry()
+                result = step()
+            except StoreTransient as error:
+                self._wait(error)
+                is_retry = True
+            else:
+                self._unavailable_since = None
+                return result
+
+    def _wait(self, error: StoreTransient) -> None:
+        now = time.monotonic()
+        if self._unavailable_since is None:
+            self._unavailable_since = now
+        limit = MAX_OUTAGE_SECONDS
+        if self._stop.why:
+            limit = min(_MAX_OUTAGE_WHEN_STOPPING, limit)
+        if now - self._unavailable_since >= limit:
+            raise error
+        if not self.has_waited:
+            self._report(
+                f"waiting for the store, to write down what was done: {error.message} [{error.code}]"
+            )
+        self.has_waited = True
+        time.sleep(RETRY_SECONDS)
 
 
 class AttemptResources:
@@ -62,7 +116,8 @@ class AttemptResources:
         self.role = find_role(repo.settings, order.role)
         self.is_committing = may_commit(self.role)
         self.run = SandboxedRun(repo, self.role)
-        self.retry = StoreRetry(repo.report, lambda: bool(stop.why))
+        self.stop = stop
+        self.retry = StoreRetry(repo.report, stop)
         self.base = ""  # the commit that the work starts from
         self.log: AttemptLog | None = None
         self.worker_session: Joined | None = None  # unless the worker acts as the owner
@@ -109,8 +164,6 @@ class AttemptResources:
         if self.log is not None and text:
             self.log.write(kind, text)
 
-    # ------------------------------------------------------------------------------------------- taking
-
     def take(self) -> AttemptResult | None:
         """Start a session, and take slots, task and claims; return a result if that is not possible now."""
         repo, order = self.repo, self.order
@@ -144,19 +197,13 @@ class AttemptResources:
         self._task, self._attempt = task, begun[-1]
         self.log = AttemptLog(repo.state_folder, task.id, task.attempt, secrets=(self._owner.secret,))
         self.log.write("begun", f"{self.session.agent} in the role {self.role.name} from {self.base[:12]}")
-        self.report(
-            {
-                "event": "taken",
-                "attempt": task.attempt,
-                "agent": self.session.agent,
-                "id": self._attempt.id,
-            }
-        )
+        taken = {"attempt": task.attempt, "agent": self.session.agent, "id": self._attempt.id}
+        self.report({"event": "taken", **taken})
         return None
 
     def _begin_attempt(self, tx: Transaction, task: Task) -> Attempt:
         """Record the attempt in the transaction that takes the task, so that a kill cannot separate them."""
-        return begin_in(
+        return begin_attempt(
             tx,
             self.repo,
             self.session,
@@ -173,20 +220,17 @@ class AttemptResources:
         task = get_task(repo, self.order.task)
         if task.state != READY:
             return f"it is {task.state}" + (f", by {task.owner}" if task.owner else "")
-        pattern_of = repo.git.pattern_of
-        patterns = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+        patterns = task_patterns(repo, task)
         claims = list_claims(repo, patterns) if patterns else []
         if not claims:
             return "somebody else has it, or what it changes"
         return f"{claims[0].agent} holds {claims[0].pattern}"
 
-    # ---------------------------------------------------------------------------------------- preparing
-
     def prepare(self, backend: Backend) -> None:
         """Create the record of the run, the scratch folder and the clone."""
         repo, task = self.repo, self.task
         if not self.is_committing:
-            self.worker_session = join_hands(repo, self.session, self.role.name)
+            self.worker_session = join_worker_session(repo, self.session, self.role.name)
             if self.log is not None:
                 self.log.hide(self.worker_session.secret)
         worker = self.worker_session.session.id if self.worker_session else ""
@@ -206,18 +250,16 @@ class AttemptResources:
             clone = SandboxClone(path=path, task=task.id)
         self.run.enter(clone)
 
-    # ---------------------------------------------------------------------------------------- releasing
-
     def release(self, result: AttemptResult) -> None:
         """End and remove everything; a step that fails does not stop the next ones."""
         repo = self.repo
         if self._task is None and self._slots:  # resources counted over time were not used, either
             self._try(lambda: return_unused(repo, self.session, self._slots))
         if self._attempt is not None:
-            facts: dict[str, Any] = {"state": ENDED, "code": result.code, "reason": result.why[:2000]}
-            facts |= {"outcome": result.outcome, "head": result.head, "usage": result.usage}
+            changes = result.to_report() | {"state": AttemptState.ENDED}
+            changes["reason"] = changes.pop("why")[:2000]
             attempt = self._attempt
-            self._try_with_retry(lambda: change_attempt(repo, attempt, "ended", **facts))
+            self._try_with_retry(lambda: change_attempt(repo, attempt, "ended", **changes))
         for joined in (self.worker_session, self._owner):
             if joined is not None:
                 self._try_with_retry(lambda session=joined.session: end_session(repo, session))

@@ -19,16 +19,28 @@ from landlane.reviews.give_verdict import take_verdict
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import change_attempt, running_attempts
 from landlane.tasks.evidence import complete_task
-from landlane.tasks.evidence_model import COMMIT, PATHS, effective_kind, required_evidence
 from landlane.tasks.git_evidence import GitEvidence
-from landlane.tasks.model import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
+from landlane.tasks.model import (
+    COMMIT,
+    DONE,
+    IN_PROGRESS,
+    LANDING,
+    PATHS,
+    REVIEW,
+    WAITING,
+    effective_kind,
+    required_evidence,
+    returned_branch_of,
+)
 from landlane.tasks.records import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.worker_pool import note_infrastructure, note_rate_limit, note_success
-from landlane.usage.add import attempt_key, book, cost_of_attempt
+from landlane.usage.add import book, with_reported
+from landlane.usage.model import UsageEntry, attempt_key
+from landlane.usage.totals import cost_of_attempt
 from landlane.values import as_dict
-from landlane.workers.model import AttemptResult, Outcome, Stage
+from landlane.workers.model import MESSAGES, AttemptResult, Outcome, Stage
 from landlane.workers.returned.commit import ReturnedWork, commit_returned, commit_unclaimed
 from landlane.workers.returned.output import copy_output, save_returned
 
@@ -57,14 +69,7 @@ def return_task(attempt: AttemptResources, *, code: str, why: str) -> AttemptRes
     """
     task, agent = attempt.task, attempt.order.agent.name
     note_infrastructure(attempt.repo, task.id, why, agent)
-    end = AttemptEnd(
-        task=task.id,
-        attempt=task.attempt,
-        code=code,
-        feedback=why[:_MAX_FEEDBACK],
-        is_infrastructure=True,
-        kind=agent,
-    )
+    end = AttemptEnd(code=code, feedback=why[:_MAX_FEEDBACK], is_infrastructure=True, kind=agent)
     decision = end_attempt(attempt.repo, attempt.session, task.id, end)
     return AttemptResult(outcome=Outcome(decision.outcome), why=decision.why or why, code=code)
 
@@ -110,7 +115,7 @@ class AttemptFinisher:
         if task.state == WAITING:
             head, note = self._keep_change(is_ours=True)
             return self._result(Outcome.WAITING, why=task.why + note, head=head, keeps_workspace=True)
-        if is_lost or task.session != self._session.id or task.state not in AT_WORK:
+        if is_lost or task.session != self._session.id or task.state not in IN_PROGRESS:
             head, note = self._keep_change(is_ours=False)
             note = note or self._save_unfinished()
             why = message.reason if isinstance(message, WorkFailed) else message.summary
@@ -134,8 +139,7 @@ class AttemptFinisher:
     def _book_usage(self) -> None:
         """Book the usage once, whatever became of the work."""
         task, agent = self._task, self._attempt.order.agent
-        book(
-            self._repo,
+        entry = UsageEntry(
             key=attempt_key(self._attempt.attempt.id),
             lineage=task.lineage,
             task=task.id,
@@ -143,11 +147,9 @@ class AttemptFinisher:
             agent=self._session.agent,
             client=agent.client,
             model=agent.model,
-            usage=self._end.outcome.usage,
             at=self._repo.wall_ms(),
         )
-
-    # ------------------------------------------------------------------------------------ not ours now
+        book(self._repo, with_reported(entry, self._end.outcome.usage))
 
     def _keep_change(self, *, is_ours: bool) -> tuple[str, str]:
         """Commit a returned change for whoever continues the task; return its head and a note.
@@ -188,8 +190,6 @@ class AttemptFinisher:
             return f"; what it left is not saved: {error}"
         return f"; what it left is saved: landlane rescue restore {rescue}" if rescue else ""
 
-    # ------------------------------------------------------------------------------------------- failed
-
     def _failed(self, message: WorkFailed) -> AttemptResult:
         stderr, exit_code = self._end.stderr.strip(), self._end.exit_code
         reason = message.reason + (f"\n{stderr[-1500:]}" if stderr and message.code != "stopped" else "")
@@ -225,21 +225,17 @@ class AttemptFinisher:
         """End an unsuccessful attempt: the retry rules decide between the queue and a person."""
         repo, task, attempt = self._repo, self._task, self._attempt.attempt
         end = AttemptEnd(
-            task=task.id,
-            attempt=task.attempt,
             code=code,
             feedback=feedback[:_MAX_FEEDBACK],
             change=self._digest_change(head),
-            is_progress=bool(head),
             took_ms=max(repo.wall_ms() - attempt.started_at, 0),
             cost_micros=self._retry(lambda: cost_of_attempt(repo, attempt.id)),
-            is_infrastructure=False,
             may_retry=may_retry,
             retry_after_ms=round((message.retry_after_seconds or 0) * 1000) if message else 0,
         )
         # If repeated, either step finds that the task has moved on, and raises Stale.
         if self._read_task().state == LANDING:  # it was verified, and belongs to the queue
-            decision = self._retry(lambda: fail_unsubmitted(repo, self._session, end))
+            decision = self._retry(lambda: fail_unsubmitted(repo, self._session, task, end))
         else:
             decision = self._retry(lambda: end_attempt(repo, self._session, task.id, end))
         return self._result(decision.outcome, why=decision.why or feedback, code=code, head=head)
@@ -251,8 +247,6 @@ class AttemptFinisher:
         if not tip or tip == base:
             return ""
         return digest(try_git_output(self._repo.home, "diff-tree", "-r", base, tip))
-
-    # ---------------------------------------------------------------------------------------- completed
 
     def _completed(self, message: WorkComplete) -> AttemptResult:
         """Collect what the worker returned, and verify it."""
@@ -268,15 +262,19 @@ class AttemptFinisher:
             attempt = self._attempt.attempt
             self._retry(lambda: change_attempt(self._repo, attempt, "handed", head=head))
         if needs_commit and not head:
-            how = (
-                "commit the change"
-                if "commit" in self._attempt.role.verbs
-                else "hand the change back as a patch or as files"
-            )
-            why = f"it said that it was done, and changed nothing that is known of ({how}): {message.summary}"
+            said = f": {message.summary}" if message.summary != self._task.title else ""
+            why = f"it reported success but changed no file{self._how_to_return()}{said}"
             return self._end_attempt("no_change", why)
         self._report_stage(Stage.VERIFYING)
         return self._take_verdict(message) if self._task.kind == "review" else self._verify(message, head)
+
+    def _how_to_return(self) -> str:
+        """Return how a worker that speaks the protocol returns its change; others need not know."""
+        if self._attempt.order.agent.protocol != MESSAGES:
+            return ""
+        if "commit" in self._attempt.role.verbs:
+            return " (commit the change)"
+        return " (return the change as a patch or as files)"
 
     def _returned_work(self, message: WorkComplete) -> ReturnedWork:
         attempt = self._attempt

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from landlane.landing.model import HELD
-from landlane.tasks.model import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, READY, WAITING
-from landlane.values import value
+from landlane.tasks.model import BLOCKED, DEAD, DONE, FAILED, FINISHED, IN_PROGRESS, READY, WAITING
+from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
 COMMAND = "command"  # the client of an agent that is not a coding client
+EXIT, MESSAGES = "exit", "messages"  # the protocols of commands
 ALL_SLOTS_TAKEN = "all places are taken"
-FINISHED = (DONE, DROPPED, DEAD, FAILED)
 
 
 class Stage(StrEnum):
@@ -54,11 +54,12 @@ WITHOUT_ATTEMPT = (Outcome.NOT_TAKEN, Outcome.NOT_STARTED)
 
 @value
 class Agent:
-    """One kind of worker: a coding client, or a command that speaks the worker protocol."""
+    """One kind of worker: a coding client, or a command with the protocol by which it reports."""
 
     name: str
     client: str = COMMAND
     command: tuple[str, ...] = ()
+    protocol: str = EXIT
     model: str = ""
     words: tuple[str, ...] = ()
     role: str = ""
@@ -70,11 +71,15 @@ class Agent:
 
 @value
 class RunRequest:
-    """What to run: these tasks, or all that are ready. With `is_continuous`, wait for more tasks forever."""
+    """What to run: these tasks, or all that are ready. With `is_continuous`, wait for more tasks forever.
+
+    `command` is a plain command that does the tasks that name no agent.
+    """
 
     workers: int
     tasks: frozenset[str] = frozenset()
     agent: str = ""
+    command: tuple[str, ...] = ()
     until_empty: bool = False
     is_continuous: bool = False
     is_offline: bool = False
@@ -102,6 +107,12 @@ class AttemptResult:
     usage: dict[str, Any] | None = None
     keeps_workspace: bool = False
 
+    def to_report(self) -> dict[str, Any]:
+        """Return the fields that the orchestrator reads."""
+        fields = as_dict(self)
+        del fields["keeps_workspace"]
+        return fields
+
 
 class StopRequest:
     """Why a supervisor was asked to stop; empty until then."""
@@ -111,7 +122,7 @@ class StopRequest:
 
 
 @value
-class Refusal:
+class StartRefusal:
     """Why a task does not start now. `is_permanent`: waiting will not help, somebody must change something.
 
     `is_for_person`: only a person's answer to a gate is missing.
@@ -210,7 +221,7 @@ def count_states(tasks: Sequence[Task]) -> dict[str, int]:
 def summarize(
     tasks: Sequence[Task],
     landings: Sequence[Landing],
-    refusals: Mapping[str, Refusal],
+    refusals: Mapping[str, StartRefusal],
     totals: RunTotals,
     *,
     paused: str,
@@ -243,8 +254,8 @@ def summarize(
     )
 
 
-def _why_left(task: Task, refusal: Refusal | None) -> str:
-    if task.state in AT_WORK and task.owner:
+def _why_left(task: Task, refusal: StartRefusal | None) -> str:
+    if task.state in IN_PROGRESS and task.owner:
         return f"in the hands of {task.owner}"
     why = refusal.why if refusal is not None and task.state == READY else ""
     if refusal is not None and refusal.is_permanent:

@@ -19,23 +19,22 @@ from landlane.git.target import find_target
 from landlane.landing.after_landing import clean_up_here
 from landlane.landing.model import QUEUED, TESTING
 from landlane.landing.records import get_queue, list_landings
-from landlane.platform.process_identity import Process
-from landlane.reviews.give_verdict import approved_waiting
+from landlane.platform.process import Process
+from landlane.reviews.records import approved_waiting
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.model import READY
+from landlane.tasks.model import FINISHED, READY
 from landlane.tasks.records import list_tasks
-from landlane.tasks.worker_pool import pool_of
+from landlane.tasks.worker_pool import get_pool
 from landlane.workers.admit import Admission
 from landlane.workers.agents import role_for
 from landlane.workers.model import (
     ALL_SLOTS_TAKEN,
-    FINISHED,
     WITHOUT_ATTEMPT,
     Outcome,
-    Refusal,
     RunStatus,
     RunTotals,
     Stage,
+    StartRefusal,
     WorkOrder,
     count_states,
     summarize,
@@ -114,7 +113,7 @@ class LandingProcess:
     def is_stuck(self) -> bool:
         """Return whether the queue is paused, or has been run repeatedly without effect."""
         branch = find_target(self._repo.home, self._repo.settings).branch
-        return self._idle_runs >= _MAX_IDLE_LANDINGS or get_queue(self._repo, branch).state == "paused"
+        return self._idle_runs >= _MAX_IDLE_LANDINGS or get_queue(self._repo, branch).is_paused
 
     def stop(self) -> None:
         """End the child."""
@@ -227,8 +226,6 @@ class Orchestrator:
         with contextlib.suppress(StoreError):  # the next orchestrator cleans up
             self._try(self._clean_up)  # without landing: that child would outlive this process
 
-    # ------------------------------------------------------------------------------------------ reports
-
     def _read_reports(self) -> None:
         for process in self._pool.read_reports():
             self._step_at = 0.0
@@ -259,8 +256,6 @@ class Orchestrator:
             self._paused = paused
             self.is_draining = True
 
-    # ------------------------------------------------------------------------------------------- upkeep
-
     def _upkeep(self) -> None:
         now = time.monotonic()
         if now >= self._upkeep_at:
@@ -280,7 +275,7 @@ class Orchestrator:
         self._try(lambda: settle_fans(self._repo))
         self._try(lambda: clean_up_here(self._repo))
         if not self._backoff.has_too_many_failed_starts:
-            self._paused = pool_of(self._repo).paused
+            self._paused = get_pool(self._repo).paused
 
     def _try(self, step: Callable[[], object]) -> None:
         """Run a step; report an error once, however often it occurs in a row."""
@@ -292,8 +287,6 @@ class Orchestrator:
             if str(error) != self._last_report:
                 self._repo.report(str(error))
             self._last_report = str(error)
-
-    # ---------------------------------------------------------------------------------------- admission
 
     def _list_tasks(self) -> list[Task]:
         """Return the tasks of this run, with their children and follow-ups."""
@@ -319,7 +312,7 @@ class Orchestrator:
         refusals = self._backoff.refusals
         for task in sorted(ready, key=lambda task: (task.rank, len(task.id), task.id)):
             if free <= 0:
-                refusals.setdefault(task.id, Refusal(why=ALL_SLOTS_TAKEN, is_permanent=False))
+                refusals.setdefault(task.id, StartRefusal(why=ALL_SLOTS_TAKEN, is_permanent=False))
             elif self._backoff.is_delayed(task.id):
                 continue
             elif (refusal := admission.why_not(task)) is not None:
@@ -366,8 +359,6 @@ class Orchestrator:
             self._pool.start(task, order)
         except OSError as error:
             self._note_failed_start(task.id, str(error))
-
-    # ---------------------------------------------------------------------------------------------- end
 
     def _is_finished(self) -> bool:
         """Return whether nothing is left that this run could do."""

@@ -10,21 +10,21 @@ from landlane.landing.records import list_landings
 from landlane.landing.rejected_tasks import fail_unsubmitted
 from landlane.landing.submit import submit_branch, why_commit_unavailable
 from landlane.landing.target_rules import lander_role
-from landlane.platform.process_identity import Process
+from landlane.platform.process import Process
 from landlane.reviews.close import adopt
-from landlane.reviews.give_verdict import approved_waiting
+from landlane.reviews.records import approved_waiting
 from landlane.sessions.join import join, leave
-from landlane.sessions.read import find_live_session, find_session
-from landlane.sessions.worker_sessions import hands_of
+from landlane.sessions.leases import find_live_session, find_session
+from landlane.sessions.worker_sessions import list_worker_sessions
 from landlane.tasks.attempts import attempts_of, change_attempt, running_attempts
-from landlane.tasks.model import AT_WORK, ENDED, LANDING
-from landlane.tasks.records import get_task, list_tasks, pattern_pairs
+from landlane.tasks.model import IN_PROGRESS, LANDING, AttemptState
+from landlane.tasks.records import get_task, list_tasks, task_patterns
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.workers.model import Outcome
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import OPEN
-from landlane.workspaces.records import is_held, is_here, list_workspaces
+from landlane.workspaces.records import is_held, list_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ _SILENT_MS = 60_000  # supervisors record a heartbeat every few seconds
 _KEEP_WORKSPACE = frozenset({Outcome.LANDING, Outcome.REVIEW, Outcome.WAITING})
 _WHY = "the process that looked after it was killed"
 _MAX_FEEDBACK = 3500
-
-
-# ---------------------------------------------------------------------------------------------- attempts
 
 
 def end_orphaned_attempts(repo: Repository) -> list[str]:
@@ -57,7 +54,9 @@ def end_orphaned_attempts(repo: Repository) -> list[str]:
             )
         elif attempt.machine != repo.processes.machine and _has_session_ended(repo, attempt):
             reason = "its lease ran out"
-            change_attempt(repo, attempt, "ended", state=ENDED, outcome=Outcome.LOST, reason=reason)
+            change_attempt(
+                repo, attempt, "ended", state=AttemptState.ENDED, outcome=Outcome.LOST, reason=reason
+            )
     return lines
 
 
@@ -86,25 +85,22 @@ def _end_orphaned(repo: Repository, attempt: Attempt) -> None:
     session = _find_session(repo, attempt)
     outcome: str = Outcome.LOST
     task = get_task(repo, attempt.task)
-    is_owner = task.session == attempt.session and task.state in AT_WORK
+    is_owner = task.session == attempt.session and task.state in IN_PROGRESS
     if session is not None and not session.has_ended and is_owner:
-        end = AttemptEnd(
-            task=task.id,
-            attempt=attempt.attempt,
-            code="killed",
-            feedback=_WHY,
-            took_ms=max(repo.wall_ms() - attempt.started_at, 0),
-        )
+        took_ms = max(repo.wall_ms() - attempt.started_at, 0)
+        end = AttemptEnd(code="killed", feedback=_WHY, took_ms=took_ms)
         try:
             outcome = end_attempt(repo, session, task.id, end).outcome
         except LandlaneError as error:
             repo.report(str(error))
-    for worker_session in repo.store.view(lambda snapshot: hands_of(snapshot, attempt.session)):
+    for worker_session in repo.store.view(lambda snapshot: list_worker_sessions(snapshot, attempt.session)):
         try:
             leave(repo, worker_session)
         except LandlaneError:
             continue  # it expired
-    change_attempt(repo, attempt, "ended", state=ENDED, outcome=outcome, code="killed", reason=_WHY)
+    change_attempt(
+        repo, attempt, "ended", state=AttemptState.ENDED, outcome=outcome, code="killed", reason=_WHY
+    )
 
 
 def close_abandoned_workspaces(repo: Repository) -> list[str]:
@@ -113,23 +109,20 @@ def close_abandoned_workspaces(repo: Repository) -> list[str]:
     A submitted change keeps its workspace until it has landed, and a task that waits for a person until then.
     """
     lines: list[str] = []
-    for workspace in list_workspaces(repo):
-        if (
-            workspace.state != OPEN
-            or not is_here(repo, workspace, repo.common_dir)
-            or is_held(repo, workspace)
-        ):
+    for workspace in list_local(repo, (OPEN,)):
+        if is_held(repo, workspace):
             continue
         attempts = [one for one in attempts_of(repo, workspace.task) if one.session == workspace.session]
-        if not attempts or attempts[-1].state != ENDED or attempts[-1].outcome in _KEEP_WORKSPACE:
+        if (
+            not attempts
+            or attempts[-1].state != AttemptState.ENDED
+            or attempts[-1].outcome in _KEEP_WORKSPACE
+        ):
             continue
         closed = close_workspace(repo, None, workspace, force=True)
         saved = f", what was not committed is saved as {closed.rescue}" if closed.rescue else ""
         lines.append(f"{workspace.id} of {workspace.task} is closed{saved}")
     return lines
-
-
-# ----------------------------------------------------------------------------------------- finished work
 
 
 def submit_approved(repo: Repository) -> list[str]:
@@ -150,11 +143,11 @@ def _submit_review(repo: Repository, review: Review) -> str:
     try:
         task = adopt(repo, session, review.id)
         try:
-            landing_id = _submit(repo, session, task)
+            landing_id = submit_branch(repo, session, task.branch, task.id).landing.id
         except StoreError:
             raise
         except LandlaneError as error:
-            end = _not_submitted(task.id, review.attempt, error, review.change or review.head)
+            end = _not_submitted(error, review.change or review.head)
             end_attempt(repo, session, task.id, end)
             return f"{review.task} was approved, and cannot land: {end.feedback}"
     except StoreError:
@@ -198,16 +191,16 @@ def _submit_task(repo: Repository, task: Task) -> str:
     try:
         if not _claim_paths(repo, session, task):
             return f"{task.id} is proved, and others hold what it changes"
-        landing_id = _submit(repo, session, task)
+        landing_id = submit_branch(repo, session, task.branch, task.id).landing.id
     except StoreError:
         raise
     except Stale as error:
         return f"{task.id}: {error.message}"  # another process was faster
     except LandlaneError as error:
         # Submitting again would fail again, so the attempt has failed; the next one gets the reason.
-        end = _not_submitted(task.id, task.attempt, error, task.head)
+        end = _not_submitted(error, task.head)
         try:
-            fail_unsubmitted(repo, session, end)
+            fail_unsubmitted(repo, session, task, end)
         except Stale as stale:
             return f"{task.id}: {stale.message}"
         return f"{task.id} was proved, and cannot be submitted: {end.feedback}"
@@ -221,24 +214,13 @@ def _join_as_lander(repo: Repository, id: str, task: Task) -> Session:
     return join(repo, f"lands-{id}", role=role, process=here, may_choose_role=True).session
 
 
-def _submit(repo: Repository, session: Session, task: Task) -> str:
-    return submit_branch(repo, session, task.branch, task.id).landing.id
-
-
-def _not_submitted(task: str, attempt: int, error: LandlaneError, change: str) -> AttemptEnd:
-    return AttemptEnd(
-        task=task,
-        attempt=attempt,
-        code="not_submitted",
-        feedback=f"{error.code}: {error.message}. {error.hint}"[:_MAX_FEEDBACK],
-        change=change,
-        is_progress=True,
-    )
+def _not_submitted(error: LandlaneError, change: str) -> AttemptEnd:
+    feedback = f"{error.code}: {error.message}. {error.hint}"[:_MAX_FEEDBACK]
+    return AttemptEnd(code="not_submitted", feedback=feedback, change=change)
 
 
 def _claim_paths(repo: Repository, session: Session, task: Task) -> bool:
-    pattern_of = repo.git.pattern_of
-    patterns = tuple(pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths))
+    patterns = task_patterns(repo, task)
     if not patterns:
         return True
     request = Request(patterns=patterns, mode=ClaimMode.EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)

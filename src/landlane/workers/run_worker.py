@@ -15,9 +15,18 @@ import time
 
 from landlane.clock import awake_ms
 from landlane.processes.tree_child import ChildPipes
-from landlane.protocol.worker.conversation import Conversation, WorkerLimits, limits_of
 from landlane.protocol.worker.fields import MOST_LINE_BYTES
-from landlane.protocol.worker.messages import Flaw, WorkComplete, WorkFailed, failed, read_line, write_line
+from landlane.protocol.worker.messages import (
+    Conversation,
+    Flaw,
+    WorkComplete,
+    WorkerLimits,
+    WorkFailed,
+    failed,
+    limits_of,
+    read_line,
+    write_line,
+)
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -133,6 +142,7 @@ class _WorkerConnection:
     ) -> None:
         self._child = child
         self._pipes = pipes
+        self._selector = selectors.DefaultSelector()
         self._unsent = line
         self._limits = limits
         self._on_message = on_message
@@ -155,41 +165,41 @@ class _WorkerConnection:
         """Send the assignment and read messages until the worker ends; return what went wrong."""
         pidfd = os.pidfd_open(self._child.pid)
         try:
-            with selectors.DefaultSelector() as selector:
+            with self._selector as selector:
                 selector.register(self._pipes.to_child, selectors.EVENT_WRITE)
-                selector.register(self._pipes.from_child, selectors.EVENT_READ)
-                selector.register(self._pipes.errors, selectors.EVENT_READ)
-                selector.register(pidfd, selectors.EVENT_READ)
-                return self._loop(selector, pidfd)
+                for readable in (self._pipes.from_child, self._pipes.errors, pidfd):
+                    selector.register(readable, selectors.EVENT_READ)
+                return self._loop(pidfd)
         finally:
             os.close(pidfd)
 
-    def _loop(self, selector: selectors.BaseSelector, pidfd: int) -> Flaw | None:
+    def _loop(self, pidfd: int) -> Flaw | None:
         tick_at = 0.0
         while True:
-            flaw = self._serve_ready(selector, pidfd, _TICK_SECONDS)
+            flaw = self._serve_ready(pidfd, _TICK_SECONDS)
             if flaw is not None:
                 return flaw
-            has_output = self._pipes.from_child in selector.get_map()
+            has_output = self._pipes.from_child in self._selector.get_map()
             if self._has_exited and not has_output:
                 return self._check_exit()
             if time.monotonic() >= self._give_up_at:
                 return self._check_timeout()
             if time.monotonic() >= tick_at:
                 tick_at = time.monotonic() + _TICK_SECONDS
-                flaw = self._check(selector, pidfd)
+                flaw = self._check(pidfd)
                 if flaw is not None:
                     return flaw
 
-    def _serve_ready(self, selector: selectors.BaseSelector, pidfd: int, seconds: float) -> Flaw | None:
-        for key, _ in selector.select(seconds):
-            flaw = self._serve(selector, key.fd, pidfd)
+    def _serve_ready(self, pidfd: int, seconds: float) -> Flaw | None:
+        for key, _ in self._selector.select(seconds):
+            flaw = self._serve(key.fd, pidfd)
             if flaw is not None:
                 return flaw
         return None
 
-    def _serve(self, selector: selectors.BaseSelector, ready: int, pidfd: int) -> Flaw | None:
+    def _serve(self, ready: int, pidfd: int) -> Flaw | None:
         """Handle one descriptor that is ready."""
+        selector = self._selector
         if ready == pidfd:
             selector.unregister(pidfd)
             self._has_exited = True
@@ -272,12 +282,12 @@ class _WorkerConnection:
             self._wait_at_most(_EXIT_SECONDS)
         return flaw
 
-    def _check(self, selector: selectors.BaseSelector, pidfd: int) -> Flaw | None:
+    def _check(self, pidfd: int) -> Flaw | None:
         reason = self._on_tick()
         if reason and self._conversation.end is None:
             return Flaw(code="stopped", reason=reason)
         self._discount_gap()
-        flaw = self._serve_ready(selector, pidfd, 0)  # output that came during the tick
+        flaw = self._serve_ready(pidfd, 0)  # output that came during the tick
         if flaw is not None:
             return flaw
         self._checked_at = self._now()

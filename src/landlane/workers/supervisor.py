@@ -18,14 +18,14 @@ from landlane.exec.sandboxed_run import choose_sandbox_backend
 from landlane.processes.tree import TREE_MARK
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.sessions.leases import touch
-from landlane.tasks.attempts import note_sign
-from landlane.tasks.model import AT_WORK, WAITING
+from landlane.tasks.attempts import record_activity
+from landlane.tasks.model import IN_PROGRESS, WAITING
 from landlane.tasks.records import get_task
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
-from landlane.usage.add import note_so_far, over_budget
+from landlane.usage.add import record_usage_so_far
+from landlane.usage.budget import over_budget
 from landlane.values import as_dict, replace
 from landlane.workers.agents import make_assignment, worker_command_for
-from landlane.workers.attempt_resources import AttemptResources
 from landlane.workers.finish_attempt import AttemptFinisher, return_task, save_returned_work
 from landlane.workers.model import AttemptResult, Outcome
 from landlane.workers.run_worker import run_worker
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.worker.messages import Ending, Usage
-    from landlane.repository import Repository
     from landlane.usage.budget import Budget
-    from landlane.workers.model import StopRequest, WorkOrder
+    from landlane.workers.attempt_resources import AttemptResources
     from landlane.workers.run_worker import WorkerEnd, WorkerMessage
 
 
@@ -75,11 +74,10 @@ class MessageRelay:
 class WorkerMonitor:
     """Watches a running worker: records its heartbeats, and decides when it must be stopped."""
 
-    def __init__(self, attempt: AttemptResources, stop: StopRequest, resident: ResidentConnection) -> None:
+    def __init__(self, attempt: AttemptResources, resident: ResidentConnection) -> None:
         self.lost = ""  # why the task is not ours any more
         self.exceeded: Budget | None = None
         self._attempt = attempt
-        self._stop = stop
         self._resident = resident
         self._relay = MessageRelay(attempt.report, time.monotonic())
         self._recorded_usage: Usage | None = None
@@ -98,15 +96,15 @@ class WorkerMonitor:
             self._record_at = now + _RECORD_SECONDS
             doing = getattr(message, "doing", None) or getattr(message, "text", None) or ""
             try:
-                note_sign(attempt.repo, attempt.attempt, str(doing))
+                record_activity(attempt.repo, attempt.attempt, str(doing))
             except StoreError:
                 return  # the next one will be recorded
 
     def on_tick(self) -> str:
         """Return why the worker has to end now; empty while it may continue."""
         attempt = self._attempt
-        if self._stop.why:
-            return self._stop.why
+        if attempt.stop.why:
+            return attempt.stop.why
         self._resident.tick(attempt.repo.store, attempt.session)
         now = time.monotonic()
         if now < self._check_at:
@@ -128,7 +126,7 @@ class WorkerMonitor:
         """Record the usage so far, and return the budget that it exceeds."""
         attempt, usage = self._attempt, self._relay.usage
         if usage is not None and usage != self._recorded_usage:
-            note_so_far(attempt.repo, attempt.attempt, usage, model=attempt.order.agent.model)
+            record_usage_so_far(attempt.repo, attempt.attempt, usage, model=attempt.order.agent.model)
             self._recorded_usage = usage
         return over_budget(attempt.repo, attempt.task, run=attempt.order.orchestrator)
 
@@ -137,7 +135,7 @@ class WorkerMonitor:
         attempt = self._attempt
         task = get_task(attempt.repo, attempt.task.id)
         is_ours = task.session == attempt.session.id and task.attempt == attempt.task.attempt
-        if not is_ours or task.state not in (*AT_WORK, WAITING):
+        if not is_ours or task.state not in (*IN_PROGRESS, WAITING):
             return f"{task.id} was taken away: it is {task.state}{f' ({task.why})' if task.why else ''}"
         now = awake_ms()
         if task.state == WAITING:
@@ -163,17 +161,9 @@ class WorkerMonitor:
 class Supervisor:
     """Makes one attempt at a task."""
 
-    def __init__(
-        self,
-        repo: Repository,
-        order: WorkOrder,
-        report: Callable[[dict[str, Any]], None],
-        stop: StopRequest,
-    ) -> None:
-        self._repo = repo
-        self._attempt = AttemptResources(repo, order, report, stop)
-        self._report = report
-        self._stop = stop
+    def __init__(self, attempt: AttemptResources) -> None:
+        self._attempt = attempt
+        self._repo = attempt.repo
         self._last_message: Ending | None = None
 
     def run(self) -> AttemptResult:
@@ -186,16 +176,7 @@ class Supervisor:
         finally:
             self._attempt.release(result)
         self._attempt.write_log(result.outcome, result.why)
-        self._report(
-            {
-                "event": "ended",
-                "outcome": result.outcome,
-                "why": result.why,
-                "head": result.head,
-                "usage": result.usage,
-                "code": result.code,
-            }
-        )
+        self._attempt.report({"event": "ended", **result.to_report()})
         return result
 
     def _work(self) -> AttemptResult:
@@ -203,22 +184,16 @@ class Supervisor:
         backend = choose_sandbox_backend(repo, attempt.role)
         with ResidentConnection(os.path.join(repo.common_dir, "landlane")) as resident:
             attempt.prepare(backend)
-            command = worker_command_for(
-                repo, attempt.order.agent, attempt.role, attempt.run.scratch, attempt.clone.path
-            )
+            folder, scratch = attempt.clone.path, attempt.run.scratch
+            agent, role = attempt.order.agent, attempt.role
+            command = worker_command_for(repo, agent, role, scratch, folder)
             assignment = make_assignment(
-                repo,
-                attempt.task,
-                attempt.order.agent,
-                attempt.role,
-                folder=attempt.clone.path,
-                scratch=attempt.run.scratch,
-                base=attempt.base,
+                repo, attempt.task, agent, role, folder=folder, scratch=scratch, base=attempt.base
             )
             sandbox = attempt.run.make_sandbox(resident.path, attempt.worker, command)
-            self._report({"event": "started", "sandbox": backend.name})
+            attempt.report({"event": "started", "sandbox": backend.name})
             attempt.write_log("sandbox", backend.name)
-            monitor = WorkerMonitor(attempt, self._stop, resident)
+            monitor = WorkerMonitor(attempt, resident)
             end = run_worker(
                 lambda streams: attempt.run.start(command.words, sandbox, backend, streams),
                 assignment,
@@ -231,7 +206,7 @@ class Supervisor:
         self._last_message = end.outcome
         assert attempt.run.record is not None
         # Checks that verify the result inherit the mark, so that they are found if this process is killed.
-        os.environ[TREE_MARK] = attempt.run.record.tree["id"]
+        os.environ[TREE_MARK] = attempt.run.record.tree.id
         end = monitor.with_budget_code(end)
         return AttemptFinisher(attempt, end).finish(is_lost=bool(monitor.lost))
 

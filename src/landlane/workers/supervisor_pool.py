@@ -7,7 +7,7 @@ import signal
 import time
 
 from landlane.values import as_dict, replace
-from landlane.workers.model import Outcome, Refusal, Stage, WorkerSlot
+from landlane.workers.model import Outcome, Stage, StartRefusal, WorkerSlot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class StartBackoff:
     """Why tasks do not start, and when those that could not start are tried again."""
 
     def __init__(self, *, is_continuous: bool) -> None:
-        self.refusals: dict[str, Refusal] = {}
+        self.refusals: dict[str, StartRefusal] = {}
         self.failed_starts = 0  # supervisors in a row that ended before they took their task
         self._is_continuous = is_continuous
         self._retry_at: dict[str, float] = {}
@@ -178,13 +178,13 @@ class StartBackoff:
         is_permanent = count >= MAX_FAILED_STARTS and not self._is_continuous
         pause = min(RETRY_SECONDS * 2 ** max(count - 1, 0), MAX_RETRY_SECONDS)
         self._retry_at[task_id] = float("inf") if is_permanent else time.monotonic() + pause
-        self.refusals[task_id] = Refusal(why=why, is_permanent=is_permanent)
+        self.refusals[task_id] = StartRefusal(why=why, is_permanent=is_permanent)
 
     def note_failed_start(self, task_id: str, why: str) -> str:
         """Note that a supervisor did not start; return why the run must stop after too many of them."""
         self.failed_starts += 1
         self._retry_at[task_id] = time.monotonic() + RETRY_SECONDS * self.failed_starts
-        self.refusals[task_id] = Refusal(why=why, is_permanent=False)
+        self.refusals[task_id] = StartRefusal(why=why, is_permanent=False)
         if not self.has_too_many_failed_starts:
             return ""
         return f"{self.failed_starts} times in a row {why}"

@@ -1,12 +1,16 @@
-"""The summary of a run as JSON and as text."""
+"""The preflight and the summary of a run as JSON and as text."""
 
 from __future__ import annotations
+
+from landlane.error_json import failure_json
+from landlane.units import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from landlane.workers.model import RunSummary
+    from landlane.workers.preflight import Preflight
 
 
 def summary_json(summary: RunSummary) -> dict[str, Any]:
@@ -24,6 +28,21 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
+def preflight_json(preflight: Preflight) -> dict[str, Any]:
+    """Return the JSON form of a failed preflight; the fixes stand beside the problems, not in the hint."""
+    failed = len(preflight.problems)
+    checks = count(preflight.checks, "preflight check")
+    return failure_json(
+        "PREFLIGHT_FAILED",
+        f"cannot start workers: {failed} of {checks} failed",
+        "",
+        problems=[
+            {"message": problem.text, "fix": problem.fix, "lines": list(problem.lines)}
+            for problem in preflight.problems
+        ],
+    )
+
+
 def summary_text(summary: RunSummary) -> str:
     """Return a summary as a few lines of text."""
     totals = summary.totals
@@ -37,7 +56,7 @@ def summary_text(summary: RunSummary) -> str:
     ):
         lines += [f"  {task} {title}: {_shorten(why)}" for task, why in rows]
     if summary.paused:
-        lines.append(f"nothing more begins: {summary.paused}; `landlane pool show` tells more")
+        lines.append(f"nothing more begins: {summary.paused}; `landlane status` tells more")
     return "\n".join(lines)
 
 

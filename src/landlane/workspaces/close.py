@@ -1,6 +1,6 @@
 """Close a workspace: save what exists nowhere else, remove the checkout, free its pins and slots.
 
-Only then is it `closed`. Each step can be repeated, so that workspaces/recover.py can go on after a crash.
+Only then is it `closed`. Each step can be repeated, so that clean_up.py can continue after a crash.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import contextlib
 import os
 
 from landlane.errors import Held, LandlaneError, NotAllowed, RepositoryError
+from landlane.files import read_first_line
 from landlane.git import create_checkout as checkouts
-from landlane.git.ancestry import is_merged
+from landlane.git.commits import is_merged
 from landlane.git.remove_checkout import (
     check_no_mounts,
     is_folder,
@@ -23,14 +24,16 @@ from landlane.git.remove_checkout import (
 )
 from landlane.git.run import run_git
 from landlane.git.target import commit_at, find_target, target_tip
-from landlane.git.untrusted_checkout import CLONE as CLONE_PLACE
-from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
+from landlane.git.untrusted_checkout import CLONE as CLONE_CHECKOUT
+from landlane.git.untrusted_checkout import WORKTREE as WORKTREE_CHECKOUT
+from landlane.git.untrusted_checkout import UntrustedCheckout
 from landlane.platform.file_users import processes_in
-from landlane.values import as_dict, replace, value
-from landlane.workspaces import records as operations
+from landlane.units import count
+from landlane.values import as_dict, value
+from landlane.workspaces import records
 from landlane.workspaces.environment import free_slots
-from landlane.workspaces.model import CLONE, CLOSED, CLOSING, FAILED, OPEN, OPENING, Workspace
-from landlane.workspaces.recent_changes import has_newer, instant
+from landlane.workspaces.model import CLONE, CLOSED, CLOSING, FAILED, OPEN, Workspace
+from landlane.workspaces.recent_changes import has_newer, read_clocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,14 +42,12 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.workspaces.recent_changes import Instant
-
-    Step = Callable[[str], None]
+    from landlane.workspaces.recent_changes import ClockReading
 
 
 @value
 class Closed:
-    """A workspace that is gone, and where what was in it is now."""
+    """A workspace that was removed, and the rescue of what was in it."""
 
     workspace: Workspace
     rescue: str
@@ -60,253 +61,257 @@ def close_workspace(
     workspace: Workspace,
     *,
     force: bool = False,
-    on_step: Step = lambda _: None,
+    on_step: Callable[[str], None] = lambda _: None,
 ) -> Closed:
-    """Rescue what exists nowhere else, then remove a workspace. `on_step` hears each step after it is done.
+    """Save what exists nowhere else, then remove a workspace.
+
+    `on_step` is called with the name of each step after it is done.
 
     Raises:
-        Held: another live session has it, or live processes are in it.
+        Held: it belongs to another live session, or processes run in it.
         RepositoryError: something in it can be neither saved nor removed.
     """
     if not force:
-        _check_alone(repo, session, workspace)
+        _check_unused(repo, session, workspace)
     check_no_mounts(workspace.path)
     if workspace.state == OPEN:
         process = as_dict(repo.processes.current())
-        going = operations.change_state(repo, workspace, "closing", session, state=CLOSING, process=process)
-        return finish_or_leave(repo, session, going, on_step, "closing")
-    taken = operations.take_over(repo, workspace, workspace.state)
+        closing = records.update(repo, workspace, "closing", session, state=CLOSING, process=process)
+        return finish_closing(repo, session, closing, on_step, done="closing")
+    taken = records.take_over(repo, workspace)
     if taken is None:
         raise NotAllowed(
-            f"{workspace.id} is {workspace.state} by another process",
+            f"another process is {workspace.state} {workspace.id}",
             code="WORKSPACE_BUSY",
-            hint="try again in a moment",
+            hint=f"try again in a moment: landlane workspace close {workspace.id}",
         )
     if taken.state == CLOSING:
-        return finish_or_leave(repo, session, taken, on_step)
-    given_up = give_up(repo, session, taken, process_ended())
-    return Closed(workspace=given_up or taken, rescue="", is_merged=False)
+        return finish_closing(repo, session, taken, on_step)
+    discarded = discard_opening(repo, session, taken, process_ended())
+    return Closed(workspace=discarded or taken, rescue="", is_merged=False)
 
 
-def _check_alone(repo: Repository, session: Session | None, workspace: Workspace) -> None:
+def _check_unused(repo: Repository, session: Session | None, workspace: Workspace) -> None:
     is_own = session is not None and workspace.session == session.id
-    if not is_own and operations.is_held(repo, workspace):
-        raise operations.held_by(workspace)
-    inside = processes_inside(workspace)
-    if inside:
-        named = ", ".join(f"{pid} ({name})" for pid, name in inside[:5])
+    if not is_own and records.is_held(repo, workspace):
+        raise records.held_by(workspace)
+    users = list_processes_inside(workspace)
+    if users:
+        named = ", ".join(f"{pid} ({name})" for pid, name in users[:5])
         raise Held(
-            f"{len(inside)} live process{'es are' if len(inside) > 1 else ' is'} in {workspace.id}: {named}",
+            f"{count(len(users), 'process', 'processes')} still running in {workspace.id}: {named}",
             code="WORKSPACE_IN_USE",
-            hint="end them, or close it anyway with --force: everything is rescued first",
+            hint=f"save everything and close it anyway: landlane workspace close {workspace.id} --force",
             holder=workspace.agent,
-            processes=[pid for pid, _ in inside],
+            processes=[pid for pid, _ in users],
         )
 
 
-def finish_or_leave(
-    repo: Repository, session: Session | None, going: Workspace, on_step: Step, done: str = ""
-) -> Closed:
-    """Go to the end; or say that nobody is at it any more, for this process may live on for long."""
-    try:
-        if done:
-            on_step(done)
-        return _finish(repo, session, going, on_step)
-    except BaseException:
-        _leave(repo, going)
-        raise
-
-
-def processes_inside(workspace: Workspace) -> list[tuple[int, str]]:
-    """The processes in a workspace, also when its folder was renamed under them to be removed."""
+def list_processes_inside(workspace: Workspace) -> list[tuple[int, str]]:
+    """Return the processes in a workspace, also after its folder was renamed for its removal."""
     return [*processes_in(workspace.path), *processes_in(removal_path(workspace.path, workspace.id))]
 
 
-def _finish(repo: Repository, session: Session | None, going: Workspace, on_step: Step) -> Closed:
-    """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
-    is_renamed = is_folder(removal_path(going.path, going.id))
-    began: Instant | None = None
-    others: list[str] = []
+def finish_closing(
+    repo: Repository,
+    session: Session | None,
+    closing: Workspace,
+    on_step: Callable[[str], None] = lambda _: None,
+    done: str = "",
+) -> Closed:
+    """Carry out a closing that was recorded. If it fails, any process may continue it from then on."""
     try:
-        if not is_renamed:
-            _rebuild_if_gone(repo.home, going)
-            began = instant(os.path.dirname(going.path), os.path.join(repo.common_dir, "landlane"))
-            going, others = _save(repo, session, going, on_step)
-    except BaseException as error:
-        # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
-        why = error.message if isinstance(error, LandlaneError) else str(error)
-        operations.change_state(repo, going, "kept", session, state=OPEN, process={}, why=why[:1000])
+        if done:
+            on_step(done)
+        return _Closing(repo, session, closing, on_step).finish()
+    except BaseException:
+        _give_up_process(repo, closing)
         raise
-    head = commit_at(repo.home, f"refs/heads/{going.branch}")
-    merged = _is_merged(repo, head)
-    late: list[str] = []
 
-    def look_again() -> None:
-        nonlocal going
-        late.extend(_save_late(repo, session, going, began))
-        if late and not going.rescue:
-            going = operations.change_state(repo, going, "rescued", session, rescue=late[0])
 
-    def after(step: str) -> None:
+class _Closing:
+    """One closing of a workspace. Every step can be repeated."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        session: Session | None,
+        workspace: Workspace,
+        on_step: Callable[[str], None],
+    ) -> None:
+        self._repo = repo
+        self._session = session
+        self._workspace = workspace
+        self._on_step = on_step
+        self._moved_to = removal_path(workspace.path, workspace.id)
+        self._started: ClockReading | None = None  # when the first look at the files began
+        self._notes: list[str] = []
+
+    def finish(self) -> Closed:
+        """Save, remove, free, and record that it is closed."""
+        repo = self._repo
+        is_renamed = is_folder(self._moved_to)
+        if not is_renamed:
+            self._save_first()
+        head = commit_at(repo.home, f"refs/heads/{self._workspace.branch}")
+        is_landed = _is_merged(repo, head)
+        if is_renamed:  # the process that renamed it may have ended before it looked a second time
+            self._save_late()
+        remove_checkout(
+            repo.home, self._workspace.path, mark=self._workspace.id, on_step=self._on_removal_step
+        )
+        self._on_step("removed")
+        self._notes += _settle_branch(repo.home, self._workspace, head, is_landed=is_landed)
+        checkouts.unpin_workspace(repo.home, self._workspace.id, branch=self._workspace.branch)
+        self._on_step("unpinned")
+        free_slots(repo, self._workspace)
+        self._on_step("freed")
+        ended: dict[str, object] = {"state": CLOSED, "closed_at": repo.wall_ms(), "is_merged": is_landed}
+        closed = self._record("closed", **ended, process={}, slots={}, why="")
+        self._on_step("closed")
+        return Closed(workspace=closed, rescue=closed.rescue, is_merged=is_landed, notes=tuple(self._notes))
+
+    def _record(self, verb: str, **fields: object) -> Workspace:
+        self._workspace = records.update(self._repo, self._workspace, verb, self._session, **fields)
+        return self._workspace
+
+    def _on_removal_step(self, step: str) -> None:
         if step == "renamed":
-            _mend_git_dir(repo.home, going, removal_path(going.path, going.id))
-            look_again()
-        on_step(step)
+            self._repair_git_dir(self._moved_to)
+            self._save_late()
+        self._on_step(step)
 
-    if is_renamed:  # whoever renamed it may have been cut off before the second look
-        look_again()
-    remove_checkout(repo.home, going.path, mark=going.id, on_step=after)
-    on_step("removed")
-    notes = [f"what was written meanwhile is {one}" for one in late]
-    notes += [f"what the repository knew of its worktree is {one}" for one in others]
-    notes += _settle_branch(repo.home, going, head, is_merged=merged)
-    checkouts.unpin_workspace(repo.home, going.id, branch=going.branch)
-    on_step("unpinned")
-    free_slots(repo, going)
-    on_step("freed")
-    closed = operations.change_state(
-        repo,
-        going,
-        "closed",
-        session,
-        state=CLOSED,
-        is_merged=merged,
-        closed_at=repo.wall_ms(),
-        process={},
-        slots={},
-        why="",
-    )
-    on_step("closed")
-    return Closed(workspace=closed, rescue=going.rescue, is_merged=merged, notes=tuple(notes))
-
-
-def _save(
-    repo: Repository, session: Session | None, going: Workspace, on_step: Step
-) -> tuple[Workspace, list[str]]:
-    """Bring home what exists only in the workspace; tells also the rescues that it does not name."""
-    from landlane.rescue.save import drop_same_rescues, save_checkout, save_located  # noqa: PLC0415 - lists load this module, too
-
-    if not is_folder(going.path):
-        return going, []
-    _mend_git_dir(repo.home, going, going.path)
-    if going.kind == CLONE:
-        checkouts.fetch_clone_branch(repo.home, going.path, going.branch)
-        on_step("brought")
-    reason = f"closing {going.id}"
-    saved = [save_checkout(repo, session, going.path, reason, workspace=going)]
-    # A repository that somebody made in a worktree hides what git had of the worktree itself.
-    saved += [
-        save_located(repo, session, place, reason, workspace=going)
-        for place in _places(repo.home, going, going.path)[1:]
-    ]
-    on_step("saved")
-    rescues = [one for one in saved if one]
-    if not rescues:
-        return going, []
-    for one in rescues:
-        drop_same_rescues(repo, one, going)
-    now = operations.change_state(repo, going, "rescued", session, rescue=rescues[0])
-    on_step("rescued")
-    return now, rescues[1:]
-
-
-def _mend_git_dir(home: Checkout, going: Workspace, root: str) -> None:
-    """Make sure that there is a git directory of its own to save the files by.
-
-    An agent can write to all of its clone: `.git` may be gone, or lead to the repository of another, which
-    is none of its business. A worktree is known by its entry in the repository; what its `.git` says does not
-    count.
-    """
-    if not is_folder(root):
-        return
-    own = os.path.join(root, ".git")
-    if is_folder(own):
+    def _save_first(self) -> None:
+        """Save everything while nothing is removed yet; if that fails, the workspace stays open."""
         try:
-            os.rmdir(own)  # nothing is in it: as good as none
-        except OSError:
+            self._restore_missing_folder()
+            state_folder = os.path.join(self._repo.common_dir, "landlane")
+            self._started = read_clocks(os.path.dirname(self._workspace.path), state_folder)
+            self._save()
+        except BaseException as error:
+            why = error.message if isinstance(error, LandlaneError) else str(error)
+            self._record("kept", state=OPEN, process={}, why=why[:1000])
+            raise
+
+    def _save(self) -> None:
+        from landlane.rescue.save import drop_same_rescues, save_checkout  # noqa: PLC0415 - lists load this module, too
+
+        repo, session, workspace = self._repo, self._session, self._workspace
+        if not is_folder(workspace.path):
             return
-    if not _places(home, going, root):
-        checkouts.recreate_git_dir(home, root, going.branch, going.base, going.id)
+        self._repair_git_dir(workspace.path)
+        if workspace.kind == CLONE:
+            checkouts.fetch_clone_branch(repo.home, workspace.path, workspace.branch)
+            self._on_step("brought")
+        reason = "workspace closed"
+        saved = [save_checkout(repo, session, workspace.path, reason, workspace=workspace)]
+        # A repository that was created inside a worktree hides the git directory of the worktree itself.
+        saved += [
+            save_checkout(repo, session, checkout, reason, workspace=workspace)
+            for checkout in self._checkouts_in(workspace.path)[1:]
+        ]
+        self._on_step("saved")
+        rescues = [rescue for rescue in saved if rescue]
+        if rescues:
+            for rescue in rescues:
+                drop_same_rescues(repo, rescue, workspace)
+            self._record("rescued", rescue=rescues[0])
+            self._on_step("rescued")
+        self._notes += [f"the state of its worktree is saved as {one}" for one in rescues[1:]]
+
+    def _save_late(self) -> None:
+        """Save what was written after the first look, now that no new process finds the folder.
+
+        Afterwards git does not know the folder any more, before the first file is deleted. So a process that
+        continues after a crash never takes a half-deleted folder for deletions by the user.
+        """
+        from landlane.rescue.save import drop_if_same, save_checkout  # noqa: PLC0415 - lists load this module, too
+
+        known = self._checkouts_in(self._moved_to)
+        rescues: list[str] = []
+        for checkout in known:
+            if not os.path.lexists(os.path.join(checkout.git_dir, "HEAD")):
+                continue
+            if self._started is None or has_newer(checkout.root, checkout.git_dir, self._started):
+                reason = "written while the workspace was closed"
+                saved = save_checkout(self._repo, self._session, checkout, reason, workspace=self._workspace)
+                if saved and not drop_if_same(self._repo, saved, self._workspace):
+                    rescues.append(saved)
+        # The next step of the removal deletes a worktree's entry in the repository; a clone's HEAD goes here.
+        if known and known[0].git_dir == os.path.join(self._moved_to, ".git"):
+            with contextlib.suppress(FileNotFoundError):
+                unlink_in_git_dir(self._moved_to, "HEAD")
+        if rescues and not self._workspace.rescue:
+            self._record("rescued", rescue=rescues[0])
+        self._notes[:0] = [f"what was written meanwhile is saved as {rescue}" for rescue in rescues]
+
+    def _repair_git_dir(self, root: str) -> None:
+        """Make sure that the files can be saved through a git directory that belongs to the workspace.
+
+        An agent can write everything in its clone: `.git` may be missing, or point to another repository,
+        which must not be touched. A worktree is known by its entry in the repository, whatever its `.git`
+        says.
+        """
+        if not is_folder(root):
+            return
+        own = os.path.join(root, ".git")
+        if is_folder(own):
+            try:
+                os.rmdir(own)  # an empty folder is as good as none
+            except OSError:
+                return
+        if not self._checkouts_in(root):
+            workspace = self._workspace
+            checkouts.recreate_git_dir(self._repo.home, root, workspace.branch, workspace.base, workspace.id)
+
+    def _checkouts_in(self, root: str) -> list[UntrustedCheckout]:
+        """Return the workspace in a folder, once for each git directory that belongs to it alone."""
+        home = self._repo.home
+        found: list[UntrustedCheckout] = []
+        own = os.path.join(root, ".git")
+        if is_folder(root) and is_folder(own):
+            found.append(UntrustedCheckout(root=root, git_dir=own, kind=CLONE_CHECKOUT, home=home.common_dir))
+        entry = worktree_git_dir(home, self._workspace.path) if self._workspace.kind != CLONE else ""
+        if is_folder(root) and entry:
+            found.append(
+                UntrustedCheckout(root=root, git_dir=entry, kind=WORKTREE_CHECKOUT, home=home.common_dir)
+            )
+        return found
+
+    def _restore_missing_folder(self) -> None:
+        """Restore the folder of a worktree that was removed by hand, from git's index.
+
+        Staged changes and detached commits are then saved like those of any other workspace.
+        """
+        path = self._workspace.path
+        entry = worktree_git_dir(self._repo.home, path)
+        if not entry or self._workspace.kind == CLONE or os.path.lexists(path):
+            return
+        os.makedirs(path)
+        with open(os.path.join(path, ".git"), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"gitdir: {entry}\n")
+        run_git("checkout-index", "--all", "--quiet", cwd=path, limit_seconds=1800)
 
 
-def _places(home: Checkout, going: Workspace, root: str) -> list[UntrustedCheckout]:
-    """A workspace in a folder, by each git directory that is its own and no one else's."""
-    found: list[UntrustedCheckout] = []
-    own = os.path.join(root, ".git")
-    if is_folder(root) and is_folder(own):
-        found.append(UntrustedCheckout(root=root, git_dir=own, kind=CLONE_PLACE, home=home.common_dir))
-    entry = worktree_git_dir(home, going.path) if going.kind != CLONE else ""
-    if is_folder(root) and entry:
-        found.append(UntrustedCheckout(root=root, git_dir=entry, kind=WORKTREE, home=home.common_dir))
-    return found
-
-
-def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
-    """Somebody removed the folder of a worktree by hand, but git still has its index and its HEAD.
-
-    With the folder back, as the index says it was, staged changes and detached commits are saved like any.
-    """
-    entry = worktree_git_dir(home, going.path)
-    if not entry or going.kind == CLONE or os.path.lexists(going.path):
-        return
-    os.makedirs(going.path)
-    with open(os.path.join(going.path, ".git"), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(f"gitdir: {entry}\n")
-    run_git("checkout-index", "--all", "--quiet", cwd=going.path, limit_seconds=1800)
-
-
-def _save_late(
-    repo: Repository, session: Session | None, going: Workspace, since: Instant | None
-) -> list[str]:
-    """Save what was written after the first look, now that nobody new finds the folder.
-
-    That this is done shows in the folder itself: git does not know it any more, before the first file goes.
-    So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
-    """
-    from landlane.rescue.save import drop_if_same, save_located  # noqa: PLC0415 - lists load this module, too
-
-    root = removal_path(going.path, going.id)
-    known = _places(repo.home, going, root)
-    found: list[str] = []
-    for place in known:
-        if not os.path.lexists(os.path.join(place.git_dir, "HEAD")):
-            continue
-        if since is None or has_newer(place.root, place.git_dir, since):
-            reason = f"written while {going.id} was closed"
-            saved = save_located(repo, session, place, reason, workspace=going)
-            if saved and not drop_if_same(repo, saved, going):
-                found.append(saved)
-    # A worktree is forgotten by the repository, as the next step of its removal.
-    if known and known[0].git_dir == os.path.join(root, ".git"):
-        with contextlib.suppress(FileNotFoundError):
-            unlink_in_git_dir(root, "HEAD")
-    return found
-
-
-def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bool) -> list[str]:
-    """Delete a branch that holds nothing of its own; tells what became of it."""
+def _settle_branch(home: Checkout, workspace: Workspace, head: str, *, is_landed: bool) -> list[str]:
+    """Delete a branch without commits of its own; return a note about the outcome."""
+    branch = workspace.branch
     if not head:
         return []
-    is_empty = head == going.base
-    if not is_empty and not is_merged:
-        return [f"{going.branch} stays: it is not merged"]
-    if is_checked_out(home, going.branch):
-        return [f"{going.branch} stays: another checkout stands on it"]
-    checkouts.delete_branch(home, going.branch, head)
-    return [f"{going.branch} is {'empty' if is_empty else 'merged'} and was deleted"]
+    is_empty = head == workspace.base
+    if not is_empty and not is_landed:
+        return [f"kept {branch}: it is not merged"]
+    if is_checked_out(home, branch):
+        return [f"kept {branch}: another checkout is on it"]
+    checkouts.delete_branch(home, branch, head)
+    return [f"deleted {branch}: it is {'empty' if is_empty else 'merged'}"]
 
 
 def is_checked_out(home: Checkout, branch: str) -> bool:
-    """Whether a worktree of the repository stands on a branch."""
-    wanted = f"ref: refs/heads/{branch}"
-    for folder in (home.common_dir, *(entry for entry, _ in list_worktrees(home))):
-        try:
-            with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
-                if file.readline().rstrip("\n") == wanted:
-                    return True
-        except OSError:
-            continue
-    return False
+    """Return whether a worktree of the repository is on a branch."""
+    git_dirs = (home.common_dir, *(entry for entry, _ in list_worktrees(home)))
+    heads = (read_first_line(os.path.join(git_dir, "HEAD")) for git_dir in git_dirs)
+    return f"ref: refs/heads/{branch}" in heads
 
 
 def _is_merged(repo: Repository, head: str) -> bool:
@@ -319,41 +324,33 @@ def _is_merged(repo: Repository, head: str) -> bool:
     return is_merged(repo.home, head, target_tip(repo.home, target))
 
 
-def give_up(
+def discard_opening(
     repo: Repository, session: Session | None, begun: Workspace, error: BaseException
 ) -> Workspace | None:
-    """Take back what was made of a workspace that was never handed out: nobody has worked in it yet."""
+    """Remove what was created of a workspace that never became open; no agent has worked in it yet."""
     why = error.message if isinstance(error, LandlaneError) else f"{type(error).__name__}: {error}"
     try:
-        _take_back(repo, begun)
+        _remove_partial_checkout(repo, begun)
         head = begun.base if begun.has_new_branch else ""
         checkouts.unpin_workspace(repo.home, begun.id, branch=begun.branch, head=head)
         free_slots(repo, begun)
-        return operations.change_state(
-            repo,
-            replace(begun, state=OPENING),
-            "failed",
-            session,
-            state=FAILED,
-            why=why[:1000],
-            closed_at=repo.wall_ms(),
-            process={},
-        )
+        ended: dict[str, object] = {"state": FAILED, "closed_at": repo.wall_ms()}
+        return records.update(repo, begun, "failed", session, **ended, why=why[:1000], process={})
     except (LandlaneError, OSError):
-        _leave(repo, replace(begun, state=OPENING))
+        _give_up_process(repo, begun)
         return None
 
 
-def _leave(repo: Repository, half_way: Workspace) -> None:
-    """Say that nobody is at it any more, so that the next `mend` goes on."""
+def _give_up_process(repo: Repository, unfinished: Workspace) -> None:
+    """Record that this process no longer works on it, so that clean_up.py continues, even if it lives on."""
     try:
-        operations.change_state(repo, half_way, "left", None, process={})
+        records.update(repo, unfinished, "left", None, process={})
     except LandlaneError:
-        return  # it is not half way any more
+        return  # it is open or closed by now
 
 
-def _take_back(repo: Repository, begun: Workspace) -> None:
-    """Remove what was made of a checkout, and nothing that somebody else put at its place."""
+def _remove_partial_checkout(repo: Repository, begun: Workspace) -> None:
+    """Remove what was created of a checkout, but nothing that another program put in its place."""
     path = begun.path
     if (
         not os.path.lexists(path)
@@ -363,14 +360,14 @@ def _take_back(repo: Repository, begun: Workspace) -> None:
         remove_checkout(repo.home, path, mark=begun.id)
         return
     try:
-        if os.listdir(path) == [".git"]:  # a clone whose maker was cut off at once
+        if os.listdir(path) == [".git"]:  # a clone whose creation was interrupted at once
             os.rmdir(os.path.join(path, ".git"))
         os.rmdir(path)
     except OSError:
-        return  # there is something in it, and none of it is ours
-    remove_checkout(repo.home, path, mark=begun.id)  # git may have entered it already
+        return  # something is in it that Landlane did not create
+    remove_checkout(repo.home, path, mark=begun.id)  # git may know it as a worktree already
 
 
 def process_ended() -> LandlaneError:
     """Return the error for a step whose process has ended."""
-    return LandlaneError("its process ended", code="PROCESS_ENDED")
+    return LandlaneError("its process has ended", code="PROCESS_ENDED")

@@ -1,8 +1,8 @@
-"""Commits of chosen paths: under one lock, only what the caller's live claims cover, and with trailers.
+"""Commit chosen paths: under one lock, only what the session's live claims cover, and with trailers.
 
-Everything is judged while the lock is held, right before git commits: what is committed is exactly what was
-judged, whatever others add or stage meanwhile. A crash between git's commit and the journal's entry loses
-nothing: who made a commit is read from its trailers, the entry only tells when.
+Everything is checked while the lock is held, right before git commits, so exactly what was checked is
+committed, whatever others add or stage meanwhile. A crash between git's commit and the journal entry loses
+nothing: the trailers name the author, and the entry only adds the time.
 """
 
 from __future__ import annotations
@@ -12,24 +12,18 @@ import re
 import shlex
 
 from landlane.claims.check import find_covering
-from landlane.errors import (
-    LandlaneError,
-    Malformed,
-    RepositoryError,
-    Stale,
-    StoreError,
-)
+from landlane.errors import LandlaneError, Malformed, RepositoryError, Stale, StoreError
+from landlane.files import is_at_or_below
 from landlane.git import commit_paths as git
+from landlane.git.commits import Trailers, find_forged_trailer, with_trailers
 from landlane.git.create_checkout import fetch_clone_branch
-from landlane.git.hooks.former_hooks import load_installed_hooks
-from landlane.git.lock import git_lock, lock_environment
-from landlane.git.stale_locks import wait_for_index, wait_for_locks
-from landlane.git.trailers import Trailers, find_forged_trailer, with_trailers
+from landlane.git.hooks.hooks_path import load_installed_hooks
+from landlane.git.lock import git_lock, lock_environment, wait_for_index, wait_for_locks
 from landlane.git.tree_diff import TreeChange, diff_trees
 from landlane.roles.enforce import check_paths, check_verb
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.sessions.leases import renew_session
-from landlane.text import check_label
+from landlane.text import check_label, list_some, path_text
 from landlane.values import value
 from landlane.workspaces.detect_reverts import find_reverted_changes
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
@@ -46,16 +40,17 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS = 5
-_INDEX_ATTEMPTS = 50  # others' git may be quicker to lock it each time
-_TAIL = 2000  # characters of what hooks said
-_HOOK_SAID_NO = 1  # as git ends then; with what is its own trouble it ends with 128
-_MOST_NAMED = 50  # paths in an answer, an error or an entry
+_INDEX_ATTEMPTS = 50  # another git process may lock it first each time
+_TAIL = 2000  # characters of the output of hooks
+_HOOK_REFUSED = 1  # git's exit code then; for errors of its own it is 128
+_MOST_NAMED = 50  # paths in an answer, an error or a journal entry
+_FEW_NAMED = 3  # paths in a message
 _WORK_BRANCH = re.compile(r"landlane/(.+)-\d+/work")
 
 
 @value
 class CommitRequest:
-    """What is to be committed: paths from the root, and what to say about them."""
+    """What to commit: paths relative to the root, and the message."""
 
     paths: tuple[str, ...]
     message: str
@@ -64,8 +59,8 @@ class CommitRequest:
 
 
 @value
-class Made:
-    """A commit that was made. `left_alone` counts what others have staged and still have."""
+class CommitResult:
+    """A commit that was made. `left_alone` counts the staged changes of others, which stay staged."""
 
     commit: str
     branch: str
@@ -78,9 +73,9 @@ class Made:
 
 @value
 class _Plan:
-    """What was judged, ready to be committed."""
+    """Changes that were checked and may be committed."""
 
-    sight: WorktreeStatus
+    status: WorktreeStatus
     changes: tuple[TreeChange, ...]
     left_alone: int
     trailers: Trailers
@@ -89,18 +84,18 @@ class _Plan:
 def make_commit_request(
     repo: Repository, paths: Sequence[str], cwd: str, *, message: str, task: str = "", may_undo: bool = False
 ) -> CommitRequest:
-    """A request that makes sense, with its paths as typed in a folder.
+    """Return a valid request for paths as typed in the folder `cwd`.
 
     Raises:
-        Malformed: there is no message, or it bears trailers that only we write; a path leads out of here.
+        Malformed: there is no message, it has trailers that only Landlane writes, or a path is outside.
     """
     if not message.strip():
         raise Malformed(
             "there is no message", code="NO_MESSAGE", hint="landlane commit -m 'What and why' PATH"
         )
-    if posing := find_forged_trailer(message):
+    if forged := find_forged_trailer(message):
         raise Malformed(
-            f"the message says {posing.strip()[:80]!r}, which is only for landlane to say",
+            f"the message says {forged.strip()[:80]!r}, which is only for landlane to say",
             code="MESSAGE_POSES",
             hint="leave these lines out: they are added with what is provably so",
         )
@@ -110,13 +105,13 @@ def make_commit_request(
     return CommitRequest(paths=inside, message=message, task=task, may_undo=may_undo)
 
 
-def commit(repo: Repository, session: Session, request: CommitRequest) -> Made:
-    """Commit only these paths, or say why not.
+def commit(repo: Repository, session: Session, request: CommitRequest) -> CommitResult:
+    """Commit only these paths.
 
     Raises:
         NotAllowed: a changed path is not claimed, or the session's role may not change it.
         Held: another session holds one.
-        Stale: a lease is over, or the commit would undo what landed meanwhile.
+        Stale: a lease has ended, or the commit would undo changes that landed in the meantime.
         LandlaneError: there is nothing to commit, or a hook refused it.
     """
     check_verb(repo, session, "commit", guard="commit")
@@ -140,31 +135,34 @@ def commit(repo: Repository, session: Session, request: CommitRequest) -> Made:
                 hint="others commit here without landlane; try again",
             )
     record_commit(repo, session, made)
-    _bring_home(repo, made)
+    _fetch_from_clone(repo, made)
     return made
 
 
-def _try_once(repo: Repository, session: Session, request: CommitRequest) -> Made | None:
-    """One attempt; nothing when HEAD moved in the middle of it."""
-    with git.PrivateIndex(repo.checkout) as index:  # until the real one has followed: it tells where we were
+def _try_once(repo: Repository, session: Session, request: CommitRequest) -> CommitResult | None:
+    """Make one attempt; return None when HEAD moved in the middle of it."""
+    with git.PrivateIndex(repo.checkout) as index:  # kept until the real index is updated, for recovery
         plan = _plan(repo, session, request, index)
         hooks = git.list_commit_hooks(repo.checkout)
         before = git.stamp_changed_files(repo.checkout) if hooks else {}
-        renew_session(repo.store, session)  # hooks may take long, and nobody can speak meanwhile
+        renew_session(repo.store, session)  # hooks may take long, and give no sign of life
         message = with_trailers(request.message, plan.trailers)
-        said = git.make_commit(repo.checkout, index, message, lock_environment(repo.common_dir))
-        made = None if said.exit_code else git.find_made_commit(repo.checkout, session.id, plan.sight.head)
+        result = git.make_commit(repo.checkout, index, message, lock_environment(repo.common_dir))
+        made = None if result.exit_code else git.find_made_commit(repo.checkout, session.id, plan.status.head)
         committed = _accept(repo, session, request, plan, made) if made is not None else None
-    _show_life_after(repo, session)
-    touched = _touched(repo, before, plan) if hooks else []
-    if said.exit_code and git.read_head(repo.checkout) == plan.sight.head:
-        raise _refused(said, hooks, touched)
+    try:
+        renew_session(repo.store, session)
+    except (Stale, StoreError) as error:
+        repo.report(f"after the hooks: {error.message}")
+    touched = _changed_by_hooks(repo, before, plan) if hooks else []
+    if result.exit_code and git.read_head(repo.checkout) == plan.status.head:
+        raise _not_committed(result, hooks, touched)
     if made is None or committed is None:
         return None
     paths = tuple(one.path for one in committed)
-    return Made(
+    return CommitResult(
         commit=made.id,
-        branch=plan.sight.branch,
+        branch=plan.status.branch,
         subject=request.message.strip().split("\n")[0],
         paths=paths,
         trailers=made.trailers,
@@ -174,45 +172,42 @@ def _try_once(repo: Repository, session: Session, request: CommitRequest) -> Mad
 
 
 def _plan(repo: Repository, session: Session, request: CommitRequest, index: PrivateIndex) -> _Plan:
-    """Judge what would be committed.
-
-    Raises:
-        LandlaneError: it may not be, as `commit` says.
-    """
-    sight = git.read_status(repo.checkout, request.paths)
-    _check_named(repo, request, sight)
-    if load_installed_hooks(repo.common_dir) is not None:  # our own git is not judged by our hooks
+    """Check what would be committed; raises as `commit` does."""
+    status = git.read_status(repo.checkout, request.paths)
+    _check_paths_exist(repo, request, status)
+    if load_installed_hooks(repo.common_dir) is not None:  # the git hooks let Landlane's own git pass
         with Watched(repo=repo, session=session, rule=LAND_FIRST, guard="commit", codes=GUARD_CODES):
-            check_branch(repo, sight.branch)
-    changes, others = index.fill(sight)
+            check_branch(repo, status.branch)
+    changes, others = index.fill(status)
     if not changes:
         raise LandlaneError(
-            f"nothing has changed at {_some(request.paths)}",
+            f"nothing has changed at {list_some(request.paths, _FEW_NAMED)}",
             code="NOTHING_TO_COMMIT",
             hint="`git status` shows what has; what was committed already needs no second commit",
         )
-    check_paths(repo, session, [change.path for change in changes], guard="commit")
-    refuse_breached(repo, session, [change.path for change in changes], repo.checkout.root)
+    paths = [change.path for change in changes]
+    check_paths(repo, session, paths, guard="commit")
+    refuse_breached(repo, session, paths, repo.checkout.root)
     with Watched(repo=repo, session=session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES):
-        claims = find_covering(repo, session, [change.path for change in changes])
+        claims = find_covering(repo, session, paths)
     if not request.may_undo:
-        _refuse_undoing(repo, session, sight, changes)
-    _warn_of_stale(repo, session, sight, others)
-    work = _WORK_BRANCH.fullmatch(sight.branch)
+        _refuse_reverts(repo, session, status, changes)
+    _warn_of_staged_reverts(repo, session, status, others)
+    work = _WORK_BRANCH.fullmatch(status.branch)
     task = request.task or (work[1] if work else "") or next((one.task for one in claims if one.task), "")
     tokens = tuple(sorted({claim.token for claim in claims}))
     trailers = Trailers(agent=session.agent, session=session.id, task=task, tokens=tokens)
-    return _Plan(sight=sight, changes=tuple(changes), left_alone=len(others), trailers=trailers)
+    return _Plan(status=status, changes=tuple(changes), left_alone=len(others), trailers=trailers)
 
 
-def _check_named(repo: Repository, request: CommitRequest, sight: WorktreeStatus) -> None:
-    """Refuse a path that is not there and never was, and one that git ignores."""
-    quiet = [path for path in request.paths if path != "." and not _at_or_below(sight.paths, path)]
-    if not quiet:
+def _check_paths_exist(repo: Repository, request: CommitRequest, status: WorktreeStatus) -> None:
+    """Refuse a path that does not exist and is not tracked, and one that git ignores."""
+    unchanged = [path for path in request.paths if path != "." and not _contains(path, status.paths)]
+    if not unchanged:
         return
-    tracked = tuple(git.list_tracked(repo.checkout, quiet))
-    for path in quiet:
-        if _at_or_below(tracked, path):
+    tracked = tuple(git.list_tracked(repo.checkout, unchanged))
+    for path in unchanged:
+        if _contains(path, tracked):
             continue
         full = os.path.join(repo.checkout.root, path)
         if not os.path.lexists(full):
@@ -229,14 +224,14 @@ def _check_named(repo: Repository, request: CommitRequest, sight: WorktreeStatus
             )
 
 
-def _at_or_below(paths: Sequence[str], folder: str) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for path in paths)
+def _contains(folder: str, paths: Sequence[str]) -> bool:
+    return any(is_at_or_below(path, folder) for path in paths)
 
 
-def _refuse_undoing(
-    repo: Repository, session: Session, sight: WorktreeStatus, changes: Sequence[TreeChange]
+def _refuse_reverts(
+    repo: Repository, session: Session, status: WorktreeStatus, changes: Sequence[TreeChange]
 ) -> None:
-    undone = find_reverted_changes(repo.checkout, sight.head, changes, session.id)
+    undone = find_reverted_changes(repo.checkout, status.head, changes, session.id)
     if not undone:
         return
     first = undone[0]
@@ -256,40 +251,40 @@ def _refuse_undoing(
     )
 
 
-def _warn_of_stale(
-    repo: Repository, session: Session, sight: WorktreeStatus, others: Sequence[TreeChange]
+def _warn_of_staged_reverts(
+    repo: Repository, session: Session, status: WorktreeStatus, others: Sequence[TreeChange]
 ) -> None:
-    """Tell what is staged beside these paths and would undo what landed, should anybody commit it."""
-    undone = find_reverted_changes(repo.checkout, sight.head, others, session.id) if others else []
+    """Report staged changes of other paths that would undo what landed if they were committed."""
+    undone = find_reverted_changes(repo.checkout, status.head, others, session.id) if others else []
     if undone:
-        names = _some([one.path for one in undone])
+        names = list_some([one.path for one in undone], _FEW_NAMED)
         repo.report(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
 
 
 def _accept(
     repo: Repository, session: Session, request: CommitRequest, plan: _Plan, made: MadeCommit
 ) -> list[TreeChange] | None:
-    """Look at what git made of it, and let the index follow; take it back if it is more than was judged."""
-    if made.parent != plan.sight.head:
-        # Somebody committed between our look and git's: this tree knows nothing of that commit.
+    """Check the commit that git made and update the index; undo a commit of more than was checked."""
+    if made.parent != plan.status.head:
+        # Another commit was made after the check, and this tree does not contain it.
         if git.undo_commit(repo.checkout, made):
             return None
-        raise _stuck(made)
+        raise _cannot_undo(made)
     if made.trailers != plan.trailers:
-        raise _trailers_gone() if git.undo_commit(repo.checkout, made) else _stuck(made)
+        raise _trailers_changed() if git.undo_commit(repo.checkout, made) else _cannot_undo(made)
     committed = diff_trees(repo.checkout, made.parent, made.id)
-    judged = {change.path for change in plan.changes}
-    added = [one.path for one in committed if one.path not in judged]
-    foreign = [path for path in added if not _is_wanted(repo, session, request, path)]
+    checked = {change.path for change in plan.changes}
+    added = [one.path for one in committed if one.path not in checked]
+    foreign = [path for path in added if not _may_add(repo, session, request, path)]
     if foreign:
-        raise _added(foreign) if git.undo_commit(repo.checkout, made) else _stuck(made)
-    _bring_index_up(repo, committed)
+        raise _paths_added(foreign) if git.undo_commit(repo.checkout, made) else _cannot_undo(made)
+    _update_index(repo, committed)
     return committed
 
 
-def _is_wanted(repo: Repository, session: Session, request: CommitRequest, path: str) -> bool:
-    """Whether a hook may have added this path: it was named, if only by its folder, and is covered."""
-    if not any(folder == "." or _at_or_below((path,), folder) for folder in request.paths):
+def _may_add(repo: Repository, session: Session, request: CommitRequest, path: str) -> bool:
+    """Return whether a hook may add this path: the request names it or its folder, and a claim covers it."""
+    if not any(folder == "." or is_at_or_below(path, folder) for folder in request.paths):
         return False
     try:
         check_paths(repo, session, [path], guard="commit")
@@ -299,8 +294,8 @@ def _is_wanted(repo: Repository, session: Session, request: CommitRequest, path:
     return True
 
 
-def _bring_index_up(repo: Repository, committed: Sequence[TreeChange]) -> None:
-    """Let the real index follow. The commit stands whatever happens here, so trouble is only told."""
+def _update_index(repo: Repository, committed: Sequence[TreeChange]) -> None:
+    """Update the real index. The commit stands in any case, so a failure is only reported."""
     trouble = ""
     for _ in range(_INDEX_ATTEMPTS):
         try:
@@ -314,51 +309,41 @@ def _bring_index_up(repo: Repository, committed: Sequence[TreeChange]) -> None:
     repo.report(f"committed, but the index did not follow ({trouble}); mend it: git reset --quiet -- PATH…")
 
 
-def _touched(repo: Repository, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
-    """What changed on disk or in the index while the hooks ran, beyond what was to be committed."""
+def _changed_by_hooks(repo: Repository, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
+    """Return the paths outside of the commit that changed on disk or in the index while the hooks ran."""
     after = git.stamp_changed_files(repo.checkout)
-    judged = {change.path for change in plan.changes}
     paths = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    return sorted(paths - judged)
+    return sorted(paths - {change.path for change in plan.changes})
 
 
-def _show_life_after(repo: Repository, session: Session) -> None:
-    try:
-        renew_session(repo.store, session)
-    except (Stale, StoreError) as error:
-        repo.report(f"after the hooks: {error.message}")
-
-
-def _refused(said: GitResult, hooks: list[str], touched: list[str]) -> LandlaneError:
-    last = said.stdout.splitlines()[-1][:200] if said.stdout else "without a word"
-    facts: dict[str, object] = {
-        "output": said.stdout[-_TAIL:],
-        "changed_by_hooks": touched[:_MOST_NAMED],
-    }
-    if hooks and said.exit_code == _HOOK_SAID_NO:
+def _not_committed(result: GitResult, hooks: list[str], touched: list[str]) -> LandlaneError:
+    output = result.stdout
+    last = output.splitlines()[-1][:200] if output else "without a word"
+    facts: dict[str, object] = {"output": output[-_TAIL:], "changed_by_hooks": touched[:_MOST_NAMED]}
+    if hooks and result.exit_code == _HOOK_REFUSED:
         return LandlaneError(
             f"a commit hook ({', '.join(hooks)}) refused it: {last}",
             code="HOOK_REFUSED",
             hint="mend what it complains about and commit again; nothing was committed",
             **facts,
         )
-    is_nobody = (
-        "tell me who you are" in said.stdout or "was given and auto-detection is disabled" in said.stdout
-    )
-    hint = 'git config user.name "…" and git config user.email "…"' if is_nobody else "nothing was committed"
+    lacks_identity = "tell me who you are" in output or "was given and auto-detection is disabled" in output
+    identity = 'git config user.name "…" and git config user.email "…"'
+    hint = identity if lacks_identity else "nothing was committed"
     return RepositoryError(f"git did not commit: {last}", code="COMMIT_FAILED", hint=hint, **facts)
 
 
-def _added(paths: list[str]) -> LandlaneError:
+def _paths_added(paths: list[str]) -> LandlaneError:
+    named = list_some(paths, _FEW_NAMED)
     return LandlaneError(
-        f"a commit hook added {_some(paths)}, which was not to be committed; the commit was taken back",
+        f"a commit hook added {named}, which was not to be committed; the commit was taken back",
         code="HOOK_ADDED_PATHS",
         hint="claim and name these paths too, or let the hook change files without adding them",
         paths=paths[:_MOST_NAMED],
     )
 
 
-def _trailers_gone() -> LandlaneError:
+def _trailers_changed() -> LandlaneError:
     return LandlaneError(
         "a commit hook changed the trailers that tell whose commit it is; the commit was taken back",
         code="HOOK_CHANGED_TRAILERS",
@@ -366,7 +351,7 @@ def _trailers_gone() -> LandlaneError:
     )
 
 
-def _stuck(made: MadeCommit) -> Stale:
+def _cannot_undo(made: MadeCommit) -> Stale:
     return Stale(
         f"commit {made.id[:12]} holds more than was judged, and somebody committed on top of it already",
         code="HEAD_MOVED",
@@ -375,17 +360,8 @@ def _stuck(made: MadeCommit) -> Stale:
     )
 
 
-def _some(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-
-
-def _as_text(name: str) -> str:
-    """A name that every store can hold: bytes that are no text are shown escaped."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
-def _bring_home(repo: Repository, made: Made) -> None:
-    """Let the repository have what a clone committed on a branch of ours, so that it outlives the clone."""
+def _fetch_from_clone(repo: Repository, made: CommitResult) -> None:
+    """Fetch a commit on a task branch of a clone into the repository, so that it outlives the clone."""
     if not repo.checkout.home or not _WORK_BRANCH.fullmatch(made.branch):
         return
     try:
@@ -394,12 +370,12 @@ def _bring_home(repo: Repository, made: Made) -> None:
         repo.report(f"committed here, but not yet in the repository this is a clone of: {error.message}")
 
 
-def record_commit(repo: Repository, session: Session, made: Made) -> None:
-    """Write the entry. The commit is made and bears its trailers: a store that fails now is only told of."""
+def record_commit(repo: Repository, session: Session, made: CommitResult) -> None:
+    """Write the journal entry. The commit and its trailers exist, so a failing store is only reported."""
     facts = {
         "commit": made.commit,
-        "branch": _as_text(made.branch),
-        "paths": [_as_text(path) for path in made.paths[:_MOST_NAMED]],
+        "branch": path_text(made.branch),
+        "paths": [path_text(path) for path in made.paths[:_MOST_NAMED]],
         "path_count": len(made.paths),
         "task": made.trailers.task,
         "tokens": list(made.trailers.tokens),

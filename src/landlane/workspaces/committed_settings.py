@@ -1,13 +1,14 @@
-"""Settings as a commit or the main checkout has them."""
+"""Read the settings of a commit or of the main checkout."""
 
 from __future__ import annotations
 
+import os
 import tomllib
 
 from landlane.errors import SettingsError
-from landlane.git import trial_merge as trials
-from landlane.settings.load import read_settings
-from landlane.settings.model import FILE_NAME, Settings
+from landlane.git.trial_merge import read_blob
+from landlane.settings.load import merge_documents, read_local, read_settings
+from landlane.settings.model import FILE_NAME, LOCAL_NAME, Settings
 from landlane.settings.readers import parse_settings
 
 TYPE_CHECKING = False
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_at(repo: Repository, tip: str) -> Settings:
-    """The settings as the target has them, for those who only look; unusable ones do not stop them."""
+    """Return the settings of a commit, of the main checkout, or these if those are not valid."""
     try:
         return read_commit(repo.home, tip) or of_main_checkout(repo)
     except SettingsError:
@@ -25,7 +26,7 @@ def read_at(repo: Repository, tip: str) -> Settings:
 
 
 def committed_at(home: Checkout, commit: str) -> Settings | None:
-    """The settings that a commit itself brings along; nothing where it has none, or none that can be used."""
+    """Return the settings in a commit; None if it has none, or none that are valid."""
     try:
         return read_commit(home, commit)
     except SettingsError:
@@ -33,10 +34,10 @@ def committed_at(home: Checkout, commit: str) -> Settings | None:
 
 
 def of_main_checkout(repo: Repository) -> Settings:
-    """The settings that lie in the main checkout: what an author writes into a workspace opens no door."""
+    """Return the settings in the main checkout, which an agent cannot relax by editing its workspace."""
     if repo.checkout.root == repo.home.root:
         return repo.settings
-    return read_settings(repo.home.root)
+    return read_settings(repo.home.root, local=os.path.join(repo.state_folder, LOCAL_NAME))
 
 
 def read_commit(home: Checkout, commit: str) -> Settings | None:
@@ -45,11 +46,12 @@ def read_commit(home: Checkout, commit: str) -> Settings | None:
     Raises:
         SettingsError: they are not valid.
     """
-    content = trials.read_blob(home, commit, FILE_NAME)
+    content = read_blob(home, commit, FILE_NAME)
     if content is None:
         return None
     try:
         document = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"it is not valid TOML: {error}", code="SETTINGS_NOT_TOML") from error
-    return parse_settings(document)
+    local = read_local(os.path.join(home.state_folder, LOCAL_NAME))
+    return parse_settings(merge_documents(document, local))

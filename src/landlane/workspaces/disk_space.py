@@ -1,4 +1,4 @@
-"""Sizes and free space; evict caches when the disk is short."""
+"""Measure folders and free space; remove caches when the disk is nearly full."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import stat
 from landlane.git.remove_checkout import remove_tree
 from landlane.git.run import run_git
 from landlane.platform.file_users import processes_in
-from landlane.workspaces import records as operations
 from landlane.workspaces.model import OPEN, Workspace
+from landlane.workspaces.records import is_held, list_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def size_of(path: str) -> int:
-    """How much room a folder takes; links are not followed."""
+    """Return how many bytes a folder takes on disk; links are not followed."""
     total = 0
     folders = [path]
     while folders:
@@ -31,28 +31,28 @@ def size_of(path: str) -> int:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
         except OSError:
-            continue  # removed meanwhile, or not ours to read
+            continue  # removed in the meantime, or not readable
     return total
 
 
 def free_bytes(folder: str) -> int:
-    """How much room is left where a folder is, or will be."""
+    """Return the free space where a folder is or will be."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return shutil.disk_usage(folder).free
 
 
 def evict_caches(repo: Repository) -> list[tuple[str, int]]:
-    """While less than the floor is free, remove declared caches, least recently used first; tells which.
+    """Remove caches, least recently used first, until enough space is free; return each with its size.
 
-    Only what the settings call a cache goes, and only from workspaces whose session has ended and that no
-    process lives in.
+    Only folders that the settings declare as caches are removed, and only from workspaces whose session has
+    ended and in which no process runs.
     """
     floor = repo.settings.workspace.disk_floor_bytes
     if not floor or not repo.settings.workspace.caches:
         return []
     evicted: list[tuple[str, int]] = []
-    for _, path in sorted(_caches(repo)):
+    for _, path in sorted(_list_caches(repo)):
         if shutil.disk_usage(os.path.dirname(path)).free >= floor:
             break
         size = size_of(path)
@@ -61,23 +61,20 @@ def evict_caches(repo: Repository) -> list[tuple[str, int]]:
     return evicted
 
 
-def _caches(repo: Repository) -> Iterator[tuple[int, str]]:
-    """The caches that may go, each with the instant when it was last used."""
-    for one in operations.list_workspaces(repo):
-        is_here = one.state == OPEN and operations.is_here(repo, one, repo.common_dir)
-        if not is_here or operations.is_held(repo, one) or processes_in(one.path):
+def _list_caches(repo: Repository) -> Iterator[tuple[int, str]]:
+    """Yield the caches that may be removed, each with the time of its last use."""
+    for one in list_local(repo, (OPEN,)):
+        if is_held(repo, one) or processes_in(one.path):
             continue
         for name in repo.settings.workspace.caches:
             path = os.path.normpath(os.path.join(one.path, name))
-            if not _is_inside(one.path, path) or not os.path.isdir(path):
-                continue
-            if not _is_ignored(one, path):
-                continue  # git knows it: whatever the settings say, it is no cache
-            yield _last_used(path), path
+            # A folder with tracked or addable files is not a cache, whatever the settings say.
+            if _is_inside(one.path, path) and os.path.isdir(path) and _is_ignored(one, path):
+                yield _last_used(path), path
 
 
 def _is_inside(root: str, path: str) -> bool:
-    """Whether a path lies in a workspace itself: through no link at any depth, and not in a `.git`."""
+    """Return whether a path is in a workspace itself: not behind any link, and not in a `.git`."""
     inside = os.path.relpath(path, root)
     parts = inside.split("/")
     is_below = inside != "." and ".." not in parts and ".git" not in parts
@@ -85,7 +82,7 @@ def _is_inside(root: str, path: str) -> bool:
 
 
 def _is_ignored(one: Workspace, path: str) -> bool:
-    """Whether git has nothing to do with anything in a folder: nothing tracked, nothing that it would add."""
+    """Return whether git ignores everything in a folder: nothing is tracked, nothing would be added."""
     inside = os.path.relpath(path, one.path)
     words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f":(top,literal){inside}")
     found = run_git("-c", "core.fsmonitor=false", *words, cwd=one.path)
@@ -93,7 +90,7 @@ def _is_ignored(one: Workspace, path: str) -> bool:
 
 
 def _last_used(path: str) -> int:
-    """When anything directly in it was last written or read."""
+    """Return when anything directly in a folder was last written or read."""
     newest = os.lstat(path).st_mtime_ns
     for entry in os.scandir(path):
         found = entry.stat(follow_symlinks=False)

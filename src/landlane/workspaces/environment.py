@@ -1,51 +1,48 @@
-"""Environment variables of a workspace, with the slots leased for it."""
+"""The environment variables of a workspace, and the slots that are leased for it."""
 
 from __future__ import annotations
 
 import shlex
 
 from landlane.errors import Held, LandlaneError
-from landlane.sessions.read import find_session
+from landlane.sessions.leases import find_session
 from landlane.state.slot_kinds import SlotRefused, check_slot_request, known_kinds, workspace_id
 from landlane.state.slots import all_slots, free, take_slot
 from landlane.values import replace
-from landlane.workspaces import records as operations
-from landlane.workspaces.model import Workspace
+from landlane.workspaces.records import update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-
-    Step = Callable[[str], None]
     from landlane.workspaces.model import Workspace
 
 
 def renew_slots(repo: Repository, session: Session, workspace: Workspace) -> Workspace:
-    """Lease anew what ended with the session that had the workspace before."""
+    """Lease the slots of a workspace again that ended with its former session."""
     if not workspace.slots:
         return workspace
     leased, environment = lease_slots(repo, session, workspace)
     if (leased, environment) == (workspace.slots, workspace.environment):
         return workspace
-    return operations.change_state(repo, workspace, "adopted", session, slots=leased, environment=environment)
+    return update(repo, workspace, "adopted", session, slots=leased, environment=environment)
 
 
 def lease_slots(
     repo: Repository, session: Session, begun: Workspace
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Lease what the workspace needs beside files; the variables that tell of it."""
+    """Lease the slots of a workspace; return their ids by variable, and all its variables."""
     leased: dict[str, str] = {}
     environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
     if not repo.settings.workspace.slots:
         return leased, environment
     place = workspace_id(repo.processes.machine, begun.path)
     for variable, kind in repo.settings.workspace.slots.items():
-        wish = check_slot_request(known_kinds(repo.settings.slots), kind, name="", amount=1, workspace=place)
-        # Remembered under the variable: whoever opens the same workspace again gets the same place.
-        outcome = take_slot(repo, session, replace(wish, name=variable))
+        request = check_slot_request(
+            known_kinds(repo.settings.slots), kind, name="", amount=1, workspace=place
+        )
+        # Named after the variable, so that the same workspace gets the same slot when it is opened again.
+        outcome = take_slot(repo, session, replace(request, name=variable))
         if isinstance(outcome, SlotRefused):
             holder = outcome.holders[0].agent if outcome.holders else ""
             raise Held(
@@ -60,7 +57,7 @@ def lease_slots(
 
 
 def free_slots(repo: Repository, workspace: Workspace) -> None:
-    """Give back what was leased with a workspace, also what was leased just before a crash."""
+    """Free the slots of a workspace, also those that were leased just before a crash."""
     named = set(repo.settings.workspace.slots) | set(workspace.slots)
     if not named:
         return
@@ -73,11 +70,11 @@ def free_slots(repo: Repository, workspace: Workspace) -> None:
             if holder is not None:
                 free(repo, holder, slot.id)
         except LandlaneError:
-            continue  # its session has ended, and it with that
+            continue  # its session has ended, and the slot with it
 
 
 def shell_environment(workspace: Workspace) -> str:
-    """The environment of a workspace as lines for a shell."""
-    # Whoever takes it in acts as the one whose workspace it is, not as the user at the terminal.
+    """Return the environment of a workspace as lines for a shell."""
+    # A shell with these variables acts as the agent of the workspace, not as the user at the terminal.
     variables = {"LANDLANE_AGENT": workspace.agent, **workspace.environment}
     return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in variables.items())

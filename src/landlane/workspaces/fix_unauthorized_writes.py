@@ -1,4 +1,4 @@
-"""Putting stray writes right: undone, moved or accepted; until then no commit or landing takes them in."""
+"""Undo, move or accept unauthorized writes; until then they can be neither committed nor landed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import os
 from landlane.claims.check import check, pattern_of
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git.lock import git_lock
-from landlane.git.snapshot import KeptFile, path_text, read_file_now, read_kept
+from landlane.git.snapshot import KeptFile, read_file_now, read_kept
+from landlane.git.tree_diff import LINK
 from landlane.git.untrusted_checkout import run_home_git
 from landlane.git.worktree_files import TreeWriter
+from landlane.text import list_some, path_text
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
-from landlane.workspaces.move_misplaced import Content, merge_contents, read_content, write_content
-from landlane.workspaces.other_sessions import open_workspaces
+from landlane.workspaces.move_misplaced import merge_files, read_file, write_file
+from landlane.workspaces.records import list_open
 from landlane.workspaces.unauthorized_writes import (
     ACCEPTED,
     CLEARED,
-    HELD,
     MOVED,
     OPEN,
-    STRAY,
     UNDONE,
+    BreachKind,
     end_breach,
     find_breach,
     list_breaches,
@@ -34,99 +35,113 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
-    from landlane.workspaces.unauthorized_writes import Breach
+    from landlane.workspaces.unauthorized_writes import Breach, BreachState
 
 
 _MOST_NAMED = 5
-_MOST_ENDED = 50  # of which the contents are still kept
-_LINK = "120000"
+_MOST_ENDED = 50  # ended breaches whose files are still kept
 
 
 @value
 class FixResult:
-    """A breach that was put right, the paths that were written, and the workspace they went to."""
+    """A breach that was fixed, the paths that were written, and the workspace they were moved to."""
 
     breach: Breach
     paths: tuple[str, ...]
     workspace: Workspace | None = None
 
 
+@value
+class _BreachFiles:
+    """The files of a breach as they were before and after it."""
+
+    breach: Breach
+    before: dict[str, KeptFile]
+    after: dict[str, KeptFile]
+
+    @property
+    def paths(self) -> list[str]:
+        return sorted(self.before.keys() | self.after.keys())
+
+    @property
+    def are_as_before(self) -> bool:
+        return all(read_file_now(self.breach.root, path) == self.before.get(path) for path in self.paths)
+
+
+def _read_files(repo: Repository, breach: Breach) -> _BreachFiles:
+    before, after = read_kept(repo.common_dir, breach.commit)
+    return _BreachFiles(breach=breach, before=before, after=after)
+
+
 def undo_breach(repo: Repository, session: Session | None, breach_id: str) -> FixResult:
-    """Put back what was there before a stray write, byte for byte; all paths or none.
+    """Restore the files from before an unauthorized write, byte for byte; all paths or none.
 
     Raises:
-        LandlaneError: there is no such one, or it was put right already.
-        NotAllowed: somebody has changed a path since.
+        LandlaneError: there is no such breach, or it has ended.
+        NotAllowed: a path was changed since.
     """
-    with git_lock(repo.common_dir, "undo a stray write"):
-        breach = _open(repo, breach_id)
-        before, after = read_kept(repo.common_dir, breach.commit)
-        paths = _put_back(repo, breach, before, after)
-    ended = end_breach(repo, session, breach_id, UNDONE)
-    _drop_old(repo)
-    return FixResult(breach=ended, paths=tuple(paths))
+    with git_lock(repo.common_dir, "undo a misplaced change"):
+        paths = _restore(repo, _read_files(repo, _find_open(repo, breach_id)))
+    return _end(repo, session, breach_id, UNDONE, paths)
 
 
 def move_breach(repo: Repository, session: Session | None, breach_id: str, to: str = "") -> FixResult:
-    """Bring a stray write into a workspace, the writer's own if none is named, and put back what was there.
+    """Move an unauthorized write into a workspace, by default the writer's, and restore the files here.
 
     Raises:
-        LandlaneError: there is no such one, or it was put right already.
-        Malformed: there is no telling which workspace is meant.
-        NotAllowed: the workspace has changed the same lines, or somebody changed a path since.
+        LandlaneError: there is no such breach, or it has ended.
+        Malformed: it is unclear which workspace is meant.
+        NotAllowed: the workspace has changed the same lines, or a path was changed since.
     """
-    with git_lock(repo.common_dir, "move a stray write"):
-        breach = _open(repo, breach_id)
-        workspace = find_workspace(repo, to) if to else _own_workspace(repo, breach)
+    with git_lock(repo.common_dir, "move a misplaced change"):
+        breach = _find_open(repo, breach_id)
+        workspace = find_workspace(repo, to) if to else _writers_workspace(repo, breach)
         if workspace.path == breach.root:
             raise Malformed(
                 f"{breach_id} is in that workspace already",
                 code="NOT_MISPLACED",
-                hint=f"landlane stray undo {breach_id}",
+                hint=f"landlane misplaced undo {breach_id}",
             )
-        before, after = read_kept(repo.common_dir, breach.commit)
-        _check_untouched(repo, breach, before, after)
-        there: dict[str, Content] = {}
-        wanted: dict[str, Content] = {}
-        for path in sorted(before.keys() | after.keys()):
-            was, now = _content(before.get(path)), _content(after.get(path))
-            there[path] = read_content(workspace.path, path)
-            if there[path] in (was, now):
-                wanted[path] = now
-            else:
-                wanted[path] = merge_contents(path, breach.root, workspace, was, now, there[path])
+        files = _read_files(repo, breach)
+        _check_unchanged(repo, files)
+        there: dict[str, KeptFile | None] = {}
+        merged: dict[str, KeptFile | None] = {}
+        for path in files.paths:
+            before, after = files.before.get(path), files.after.get(path)
+            there[path] = read_file(workspace.path, path)
+            merged[path] = after
+            if there[path] not in (before, after):
+                merged[path] = merge_files(path, breach.root, workspace, before, after, there[path])
         try:
-            for path, content in wanted.items():
-                write_content(workspace.path, path, content)
-            _put_back(repo, breach, before, after)
+            for path, version in merged.items():
+                write_file(workspace.path, path, version)
+            _restore(repo, files)
         except BaseException:
-            for path, content in there.items():
-                write_content(workspace.path, path, content)
+            for path, version in there.items():
+                write_file(workspace.path, path, version)
             raise
-    ended = end_breach(repo, session, breach_id, MOVED)
-    _drop_old(repo)
-    return FixResult(breach=ended, paths=tuple(wanted), workspace=workspace)
+    return _end(repo, session, breach_id, MOVED, list(merged), workspace)
 
 
 def accept_breach(repo: Repository, session: Session | None, breach_id: str) -> FixResult:
-    """Let a stray write stand: said by the holder, or by a person, but not by the writer.
+    """Accept an unauthorized write, as its holder or as a person, but not as the writer.
 
     Raises:
-        NotAllowed: the writer itself asks.
+        NotAllowed: the caller is the writer.
     """
-    breach = _open(repo, breach_id)
+    breach = _find_open(repo, breach_id)
     if session is not None and session.agent == breach.agent:
         whose = breach.holder or "a person"
         raise NotAllowed(
-            f"{breach_id} is {session.agent}'s own write: it is for {whose} to accept",
+            f"{breach_id} was written by {session.agent}; only {whose} can accept it",
             code="NOT_YOURS_TO_ACCEPT",
-            hint=f"ask {whose}, or take it back: landlane stray undo {breach_id}",
+            hint=f"ask {whose}, or undo it: landlane misplaced undo {breach_id}",
         )
     return FixResult(breach=end_breach(repo, session, breach_id, ACCEPTED), paths=breach.paths)
 
 
 def end_moved(repo: Repository, session: Session | None, moved: Sequence[tuple[str, str]]) -> None:
-    """End the breaches whose paths were all moved away by other means: (root, path)."""
+    """End the breaches of which all paths (root, path) were moved as misplaced changes."""
     places = {(root, path_text(path)) for root, path in moved}
     for breach in list_breaches(repo):
         if all((breach.root, path) in places for path in breach.paths):
@@ -134,29 +149,24 @@ def end_moved(repo: Repository, session: Session | None, moved: Sequence[tuple[s
 
 
 def list_open_breaches(repo: Repository, session: Session | None = None) -> list[Breach]:
-    """The stray writes that are still to be put right; one whose files are as before is over, and ended."""
-    standing: list[Breach] = []
+    """Return the breaches that must still be fixed; end those whose files are as before."""
+    remaining: list[Breach] = []
     for breach in list_breaches(repo):
         try:
-            before, after = read_kept(repo.common_dir, breach.commit)
-            is_over = _is_as_before(breach, before, after)
-        except RepositoryError:  # what was kept is gone: nobody can tell
+            is_over = _read_files(repo, breach).are_as_before
+        except RepositoryError:  # the kept files are gone, so it cannot be known
             is_over = False
         if is_over:
             end_breach(repo, session, breach.id, CLEARED)
         else:
-            standing.append(breach)
-    return standing
-
-
-def _is_as_before(breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]) -> bool:
-    return all(read_file_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys())
+            remaining.append(breach)
+    return remaining
 
 
 def refuse_breached(repo: Repository, session: Session, paths: Sequence[str], root: str = "") -> None:
-    """Refuse to commit (in the checkout at `root`) or land paths that the session wrote though not its own.
+    """Refuse to commit (in the checkout at `root`) or land paths that the session wrote without permission.
 
-    It is right again once the bytes are as before, or the holder has let go and the writer holds the path.
+    A path is allowed again once its bytes are as before, or the writer holds it.
 
     Raises:
         NotAllowed: one of them is such a path.
@@ -166,126 +176,122 @@ def refuse_breached(repo: Repository, session: Session, paths: Sequence[str], ro
         is_writer = breach.session == session.id or breach.agent == session.agent
         if not breach.is_blocking or not is_writer:
             continue
-        # A stray lies in the wrong checkout only: what is landed was committed where it belongs.
-        is_here = breach.root == root if root else breach.kind != STRAY
-        hit = sorted(wanted & set(breach.paths)) if is_here else []
-        if hit and not _is_right_again(repo, session, breach):
+        # A stray write affects only the wrong checkout: a landed commit was made in the right one.
+        is_affected = breach.root == root if root else breach.kind != BreachKind.STRAY
+        hit = sorted(wanted & set(breach.paths)) if is_affected else []
+        if hit and not _end_if_resolved(repo, session, breach):
             raise _refusal(breach, hit)
 
 
-def _is_right_again(repo: Repository, session: Session, breach: Breach) -> bool:
-    before, after = read_kept(repo.common_dir, breach.commit)
-    paths = before.keys() | after.keys()
-    is_as_before = _is_as_before(breach, before, after)
-    is_handed_over = breach.kind == HELD and all(
-        check(repo, session, pattern_of(repo, path)).state == "held" for path in paths
+def _end_if_resolved(repo: Repository, session: Session, breach: Breach) -> bool:
+    files = _read_files(repo, breach)
+    is_resolved = files.are_as_before or (
+        breach.kind == BreachKind.HELD
+        and all(check(repo, session, pattern_of(repo, path)).state == "held" for path in files.paths)
     )
-    if is_as_before or is_handed_over:
+    if is_resolved:
         end_breach(repo, session, breach.id, CLEARED)
-    return is_as_before or is_handed_over
+    return is_resolved
 
 
 def _refusal(breach: Breach, paths: Sequence[str]) -> NotAllowed:
-    whose = f" while {breach.holder} held it" if breach.kind == HELD else f" in {breach.root}"
-    why = {HELD: whose, STRAY: f"{whose}, outside of its workspace"}.get(breach.kind, " against its role")
-    accept = f"; or ask {breach.holder} for `landlane stray accept {breach.id}`" if breach.holder else ""
+    why = {
+        BreachKind.HELD: f", and {breach.holder} has claimed it",
+        BreachKind.STRAY: f" in {breach.root}, outside its workspace",
+        BreachKind.ROLE: ", whose role does not allow it",
+    }[breach.kind]
+    ask = f"ask {breach.holder} to accept it, or undo it" if breach.holder else "undo it"
     return NotAllowed(
-        f"{_some(paths)} was written through a shell by {breach.agent}{why}",
+        f"{list_some(paths, _MOST_NAMED)} was written through a shell by {breach.agent}{why}",
         code="MISPLACED_WRITE",
-        hint=f"take it back: landlane stray undo {breach.id}{accept}",
+        hint=f"{ask}: landlane misplaced undo {breach.id}",
         path=paths[0],
         holder=breach.holder or None,
         breach=breach.id,
     )
 
 
-def _open(repo: Repository, breach_id: str) -> Breach:
+def _find_open(repo: Repository, breach_id: str) -> Breach:
     breach = find_breach(repo, breach_id)
     if breach.state != OPEN:
         raise LandlaneError(
-            f"{breach_id} was {breach.state} already",
+            f"{breach_id} was already {breach.state}",
             code="BREACH_ENDED",
-            hint=f"what was there is in git show {breach.ref}",
+            hint=f"see the files before and after: git show {breach.ref}",
         )
     return breach
 
 
-def _own_workspace(repo: Repository, breach: Breach) -> Workspace:
-    own = [
-        one
-        for one in open_workspaces(repo)
-        if one["session"] == breach.session or one["agent"] == breach.agent
-    ]
+def _writers_workspace(repo: Repository, breach: Breach) -> Workspace:
+    own = [one for one in list_open(repo) if one.session == breach.session or one.agent == breach.agent]
     if len(own) != 1:
-        names = " or ".join(str(one["id"]) for one in own)
+        name = own[0].id if own else "WORKSPACE"
         raise Malformed(
             f"{breach.agent} has {'several workspaces' if own else 'no workspace'}",
             code="MISPLACED_UNCLEAR",
-            hint=f"name it: landlane stray move {breach.id} --to {names or 'WORKSPACE'}",
+            hint=f"name one: landlane misplaced move {breach.id} --to {name}",
         )
-    return find_workspace(repo, str(own[0]["id"]))
+    return own[0]
 
 
-def _check_untouched(
-    repo: Repository, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
-) -> list[str]:
-    """The paths that must be written; refuses when somebody has changed one since."""
-    todo: list[str] = []
-    for path in sorted(before.keys() | after.keys()):
-        now, was, made = read_file_now(breach.root, path), before.get(path), after.get(path)
-        if now == was:
+def _check_unchanged(repo: Repository, files: _BreachFiles) -> list[str]:
+    """Return the paths that must be written; refuse if one was changed since the breach."""
+    breach = files.breach
+    changed: list[str] = []
+    for path in files.paths:
+        now = read_file_now(breach.root, path)
+        before, after = files.before.get(path), files.after.get(path)
+        if now == before:
             continue
-        if any(one is not None and not one.is_kept for one in (was, made)):
-            raise _cannot(breach, path, "it is too large, or could not be read, so its bytes were not kept")
-        if now != made:
-            newer = _newer(repo, breach, path)
-            why = f"undo the newer write first: landlane stray undo {newer}" if newer else ""
-            raise _cannot(breach, path, "it has changed since", why)
-        todo.append(path)
-    return todo
+        if any(one is not None and not one.is_kept for one in (before, after)):
+            raise _cannot_restore(breach, path, "it was too large or unreadable, so its content was not kept")
+        if now != after:
+            newer = _find_newer(repo, breach, path)
+            hint = f"undo the newer write first: landlane misplaced undo {newer}" if newer else ""
+            raise _cannot_restore(breach, path, "it has changed since", hint)
+        changed.append(path)
+    return changed
 
 
-def _newer(repo: Repository, breach: Breach, path: str) -> str:
-    found = [
+def _find_newer(repo: Repository, breach: Breach, path: str) -> str:
+    newer = [
         one.id
         for one in list_breaches(repo)
         if one.root == breach.root and path_text(path) in one.paths and int(one.id[1:]) > int(breach.id[1:])
     ]
-    return found[-1] if found else ""
+    return newer[-1] if newer else ""
 
 
-def _cannot(breach: Breach, path: str, why: str, hint: str = "") -> NotAllowed:
-    shown = path_text(path)
+def _cannot_restore(breach: Breach, path: str, why: str, hint: str = "") -> NotAllowed:
+    name = path_text(path)
     return NotAllowed(
-        f"{shown} cannot be put back: {why}. Nothing was changed",
+        f"{name} cannot be restored: {why}; nothing was changed",
         code="MISPLACED_CONFLICT",
-        hint=hint or f"see what was there before: git show {breach.ref}:before/{shown}",
-        path=shown,
+        hint=hint or f"see what was there before: git show {breach.ref}:before/{name}",
+        path=name,
         breach=breach.id,
     )
 
 
-def _put_back(
-    repo: Repository, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
-) -> list[str]:
-    todo = _check_untouched(repo, breach, before, after)
-    with TreeWriter(breach.root) as tree:
-        for path in todo:  # what gives way first: a file may stand where a folder was
-            if path not in before:
+def _restore(repo: Repository, files: _BreachFiles) -> list[str]:
+    """Restore the files from before the breach, and return the paths that were written."""
+    paths = _check_unchanged(repo, files)
+    root = files.breach.root
+    with TreeWriter(root) as tree:
+        for path in paths:  # removals first: a file may have been where a folder is now
+            if path not in files.before:
                 tree.remove(path)
-        for path in todo:
-            kept = before.get(path)
-            if kept is None:
-                continue
-            if kept.mode == _LINK:
+        for path in paths:
+            kept = files.before.get(path)
+            if kept is not None and kept.mode == LINK:
                 tree.link(path, kept.data)
-            else:
-                tree.write(path, [kept.data], _mode_for(os.path.join(breach.root, path), kept))
-    return todo
+            elif kept is not None:
+                tree.write(path, [kept.data], _mode_for(os.path.join(root, path), kept))
+    return paths
 
 
 def _mode_for(full: str, kept: KeptFile) -> int:
-    """The permissions as they are, or the usual ones, with git's executable bit."""
+    """Return the present permissions, or the default ones, with git's executable bit."""
     try:
         mode = os.stat(full, follow_symlinks=False).st_mode & 0o666
     except OSError:
@@ -295,18 +301,18 @@ def _mode_for(full: str, kept: KeptFile) -> int:
     return mode | (mode & 0o444) >> 2 if kept.mode == "100755" else mode
 
 
-def _content(kept: KeptFile | None) -> Content:
-    return Content(data=None) if kept is None else Content(data=kept.data, mode=int(kept.mode, 8))
-
-
-def _drop_old(repo: Repository) -> None:
-    """Let go of what was kept for breaches that are long over."""
+def _end(
+    repo: Repository,
+    session: Session | None,
+    breach_id: str,
+    state: BreachState,
+    paths: list[str],
+    workspace: Workspace | None = None,
+) -> FixResult:
+    """End a breach, and drop the kept files of breaches that ended long ago."""
+    breach = end_breach(repo, session, breach_id, state)
     ended = [one for one in list_breaches(repo, with_ended=True) if one.state != OPEN]
     ended.sort(key=lambda one: one.at)
     for one in ended[:-_MOST_ENDED]:
         run_home_git(repo.common_dir, "update-ref", "-d", one.ref)
-
-
-def _some(paths: Sequence[str]) -> str:
-    shown = ", ".join(paths[:_MOST_NAMED])
-    return f"{shown} and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else shown
+    return FixResult(breach=breach, paths=tuple(paths), workspace=workspace)

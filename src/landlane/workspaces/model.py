@@ -1,26 +1,56 @@
-"""Workspaces: a checkout and a branch of its own for one task, and the states it goes through."""
+"""Workspaces: a checkout and a branch for one task, and the states that a workspace goes through."""
 
 from __future__ import annotations
 
-from landlane.values import value
+from enum import StrEnum
 
-OPENING = "opening"
-OPEN = "open"
-CLOSING = "closing"
-CLOSED = "closed"
-FAILED = "failed"
+from landlane.values import replace, value
 
-# What lies on the disk, or may.
-THERE = (OPENING, OPEN, CLOSING)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-WORKTREE = "worktree"
-CLONE = "clone"
-KINDS = (WORKTREE, CLONE)
+    from landlane.sessions.model import Session
+
+
+class WorkspaceState(StrEnum):
+    """The state of a workspace."""
+
+    OPENING = "opening"
+    OPEN = "open"
+    CLOSING = "closing"
+    CLOSED = "closed"
+    FAILED = "failed"  # opening it failed, and everything that was made was removed
+
+
+OPENING, OPEN, CLOSING, CLOSED, FAILED = WorkspaceState
+IN_TRANSITION = (OPENING, CLOSING)
+ON_DISK = (OPENING, OPEN, CLOSING)  # or possibly on disk
+
+# `Workspace.updated` makes every change and checks it here. A workspace that cannot be closed is open again.
+TRANSITIONS: Mapping[WorkspaceState, Sequence[WorkspaceState]] = {
+    OPENING: (OPEN, FAILED),
+    OPEN: (CLOSING,),
+    CLOSING: (OPEN, CLOSED),
+    CLOSED: (),
+    FAILED: (),
+}
+
+
+class WorkspaceKind(StrEnum):
+    """A worktree shares the repository; a clone has a git directory of its own and can be sandboxed."""
+
+    WORKTREE = "worktree"
+    CLONE = "clone"
+
+
+WORKTREE, CLONE = WorkspaceKind
 
 
 @value
 class Workspace:
-    """A workspace as it stands. Instants are the calendar's, in milliseconds."""
+    """One workspace. Times are wall-clock milliseconds."""
 
     id: str
     task: str
@@ -29,10 +59,10 @@ class Workspace:
     session: str
     machine: str
     home: str  # the common git directory of the repository it was made from
-    kind: str
+    kind: WorkspaceKind
     path: str
     branch: str
-    state: str
+    state: WorkspaceState
     opened_at: int
     base: str = ""
     target: str = ""
@@ -40,18 +70,30 @@ class Workspace:
     has_new_branch: bool = False
     slots: dict[str, str] = {}  # noqa: RUF012 - never changed: environment variable → id of the slot
     environment: dict[str, str] = {}  # noqa: RUF012
-    process: dict[str, object] = {}  # noqa: RUF012 - who opens or closes it now
+    process: dict[str, object] = {}  # noqa: RUF012 - the process that opens or closes it now
     rescue: str = ""
     is_merged: bool = False
     why: str = ""
     closed_at: int = 0
 
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Workspace:
+        """Return the workspace that a record describes."""
+        state, kind = WorkspaceState(document["state"]), WorkspaceKind(document["kind"])
+        fields: dict[str, Any] = {**document, "state": state, "kind": kind}
+        return cls(**fields)
 
-def folder_name(task: str, agent: str, among: frozenset[str] | set[str]) -> str:
-    """A name for the workspace's folder that is none of these."""
-    plain = f"{task}-{agent}"
-    name, count = plain, 1
-    while name in among:
-        count += 1
-        name = f"{plain}-{count}"
-    return name
+    def updated(self, **changes: object) -> Workspace:
+        """Return the workspace with some fields changed.
+
+        Raises:
+            ValueError: `TRANSITIONS` does not allow the change of its state.
+        """
+        now = replace(self, **changes)
+        if now.state != self.state and now.state not in TRANSITIONS[self.state]:
+            raise ValueError(f"{self.id} is {self.state} and cannot become {now.state}")
+        return now
+
+    def is_owned_by(self, session: Session) -> bool:
+        """Return whether it belongs to this session or to another session of the same agent."""
+        return session.id == self.session or session.agent == self.agent

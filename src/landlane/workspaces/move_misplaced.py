@@ -1,7 +1,7 @@
-"""Moving stray work: each change is merged into its workspace, and its old place is as committed again.
+"""Move misplaced changes: merge each into its workspace, and restore the committed file in its old place.
 
-First everything is worked out and checked, then both checkouts are rescued, then files are written. What
-fails on the way is taken back, so that either all paths are moved or none.
+First everything is planned and checked, then both checkouts are rescued, then files are written. A failure is
+rolled back, so that either all paths are moved or none.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.discovery import checkout_at
 from landlane.git.lock import git_lock
 from landlane.git.run import git_output, run_git, run_in
+from landlane.git.snapshot import KeptFile
+from landlane.git.tree_diff import LINK
 from landlane.rescue.save import save_checkout
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
 from landlane.workspaces.misplaced import STRAY, MisplacedChange, find_misplaced
-from landlane.workspaces.other_sessions import open_workspaces
+from landlane.workspaces.records import list_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,75 +30,63 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.repository import Repository
     from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
     from landlane.workspaces.model import Workspace
-
-
-_CONFLICT = "the workspace changed the same lines"
-
-
-@value
-class Content:
-    """A file as it is: its bytes, none where nothing is, and the type and executable bit that git knows."""
-
-    data: bytes | None
-    mode: int = 0
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a file."""
-        return self.data is not None
 
 
 @value
 class PlannedMove:
-    """One path to move: what lies in each place now, and what shall lie in the workspace."""
+    """One change to move: the file in each place now (None: no file), and the merged one."""
 
-    stray: MisplacedChange
+    change: MisplacedChange
     workspace: Workspace
-    here: Content
-    there: Content
-    wanted: Content
+    here: KeptFile | None
+    there: KeptFile | None
+    merged: KeptFile | None
 
 
 @value
 class Moved:
-    """What was moved to which workspace, and the rescues that undo it."""
+    """The moves that were made, and the rescues that undo them."""
 
-    steps: tuple[PlannedMove, ...]
-    rescues: tuple[tuple[str, str], ...]  # (the folder of a checkout, the rescue of it)
+    moves: tuple[PlannedMove, ...]
+    rescues: tuple[tuple[str, str], ...]  # (the root of a checkout, the rescue of it)
 
 
 def move_misplaced_changes(
     repo: Repository, session: Session | None, paths: Sequence[tuple[str, str]] | None, to: str
 ) -> Moved:
-    """Move stray changes, all or those at (root of a checkout, path), to where they belong or are told to.
+    """Move misplaced changes, all or those at (root of a checkout, path), to their workspace or to `to`.
 
     Raises:
-        Malformed: a path is not changed, or there is no telling where it belongs.
-        Held: a path is held by another session than the workspace's.
+        Malformed: a path is not changed, or it is unknown where it belongs.
+        Held: another session than the workspace's holds a path.
         NotAllowed: the workspace changed the same lines; nothing was moved.
     """
     chosen = _choose(repo, paths, to)
-    with git_lock(repo.common_dir, "move stray work"):
-        steps = [_plan(repo, stray, workspace) for stray, workspace in chosen]
-        rescues = _rescue(repo, session, steps)
-        _carry_out(repo, steps)
-    _record(repo, session, steps, rescues)
-    return Moved(steps=tuple(steps), rescues=tuple(rescues))
-
-
-# ------------------------------------------------------------------------------------------ choosing
+    with git_lock(repo.common_dir, "move misplaced changes"):
+        moves = [_plan(repo, change, workspace) for change, workspace in chosen]
+        rescues = _rescue(repo, session, moves)
+        _carry_out(repo, moves)
+    facts = {
+        "to": ", ".join(dict.fromkeys(one.workspace.id for one in moves)),
+        "paths": [
+            {"path": one.change.path, "from": one.change.root, "to": one.workspace.id} for one in moves
+        ],
+        "rescues": [rescue for _, rescue in rescues],
+    }
+    actor = (session.agent, session.id) if session else ("", "")
+    repo.store.change(lambda tx: tx.record("stray.moved", *actor, facts))
+    return Moved(moves=tuple(moves), rescues=tuple(rescues))
 
 
 def locate(repo: Repository, cwd: str, text: str, to: str) -> tuple[str, str]:
-    """The checkout and the path in it that a typed path means.
+    """Return the checkout and the path in it that a typed path means.
 
-    Typed in the workspace that it shall be moved to, it means the same path in the main checkout.
+    In the workspace that it will be moved to, a path means the same path in the main checkout.
     """
     pattern = repo.git.pattern(text, is_literal=True)
     full = os.path.realpath(os.path.join(cwd, text))
-    roots = [repo.home.root, *(str(one["path"]) for one in open_workspaces(repo))]
+    roots = [repo.home.root, *(one.path for one in list_open(repo))]
     root = max((one for one in roots if full.startswith(one + "/")), key=len, default=repo.home.root)
     is_target = root == (find_workspace(repo, to).path if to else repo.checkout.root)
     return repo.home.root if is_target else root, pattern.text.removeprefix("./")
@@ -108,265 +98,242 @@ def _choose(
     known = find_misplaced(repo)
     target = find_workspace(repo, to) if to else None
     if paths is None:
-        meant = [one for one in known if one.state == STRAY and (target is None or target.id in one.choices)]
+        chosen = [one for one in known if one.state == STRAY and (target is None or target.id in one.choices)]
     else:
-        meant = [_named(repo, known, root, path, target) for root, path in paths]
-    if not meant:
+        chosen = [_find_named(repo, known, root, path, target) for root, path in paths]
+    if not chosen:
         raise Malformed(
-            "there is no stray work to move", code="NOTHING_MISPLACED", hint="landlane stray list"
+            "no misplaced changes to move", code="NOTHING_MISPLACED", hint="landlane misplaced list"
         )
-    return [(one, target or _home_of(repo, one)) for one in meant]
+    return [(one, target or _find_target(repo, one)) for one in chosen]
 
 
-def _named(
+def _find_named(
     repo: Repository, known: Sequence[MisplacedChange], root: str, path: str, target: Workspace | None
 ) -> MisplacedChange:
     found = next((one for one in known if (one.root, one.path) == (root, path)), None)
     if found is None:
-        standing = check(repo, None, repo.git.pattern_of(path, "literal"))
-        if standing.claim is not None:
-            holder = standing.claim.agent
+        claim = check(repo, None, repo.git.pattern_of(path, "literal")).claim
+        if claim is not None:
             raise Held(
-                f"{path} in {root} is where it belongs: {holder} holds it and works there",
+                f"{path} is where it belongs: {claim.agent} has claimed it and works in {root}",
                 code="CLAIM_HELD",
-                hint="landlane stray list shows what lies in the wrong place",
+                hint="landlane misplaced list",
                 path=path,
-                holder=holder,
-                until_at=standing.claim.until,
+                holder=claim.agent,
+                until_at=claim.until,
             )
         raise Malformed(
-            f"{path} is not changed in {root}", code="NOT_MISPLACED", hint="landlane stray list shows what is"
+            f"{path} is not changed in {root}",
+            code="NOT_MISPLACED",
+            hint="landlane misplaced list",
         )
     if found.state == STRAY and target is not None and target.id not in found.choices:
         raise Held(
-            f"{path} is held by {found.agent}, whose workspace is {' or '.join(found.choices)}",
+            f"{path} is claimed by {found.agent}, whose workspace is {' or '.join(found.choices)}",
             code="CLAIM_HELD",
-            hint=f"landlane stray move {path} --to {found.choices[0]}",
+            hint=f"landlane misplaced move {path} --to {found.choices[0]}",
             path=path,
             holder=found.agent,
         )
-    if found.root == (target.path if target else ""):
+    if target is not None and found.root == target.path:
         raise Malformed(
-            f"{path} is in that workspace already", code="NOT_MISPLACED", hint="landlane stray list"
+            f"{path} is already in that workspace", code="NOT_MISPLACED", hint="landlane misplaced list"
         )
     return found
 
 
-def _home_of(repo: Repository, stray: MisplacedChange) -> Workspace:
-    if stray.to:
-        return find_workspace(repo, stray.to)
-    names = stray.choices or tuple(str(one["id"]) for one in open_workspaces(repo))
-    whose = f"{stray.agent} has several workspaces" if stray.choices else "nobody holds it"
+def _find_target(repo: Repository, change: MisplacedChange) -> Workspace:
+    if change.to:
+        return find_workspace(repo, change.to)
+    names = change.choices or tuple(one.id for one in list_open(repo))
+    whose = f"{change.agent} has several workspaces" if change.choices else "no session has claimed it"
     raise Malformed(
-        f"there is no telling where {stray.path} belongs: {whose}",
+        f"cannot tell where {change.path} belongs: {whose}",
         code="MISPLACED_UNCLEAR",
-        hint=f"name the workspace: landlane stray move {stray.path} --to {' or '.join(names)}",
+        hint=f"name the workspace: landlane misplaced move {change.path} --to {next(iter(names), 'W1')}",
     )
 
 
-# ------------------------------------------------------------------------------------------ planning
-
-
-def _plan(repo: Repository, stray: MisplacedChange, workspace: Workspace) -> PlannedMove:
-    here, there = read_content(stray.root, stray.path), read_content(workspace.path, stray.path)
-    base = _committed(repo, stray)
+def _plan(repo: Repository, change: MisplacedChange, workspace: Workspace) -> PlannedMove:
+    here, there = read_file(change.root, change.path), read_file(workspace.path, change.path)
+    base = _read_committed(repo, change)
     if there in (base, here):
-        wanted = here
+        merged = here
     elif here == base:
-        wanted = there
+        merged = there
     else:
-        wanted = merge_contents(stray.path, stray.root, workspace, base, here, there)
-    return PlannedMove(stray=stray, workspace=workspace, here=here, there=there, wanted=wanted)
+        merged = merge_files(change.path, change.root, workspace, base, here, there)
+    return PlannedMove(change=change, workspace=workspace, here=here, there=there, merged=merged)
 
 
-def _committed(repo: Repository, stray: MisplacedChange) -> Content:
-    """The file as the commit of its checkout has it, in the form in which it is checked out."""
-    checkout = _checkout(repo, stray.root)
-    listed = git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){stray.path}").rstrip("\0")
+def _read_committed(repo: Repository, change: MisplacedChange) -> KeptFile | None:
+    """Return the file in the commit of its checkout, converted as for a checkout."""
+    checkout = _checkout(repo, change.root)
+    listed = git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){change.path}").rstrip("\0")
     if not listed:
-        return Content(data=None)
+        return None
     mode, kind, _ = listed.partition("\t")[0].split(" ")
     if kind != "blob":
-        raise _unmovable(stray, "it is no file in the last commit")
-    wanted = ("-p",) if mode == "120000" else ("--filters",)
-    found = run_in(checkout, "cat-file", *wanted, f"HEAD:{stray.path}")
+        raise _unmovable(change.path, "it is not a file in the last commit")
+    found = run_in(checkout, "cat-file", "-p" if mode == LINK else "--filters", f"HEAD:{change.path}")
     if found.exit_code:
-        raise _unmovable(stray, found.stderr)
-    return Content(data=found.stdout.encode("utf-8", "surrogateescape"), mode=int(mode, 8))
+        raise _unmovable(change.path, found.stderr)
+    return KeptFile(data=found.stdout.encode("utf-8", "surrogateescape"), mode=mode)
 
 
 def _checkout(repo: Repository, root: str) -> Checkout:
     found = repo.home if root == repo.home.root else checkout_at(root)
     if found is None:
-        raise RepositoryError(f"{root} is no checkout", code="NO_CHECKOUT", hint="landlane workspace list")
+        raise RepositoryError(f"{root} is not a checkout", code="NO_CHECKOUT", hint="landlane workspace list")
     return found
 
 
-def merge_contents(
-    path: str, root: str, workspace: Workspace, base: Content, here: Content, there: Content
-) -> Content:
-    """Both changed it: join the changes line by line, or refuse.
+def merge_files(
+    path: str,
+    root: str,
+    workspace: Workspace,
+    base: KeptFile | None,
+    here: KeptFile | None,
+    there: KeptFile | None,
+) -> KeptFile:
+    """Merge the changes of both sides line by line.
 
     Raises:
         NotAllowed: the workspace changed the same lines.
     """
-    if not (base.is_there and here.is_there and there.is_there) or stat.S_ISLNK(here.mode | there.mode):
-        raise _conflict(path, root, workspace)
-    with tempfile.TemporaryDirectory() as folder:
-        names = ("workspace", "committed", "stray")
-        for name, content in zip(names, (there, base, here), strict=True):
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(content.data or b"")
-        merged = run_git("merge-file", "-p", "-q", *names, cwd=folder)
-    if merged.exit_code:
-        raise _conflict(path, root, workspace)
-    mode = here.mode if there.mode == base.mode else there.mode
-    return Content(data=merged.stdout.encode("utf-8", "surrogateescape"), mode=mode)
-
-
-def _conflict(path: str, root: str, workspace: Workspace) -> NotAllowed:
-    return NotAllowed(
-        f"{path} cannot be moved to {workspace.id}: {_CONFLICT}. Nothing was moved",
+    if base is not None and here is not None and there is not None and LINK not in (here.mode, there.mode):
+        with tempfile.TemporaryDirectory() as folder:
+            names = ("workspace", "committed", "stray")
+            for name, version in zip(names, (there, base, here), strict=True):
+                with open(os.path.join(folder, name), "wb") as file:
+                    file.write(version.data)
+            merged = run_git("merge-file", "-p", "-q", *names, cwd=folder)
+        if not merged.exit_code:
+            mode = here.mode if there.mode == base.mode else there.mode
+            return KeptFile(data=merged.stdout.encode("utf-8", "surrogateescape"), mode=mode)
+    raise NotAllowed(
+        f"{path} cannot be moved to {workspace.id}, which changed the same lines; nothing was moved",
         code="MISPLACED_CONFLICT",
-        hint=f"join {os.path.join(root, path)} and the one in {workspace.path} by hand",
+        hint=f"merge them by hand: git diff --no-index {os.path.join(root, path)} {workspace.path}/{path}",
         path=path,
         workspace=workspace.id,
     )
 
 
-def _unmovable(stray: MisplacedChange, why: str) -> RepositoryError:
+def _unmovable(path: str, why: str) -> RepositoryError:
     return RepositoryError(
-        f"{stray.path} cannot be moved: {why}", code="MISPLACED_UNMOVABLE", hint="move it by hand"
+        f"{path} cannot be moved: {why}", code="MISPLACED_UNMOVABLE", hint="move it by hand"
     )
 
 
-def read_content(root: str, path: str) -> Content:
-    """What lies at a path of a checkout; a link is its target.
+def read_file(root: str, path: str) -> KeptFile | None:
+    """Return the file or link at a path of a checkout; None if there is none.
 
     Raises:
-        RepositoryError: it is no file, or lies behind a link that leads elsewhere.
+        RepositoryError: it is not a file, or it is behind a link.
     """
     full = os.path.join(root, path)
     parent = os.path.realpath(os.path.dirname(full))
     if parent != os.path.normpath(os.path.join(os.path.realpath(root), os.path.dirname(path))):
         raise RepositoryError(
-            f"{full} lies behind a link", code="MISPLACED_UNMOVABLE", hint="move the file that it leads to"
+            f"{full} is behind a symbolic link", code="MISPLACED_UNMOVABLE", hint="move the file it points to"
         )
     try:
         mode = os.lstat(full).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return Content(data=None)
+        return None
     if stat.S_ISLNK(mode):
-        return Content(data=os.fsencode(os.readlink(full)), mode=0o120000)
+        return KeptFile(data=os.fsencode(os.readlink(full)), mode=LINK)
     if not stat.S_ISREG(mode):
-        raise RepositoryError(f"{full} is no file", code="MISPLACED_UNMOVABLE", hint="move it by hand")
+        raise RepositoryError(f"{full} is not a file", code="MISPLACED_UNMOVABLE", hint="move it by hand")
     with open(full, "rb") as file:
-        return Content(data=file.read(), mode=0o100755 if mode & 0o100 else 0o100644)
+        return KeptFile(data=file.read(), mode="100755" if mode & 0o100 else "100644")
 
 
-# ---------------------------------------------------------------------------------------- carrying out
+def _rescue(repo: Repository, session: Session | None, moves: Sequence[PlannedMove]) -> list[tuple[str, str]]:
+    """Save every checkout that will be changed."""
+    workspaces = {one.workspace.path: one.workspace for one in moves}
+    roots = dict.fromkeys([*(one.change.root for one in moves), *workspaces])
+    why = "before misplaced changes were moved"
+    saved = [
+        (root, save_checkout(repo, session, root, why, workspace=workspaces.get(root))) for root in roots
+    ]
+    return [(root, rescue) for root, rescue in saved if rescue]
 
 
-def _rescue(repo: Repository, session: Session | None, steps: Sequence[PlannedMove]) -> list[tuple[str, str]]:
-    """Save every checkout that is about to change."""
-    found: list[tuple[str, str]] = []
-    workspaces = {step.workspace.path: step.workspace for step in steps}
-    for root in dict.fromkeys([*(step.stray.root for step in steps), *workspaces]):
-        why = "before stray work was moved"
-        saved = save_checkout(repo, session, root, why, workspace=workspaces.get(root))
-        if saved:
-            found.append((root, saved))
-    return found
-
-
-def _carry_out(repo: Repository, steps: Sequence[PlannedMove]) -> None:
-    done: list[PlannedMove] = []
+def _carry_out(repo: Repository, moves: Sequence[PlannedMove]) -> None:
+    begun: list[PlannedMove] = []
     is_restoring = False
     try:
-        for step in steps:
-            _still(step)
-            done.append(step)
-            write_content(step.workspace.path, step.stray.path, step.wanted)
-        for step in steps:
-            _still(step, is_written=True)
+        for one in moves:
+            _check_unchanged(one, one.there)
+            begun.append(one)
+            write_file(one.workspace.path, one.change.path, one.merged)
+        for one in moves:
+            _check_unchanged(one, one.merged)
         is_restoring = True
-        for root in dict.fromkeys(step.stray.root for step in steps):
-            _restore(repo, root, [step.stray for step in steps if step.stray.root == root])
+        for root in dict.fromkeys(one.change.root for one in moves):
+            _restore_committed(repo, root, [one.change for one in moves if one.change.root == root])
     except BaseException:
-        for step in done:
-            if read_content(step.workspace.path, step.stray.path) == step.wanted:
-                write_content(step.workspace.path, step.stray.path, step.there)
+        for one in begun:
+            if read_file(one.workspace.path, one.change.path) == one.merged:
+                write_file(one.workspace.path, one.change.path, one.there)
             if is_restoring:
-                write_content(step.stray.root, step.stray.path, step.here)
+                write_file(one.change.root, one.change.path, one.here)
         raise
 
 
-def _still(step: PlannedMove, *, is_written: bool = False) -> None:
-    """Refuse to go on over a file that somebody changed since it was looked at."""
-    is_same = read_content(step.stray.root, step.stray.path) == step.here
-    expected = step.wanted if is_written else step.there
-    if not is_same or read_content(step.workspace.path, step.stray.path) != expected:
+def _check_unchanged(move: PlannedMove, expected: KeptFile | None) -> None:
+    """Refuse to overwrite a file that another process changed since it was read."""
+    path = move.change.path
+    is_same = read_file(move.change.root, path) == move.here
+    if not is_same or read_file(move.workspace.path, path) != expected:
         raise NotAllowed(
-            f"{step.stray.path} changed while it was moved; nothing was moved",
+            f"{path} changed while it was moved; nothing was moved",
             code="MISPLACED_CONFLICT",
-            hint="try again when nobody writes to it",
-            path=step.stray.path,
-            workspace=step.workspace.id,
+            hint=f"try again once nothing writes to it: landlane misplaced move {path}",
+            path=path,
+            workspace=move.workspace.id,
         )
 
 
-def _restore(repo: Repository, root: str, strays: Sequence[MisplacedChange]) -> None:
-    """Make the old place as it was committed; what was new there is gone."""
+def _restore_committed(repo: Repository, root: str, changes: Sequence[MisplacedChange]) -> None:
+    """Restore the committed files in the old place, and delete new files there."""
     checkout = _checkout(repo, root)
-    known = [one.path for one in strays if not one.is_new]
-    has_it = [
-        path for path in known if git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){path}")
+    tracked = [one.path for one in changes if not one.is_new]
+    committed = [
+        path
+        for path in tracked
+        if git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){path}")
     ]
     quiet = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--literal-pathspecs")
-    if has_it:
-        git_output(checkout, *quiet, "restore", "--source=HEAD", "--staged", "--worktree", "--", *has_it)
-    added = [path for path in known if path not in has_it]
+    if committed:
+        git_output(checkout, *quiet, "restore", "--source=HEAD", "--staged", "--worktree", "--", *committed)
+    added = [path for path in tracked if path not in committed]
     if added:
         git_output(checkout, *quiet, "rm", "--cached", "--quiet", "--force", "--", *added)
-    for one in strays:
-        if one.path not in has_it:
-            write_content(root, one.path, Content(data=None))
+    for one in changes:
+        if one.path not in committed:
+            write_file(root, one.path, None)
 
 
-def write_content(root: str, path: str, content: Content) -> None:
-    """Make a path of a checkout hold just this; a file is there as a whole or not at all."""
+def write_file(root: str, path: str, version: KeptFile | None) -> None:
+    """Replace the file at a path of a checkout in one step; None removes it."""
     full = os.path.join(root, path)
-    if content.data is None:
+    if version is None:
         if os.path.lexists(full):
             os.unlink(full)
         return
     os.makedirs(os.path.dirname(full), exist_ok=True)
     scratch = f"{full}.landlane-{os.getpid()}-{os.urandom(4).hex()}"
-    if stat.S_ISLNK(content.mode):
-        os.symlink(os.fsdecode(content.data), scratch)
+    if version.mode == LINK:
+        os.symlink(os.fsdecode(version.data), scratch)
     else:
         with open(scratch, "xb") as file:
-            file.write(content.data)
+            file.write(version.data)
             old = os.stat(file.fileno()).st_mode & 0o777
-            # Executable for whoever may read it, as git does.
-            os.chmod(file.fileno(), old | (old & 0o444) >> 2 if content.mode & 0o100 else old & ~0o111)
+            # Executable by everyone who may read it, as git does.
+            is_executable = version.mode == "100755"
+            os.chmod(file.fileno(), old | (old & 0o444) >> 2 if is_executable else old & ~0o111)
     os.replace(scratch, full)
-
-
-def _record(
-    repo: Repository,
-    session: Session | None,
-    steps: Sequence[PlannedMove],
-    rescues: Sequence[tuple[str, str]],
-) -> None:
-    who = (session.agent, session.id) if session else ("", "")
-    facts = {
-        "to": ", ".join(dict.fromkeys(one.workspace.id for one in steps)),
-        "paths": [{"path": one.stray.path, "from": one.stray.root, "to": one.workspace.id} for one in steps],
-        "rescues": [rescue for _, rescue in rescues],
-    }
-
-    def record(tx: Transaction) -> None:
-        tx.record("stray.moved", *who, facts)
-
-    repo.store.change(record)

@@ -1,8 +1,6 @@
-"""Opening workspaces.
+"""Open a workspace: fetch the base, record it, pin commits, create the checkout, lease slots, prepare it.
 
-The base is fetched, the record written, what is needed pinned, the checkout entered and filled, its slots
-leased, the manifest carried out; only then is it `open`. After a crash the record tells that it was begun,
-and `closing.mend` takes back what there is of it.
+Only then is it `open`. After a crash, the record shows that it was begun, and clean_up.py removes it.
 """
 
 from __future__ import annotations
@@ -12,10 +10,10 @@ import time
 
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
 from landlane.git import create_checkout as checkouts
+from landlane.git.create_checkout import fill_submodules
 from landlane.git.refs import refs_below
 from landlane.git.run import run_git, try_git_output
 from landlane.git.shared_config import set_git_limits
-from landlane.git.submodules import fill_submodules
 from landlane.git.target import find_base, find_target
 from landlane.managed_files.client_files import equip
 from landlane.platform.file_users import processes_in
@@ -24,15 +22,16 @@ from landlane.sessions.leases import touch
 from landlane.tasks.model import READY
 from landlane.tasks.pick import take_task
 from landlane.tasks.records import get_task
-from landlane.values import replace, value
-from landlane.workspaces import records as operations
-from landlane.workspaces.close import close_workspace, give_up
+from landlane.units import byte_size
+from landlane.values import value
+from landlane.workspaces import records
+from landlane.workspaces.clean_up import finish_interrupted
+from landlane.workspaces.close import close_workspace, discard_opening
 from landlane.workspaces.disk_space import evict_caches, free_bytes
 from landlane.workspaces.environment import lease_slots, renew_slots
-from landlane.workspaces.locate import forbidden, free_place, main_root, make_folder, workspaces_folder
-from landlane.workspaces.model import CLONE, KINDS, OPEN, OPENING, Workspace
+from landlane.workspaces.locate import find_free_path, forbidden, main_root, make_folder, workspaces_folder
+from landlane.workspaces.model import CLONE, IN_TRANSITION, OPEN, OPENING, Workspace, WorkspaceKind
 from landlane.workspaces.prepare import prepare
-from landlane.workspaces.recover import mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,42 +41,20 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.sessions.model import Session
 
-    Step = Callable[[str], None]
 
-
-INIT_RECORD = "init/record.json"  # what init wrote down, if clients were set up
-_OURS = "refs/heads/landlane/"
-_LOOK_AGAIN_SECONDS = 0.05
+_TASK_BRANCHES = "refs/heads/landlane/"
+_POLL_SECONDS = 0.05
 
 
 @value
 class Opened:
-    """A workspace that is ready, whether it was there before, and what earlier attempts left."""
+    """An open workspace, whether it is new, and the branches and rescues of earlier attempts."""
 
     workspace: Workspace
     is_new: bool
     notes: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
     rescues: tuple[str, ...] = ()
-
-
-@value
-class _Ground:
-    """What a workspace is made from: the base, and the branches of earlier attempts with their heads."""
-
-    base: BaseCommit
-    earlier: dict[str, str]
-
-    def facts_for(self, repo: Repository, branch: str) -> dict[str, object]:
-        """What the record says of it; a branch that is there already counts from where it left the target."""
-        head = self.earlier.get(branch, "")
-        base = try_git_output(repo.home, "merge-base", self.base.commit, head) if head else ""
-        return {
-            "base": base or self.base.commit,
-            "target": self.base.target.branch,
-            "is_offline": not self.base.is_fresh,
-            "has_new_branch": not head,
-        }
 
 
 def open_workspace(
@@ -87,282 +64,266 @@ def open_workspace(
     *,
     kind: str = "",
     is_offline: bool = False,
-    on_step: Step = lambda _: None,
+    on_step: Callable[[str], None] = lambda _: None,
 ) -> Opened:
-    """Make a checkout and a branch for a task, or give back the one that is there.
+    """Create a checkout and a branch for a task, or return the workspace that exists.
 
-    `on_step` hears the name of each step after it is done.
+    `on_step` is called with the name of each step after it is done.
 
     Raises:
         RepositoryError: the remote cannot be reached, or git refuses.
-        Held: another session is at work on the task, or in its workspace.
-        LandlaneError: the manifest could not be carried out; nothing is left behind.
+        Held: another session works on the task or in its workspace.
+        LandlaneError: the workspace could not be prepared; nothing is left behind.
     """
     wanted = kind or repo.settings.workspace.kind
-    if wanted not in KINDS:
+    if wanted not in list(WorkspaceKind):
         raise Malformed(
-            f"{wanted[:40]!r} is no kind of workspace", code="UNKNOWN_KIND", hint="worktree or clone"
+            f"{wanted[:40]!r} is not a kind of workspace", code="UNKNOWN_KIND", hint="use worktree or clone"
         )
     folder = workspaces_folder(repo)
-    _mend(repo, session)
-    operations.check_free(repo, session, task_id)
-    target = find_target(repo.home, repo.settings)
-    base = find_base(repo.home, target, is_offline=is_offline)
-    _take_if_ready(repo, session, task_id, base.commit)
+    for line in finish_interrupted(repo, session):
+        repo.report(line)
+    records.check_task_available(repo, session, task_id)
+    base = find_base(repo.home, find_target(repo.home, repo.settings), is_offline=is_offline)
+    _take_task_if_ready(repo, session, task_id, base.commit)
     while True:
-        ground = _Ground(base=base, earlier=_earlier_branches(repo, task_id))
-        begun, is_new = operations.begin(
+        opening = _Opening(repo, session, base, _read_branches(repo, task_id), on_step)
+        known, is_new = records.begin(
             repo,
             session,
             task_id,
-            home=repo.common_dir,
-            kind=wanted,
-            place=lambda name: free_place(folder, name),
-            facts=lambda branch, ground=ground: ground.facts_for(repo, branch),
-            wall_ms=repo.wall_ms(),
+            WorkspaceKind(wanted),
+            free_path=lambda name, taken: find_free_path(folder, name, taken),
+            base_fields=opening.base_fields,
         )
         if is_new:
-            left = _save_earlier(repo, session, begun)
-            opened = _fill(repo, session, begun, ground, on_step)
-            return replace(opened, rescues=(*opened.rescues, *left))
-        if begun.state == OPEN and os.path.isdir(begun.path):
-            saved = _save_left(repo, session, begun)
-            if begun.session != session.id:
-                begun = operations.adopt(repo, begun, session)
-            if begun is None:
-                continue  # somebody else was faster
-            renewed = renew_slots(repo, session, begun)
-            left = _left_before(repo, renewed, ground)
-            left["rescues"] += saved
-            return Opened(workspace=renewed, is_new=False, **left)
-        if begun.state == OPEN:
-            _close_missing(repo, session, begun)
+            return opening.create(known)
+        if known.state == OPEN and os.path.isdir(known.path):
+            saved = _save_former_work(repo, session, known)
+            current = known if known.session == session.id else records.adopt(repo, known, session)
+            if current is not None:  # else another session was faster
+                return opening.result(renew_slots(repo, session, current), is_new=False, rescues=saved)
+        elif known.state == OPEN:
+            # The folder was removed by hand. Closing saves what git still has of it.
+            repo.report(f"{known.path} no longer exists: closed {known.id} and opening a new workspace")
+            close_workspace(repo, session, known, force=True)
         else:
-            _await_other(repo, begun)
+            _wait_for_other_process(repo, known)
 
 
-def _take_if_ready(repo: Repository, session: Session, task_id: str, base: str) -> None:
-    """Whoever opens a workspace for a task that nobody has is at work on it: else `next` would give it away.
+def _take_task_if_ready(repo: Repository, session: Session, task_id: str, base: str) -> None:
+    """Take a task that nobody has, so that `next` does not give it to another session.
 
     Raises:
-        Held: what it will change is held by another.
+        Held: another session holds paths that the task will change.
     """
-    task = get_task(repo, task_id)
-    if task.state != READY:
+    if get_task(repo, task_id).state != READY:
         return
     if take_task(repo, session, task_id, base) is not None:
-        repo.report(f"{task_id} is yours now, and its paths with it")
+        repo.report(f"{task_id} and its paths are yours now")
     elif get_task(repo, task_id).state == READY:
         raise Held(
-            f"{task_id} will change paths that another holds",
+            f"{task_id} changes paths that another session has claimed",
             code="TASK_PATHS_HELD",
-            hint="`landlane claims` shows who holds them; `landlane next` gives you a task that is free",
+            hint="take a task that is free: landlane next",
             task=task_id,
         )
 
 
-def _save_earlier(repo: Repository, session: Session, begun: Workspace) -> tuple[str, ...]:
-    """Save what ended sessions left in workspaces of earlier attempts, so that it is in reach of this one."""
-    saved: list[str] = []
-    for one in operations.list_workspaces(repo):
-        is_earlier = one.task == begun.task and one.id != begun.id and one.state == OPEN
-        is_ours = is_earlier and operations.is_here(repo, one, repo.common_dir)
-        if is_ours and os.path.isdir(one.path) and not operations.is_held(repo, one):
-            saved += _save_left(repo, session, one)
-    return tuple(saved)
-
-
-def _save_left(repo: Repository, session: Session, begun: Workspace) -> tuple[str, ...]:
-    """Save what an ended session left in its workspace, before another one changes anything there."""
-    if begun.session == session.id:
+def _save_former_work(repo: Repository, session: Session, known: Workspace) -> tuple[str, ...]:
+    """Save what an ended session left in its workspace, before this session changes anything there."""
+    if known.session == session.id:
         return ()
-    saved = save_checkout(
-        repo, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
-    )
+    reason = f"{session.agent} took over {known.id}"
+    saved = save_checkout(repo, session, known.path, reason, workspace=known)
     if not saved:
         return ()
-    drop_same_rescues(repo, saved, begun)
-    repo.report(f"what {begun.agent} left in {begun.id} is saved as {saved}, and still there")
+    drop_same_rescues(repo, saved, known)
+    repo.report(f"the changes that {known.agent} left in {known.id} are still there, and saved as {saved}")
     return (saved,)
 
 
-def _fill(repo: Repository, session: Session, begun: Workspace, ground: _Ground, on_step: Step) -> Opened:
-    """Make what was begun, or take everything back."""
-    try:
-        on_step("begun")
-        _make_room(repo, os.path.dirname(begun.path))
-        begun = _take_place(repo, session, begun)
-        opened, notes = _make(repo, session, begun, ground, on_step)
-    except BaseException as error:
-        give_up(repo, session, begun, error)
-        raise
-    base = ground.base
-    if not base.is_fresh:
-        where = f"{base.target.remote}/{base.target.branch}"
-        notes = (f"OFFLINE: begun from {where} as it was fetched last", *notes)
-    return Opened(workspace=opened, is_new=True, notes=notes, **_left_before(repo, opened, ground))
-
-
-def _mend(repo: Repository, session: Session) -> None:
-    """Take up what was left half way; loading what that needs is worth it only if there is anything."""
-    if operations.list_interrupted(repo):
-        for told in mend(repo, session):
-            repo.report(told)
-
-
-def _close_missing(repo: Repository, session: Session, begun: Workspace) -> None:
-    """Somebody removed the folder by hand: what git still knows of it is saved, then a new one is made."""
-    repo.report(f"{begun.path} is gone: {begun.id} is closed, and opened anew")
-    close_workspace(repo, session, begun, force=True)
-
-
-def _await_other(repo: Repository, begun: Workspace) -> None:
-    """Wait while another process opens or closes the same workspace; whoever asks twice gets one answer.
+def _wait_for_other_process(repo: Repository, known: Workspace) -> None:
+    """Wait while another process opens or closes the same workspace, or finish its work if it has ended.
 
     Raises:
-        NotAllowed: it takes longer than the settings allow one step to take.
+        NotAllowed: it takes longer than the settings allow for one step, or a child of it still runs.
     """
-    repo.report(f"{begun.id} is being {'opened' if begun.state == OPENING else 'closed'} by another process")
+    repo.report(f"{known.id} is being {'opened' if known.state == OPENING else 'closed'} by another process")
     give_up_at = time.monotonic() + repo.settings.workspace.limit_ms / 1000
     while time.monotonic() < give_up_at:
-        now = operations.find(repo, begun.id)
-        if now is None or now.state not in operations.HALF_WAY:
+        now = records.find(repo, known.id)
+        if now is None or now.state not in IN_TRANSITION:
             return
-        if operations.is_abandoned(repo, now) and not operations.is_own(repo, now):
-            _check_mended(repo, now)
+        if records.is_abandoned(repo, now) and not records.is_in_this_process(repo, now):
+            finish_interrupted(repo)
+            if users := processes_in(now.path):
+                pid, name = users[0]
+                raise _busy(f"{now.id} was interrupted, and process {pid} ({name}) still runs in it")
             return
-        time.sleep(_LOOK_AGAIN_SECONDS)
-    raise _busy(f"{begun.id} has been {begun.state} for long")
-
-
-def _check_mended(repo: Repository, left: Workspace) -> None:
-    """Take back what another process has just left half way; a child of it may still be in the way."""
-    mend(repo)
-    inside = processes_in(left.path)
-    if inside:
-        pid, name = inside[0]
-        raise _busy(f"{left.id} was left half way, and process {pid} ({name}) still runs in it")
+        time.sleep(_POLL_SECONDS)
+    raise _busy(f"another process has been {known.state} {known.id} for a long time")
 
 
 def _busy(message: str) -> NotAllowed:
-    return NotAllowed(message, code="WORKSPACE_BUSY", hint="end that process, or wait for it; then try again")
+    return NotAllowed(message, code="WORKSPACE_BUSY", hint="wait for that process or end it, then try again")
 
 
-def _take_place(repo: Repository, session: Session, begun: Workspace) -> Workspace:
-    """Make the empty folder, which only one can; what appeared there meanwhile is somebody else's."""
-    make_folder(os.path.dirname(begun.path))
-    while True:
+def _read_branches(repo: Repository, task_id: str) -> dict[str, str]:
+    """Return the branches of all attempts at a task, with their heads."""
+    known = refs_below(repo.common_dir, f"{_TASK_BRANCHES}{task_id}-", "/work")
+    if known is None:
+        form = "--format=%(refname) %(objectname)"
+        listed = try_git_output(repo.home, "for-each-ref", form, f"{_TASK_BRANCHES}{task_id}-*/work")
+        known = dict(line.split(" ") for line in listed.splitlines())
+    return {ref.removeprefix("refs/heads/"): commit for ref, commit in known.items()}
+
+
+class _Opening:
+    """Creates one workspace. `branches` are those of earlier attempts with their heads."""
+
+    def __init__(
+        self,
+        repo: Repository,
+        session: Session,
+        base: BaseCommit,
+        branches: dict[str, str],
+        on_step: Callable[[str], None],
+    ) -> None:
+        self._repo = repo
+        self._session = session
+        self._base = base
+        self._branches = branches
+        self._on_step = on_step
+
+    def base_fields(self, branch: str) -> dict[str, object]:
+        """Return the fields about the base; an existing branch counts from where it left the target."""
+        head = self._branches.get(branch, "")
+        base = try_git_output(self._repo.home, "merge-base", self._base.commit, head) if head else ""
+        return {
+            "base": base or self._base.commit,
+            "target": self._base.target.branch,
+            "is_offline": not self._base.is_fresh,
+            "has_new_branch": not head,
+        }
+
+    def create(self, begun: Workspace) -> Opened:
+        """Create the checkout of a workspace that was recorded, or remove everything again."""
         try:
-            os.mkdir(begun.path)
-        except FileExistsError:
-            path = free_place(*os.path.split(begun.path))
-            begun = operations.change_state(repo, begun, "placed", session, path=path)
-        except OSError as error:
-            raise forbidden(os.path.dirname(begun.path), error.strerror or str(error)) from error
+            saved = self._save_earlier_attempts(begun)
+            self._on_step("begun")
+            self._free_disk_space(os.path.dirname(begun.path))
+            begun = self._create_folder(begun)
+            start = self._create_checkout(begun)
+            opened = self._prepare(begun)
+        except BaseException as error:
+            discard_opening(self._repo, self._session, begun, error)
+            raise
+        notes = [] if self._base.is_fresh else [self._offline_note()]
+        notes += _lfs_notes(begun.path)
+        if not begun.has_new_branch:
+            notes.append(f"{begun.branch} already exists: the workspace continues at {start[:8]}")
+        return self.result(opened, is_new=True, notes=notes, rescues=saved)
+
+    def result(
+        self, workspace: Workspace, *, is_new: bool, notes: list[str] | None = None, rescues: tuple[str, ...]
+    ) -> Opened:
+        """Return the workspace with the branches and rescues of earlier attempts at the same task."""
+        ended = records.list_ended(self._repo, workspace.task)
+        earlier = dict.fromkeys(one.rescue for one in ended if one.rescue)
+        return Opened(
+            workspace=workspace,
+            is_new=is_new,
+            notes=tuple(notes or ()),
+            branches=tuple(branch for branch in self._branches if branch != workspace.branch),
+            rescues=(*earlier, *rescues),
+        )
+
+    def _save_earlier_attempts(self, begun: Workspace) -> tuple[str, ...]:
+        """Save what ended sessions left in workspaces of earlier attempts, so that this one can use it."""
+        saved: list[str] = []
+        for one in records.list_open(self._repo):
+            is_earlier = one.task == begun.task and one.id != begun.id
+            if is_earlier and not records.is_held(self._repo, one):
+                saved += _save_former_work(self._repo, self._session, one)
+        return tuple(saved)
+
+    def _free_disk_space(self, folder: str) -> None:
+        """Remove caches of abandoned workspaces if less space is free than the settings want."""
+        repo = self._repo
+        if free_bytes(folder) >= repo.settings.workspace.disk_floor_bytes:
+            return
+        try:
+            for path, size in evict_caches(repo):
+                repo.report(f"deleted the cache {path} ({byte_size(size)})")
+        except (LandlaneError, OSError) as error:
+            repo.report(f"cannot delete caches: {error}")
+
+    def _create_folder(self, begun: Workspace) -> Workspace:
+        """Create the empty folder, under another name if something appeared there in the meantime."""
+        parent, name = os.path.split(begun.path)
+        make_folder(parent)
+        while True:
+            try:
+                os.mkdir(begun.path)
+            except FileExistsError:
+                path = find_free_path(parent, name)
+                begun = records.update(self._repo, begun, "placed", self._session, path=path)
+            except OSError as error:
+                raise forbidden(parent, error.strerror or str(error)) from error
+            else:
+                return begun
+
+    def _create_checkout(self, begun: Workspace) -> str:
+        """Pin the commits, create the checkout with its files, and return the commit it starts at."""
+        home = self._repo.home
+        set_git_limits(home)
+        self._repo.report(f"{begun.id}: new {begun.kind} from {begun.target} at {begun.base[:8]}")
+        start = self._branches.get(begun.branch) or begun.base
+        if begun.kind == CLONE:
+            refs = {**self._branches, begun.target: self._base.commit}
+            checkouts.pin_workspace(home, begun.id, begun.base, (start, *refs.values()))
+            self._on_step("pinned")
+            checkouts.add_clone(home, begun.path, begun.branch, start, refs)
         else:
-            return begun
+            new_branch = begun.branch if begun.has_new_branch else ""
+            checkouts.pin_workspace(home, begun.id, begun.base, (start,), branch=new_branch)
+            self._on_step("pinned")
+            checkouts.add_worktree(home, begun.path, begun.branch)
+        self._on_step("entered")
+        checkouts.write_files(begun.path)
+        self._on_step("written")
+        if os.path.exists(os.path.join(begun.path, ".gitmodules")):
+            fill_submodules(home, begun.path, is_clone=begun.kind == CLONE)
+        return start
 
-
-def _make_room(repo: Repository, folder: str) -> None:
-    """Remove caches of workspaces that nobody has, if there is less room than the settings want."""
-    settings = repo.settings
-    if not settings.workspace.disk_floor_bytes or not settings.workspace.caches:
-        return
-    if free_bytes(folder) >= settings.workspace.disk_floor_bytes:
-        return
-    try:
-        for path, size in evict_caches(repo):
-            repo.report(f"evicted {path} ({size:,} bytes)")
-    except (LandlaneError, OSError) as error:
-        repo.report(f"no cache was evicted: {error}")
-
-
-def _make(
-    repo: Repository, session: Session, begun: Workspace, ground: _Ground, on_step: Step
-) -> tuple[Workspace, tuple[str, ...]]:
-    home = repo.home
-    set_git_limits(home)
-    repo.report(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
-    start = ground.earlier.get(begun.branch) or begun.base
-    if begun.kind == CLONE:
-        refs = {**ground.earlier, begun.target: ground.base.commit}
-        checkouts.pin_workspace(home, begun.id, begun.base, (start, *refs.values()))
-        on_step("pinned")
-        checkouts.add_clone(home, begun.path, begun.branch, start, refs)
-    else:
-        new_branch = begun.branch if begun.has_new_branch else ""
-        checkouts.pin_workspace(home, begun.id, begun.base, (start,), branch=new_branch)
-        on_step("pinned")
-        checkouts.add_worktree(home, begun.path, begun.branch)
-    on_step("entered")
-    checkouts.write_files(begun.path)
-    on_step("written")
-    _fill_submodules(repo, begun)
-    opened = _make_runnable(repo, session, begun, on_step)
-    notes = [_pointers_note(begun.path)]
-    if not begun.has_new_branch:
-        notes.append(f"{begun.branch} was there already: the workspace goes on at {start[:12]}")
-    return opened, tuple(note for note in notes if note)
-
-
-def _fill_submodules(repo: Repository, begun: Workspace) -> None:
-    if os.path.exists(os.path.join(begun.path, ".gitmodules")):
-        fill_submodules(repo.home, begun.path, is_clone=begun.kind == CLONE)
-
-
-def _make_runnable(repo: Repository, session: Session, begun: Workspace, on_step: Step) -> Workspace:
-    """Lease slots, carry the manifest out, and write down that it is open."""
-    leased, environment = lease_slots(repo, session, begun)
-    on_step("leased")
-    settings = repo.settings
-    steps = (settings.workspace.copy, settings.workspace.link, settings.workspace.install)
-    if any(steps) or settings.workspace.generate or settings.workspace.check:
-        tick = lambda: touch(repo.store, session)  # noqa: E731 - a sign of life, however long it takes
-        prepare(settings, main_root(repo.home), begun.path, environment, repo.report, tick)
-    if os.path.exists(os.path.join(repo.home.state_folder, INIT_RECORD)):
+    def _prepare(self, begun: Workspace) -> Workspace:
+        """Lease slots, run the steps of the settings, install client hooks, and record that it is open."""
+        repo, session = self._repo, self._session
+        slots, environment = lease_slots(repo, session, begun)
+        self._on_step("leased")
+        # A sign of life on every tick: installing can take longer than a lease.
+        tick = lambda: touch(repo.store, session)  # noqa: E731
+        prepare(repo.settings, main_root(repo.home), begun.path, environment, repo.report, tick)
         equip(repo, begun.path)
-    on_step("prepared")
-    opened = operations.change_state(
-        repo,
-        begun,
-        "opened",
-        session,
-        state=OPEN,
-        slots=leased,
-        environment=environment,
-        process={},
-    )
-    on_step("opened")
-    return opened
+        self._on_step("prepared")
+        fields: dict[str, object] = {"state": OPEN, "slots": slots, "environment": environment, "process": {}}
+        opened = records.update(repo, begun, "opened", session, **fields)
+        self._on_step("opened")
+        return opened
+
+    def _offline_note(self) -> str:
+        target = self._base.target
+        return f"OFFLINE: started from {target.remote}/{target.branch} as it was fetched last"
 
 
-def _pointers_note(path: str) -> str:
-    """Say so when large files are only pointers here."""
-    attributes = os.path.join(path, ".gitattributes")
+def _lfs_notes(path: str) -> list[str]:
+    """Return a note if large files are only pointers in this checkout."""
     try:
-        with open(attributes, encoding="utf-8", errors="replace") as file:
+        with open(os.path.join(path, ".gitattributes"), encoding="utf-8", errors="replace") as file:
             has_lfs = "filter=lfs" in file.read(1_000_000)
     except OSError:
-        return ""
+        return []
     if has_lfs and not run_git("config", "filter.lfs.smudge", cwd=path).stdout.strip():
-        return "Git LFS is not set up: large files are pointers here; `git lfs install && git lfs pull`"
-    return ""
-
-
-def _earlier_branches(repo: Repository, task_id: str) -> dict[str, str]:
-    """The branches of all attempts at a task, with their heads."""
-    known = refs_below(repo.common_dir, f"{_OURS}{task_id}-", "/work")
-    if known is not None:
-        return {ref.removeprefix("refs/heads/"): commit for ref, commit in known.items()}
-    form = "--format=%(objectname) %(refname)"
-    lines = try_git_output(repo.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
-    rows = (line.partition(" ") for line in lines)
-    return {ref.removeprefix("refs/heads/"): commit for commit, _, ref in rows}
-
-
-def _left_before(repo: Repository, workspace: Workspace, ground: _Ground) -> dict[str, tuple[str, ...]]:
-    """The branches and rescues of earlier attempts at the same task."""
-    tried = operations.earlier(repo, workspace.task)
-    rescues = tuple(dict.fromkeys(one.rescue for one in tried if one.rescue))
-    branches = tuple(branch for branch in ground.earlier if branch != workspace.branch)
-    return {"branches": branches, "rescues": rescues}
+        return ["Git LFS is not set up: large files are pointers here; `git lfs install && git lfs pull`"]
+    return []

@@ -1,4 +1,4 @@
-"""Making a new workspace runnable as `[workspace]` says: copy, link, install, generate, check."""
+"""Prepare a new workspace as `[workspace]` says: copy, link, install, generate, check."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from landlane.processes.child import ChildResult
     from landlane.settings.model import Settings
 
 _TAIL = 2000
@@ -24,28 +25,31 @@ def prepare(
     source: str,
     path: str,
     environment: Mapping[str, str],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     on_tick: Callable[[], None],
 ) -> None:
-    """Bring in what is not under git, then prove that the workspace works.
+    """Bring in files that are not under git, then run the commands that build and check the workspace.
 
     Raises:
-        LandlaneError: something is missing or fails, and is named.
+        LandlaneError: something is missing, or a command fails.
     """
-    for name in settings.workspace.copy:
-        _copy(source, path, name)
-    for name in settings.workspace.link:
-        _link(source, path, name)
-    steps = [("install", command) for command in settings.workspace.install]
-    steps += [("generate", command) for command in settings.workspace.generate]
-    steps += [("check", settings.workspace.check)] if settings.workspace.check else []
-    for step, command in steps:
-        tell(f"{step}: {command}")
-        _run(step, command, path, environment, settings.workspace.limit_ms, on_tick)
+    workspace = settings.workspace
+    for name in workspace.copy:
+        _bring_in("copy", source, path, name)
+    for name in workspace.link:
+        _bring_in("link", source, path, name)
+    commands = [("install", command) for command in workspace.install]
+    commands += [("generate", command) for command in workspace.generate]
+    commands += [("check", workspace.check)] if workspace.check else []
+    for step, command in commands:
+        report(f"{step}: {command}")
+        words = ["/bin/sh", "-c", command]
+        child = Child(words, cwd=path, environment=environment, without=LOCATION_VARIABLES)
+        _check_ended(step, command, child.wait(workspace.limit_ms / 1000, on_tick), workspace.limit_ms)
 
 
 def _inside(root: str, name: str, step: str) -> str:
-    """A name of the settings as a path, which must stay inside, also where a folder on the way is a link."""
+    """Return a name of the settings as a path, which must be inside the root, links resolved."""
     full = os.path.normpath(os.path.join(root, name))
     real_root, real_folder = os.path.realpath(root), os.path.realpath(os.path.dirname(full))
     is_inside = full.startswith(root.rstrip("/") + "/")
@@ -56,65 +60,35 @@ def _inside(root: str, name: str, step: str) -> str:
     return full
 
 
-def _source(root: str, name: str, step: str) -> str:
-    full = _inside(root, name, step)
-    if not os.path.lexists(full):
-        raise _failed(
-            step,
-            f"{name} is not in the main checkout",
-            f"make it there, or take it out of [workspace] {step}",
-        )
-    return full
-
-
-def _copy(source: str, path: str, name: str) -> None:
-    origin, place = _source(source, name, "copy"), _inside(path, name, "copy")
+def _bring_in(step: str, source: str, path: str, name: str) -> None:
+    """Copy or link a file or folder of the main checkout."""
+    origin, place = _inside(source, name, step), _inside(path, name, step)
+    if not os.path.lexists(origin):
+        hint = f"make it there, or take it out of [workspace] {step}"
+        raise _failed(step, f"{name} is not in the main checkout", hint)
     if os.path.lexists(place):
-        return  # it is under git, or was copied before this was taken up again
+        return  # it is under git, or was brought in before an interruption
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        if os.path.isdir(origin) and not os.path.islink(origin):
+        if step == "link":
+            os.symlink(origin, place)
+        elif os.path.isdir(origin) and not os.path.islink(origin):
             shutil.copytree(origin, place, symlinks=True)
         else:
             shutil.copy2(origin, place, follow_symlinks=False)
-    except (OSError, shutil.Error) as error:
-        raise _failed("copy", f"{name}: {error}", "check the disk and the permissions") from error
-
-
-def _link(source: str, path: str, name: str) -> None:
-    origin, place = _source(source, name, "link"), _inside(path, name, "link")
-    if os.path.lexists(place):
-        return
-    try:
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        os.symlink(origin, place)
     except OSError as error:
-        raise _failed("link", f"{name}: {error.strerror}", "check the disk and the permissions") from error
+        trouble = error.strerror if step == "link" else error
+        raise _failed(step, f"{name}: {trouble}", "check the disk and the permissions") from error
 
 
-def _run(
-    step: str,
-    command: str,
-    path: str,
-    environment: Mapping[str, str],
-    limit_ms: int,
-    on_tick: Callable[[], None],
-) -> None:
-    child = Child(["/bin/sh", "-c", command], cwd=path, environment=environment, without=LOCATION_VARIABLES)
-    ended = child.wait(limit_ms / 1000, on_tick)
+def _check_ended(step: str, command: str, ended: ChildResult, limit_ms: int) -> None:
     if ended.has_timed_out:
-        raise _failed(
-            step,
-            f"`{command}` took longer than {duration_text(limit_ms)}",
-            "raise [workspace] limit, or mend it",
-        )
+        late = f"`{command}` took longer than {duration_text(limit_ms)}"
+        raise _failed(step, late, "raise [workspace] limit, or mend it")
     if ended.exit_code:
-        said = (ended.stdout + ended.stderr)[-_TAIL:].strip()
-        raise _failed(
-            step,
-            f"`{command}` ended with {ended.exit_code}" + (f": {said}" if said else ""),
-            "mend it, then open again",
-        )
+        output = (ended.stdout + ended.stderr)[-_TAIL:].strip()
+        trouble = f"`{command}` ended with {ended.exit_code}" + (f": {output}" if output else "")
+        raise _failed(step, trouble, "mend it, then open again")
 
 
 def _failed(step: str, what: str, hint: str) -> LandlaneError:

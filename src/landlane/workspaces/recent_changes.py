@@ -1,4 +1,4 @@
-"""Whether anything in a checkout was changed since a moment, told by the times of its files."""
+"""Find out by file times whether anything in a checkout was changed since a reading of the clocks."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import time
 
 from landlane.values import value
 
-_CLOCK_NS = 20_000_000  # file times lag behind the clock by up to a tick
-_QUICK_NS = 2_000_000  # whoever took longer was not running all the time
+_CLOCK_NS = 20_000_000  # file times lag behind the clock by up to one tick of the kernel
+_QUICK_NS = 2_000_000  # two readings further apart than this were interrupted
 _TRIES = 10
 
 
 @value
-class Instant:
-    """A moment, by the clock that stamps files and by the one that nobody can set.
+class ClockReading:
+    """The wall clock, which stamps files, and the monotonic clock, which cannot be set, at one moment.
 
-    `is_telling`: the file systems that it is asked of stamp by this clock, and finely enough.
+    With `has_file_times`, the file systems concerned stamp files by this wall clock, and finely enough.
     """
 
     wall_ns: int
     steady_ns: int
-    is_telling: bool
+    has_file_times: bool
 
 
-def instant(*folders: str) -> Instant:
-    """This moment; in each of these folders a file is made for a moment, to see how its times are kept."""
-    is_telling = all(_stamps_finely(folder) for folder in folders)
+def read_clocks(*folders: str) -> ClockReading:
+    """Read the clocks; a temporary file in each folder shows how its file system stamps files."""
+    has_file_times = all(_stamps_finely(folder) for folder in folders)
     wall_ns, steady_ns = _clocks()
-    return Instant(wall_ns=wall_ns, steady_ns=steady_ns, is_telling=is_telling)
+    return ClockReading(wall_ns=wall_ns, steady_ns=steady_ns, has_file_times=has_file_times)
 
 
 def _clocks() -> tuple[int, int]:
-    """Both clocks at the same moment, unless this process is kept from running every time it looks."""
+    """Return both clocks at the same moment, unless every try is interrupted."""
     wall_ns = steady_ns = 0
     for _ in range(_TRIES):
         begun_ns = time.monotonic_ns()
@@ -44,19 +44,19 @@ def _clocks() -> tuple[int, int]:
 
 
 def _stamps_finely(folder: str) -> bool:
-    """Whether a file made now bears the time of now; some have whole seconds, or a server's clock."""
+    """Return whether a new file gets the current time; some systems keep seconds, or a server's clock."""
     for _ in range(_TRIES):
         begun_ns = time.monotonic_ns()
         age_ns = _age_of_new_file(folder)
         if age_ns is None or abs(age_ns) <= _CLOCK_NS:
             return age_ns is not None
         if time.monotonic_ns() - begun_ns <= _QUICK_NS:
-            break  # it is so old by its stamp, not because we were kept from looking
+            break  # the stamp is wrong, and not only read late
     return False
 
 
 def _age_of_new_file(folder: str) -> int | None:
-    """How long ago a file was made that was made just now, by its stamp; None when that tells nothing."""
+    """Return the age of a new file by its stamp; None when the stamp has whole seconds or is unknown."""
     try:
         file, path = tempfile.mkstemp(prefix=".time-", dir=folder)
         try:
@@ -69,16 +69,16 @@ def _age_of_new_file(folder: str) -> int | None:
         return None
 
 
-def has_newer(root: str, git_dir: str, since: Instant) -> bool:
-    """Whether anything was written, moved, deleted or committed since.
+def has_newer(root: str, git_dir: str, since: ClockReading) -> bool:
+    """Return whether anything was written, moved, deleted or committed since.
 
-    It is told by `ctime`, which no program can set back; where times tell nothing, because a clock was set
-    meanwhile or the file system keeps them badly, that counts as a change. Of the root only its `mtime`
-    counts, since being renamed changes the other.
+    `ctime` shows it, which programs cannot set back. If file times say nothing, because a clock was set or
+    the file system keeps them badly, that counts as a change. Of the root only `mtime` counts: renaming it
+    changes its `ctime`.
     """
     now_ns, steady_ns = _clocks()
     drift_ns = (now_ns - since.wall_ns) - (steady_ns - since.steady_ns)
-    if not since.is_telling or abs(drift_ns) > _CLOCK_NS:
+    if not since.has_file_times or abs(drift_ns) > _CLOCK_NS:
         return True
     since_ns = since.wall_ns - _CLOCK_NS
     try:
@@ -89,10 +89,10 @@ def has_newer(root: str, git_dir: str, since: Instant) -> bool:
     return _has_newer_below(root, ".git", since_ns) or _has_newer_below(git_dir, "objects", since_ns)
 
 
-def _has_newer_below(top: str, left_out: str, since_ns: int) -> bool:
+def _has_newer_below(top: str, excluded: str, since_ns: int) -> bool:
     for folder, names, files in os.walk(top):
-        if folder == top and left_out in names:
-            names.remove(left_out)
+        if folder == top and excluded in names:
+            names.remove(excluded)
         if any(_changed_at(os.path.join(folder, name)) >= since_ns for name in (*names, *files)):
             return True
     return False

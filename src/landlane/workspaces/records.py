@@ -1,143 +1,159 @@
-"""Workspaces as the store knows them: begun, open, closing, closed; each step one transaction.
+"""The records of workspaces, changed in one transaction each.
 
-What lies on the disk follows the record: it is written before anything is made, and changed to `closed` only
-after everything is gone. Whoever finds one that was left half way, by a process that has ended, can go on.
+A record is written before anything is created on disk, and becomes `closed` only after everything is removed.
+So any process can finish what a process that has ended began.
 """
 
 from __future__ import annotations
 
-from landlane.errors import Held, Malformed, NotAllowed
-from landlane.platform.process_identity import Process
-from landlane.sessions.leases import end_if_gone, is_dead, require_live
-from landlane.sessions.read import find_session
+import os
+
+from landlane.errors import Held, NotAllowed
+from landlane.platform.process import Process
+from landlane.sessions.leases import end_if_gone, find_session, is_dead, require_live
 from landlane.store import records
-from landlane.tasks.model import OVER, branch_of
-from landlane.tasks.records import get_in, task_in
+from landlane.tasks.model import FINAL, branch_of
+from landlane.tasks.records import lock_task, read_task
 from landlane.values import as_dict, replace
-from landlane.workspaces.model import CLOSED, CLOSING, FAILED, OPEN, OPENING, THERE, Workspace, folder_name
+from landlane.workspaces.model import (
+    CLOSED,
+    CLOSING,
+    FAILED,
+    IN_TRANSITION,
+    ON_DISK,
+    OPEN,
+    OPENING,
+    Workspace,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
     from landlane.tasks.model import Task
+    from landlane.workspaces.model import WorkspaceKind, WorkspaceState
 
 
 _NOUN = "workspace"
-HALF_WAY = (OPENING, CLOSING)
 
 
-def workspace_from(document: records.Document) -> Workspace:
-    """A workspace from its record."""
-    return Workspace(**document)
+def list_workspaces(repo: Repository, states: Sequence[WorkspaceState] = ON_DISK) -> list[Workspace]:
+    """Return the workspaces of all machines in these states; without states, all that ever existed."""
+    documents = repo.store.view(lambda snapshot: records.find_all(snapshot, _NOUN, states))
+    return [Workspace.from_document(document) for document in documents]
 
 
-def list_workspaces(repo: Repository, *, with_closed: bool = False) -> list[Workspace]:
-    """All workspaces that are there, or were."""
-    states = () if with_closed else THERE
-    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, states))
-    return [workspace_from(document) for document in found]
+def list_local(repo: Repository, states: Sequence[WorkspaceState] = ON_DISK) -> list[Workspace]:
+    """Return the workspaces of this clone on this machine."""
+    return [workspace for workspace in list_workspaces(repo, states) if is_local(repo, workspace)]
 
 
-def list_interrupted(repo: Repository) -> list[Workspace]:
-    """The workspaces that somebody opens or closes just now, or was about to."""
-    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, HALF_WAY))
-    return [workspace_from(document) for document in found]
+def list_open(repo: Repository) -> list[Workspace]:
+    """Return the open workspaces of this clone on this machine whose folders exist."""
+    return [workspace for workspace in list_local(repo, (OPEN,)) if os.path.isdir(workspace.path)]
+
+
+def is_local(repo: Repository, workspace: Workspace) -> bool:
+    """Return whether a workspace belongs to this clone on this machine."""
+    return workspace.machine == repo.processes.machine and workspace.home == repo.common_dir
 
 
 def find(repo: Repository, workspace_id: str) -> Workspace | None:
-    """One workspace as it stands, if there is such a one."""
+    """Return one workspace, or None."""
     document = repo.store.view(lambda snapshot: records.find(snapshot, _NOUN, workspace_id))
-    return workspace_from(document) if document else None
+    return Workspace.from_document(document) if document else None
 
 
-def check_free(repo: Repository, session: Session, task_id: str) -> None:
-    """Make sure that this session may have a workspace for a task, before anything is fetched for it.
+def list_ended(repo: Repository, task_id: str) -> list[Workspace]:
+    """Return the closed and failed workspaces of earlier attempts at a task."""
+    of_task = repo.store.view(lambda snapshot: _list_of_task(snapshot, task_id))
+    return [workspace for workspace in of_task if workspace.state in (CLOSED, FAILED)]
+
+
+def _list_of_task(snapshot: Snapshot, task_id: str) -> list[Workspace]:
+    return [Workspace.from_document(document) for document in records.find_by_key(snapshot, _NOUN, task_id)]
+
+
+def check_task_available(repo: Repository, session: Session, task_id: str) -> None:
+    """Check that the session may have a workspace for a task, before anything is fetched for it.
 
     Raises:
-        Held: another session is at work on the task.
-        NotAllowed: the task is over.
+        Held: another session works on the task.
+        NotAllowed: the task has ended.
     """
 
-    def look(snapshot: Snapshot) -> None:
-        task = task_in(snapshot, task_id)
-        is_others = bool(task.session) and task.session != session.id
-        if task.state in OVER or (is_others and _is_living(snapshot, repo, task.session)):
-            raise _not_free(task)
+    def check(snapshot: Snapshot) -> None:
+        task = read_task(snapshot, task_id)
+        is_foreign = bool(task.session) and task.session != session.id
+        if task.state in FINAL or (is_foreign and _is_live(snapshot, repo, task.session)):
+            raise _task_unavailable(task)
 
-    repo.store.view(look)
+    repo.store.view(check)
 
 
 def begin(
     repo: Repository,
     session: Session,
     task_id: str,
+    kind: WorkspaceKind,
     *,
-    home: str,
-    kind: str,
-    place: Callable[[str], str],
-    facts: Callable[[str], Mapping[str, object]],
-    wall_ms: int,
+    free_path: Callable[[str, set[str]], str],
+    base_fields: Callable[[str], Mapping[str, object]],
 ) -> tuple[Workspace, bool]:
-    """Enter a workspace that is about to be made, or find the one that is there; and whether it is new.
+    """Record a workspace that is about to be created, or return the one that exists; and whether it is new.
 
-    `place` tells the path for a folder's name; names that lie there already are passed over. `facts` tells
-    for its branch what else the record shall say. One that an ended session left is told as it stands: what
-    is in it must be saved before `adopt`.
+    `free_path` returns an unused path for a folder name and the names in use; `base_fields` returns the
+    fields of the record that depend on its branch. The workspace of an ended session is returned as it is:
+    save what is in it before calling `adopt`.
 
     Raises:
-        Held: another session is at work on the task, or in its workspace.
-        NotAllowed: the task is over.
+        Held: another session works on the task or in its workspace.
+        NotAllowed: the task has ended.
     """
 
     def work(tx: Transaction) -> tuple[Workspace, bool]:
         require_live(tx, session)
-        task = get_in(tx, task_id)
-        _check_free(tx, repo, session, task)
+        task = lock_task(tx, task_id)
+        is_free = not task.session or task.session == session.id
+        if task.state in FINAL or not (is_free or end_if_gone(tx, task.session, repo.processes)):
+            raise _task_unavailable(task)
         attempt = max(task.attempt, 1)
-        for known in _of_task(tx, task_id):
-            is_same = known.attempt == attempt and is_here(repo, known, home)
-            if known.state in THERE and is_same:
-                _check_left(tx, repo, known, session)
+        for known in _list_of_task(tx, task_id):
+            if known.state in ON_DISK and known.attempt == attempt and is_local(repo, known):
+                # One that is being closed will belong to no session; any other belongs to its live session.
+                is_theirs = known.session != session.id and known.state != CLOSING
+                if is_theirs and _is_live(tx, repo, known.session):
+                    raise held_by(known)
                 return known, False
-        taken = {workspace_from(one).path.rpartition("/")[2] for one in records.all_of(tx, _NOUN, THERE)}
-        name = folder_name(task_id, session.agent, taken)
-        made = Workspace(
+        taken = {os.path.basename(document["path"]) for document in records.find_all(tx, _NOUN, ON_DISK)}
+        branch = branch_of(task_id, attempt)
+        new = Workspace(
             id=records.next_id(tx, _NOUN),
             task=task_id,
             attempt=attempt,
             agent=session.agent,
             session=session.id,
             machine=repo.processes.machine,
-            home=home,
+            home=repo.common_dir,
             kind=kind,
-            path=place(name),
-            branch=branch_of(task_id, attempt),
+            path=free_path(f"{task_id}-{session.agent}", taken),
+            branch=branch,
             state=OPENING,
-            opened_at=wall_ms,
+            opened_at=repo.store.wall_of(tx.now),
             process=as_dict(repo.processes.current()),
         )
-        made = replace(made, **facts(made.branch))
-        records.put(tx, _NOUN, as_dict(made), "begun", session)
-        return made, True
+        new = replace(new, **base_fields(branch))
+        records.put(tx, _NOUN, as_dict(new), "begun", session)
+        return new, True
 
     return repo.change(work, areas={"//workspaces": True})
 
 
-def _check_free(tx: Transaction, repo: Repository, session: Session, task: Task) -> None:
-    if task.state in OVER:
-        raise _not_free(task)
-    if not task.session or task.session == session.id:
-        return
-    if not end_if_gone(tx, task.session, repo.processes):
-        raise _not_free(task)
-
-
-def _not_free(task: Task) -> NotAllowed | Held:
-    if task.state in OVER:
+def _task_unavailable(task: Task) -> NotAllowed | Held:
+    if task.state in FINAL:
         return NotAllowed(
             f"{task.id} is {task.state}",
             code="TASK_WRONG_STATE",
@@ -153,20 +169,8 @@ def _not_free(task: Task) -> NotAllowed | Held:
     )
 
 
-def _of_task(snapshot: Snapshot, task_id: str) -> list[Workspace]:
-    return [workspace_from(document) for document in records.by_key(snapshot, _NOUN, task_id)]
-
-
-def _check_left(tx: Transaction, repo: Repository, known: Workspace, session: Session) -> None:
-    """One that is being closed will be nobody's; any other is its session's for as long as that lives."""
-    if known.session == session.id or known.state == CLOSING:
-        return
-    if _is_living(tx, repo, known.session):
-        raise held_by(known)
-
-
 def held_by(workspace: Workspace) -> Held:
-    """Another live session has the workspace."""
+    """Return the error for a workspace that belongs to another live session."""
     return Held(
         f"{workspace.agent} is at work in {workspace.id}",
         code="WORKSPACE_HELD",
@@ -178,37 +182,27 @@ def held_by(workspace: Workspace) -> Held:
 
 
 def adopt(repo: Repository, known: Workspace, session: Session) -> Workspace | None:
-    """Take over the workspace of a session that has ended; nothing if it is another's by now."""
+    """Give the workspace of an ended session to this one; None if it is another session's by now."""
 
     def work(tx: Transaction) -> Workspace | None:
         require_live(tx, session)
         document = records.lock(tx, _NOUN, known.id)
         if document is None or (document["state"], document["session"]) != (OPEN, known.session):
             return None
-        now = replace(workspace_from(document), session=session.id, agent=session.agent)
-        records.put(tx, _NOUN, as_dict(now), "adopted", session)
-        return now
+        adopted = replace(Workspace.from_document(document), session=session.id, agent=session.agent)
+        records.put(tx, _NOUN, as_dict(adopted), "adopted", session)
+        return adopted
 
     return repo.change(work)
 
 
-def is_here(repo: Repository, workspace: Workspace, home: str) -> bool:
-    """Whether a workspace belongs to this very clone on this very machine."""
-    return workspace.machine == repo.processes.machine and workspace.home == home
-
-
-def earlier(repo: Repository, task_id: str) -> list[Workspace]:
-    """The workspaces in which this task was tried before, and that are closed."""
-    return [one for one in repo.store.view(lambda r: _of_task(r, task_id)) if one.state in (CLOSED, FAILED)]
-
-
-def change_state(
+def update(
     repo: Repository, workspace: Workspace, verb: str, session: Session | None, **fields: object
 ) -> Workspace:
-    """Write the next step of a workspace down.
+    """Change fields of a workspace and write the journal entry with this verb.
 
     Raises:
-        NotAllowed: it is not in the state in which the caller saw it.
+        NotAllowed: it is not in the state in which the caller read it.
     """
 
     def work(tx: Transaction) -> Workspace:
@@ -219,70 +213,60 @@ def change_state(
                 code="WORKSPACE_BUSY",
                 hint="`landlane workspace list` shows how it stands",
             )
-        now = replace(workspace_from(document), **fields)
-        records.put(tx, _NOUN, as_dict(now), verb, session)
-        return now
+        updated = Workspace.from_document(document).updated(**fields)
+        records.put(tx, _NOUN, as_dict(updated), verb, session)
+        return updated
 
     return repo.change(work)
 
 
-def take_over(repo: Repository, workspace: Workspace, state: str) -> Workspace | None:
-    """Go on with what another process left half way, if that has ended; nothing if it is still at it."""
+def take_over(repo: Repository, workspace: Workspace) -> Workspace | None:
+    """Register this process to finish an opening or closing whose process has ended; None if it has not."""
 
     def work(tx: Transaction) -> Workspace | None:
         document = records.lock(tx, _NOUN, workspace.id)
-        if document is None or document["state"] not in HALF_WAY:
+        if document is None or document["state"] not in IN_TRANSITION:
             return None
-        now = workspace_from(document)
-        if now.machine != repo.processes.machine or not _is_abandoned(tx, repo, now):
+        current = Workspace.from_document(document)
+        if current.machine != repo.processes.machine or not _is_abandoned(tx, repo, current):
             return None
-        now = replace(now, state=state, process=as_dict(repo.processes.current()))
-        records.put_quietly(tx, _NOUN, as_dict(now))
-        return now
+        current = replace(current, process=as_dict(repo.processes.current()))
+        records.put_without_entry(tx, _NOUN, as_dict(current))
+        return current
 
     return repo.change(work)
 
 
-def is_own(repo: Repository, workspace: Workspace) -> bool:
-    """Whether this very process is making or removing it."""
+def is_in_this_process(repo: Repository, workspace: Workspace) -> bool:
+    """Return whether this very process opens or closes it."""
     return workspace.process == as_dict(repo.processes.current())
 
 
 def is_abandoned(repo: Repository, workspace: Workspace) -> bool:
-    """Whether the process of this machine that was making or removing it has ended, or is this one."""
+    """Return whether the process that opened or closed it has ended, or is this one."""
     return repo.store.view(lambda snapshot: _is_abandoned(snapshot, repo, workspace))
 
 
 def _is_abandoned(snapshot: Snapshot, repo: Repository, workspace: Workspace) -> bool:
-    process = workspace.process
-    if not process:
+    if not workspace.process:
         return True
-    known = Process(**process)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    known = Process(**workspace.process)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     here = repo.processes.current()
     if known == here or repo.processes.is_gone(known):
         return True
     if known.boot_id != here.boot_id:
-        # Nothing outlives a boot of its machine; but a boot known only by its minute may be this very one.
+        # No process survives a reboot. But a boot id that is only a start time may mean this very boot.
         return not (known.boot_id.startswith("started-") or here.boot_id.startswith("started-"))
-    # Into another container one cannot look: whoever works there shows it by a session that lives.
-    return known.namespace != here.namespace and not _is_living(snapshot, repo, workspace.session)
+    # Processes of another container cannot be seen from here; its session shows whether it is still alive.
+    return known.namespace != here.namespace and not _is_live(snapshot, repo, workspace.session)
 
 
 def is_held(repo: Repository, workspace: Workspace) -> bool:
-    """Whether the session that has it still lives."""
-    return repo.store.view(lambda snapshot: _is_living(snapshot, repo, workspace.session))
+    """Return whether the session of a workspace is alive."""
+    return repo.store.view(lambda snapshot: _is_live(snapshot, repo, workspace.session))
 
 
-def _is_living(snapshot: Snapshot, repo: Repository, session_id: str) -> bool:
+def _is_live(snapshot: Snapshot, repo: Repository, session_id: str) -> bool:
     session = find_session(snapshot, session_id)
     is_alive = session is not None and session.is_alive(snapshot.now)
     return is_alive and not is_dead(snapshot, session_id, repo.processes)
-
-
-def unknown_workspace(text: str) -> Malformed:
-    """There is no such workspace."""
-    return Malformed(
-        f"there is no workspace {text[:80]!r}",
-        code="UNKNOWN_WORKSPACE",
-        hint="`landlane workspace list` shows them; name one by its id, its task or its folder",
-    )

@@ -1,4 +1,4 @@
-"""Refuse commits on the branch that only the queue moves."""
+"""Refuse commits on the branch that only the landing queue moves."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ GUARD_CODES = frozenset({"TARGET_GUARDED"})
 
 
 def check_branch(repo: Repository, branch: str) -> None:
-    """Refuse a commit on the branch that only the queue moves. A clone has branches of its own.
+    """Refuse a commit on the branch that only the queue moves. A clone has its own branches, so it may.
 
     Raises:
         NotAllowed: it is that branch.
     """
     target = guarded_target(repo) if branch and not repo.checkout.home else None
     if target is not None and branch == target.branch:
-        raise bypasses_queue_error(target, f"a commit on {target.branch}")
+        raise bypasses_queue_error(target)
 
 
 def guarded_target(repo: Repository) -> TargetBranch | None:
-    """The branch that only the queue moves: once it has settings itself that say `[landing] checks`.
+    """Return the branch that only the queue moves: one whose own settings have `[landing] checks`.
 
-    What lies in a checkout does not count. So the first such settings can be committed by hand, and nobody
-    opens the door by changing a file.
+    The settings file in a checkout does not count. So the first such settings can be committed by hand, and
+    editing a file does not disable the guard.
     """
     target = likely_target(repo)
     if target is None:
@@ -42,7 +42,7 @@ def guarded_target(repo: Repository) -> TargetBranch | None:
     known = commits_at(repo.home, [ref for ref in (target.remote_ref, target.ref) if ref])
     tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
     if not tip or "checks" not in try_git_output(repo.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
-        return None  # without reading it as TOML, which costs more than all the rest
+        return None  # without parsing the TOML, which costs more than everything else here
     from landlane.workspaces.committed_settings import committed_at  # noqa: PLC0415 - it reads TOML
 
     found = committed_at(repo.home, tip)
@@ -50,7 +50,7 @@ def guarded_target(repo: Repository) -> TargetBranch | None:
 
 
 def likely_target(repo: Repository) -> TargetBranch | None:
-    """The branch that work lands on, by the settings of the main checkout; nothing where there is none."""
+    """Return the branch that work lands on, by the settings of the main checkout, or None."""
     is_main = repo.checkout.root == repo.home.root
     settings = repo.settings if is_main else read_settings(repo.home.root)
     try:
@@ -59,12 +59,12 @@ def likely_target(repo: Repository) -> TargetBranch | None:
         return None
 
 
-def bypasses_queue_error(target: TargetBranch, what: str) -> NotAllowed:
-    """Refuse a change of the target branch that bypasses the landing queue."""
+def bypasses_queue_error(target: TargetBranch) -> NotAllowed:
+    """Return the error for a change of the target branch that bypasses the landing queue."""
     return NotAllowed(
-        f"{what} goes past the landing queue, which alone moves {target.branch}",
+        f"{target.branch} changes only through landing",
         code="TARGET_GUARDED",
-        hint="commit on a branch of your own (git switch -c NAME), then run `landlane land` there",
+        hint="work on a branch, then land it: git switch -c my-change",
         branch=target.branch,
         rule=LAND_FIRST,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.errors import LandlaneError
 from landlane.sessions.notices import add_notice
 from landlane.store import records
@@ -9,33 +11,46 @@ from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Transaction
 
-OPEN = "open"
-UNDONE = "undone"
-MOVED = "moved"
-ACCEPTED = "accepted"
-CLEARED = "cleared"
 
-HELD = "held"  # another session holds the path
-STRAY = "stray"  # it lies outside of the writer's workspace
-ROLE = "role"  # the writer's role may not change it
+class BreachState(StrEnum):
+    """The state of a breach. An open one can end in any of the other states, and stays there."""
+
+    OPEN = "open"
+    UNDONE = "undone"
+    MOVED = "moved"
+    ACCEPTED = "accepted"
+    CLEARED = "cleared"  # the files are as before, or the writer may write them now
+
+
+class BreachKind(StrEnum):
+    """Why the writer was not allowed to change the paths."""
+
+    HELD = "held"  # another session holds them
+    STRAY = "stray"  # they are outside of the writer's workspace
+    ROLE = "role"  # the writer's role does not allow it
+
+
+OPEN, UNDONE, MOVED, ACCEPTED, CLEARED = BreachState
 _NOUN = "breach"
 
 
 @value
 class Breach:
-    """One write to what was another's. `commit` keeps what was there before, and after.
+    """One unauthorized write. `commit` keeps the files as they were before and after it.
 
-    `paths` are as they can be shown: bytes that are no text are escaped. With `is_blocking`, they cannot be
-    committed or landed by the writer while it is open.
+    In `paths`, bytes that are not UTF-8 are escaped. With `is_blocking`, the writer cannot commit or land
+    them while the breach is open.
     """
 
     id: str
-    state: str
-    kind: str
+    state: BreachState
+    kind: BreachKind
     session: str
     agent: str
     root: str
@@ -53,22 +68,29 @@ class Breach:
         """The ref that keeps its commit."""
         return ref_of(self.id)
 
+    @classmethod
+    def from_document(cls, document: records.Document) -> Breach:
+        """Return the breach that a record describes."""
+        state, kind = BreachState(document["state"]), BreachKind(document["kind"])
+        fields: dict[str, Any] = {**document, "state": state, "kind": kind, "paths": tuple(document["paths"])}
+        return cls(**fields)
+
 
 def ref_of(breach_id: str) -> str:
-    """The ref of a breach."""
+    """Return the ref of a breach."""
     return f"refs/landlane/breaches/{breach_id}"
 
 
 def next_breach_id(repo: Repository) -> str:
-    """An id for a breach that is about to be written down: B1, B2."""
+    """Return the id for a breach that is about to be recorded, such as B1."""
     return repo.change(lambda tx: records.next_id(tx, _NOUN))
 
 
 def begin_breach(repo: Repository, session: Session, breach: Breach, notice: str = "") -> None:
-    """Write down a breach, and leave word for whoever holds what was hit."""
+    """Record a breach, and notify the session that holds the paths."""
 
     def work(tx: Transaction) -> None:
-        records.put(tx, _NOUN, _document(breach), "found", session)
+        records.put(tx, _NOUN, as_dict(breach), "found", session)
         if notice and breach.holder_session:
             add_notice(tx, breach.holder_session, notice)
 
@@ -76,14 +98,14 @@ def begin_breach(repo: Repository, session: Session, breach: Breach, notice: str
 
 
 def list_breaches(repo: Repository, *, with_ended: bool = False) -> list[Breach]:
-    """Those that are open, or all that ever were."""
+    """Return the open breaches, or all that ever were."""
     states = () if with_ended else (OPEN,)
-    found = repo.store.view(lambda snapshot: records.all_of(snapshot, _NOUN, states))
-    return [_from(document) for document in found]
+    found = repo.store.view(lambda snapshot: records.find_all(snapshot, _NOUN, states))
+    return [Breach.from_document(document) for document in found]
 
 
 def find_breach(repo: Repository, breach_id: str) -> Breach:
-    """One breach.
+    """Return one breach.
 
     Raises:
         LandlaneError: there is none of this id.
@@ -91,33 +113,24 @@ def find_breach(repo: Repository, breach_id: str) -> Breach:
     document = repo.store.view(lambda snapshot: records.find(snapshot, _NOUN, breach_id))
     if document is None:
         raise LandlaneError(
-            f"there is no stray write {breach_id[:60]}",
+            f"no misplaced change {breach_id[:60]}",
             code="UNKNOWN_BREACH",
-            hint="`landlane stray list` shows which there are",
+            hint="landlane misplaced list",
         )
-    return _from(document)
+    return Breach.from_document(document)
 
 
-def end_breach(repo: Repository, session: Session | None, breach_id: str, state: str) -> Breach:
-    """A breach is put right. Ending it a second time changes nothing."""
+def end_breach(repo: Repository, session: Session | None, breach_id: str, state: BreachState) -> Breach:
+    """End a breach. Ending it a second time changes nothing."""
 
     def work(tx: Transaction) -> Breach:
         document = records.lock(tx, _NOUN, breach_id)
         assert document is not None
-        breach = _from(document)
+        breach = Breach.from_document(document)
         if breach.state != OPEN:
             return breach
         ended = replace(breach, state=state, by=session.agent if session is not None else "")
-        records.put(tx, _NOUN, _document(ended), state, session)
+        records.put(tx, _NOUN, as_dict(ended), state, session)
         return ended
 
     return repo.change(work)
-
-
-def _document(breach: Breach) -> records.Document:
-    return {**as_dict(breach), "paths": list(breach.paths)}
-
-
-def _from(document: records.Document) -> Breach:
-    document["paths"] = tuple(document["paths"])
-    return Breach(**document)

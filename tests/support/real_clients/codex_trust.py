@@ -8,28 +8,28 @@ import threading
 from typing import IO, TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from tests.support.real_clients.environment import World
+    from tests.support.real_clients.environment import ClientTestbed
     from tests.support.scripted_model.api_formats import Json
 
 _SECONDS = 30.0
 
 
-def hooks_seen_by_codex(world: World, *, home: str = "home") -> list[Json]:
+def list_codex_hooks(world: ClientTestbed, *, home: str = "home") -> list[Json]:
     """The hooks that Codex finds for the repository, each with its `key`, `currentHash` and `trustStatus`."""
     told = _ask_codex(world, home, "hooks/list", {"cwds": [str(world.repository)]})
     return [hook for folder in told["data"] for hook in folder["hooks"]]
 
 
-def trust_hooks(world: World, *, home: str = "home") -> int:
+def trust_hooks(world: ClientTestbed, *, home: str = "home") -> int:
     """Trust all hooks that Codex finds for the repository, and tell how many those are."""
-    hooks = hooks_seen_by_codex(world, home=home)
+    hooks = list_codex_hooks(world, home=home)
     state = {hook["key"]: {"trusted_hash": hook["currentHash"], "enabled": True} for hook in hooks}
     edit = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
     _ask_codex(world, home, "config/batchWrite", {"edits": [edit]})
     return len(hooks)
 
 
-def _ask_codex(world: World, home: str, method: str, given: Json) -> Json:
+def _ask_codex(world: ClientTestbed, home: str, method: str, given: Json) -> Json:
     server = subprocess.Popen(
         [*world.network.enter(), str(world.program_of("codex")), "app-server"],
         cwd=world.repository,

@@ -1,6 +1,6 @@
 """A throw-away world for real clients: a repository, homes, a network of its own, and runs against scripts.
 
-    with World() as world:
+    with ClientTestbed() as world:
         world.call("landlane", "init", "--yes")
         claude = CLIENTS["claude"]
         edit = claude.edit("calc.py", "    return a - b", "    return a + b")
@@ -86,15 +86,15 @@ class Result:
         """The turns of a script that were asked for, each once, in order."""
         return sorted({one.turn for one in self.requests if one.script == script})
 
-    def told_model(self, text: str, script: str = "main") -> list[int]:
+    def turns_containing(self, text: str, script: str = "main") -> list[int]:
         """The turns of a script whose request held the text."""
-        return sorted({one.turn for one in self.requests if one.script == script and one.holds(text)})
+        return sorted({one.turn for one in self.requests if one.script == script and one.contains(text)})
 
 
 class Running:
     """A client at work: `model` shows how far it is and opens gates, `finish` waits for its end."""
 
-    def __init__(self, world: World, launch: Launch) -> None:
+    def __init__(self, world: ClientTestbed, launch: Launch) -> None:
         self._world = world
         self._started = time.monotonic()
         here = str(launch.cwd or world.repository)
@@ -154,7 +154,7 @@ class Running:
             self._err.close()
 
 
-class World:
+class ClientTestbed:
     """A repository with two files, homes by name, and a network with loopback only; gone after `with`."""
 
     def __init__(self, *, files: Mapping[str, str] | None = None, clients: Path | None = None) -> None:
@@ -194,7 +194,7 @@ class World:
             (home / ".gitconfig").write_text(_GIT_SETTINGS, encoding="utf-8")
         return home
 
-    def settle(self, client: Client, home: str = "home") -> None:
+    def add_home_files(self, client: Client, home: str = "home") -> None:
         """Give a home the files of someone who has used the client here before; those that are there stay."""
         for name, content in client.home_files(self.repository).items():
             path = self.home(home) / name
@@ -253,7 +253,7 @@ class World:
 
     def launch(self, launch: Launch) -> Running:
         """Start a client in the background."""
-        self.settle(launch.client, launch.home)
+        self.add_home_files(launch.client, launch.home)
         running = Running(self, launch)
         self._running.append(running)
         return running

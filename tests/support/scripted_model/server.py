@@ -56,7 +56,7 @@ class Request:
     turn: int
     body: Json
 
-    def holds(self, text: str) -> bool:
+    def contains(self, text: str) -> bool:
         """Whether the model was told this text, anywhere in the request."""
         return any(text in one for one in strings(self.body))
 

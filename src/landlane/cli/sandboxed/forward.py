@@ -6,6 +6,8 @@ import os
 import sys
 import time
 
+from landlane.cli.arguments import read_bytes
+from landlane.cli.specs.model import FILE_KEYS
 from landlane.cli.specs.table import COMMON
 from landlane.cli.terminal import Terminal
 from landlane.errors import LandlaneError, Malformed
@@ -26,18 +28,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.specs.table import Command
+    from landlane.cli.specs.model import Command
 
 _TAKE_SECONDS = 30.0  # for the resident to start
 _MISSING_SECONDS = 10.0  # for a replacement when it was killed
 _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
-# Read here, because paths of the sandbox are valid only here.
-_FILES = ("body", "result", "file", "product", "context", "plan", "findings")
 _MOST_READ = 16 * 1024 * 1024
-TWO_FILES = b"\0"  # separates the texts on standard input; no text contains it
+_TWO_FILES = b"\0"  # separates the texts on standard input; no text contains it
 # These need no state, or ask the resident themselves.
-_RUN_HERE = ("resident", "demo", "commit", "git", "completion")
+_RUN_HERE = ("resident", "demo", "commit", "git", "completion", "help")
 
 
 def runs_here(command: Command) -> bool:
@@ -50,10 +50,10 @@ def forward(command: Command, given: dict[str, Any]) -> int:
     terminal = Terminal(is_json=bool(given.get("json")))
     try:
         folder = os.path.abspath(given.get("repo") or "") if given.get("repo") else os.getcwd()
-        stdin = _take_in(command, given)
+        stdin = _read_input(command, given)
         if command.path == "land" and not given.get("branch"):
             given["branch"] = _branch_at(folder)
-        return _ask(folder, words_of(command, given), stdin)
+        return _send(folder, words_of(command, given), stdin)
     except LandlaneError as error:
         return terminal.fail(error)
     except FileNotFoundError as error:
@@ -68,44 +68,34 @@ def words_of(command: Command, given: dict[str, Any]) -> list[str]:
     words = command.path.split()
     for option in (*COMMON, *command.options):
         content = given.get(option.key)
-        if option.name == "--repo" or not content or content == option.start:
+        if option.name == "--repo" or not content or content == option.value_if_absent:
             continue
         values: tuple[object, ...] = tuple(content) if option.is_repeated else (content,)
         words += [option.name] if option.is_flag else [f"{option.name}={text}" for text in values]
-    plain = _plain_words(command, given, is_rest=False)
-    rest = _plain_words(command, given, is_rest=True)
+    plain: list[str] = []
+    rest: list[str] = []
+    for argument in command.arguments:
+        content = given.get(argument.key) or ()
+        texts = content if argument.is_many or argument.is_rest else (content,) if content else ()
+        (rest if argument.is_rest else plain).extend(map(str, texts))
     if rest:
         return [*words, *plain, "--", *rest]
     return [*words, "--", *plain] if plain else words
 
 
-def _plain_words(command: Command, given: dict[str, Any], *, is_rest: bool) -> list[str]:
-    wanted = [argument.key for argument in command.arguments if argument.is_rest is is_rest]
-    return [word for key in wanted for word in _words_for(given.get(key))]
-
-
-def _words_for(content: Any) -> list[str]:
-    if isinstance(content, (tuple, list)):
-        return [str(word) for word in content]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return [str(content)] if content else []
-
-
-def _take_in(command: Command, given: dict[str, Any]) -> bytes:
+def _read_input(command: Command, given: dict[str, Any]) -> bytes:
     """Return what the command reads from a file or standard input; the resident reads it from the latter."""
-    keys = {parameter.key for parameter in (*command.options, *command.arguments)}
-    named = {name: str(given[name]) for name in _FILES if name in keys and given.get(name)}
+    keys = {parameter.key for parameter in command.parameters}
+    named = {name: str(given[name]) for name in FILE_KEYS if name in keys and given.get(name)}
     given |= dict.fromkeys(named, "-")
     if list(named.values()).count("-") > 1:  # the resident refuses that
         return sys.stdin.buffer.read(_MOST_READ)
-    return TWO_FILES.join([_read_here(path) for path in named.values()])
+    return _TWO_FILES.join([_read_here(path) for path in named.values()])
 
 
 def _read_here(path: str) -> bytes:
-    if path == "-":
-        return sys.stdin.buffer.read(_MOST_READ)
     try:
-        with open(path, "rb") as file:
-            return file.read(_MOST_READ)
+        return read_bytes(path, _MOST_READ)
     except (OSError, ValueError) as error:
         raise Malformed(
             f"{path[:80]!r} cannot be read: {getattr(error, 'strerror', None) or error}",
@@ -125,22 +115,22 @@ def _branch_at(folder: str) -> str:
     return named.removeprefix("ref: refs/heads/")
 
 
-def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
+def _send(cwd: str, words: list[str], stdin: bytes) -> int:
     environment = shared_environment(os.environb)
-    seen = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if is_terminal(stream)]
-    environment[b"LANDLANE_EYES"] = b"".join(seen)
+    terminals = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if is_terminal(stream)]
+    environment[b"LANDLANE_EYES"] = b"".join(terminals)
     try:
         encoded = [os.fsencode(word) for word in words]
         request = pack_request(b"call", os.fsencode(cwd), encoded, environment, stdin)
         give_up_at = time.monotonic() + _MISSING_SECONDS
         while True:
-            folder, path = _place()
+            folder, path = _find_resident()
             code = stream_request(path, request, _TAKE_SECONDS, _show) if path else None
             if code is not None:
                 return code
             if time.monotonic() > give_up_at:
-                raise _nobody(path)
-            _await(folder)
+                raise _no_resident(path)
+            _await_resident(folder)
     except AnswerLost as error:
         raise LandlaneError(
             f"the resident took the command and did not answer: {error}",
@@ -153,7 +143,7 @@ def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
         ) from error
 
 
-def _place() -> tuple[str, str]:
+def _find_resident() -> tuple[str, str]:
     """Return the state folder, if known, and the socket that the environment names; either is enough."""
     named = os.environ["LANDLANE_RESIDENT"]
     if os.path.isdir(named):
@@ -162,7 +152,7 @@ def _place() -> tuple[str, str]:
     return folder, find_socket(folder) if folder else named
 
 
-def _await(folder: str) -> None:
+def _await_resident(folder: str) -> None:
     """Wait for a resident: start one when outside a sandbox; inside, the sandbox's starter does."""
     if folder and os.access(folder, os.W_OK):
         from landlane.resident.start import ensure_resident  # noqa: PLC0415 - rarely needed
@@ -171,7 +161,7 @@ def _await(folder: str) -> None:
     time.sleep(_LOOK_SECONDS)
 
 
-def _nobody(path: str) -> LandlaneError:
+def _no_resident(path: str) -> LandlaneError:
     return LandlaneError(
         f"no resident answers at {path or os.environ['LANDLANE_RESIDENT']}",
         code="RESIDENT_GONE",

@@ -11,10 +11,11 @@ import os
 import time
 
 from landlane.cli.terminal import in_one_line
+from landlane.error_json import failure_json
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+from landlane.git.commits import Trailers, find_forged_trailer, with_trailers
 from landlane.git.discovery import find_checkout
 from landlane.git.run import git_failed, git_output, run_git, run_git_interactive
-from landlane.git.trailers import Trailers, find_forged_trailer, with_trailers
 from landlane.resident.messages import (
     AnswerLost,
     BadMessage,
@@ -29,11 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.cli.command_call import CommandCall
+    from landlane.cli.command import CommandCall
     from landlane.git.discovery import Checkout
 
 
-VARIABLE = "LANDLANE_RESIDENT"
 _LIMIT_SECONDS = 60.0
 _MISSING_SECONDS = 10.0  # for a replacement when the resident was killed
 _LOOK_SECONDS = 0.05
@@ -87,17 +87,16 @@ def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: s
         "changed_by_hooks": [],
         "left_alone": 0,
     }
-    call.terminal.answer(answer, in_one_line(f"committed {made[:12]} {subject}"))
-    return 0
+    return call.terminal.answer(answer, in_one_line(f"committed {made[:12]} {subject}"))
 
 
 def git_inside(call: CommandCall, words: Sequence[str]) -> int:
     """Run git directly: no other session works in this clone."""
     code = run_git_interactive(words, cwd=call.cwd, out=2 if call.terminal.is_json else None)
-    if call.terminal.is_json:
-        failed = {"code": "GIT_FAILED", "message": f"git ended with {code}", "hint": "it said why on stderr"}
-        call.terminal.answer({"ok": code == 0, "exit": code, **({} if code == 0 else failed)})
-    return code
+    answer = {"ok": True, "exit": code}
+    if code:
+        answer |= failure_json("GIT_FAILED", f"git ended with {code}", "it said why on stderr")
+    return call.terminal.answer(answer, code=code)
 
 
 def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
@@ -115,7 +114,7 @@ def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
     return changed
 
 
-def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
+def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Trailers:
     """Return the commit trailers: the session and its grants.
 
     Raises:
@@ -126,7 +125,7 @@ def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
     tasks: list[str] = []
     for start in range(0, len(changed), _MOST_AT_ONCE):
         some = [f":/{path}" for path in changed[start : start + _MOST_AT_ONCE]]
-        checked = ask_resident(here.root, ["check", "--literal", "--json", "--", *some])
+        checked = _ask_resident(here.root, ["check", "--literal", "--json", "--", *some])
         for item in checked.get("paths", ()):
             claim: dict[str, Any] = item.get("claim") or {}
             if item["state"] == "other":
@@ -146,20 +145,20 @@ def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
             if claim:
                 tokens.append(claim["token"])
                 tasks.append(claim.get("task") or "")
-    you = ask_resident(here.root, ["status", "--json"])["you"]
+    you = _ask_resident(here.root, ["status", "--json"])["you"]
     known = next((name for name in tasks if name), "") or os.environ.get("LANDLANE_TASK", "")
     return Trailers(
         agent=you["agent"], session=you["id"], task=task or known, tokens=tuple(dict.fromkeys(tokens))
     )
 
 
-def ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
+def _ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the JSON answer of a command that the resident runs.
 
     Raises:
-        LandlaneError: nobody answers; or what the command itself says went wrong, `check` aside.
+        LandlaneError: no resident answers, or the command failed; a failed `check` is returned.
     """
-    named = os.environ[VARIABLE]
+    named = os.environ["LANDLANE_RESIDENT"]
     path = find_socket(named) if os.path.isdir(named) else named
     encoded = [os.fsencode(word) for word in words]
     request = pack_request(b"call", os.fsencode(cwd), encoded, shared_environment(os.environb), b"")

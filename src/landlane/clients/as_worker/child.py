@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from landlane.platform.proc import ProcessInfo
+from landlane.platform.process import ProcessInfo
 from landlane.processes.tree import TREE_MARK, find_members, kill_until_quiet
 from landlane.processes.tree_child import WorkerChild
 from landlane.sandbox.subreaper import Subreaper
@@ -26,7 +26,7 @@ _QUIET_SECONDS = 0.05  # for so long no adopted process may appear
 
 
 class ClientChild:
-    """A running client. It carries the mark of our own process tree, so that whoever ends us ends it too.
+    """A running client. It carries the mark of our own process tree, so that it is ended with us.
 
     Some clients start servers with an environment of their own, without the mark. So this process adopts what
     a client leaves, and must have no other children meanwhile.
@@ -84,7 +84,7 @@ class ClientChild:
                 self._is_dead = bool(selector.select(_TICK_SECONDS))
 
     def read_rest(self) -> Iterator[tuple[bool, str]]:
-        """Yield the lines that are left in its pipes when nobody writes any more."""
+        """Yield the lines that are left in its pipes when it has ended."""
         for descriptor, lines in self._lines.items():
             while (got := lines.take()) is not None and got:
                 yield from self._keep(descriptor, got)

@@ -58,6 +58,16 @@ def ignore_files(folder: str, patterns: Sequence[str]) -> None:
             file.writelines(["" if not known or known.endswith("\n") else "\n", *missing])
 
 
+def ignored_files(folder: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return which of these paths are files that git ignores, such as the output of a task."""
+    found: list[str] = []
+    for path in paths:
+        is_file = os.path.isfile(os.path.join(folder, path))
+        if is_file and run_git("check-ignore", "--quiet", "--", path, cwd=folder).exit_code == 0:
+            found.append(path)
+    return tuple(found)
+
+
 def commit_rest(folder: str, message: str) -> str:
     """Commit what is uncommitted, with the user's own hooks, and return the commit of HEAD then.
 

@@ -15,6 +15,7 @@ from landlane.clients.registry import adapter_of
 from landlane.errors import LandlaneError
 
 MODULE = "landlane.clients.as_worker.main"
+PLAIN_MODULE = "landlane.clients.as_worker.plain_command"
 
 
 def find_program(client: str, search_path: str | None = None) -> str:
@@ -51,8 +52,13 @@ def worker_command(
     return (sys.executable, "-P", "-m", MODULE, *options, *chosen, name, "--", *extra)
 
 
+def plain_worker_command(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that runs a plain command as a worker: its exit code says whether it is done."""
+    return (sys.executable, "-P", "-m", PLAIN_MODULE, "--", *command)
+
+
 def client_of_worker(command: Sequence[str]) -> str:
-    """Return which client a command runs as a worker; empty if it is no such command."""
+    """Return which client a command runs as a worker; empty for any other command."""
     words = list(command)
     end = words.index("--") if "--" in words else len(words)
     is_worker = words[1:4] == ["-P", "-m", MODULE] and end < len(words)

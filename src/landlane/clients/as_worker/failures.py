@@ -6,7 +6,7 @@ import re
 
 from landlane.clients.model import CLIENTS
 from landlane.clients.worker_adapter import OutputEvent, WorkerAdapter, printable
-from landlane.values import value
+from landlane.worker import Failure
 
 _LIMITED = re.compile(
     r"\b(429|529)\b|rate.?limit|too many requests|overloaded|usage.?limit|quota|resource.?exhausted"
@@ -43,40 +43,30 @@ _MOST_REASON = 2_000
 _MOST_READ = 4_000  # characters of an error; the beginning matters
 
 
-@value
-class Outcome:
-    """A failure in the terms of the worker protocol."""
-
-    code: str
-    reason: str
-    retry: bool = True
-    retry_after_seconds: float | None = None
-
-
-def find_outcome(
+def find_failure(
     adapter: WorkerAdapter, error: OutputEvent | None, exit_code: int, stderr: str, *, now: float = 0.0
-) -> Outcome:
-    """Return why the work failed: by the client's last error, else by the end of its stderr.
+) -> Failure:
+    """Return the failure to report: by the client's last error, else by the end of its stderr.
 
     `now` is the time of day in seconds since 1970, for clients that name an instant.
     """
-    said = error.text[:_MOST_READ] if error is not None else ""
+    message = error.text[:_MOST_READ] if error is not None else ""
     status, word = (error.status, error.word) if error is not None else (0, "")
     # Some clients print only the body of the provider's answer, and its status on their stderr.
-    status = status or _last_status(said) or _last_status(stderr)
-    is_repeated = word.lower() in said.lower()
-    text = (said if is_repeated else f"{word} {said}").strip() or _last_lines(stderr)
+    status = status or _last_status(message) or _last_status(stderr)
+    is_repeated = word.lower() in message.lower()
+    text = (message if is_repeated else f"{word} {message}").strip() or _last_lines(stderr)
     title = CLIENTS[adapter.name].title
     reason = printable(f"{title}: {text or f'it ended with exit code {exit_code}'}"[:_MOST_REASON])
     if _NO_MONEY.search(text):
-        return Outcome(code="failed", reason=f"{reason} (no money is left for it)", retry=False)
+        return Failure(f"{reason} (no money is left for it)", retry=False)
     if status in (401, 403) or (not status and _UNKNOWN_USER.search(text) and not _LIMITED.search(text)):
-        return Outcome(code="failed", reason=f"{reason} (to do: {adapter.sign_in})", retry=False)
+        return Failure(f"{reason} (to do: {adapter.sign_in})", retry=False)
     if is_rate_limit(text, status):
-        return Outcome(code="rate_limited", reason=reason, retry_after_seconds=read_wait(text, now))
+        return Failure(reason, code="rate_limited", retry_after_seconds=read_wait(text, now))
     if _REFUSED.search(text):
-        return Outcome(code="refused", reason=reason, retry=False)
-    return Outcome(code="failed", reason=reason)
+        return Failure(reason, code="refused", retry=False)
+    return Failure(reason)
 
 
 def is_rate_limit(text: str, status: int = 0) -> bool:

@@ -11,7 +11,6 @@ is ended.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -22,22 +21,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from landlane.clients.as_worker.child import ClientChild, LifeSigns
-from landlane.clients.as_worker.collect_changes import (
-    commit_rest,
-    copy_changed,
-    current_commit,
-    ignore_files,
-    patch_since,
-)
+from landlane.clients.as_worker.collect_changes import current_commit, ignore_files
 from landlane.clients.as_worker.command import find_program
-from landlane.clients.as_worker.failures import Outcome, find_outcome, is_rate_limit, read_wait
+from landlane.clients.as_worker.failures import find_failure, is_rate_limit, read_wait
+from landlane.clients.as_worker.hand_back import MOST_SUMMARY, hand_back_commit, hand_back_patch
 from landlane.clients.as_worker.progress import RunProgress
 from landlane.clients.as_worker.prompt import prompt_for
 from landlane.clients.model import CLIENTS, WORKER_CLIENTS
 from landlane.clients.registry import adapter_of
 from landlane.clients.worker_adapter import StartOptions, WorkerAdapter, printable
 from landlane.errors import LandlaneError
-from landlane.protocol.worker.fields import COMPLETE, MOST_LINE_BYTES, TABLE
 from landlane.protocol.worker.messages import Usage, WorkComplete
 from landlane.values import value
 from landlane.worker import Failure, Work, serve
@@ -50,10 +43,7 @@ _PARTING_SECONDS = 1.0  # for processes that are left when the client has ended 
 _MOST_PROGRESS = 20_000  # messages; after that, only heartbeats are sent
 _LONGEST_PROGRESS = 1_000
 _LONGEST_ACTIVITY = 200
-_MOST_SUMMARY = 16_000
 _MOST_NOTES = 8_000
-_LONGEST_TITLE = 200
-_BESIDE_PATCH = 400_000  # bytes of a line that everything but the patch may take
 
 
 @value
@@ -161,8 +151,6 @@ class _Attempt:
     def _stop(self, _: int, __: object) -> None:
         self._is_stopped = True  # the loop checks it a few times a second
 
-    # -------------------------------------------------------------------------------- running it
-
     def _run_client(self, work: Work, scratch: str) -> int:
         """Start the client, read its output to the end, and return its exit code."""
         child = self._start(work, scratch)
@@ -233,32 +221,21 @@ class _Attempt:
             self._messages_sent += 1
             work.progress(text[:_LONGEST_PROGRESS] or _usage_text(progress.usage))
 
-    # ------------------------------------------------------------------------------ how it ended
-
     def _check_end(self, exit_code: int) -> None:
         """Raise `Failure` unless the client did its work."""
         progress, child = self._progress, self._child
         assert child is not None
         if self._is_stopped:
-            raise Failure("told to end by SIGTERM", code="stopped", notes=self._notes())
+            raise Failure("told to end by SIGTERM", code="stopped")
         if self._is_out_of_patience:
             text = progress.retry.text if progress.retry else ""
             title = CLIENTS[self._adapter.name].title
             reason = f"{title}: the provider wants fewer requests, again and again: {text}"
             wait = read_wait(text, time.time())
-            outcome = Outcome(code="rate_limited", reason=reason, retry_after_seconds=wait)
-        elif exit_code or progress.failure is not None:
+            raise Failure(reason, code="rate_limited", retry_after_seconds=wait)
+        if exit_code or progress.failure is not None:
             stderr = bytes(child.stderr).decode("utf-8", "replace")
-            outcome = find_outcome(self._adapter, progress.failure, exit_code, stderr, now=time.time())
-        else:
-            return
-        raise Failure(
-            outcome.reason,
-            code=outcome.code,
-            retry=outcome.retry,
-            retry_after_seconds=outcome.retry_after_seconds,
-            notes=self._notes(),
-        )
+            raise find_failure(self._adapter, progress.failure, exit_code, stderr, now=time.time())
 
     def _notes(self) -> str | None:
         """Return the model's last words, for the next attempt."""
@@ -266,34 +243,10 @@ class _Attempt:
 
     def _hand_back(self, work: Work, base: str) -> WorkComplete:
         """Return the end of the work, with the change that the client made."""
-        assignment = work.assignment
-        summary = self._progress.last_text.strip()[:_MOST_SUMMARY] or assignment.title
-        if assignment.may_commit:
-            message = " ".join(assignment.title.split())[:_LONGEST_TITLE] or assignment.task
-            head = commit_rest(assignment.folder, f"{message}\n")
-            if self._is_stopped:
-                raise Failure("told to end by SIGTERM", code="stopped")
-            return work.complete(summary, commit=head if head and head != base else None)
-        patch = patch_since(assignment.folder, base)
-        if not patch.changed and not patch.deleted:
-            return work.complete(summary)
-        if patch.text is not None and _fits(patch.text):
-            return work.complete(summary, patch=patch.text)
-        if patch.deleted or not assignment.scratch:
-            raise Failure(
-                "the change is too large for a patch, or holds what is no text, and it cannot be handed back "
-                "as files either: some are deleted, or there is no scratch folder",
-                retry=False,
-            )
-        copy_changed(assignment.folder, assignment.scratch, patch.changed)
-        return work.complete(summary, files=patch.changed)
-
-
-def _fits(patch: str) -> bool:
-    """Return whether a patch fits into one line of the protocol."""
-    if len(patch) > TABLE[COMPLETE]["patch"].most:
-        return False
-    return len(json.dumps(patch, ensure_ascii=False).encode()) <= MOST_LINE_BYTES - _BESIDE_PATCH
+        summary = self._progress.last_text.strip()[:MOST_SUMMARY] or work.assignment.title
+        if work.assignment.may_commit:
+            return hand_back_commit(work, base, summary, lambda: self._is_stopped)
+        return hand_back_patch(work, base, summary)
 
 
 def _usage_text(usage: Usage | None) -> str:

@@ -6,21 +6,30 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from landlane.clients.claude.tools import TOOLS
-from landlane.clients.permissions import (
-    EDIT,
+from landlane.clients.claude.hook import TOOLS
+from landlane.clients.model import EDIT
+from landlane.clients.worker_adapter import (
     ONLY_DENIED,
     PATHS,
+    Fields,
+    OutputEvent,
+    OutputKind,
     Permissions,
     RoleTools,
+    StartOptions,
+    WorkerAdapter,
+    add_usage,
+    describe_call,
     excluded_tools,
     left_open,
+    parse_line,
 )
-from landlane.clients.worker_adapter import StartOptions, WorkerAdapter
-from landlane.clients.worker_stream_json import read_messages
+from landlane.protocol.worker.messages import Usage
 
 # Without a person, a tool that is not allowed is refused. What the role denies stays denied.
 _ALLOWED = (*TOOLS.guarded, *TOOLS.reads, "Glob", "Grep", *TOOLS.network, *TOOLS.agents, "mcp__landlane")
+_REFUSAL = "refusal"
+_READ_TOKENS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _MODES = ("--permission-mode", "--dangerously-skip-permissions")
 
 
@@ -53,6 +62,79 @@ def _arguments(options: StartOptions) -> list[str]:
     allowed = ["--allowedTools", ",".join(_ALLOWED)]
     words += options.unless_given(["--allowedTools", "--allowed-tools", *_MODES[1:]], allowed)
     return [*words, *options.extra]
+
+
+def read_messages(line: str) -> list[OutputEvent]:
+    """Return the events in a line of the JSON stream, which Qwen Code shares."""
+    message = parse_line(line)
+    reader = _READERS.get(message.text("type"))
+    return reader(message) if reader else []
+
+
+def _read_assistant(message: Fields) -> list[OutputEvent]:
+    answer = message.table("message")
+    parts = answer.tables("content")
+    text = "".join(part.text("text") for part in parts if part.get("type") == "text")
+    if message.get("is_api_error_message"):
+        status = message.count("api_error_status") or 0
+        return [OutputEvent(kind=OutputKind.ERROR, text=text, status=status, word=message.text("error"))]
+    events: list[OutputEvent] = []
+    if text and not message.get("parent_tool_use_id"):  # what a subagent writes is for its parent
+        events.append(OutputEvent(kind=OutputKind.TEXT, text=text))
+    for part in parts:
+        if part.get("type") == "tool_use":
+            call = describe_call(part.text("name"), part.table("input"))
+            events.append(OutputEvent(kind=OutputKind.CALL, call=part.text("id"), text=call))
+    usage, key = answer.table("usage"), answer.text("id")
+    # Each part of one answer reports the same usage: the id of the answer counts it once.
+    used = Usage(input_tokens=usage.count(*_READ_TOKENS), output_tokens=usage.count("output_tokens"))
+    return [*events, OutputEvent(kind=OutputKind.USAGE, key=key, usage=used)] if key and usage else events
+
+
+def _read_user(message: Fields) -> list[OutputEvent]:
+    return [
+        OutputEvent(kind=OutputKind.CALL_ENDED, call=part.text("tool_use_id"))
+        for part in message.table("message").tables("content")
+        if part.get("type") == "tool_result"
+    ]
+
+
+def _read_system(message: Fields) -> list[OutputEvent]:
+    if message.get("subtype") != "api_retry":
+        return []
+    status, word = message.count("error_status") or 0, message.text("error")
+    text = f"the provider answered {status or word or 'nothing'}; trying again"
+    return [OutputEvent(kind=OutputKind.RETRY, text=text, status=status, word=word)]
+
+
+def _read_result(message: Fields) -> list[OutputEvent]:
+    events = [OutputEvent(kind=OutputKind.USAGE, usage=_total_usage(message))]
+    subtype, is_refusal = message.text("subtype"), message.get("stop_reason") == _REFUSAL
+    if message.get("is_error") or subtype.startswith("error") or is_refusal:
+        errors = "; ".join(message.texts("errors"))
+        text = message.text("result") or message.table("error").text("message") or errors or subtype
+        status = message.count("api_error_status") or 0
+        word = _REFUSAL if is_refusal else subtype.removeprefix("success")
+        events.append(OutputEvent(kind=OutputKind.ERROR, text=text, status=status, word=word))
+    return events
+
+
+def _total_usage(message: Fields) -> Usage:
+    """Return the usage of the whole run; the table by model includes subagents and earlier results."""
+    models, usage = message.tables("modelUsage"), message.table("usage")
+    names = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    parts = [Usage(input_tokens=one.count(*names), output_tokens=one.count("outputTokens")) for one in models]
+    if not parts:
+        parts = [Usage(input_tokens=usage.count(*_READ_TOKENS), output_tokens=usage.count("output_tokens"))]
+    return add_usage([*parts, Usage(cost_usd=message.amount("total_cost_usd"))])
+
+
+_READERS = {
+    "assistant": _read_assistant,
+    "user": _read_user,
+    "system": _read_system,
+    "result": _read_result,
+}
 
 
 ADAPTER = WorkerAdapter(

@@ -1,85 +1,60 @@
-"""Read the payloads of Codex's hooks, and write answers that it obeys."""
+"""Codex: its tools, and its hooks."""
 
 from __future__ import annotations
 
-from landlane.clients.codex.tools import TOOLS
-from landlane.clients.hook_format import (
-    add_context,
-    as_table,
-    block,
-    deny_call,
-    fail,
-    get_table,
-    get_text,
-    is_refusal,
-    parse_answer,
-    printable,
-    read_session,
-    read_tool,
-    shorten,
-    show_user,
-)
-from landlane.protocol import hook_events as events
-from landlane.protocol.hook_events import HookAnswer, HookEvent, HookOutput
+from landlane.clients.hook_format import ClientHooks, get_table, parse_answer, printable
+from landlane.clients.model import ClientTools
+from landlane.protocol.hook_events import EventKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from landlane.protocol.hook_events import HookOutput
 
-BEFORE_TOOL = "PreToolUse"
 
-KINDS = {
-    "SessionStart": events.START,
-    "UserPromptSubmit": events.PROMPT,
-    BEFORE_TOOL: events.BEFORE,
-    "PostToolUse": events.AFTER,
-    "Stop": events.STOP,
-    "SubagentStart": events.CHILD_START,
-    "SubagentStop": events.CHILD_STOP,
-    "SessionEnd": events.END,
+TOOLS = ClientTools(
+    edits={},
+    patches={"apply_patch": "command"},
+    shells=("Bash",),
+    harmless=("update_plan", "view_image"),
+)
+_ANSWER_KEYS = {"decision", "reason", "hookSpecificOutput"}
+_DECISION_KEYS = {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+_KINDS = {
+    "SessionStart": EventKind.START,
+    "UserPromptSubmit": EventKind.PROMPT,
+    "PreToolUse": EventKind.BEFORE,
+    "PostToolUse": EventKind.AFTER,
+    "Stop": EventKind.STOP,
+    "SubagentStart": EventKind.CHILD_START,
+    "SubagentStop": EventKind.CHILD_STOP,
+    "SessionEnd": EventKind.END,
 }
-_GUARDS = ("", BEFORE_TOOL)
-
-# Codex keeps 2,500 tokens of context from a hook, at four bytes each, and moves the rest into a file.
-_MOST_BYTES = 9_900
 
 
-def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
-    """Read what Codex writes to a hook's standard input.
+class _CodexHooks(ClientHooks):
+    name = "codex"
+    tools = TOOLS
+    before_tool = "PreToolUse"
+    kinds = _KINDS
+    unguarded_exit_code = 1
+    # It keeps 2,500 tokens of context from a hook, at four bytes each, and moves the rest into a file.
+    most_bytes = 9_900
+    user_kinds = (EventKind.STOP, EventKind.CHILD_STOP)
 
-    Raises:
-        Malformed: Codex is not known to send this.
-    """
-    payload = as_table(payload, "the input")
-    kind = KINDS.get(get_text(payload, "hook_event_name")) or KINDS.get(event_name, events.OTHER_KIND)
-    facts = read_session("codex", kind, payload, environment, TOOLS.keys)
-    if kind in (events.BEFORE, events.AFTER):
-        return HookEvent(**facts, **read_tool(TOOLS, payload, facts["cwd"]))
-    if kind in (events.STOP, events.CHILD_STOP):
-        return HookEvent(**facts, is_again=payload.get("stop_hook_active") is True)
-    return HookEvent(**facts, source=get_text(payload, "source") or get_text(payload, "reason"))
+    def deny(self, text: str) -> HookOutput:
+        return super().deny(_without_full_stop(text))
 
+    def refuse(self, event_name: str, text: str) -> HookOutput:
+        return super().refuse(event_name, _without_full_stop(text))
 
-def render(event: HookEvent, answer: HookAnswer) -> HookOutput:
-    """Write an answer in the form that Codex obeys at this event; one unknown key, and it obeys nothing."""
-    if answer.verdict == events.SILENT or event.kind in (events.END, events.OTHER_KIND):
-        return HookOutput()
-    text = shorten(answer.text, _MOST_BYTES)
-    if answer.verdict == events.DENY and event.kind == events.BEFORE:
-        return deny_call(BEFORE_TOOL, _without_full_stop(text))
-    if answer.verdict == events.DENY and event.kind == events.PROMPT:
-        return block(text)
-    if event.kind in (events.STOP, events.CHILD_STOP):
-        # Held once: Codex would hold an agent for ever.
-        is_held = answer.verdict in (events.HOLD, events.DENY) and not event.is_again
-        return block(text) if is_held else show_user(text)
-    return add_context(next(name for name, kind in KINDS.items() if kind == event.kind), text)
-
-
-def refuse(event_name: str, text: str) -> HookOutput:
-    """Refuse a call that could not be read; where nothing is guarded, fail visibly."""
-    return fail(_without_full_stop(text), 2 if event_name in _GUARDS else 1)
+    def is_denial(self, event_name: str, exit_code: int, stdout: str) -> bool:
+        if exit_code or not super().is_denial(event_name, exit_code, stdout):
+            return super().is_denial(event_name, exit_code, stdout)
+        # With one key that it does not know, it ignores the answer.
+        answer = parse_answer(stdout) or {}
+        return (
+            answer.keys() <= _ANSWER_KEYS and get_table(answer, "hookSpecificOutput").keys() <= _DECISION_KEYS
+        )
 
 
 def _without_full_stop(text: str) -> str:
@@ -87,15 +62,4 @@ def _without_full_stop(text: str) -> str:
     return printable(text).removesuffix(".")
 
 
-def is_denial(event_name: str, exit_code: int, stdout: str) -> bool:
-    """Return whether Codex would refuse the tool call on this answer."""
-    if event_name not in _GUARDS or not is_refusal(exit_code, stdout):
-        return False
-    return exit_code == 2 or _has_known_keys(parse_answer(stdout) or {})
-
-
-def _has_known_keys(answer: Mapping[str, Any]) -> bool:
-    """Return whether Codex knows every key of an answer; with any other it ignores all of it."""
-    specific = get_table(answer, "hookSpecificOutput")
-    known = {"hookEventName", "permissionDecision", "permissionDecisionReason"}
-    return set(answer) <= {"decision", "reason", "hookSpecificOutput"} and set(specific) <= known
+HOOKS = _CodexHooks()

@@ -6,88 +6,103 @@ import json
 import os
 import shlex
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from landlane.clients.client_setup import ClientSetup, HookCommand, Run, join_home, our_hooks
 from landlane.clients.codex.app_server import call_server
-from landlane.clients.codex.tools import TOOLS
-from landlane.clients.hook_command import SECONDS, is_ours, placeholder_command
-from landlane.clients.model import CLIENTS
-from landlane.clients.setup_checks import (
-    RUN_INIT,
-    find_client_program,
-    load_json,
-    main_checkout,
-    our_hooks,
-    shared_layout_problems,
-)
+from landlane.clients.codex.hook import HOOKS
+from landlane.clients.setup_checks import RUN_INIT, find_client_program, load_json, main_checkout
 from landlane.clients.setup_files import (
     TOML,
     ClientEnvironment,
     ClientFile,
-    HookEntry,
     SetupProblem,
-    hooks_file,
-    hooks_table,
+    is_ours,
     server_file,
 )
 from landlane.errors import LandlaneError, Malformed
-
-Run = Callable[[list[str]], str]
-
-HOOKS = ".codex/hooks.json"
-_SERVERS = ".codex/config.toml"
 
 # A linked worktree takes the hooks of the checkout it belongs to, but only if it has this folder itself, even
 # an empty one.
 _WORKTREE_FOLDER = ".codex"
 
-_TITLE = CLIENTS["codex"].title
 _END_SECONDS = 3  # Codex allows no more at the end of a session
-_OWN_TOOLS = "mcp__landlane__.*"
 _SERVER_VARIABLES = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_RESIDENT")
-_OTHER_EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStart", "SubagentStop")
 _MAKE_TRUSTED = "run `landlane init` and agree to trust the hooks, or use `/hooks` in Codex"
 
 
-def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
-    """Return our hooks, in the file where Codex reads them."""
+class _CodexSetup(ClientSetup):
+    hooks = HOOKS
+    path = ".codex/hooks.json"
+    servers_path = ".codex/config.toml"
+    noted_own_tools = ("mcp__landlane__.*",)
 
-    def entry(event: str, line: str = "", timeout: int = SECONDS, matcher: str | None = None) -> HookEntry:
-        return HookEntry(event=event, command=line or command(event, False), timeout=timeout, matcher=matcher)
+    def hook_table(self, command: HookCommand) -> dict[str, Any]:
+        content = super().hook_table(command)
+        # Codex runs a hook with the user's own shell, which may not understand how a guard's line ends.
+        (guard,) = content["hooks"]["PreToolUse"][0]["hooks"]
+        guard["command"] = f"/bin/sh -c {shlex.quote(guard['command'])}"
+        content["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"] = _END_SECONDS
+        return content
 
-    # Codex runs a hook with the user's own shell, which may not understand how a guard's line ends.
-    guard = f"/bin/sh -c {shlex.quote(command('PreToolUse', True))}"
-    entries = [
-        *(entry(event) for event in _OTHER_EVENTS),
-        entry("PreToolUse", guard, matcher="|".join(TOOLS.guarded)),
-        entry("PreToolUse", matcher=_OWN_TOOLS),
-        entry("SessionEnd", timeout=_END_SECONDS),
-    ]
-    return hooks_file(HOOKS, hooks_table(entries))
+    def server_files(self, words: list[str]) -> tuple[ClientFile, ...]:
+        """Return our server, as Codex reads it in a project that it trusts.
+
+        Without `required` Codex does not wait for a server: in its first turn the tools would be missing. It
+        gives a server almost nothing of its environment, and in a sandbox no call can be approved.
+        """
+        lines = [
+            "[mcp_servers.landlane]",
+            f"command = {json.dumps(words[0])}",
+            f"args = {json.dumps(words[1:])}",
+            "required = true",
+            'default_tools_approval_mode = "approve"',
+            f"env_vars = {json.dumps(_SERVER_VARIABLES)}",
+        ]
+        return (server_file(self.servers_path, "\n".join(lines), TOML),)
+
+    def hook_files(self, env: ClientEnvironment) -> list[str]:
+        folders = [_codex_home(env), env.path(".codex"), os.path.join(main_checkout(env.root), ".codex")]
+        return [os.path.join(folder, name) for folder in folders for name in ("hooks.json", "config.toml")]
+
+    def find_problems(self, env: ClientEnvironment, run: Run) -> list[SetupProblem]:
+        root = main_checkout(env.root)
+        try:
+            settings = load_json(os.path.join(root, self.path))
+        except Malformed as error:
+            return [SetupProblem(what=error.message, hint=error.hint)]
+        problems = self.hook_problems(settings)
+        if root != env.root and not os.path.isdir(env.path(_WORKTREE_FOLDER)):
+            what = f"reads no hooks in {env.root}, which has no folder {_WORKTREE_FOLDER}"
+            problems.append(self.problem(what, f"make that folder, or {RUN_INIT} there"))
+        if next(our_hooks(settings), None) and find_client_program(env, "codex"):
+            problems += self._trust_problems(env, run, root)
+        return problems
+
+    def _trust_problems(self, env: ClientEnvironment, run: Run, root: str) -> list[SetupProblem]:
+        """Return what Codex itself says about our hooks."""
+        if _feature_is_off(env):
+            hint = f"take `hooks = false` out of {trust_file(env)}"
+            return [SetupProblem(what="Codex's hooks are switched off", hint=hint)]
+        if not _is_project_trusted(env, root):
+            return [self.problem(f"does not trust {root}, and so runs none of its hooks", _MAKE_TRUSTED)]
+        try:
+            listed = _listed(env, run, root)
+        except LandlaneError as error:
+            return [SetupProblem(what=error.message, hint=error.hint)]  # whether it trusts them is unknown
+        if not listed:
+            return [self.problem("lists none of our hooks", "look for its reason with `/hooks` in Codex")]
+        idle = [hook for hook in listed if not _is_live(hook)]
+        is_open = any(hook.get("eventName") == "preToolUse" for hook in idle)
+        words = sorted(
+            {"disabled" if hook.get("enabled") is False else str(hook.get("trustStatus")) for hook in idle}
+        )
+        what = f"skips {len(idle)} of our {len(listed)} hooks: {', '.join(words)}"
+        return [self.problem(what, _MAKE_TRUSTED, is_open)] if idle else []
 
 
-def server_files(words: list[str]) -> tuple[ClientFile, ...]:
-    """Return our server, as Codex reads it in a project that it trusts.
-
-    Without `required` Codex does not wait for a server: in its first turn the tools would be missing. It
-    gives a server almost nothing of its environment, and in a sandbox lets nobody approve a call.
-    """
-    lines = [
-        "[mcp_servers.landlane]",
-        f"command = {json.dumps(words[0])}",
-        f"args = {json.dumps(words[1:])}",
-        "required = true",
-        'default_tools_approval_mode = "approve"',
-        f"env_vars = {json.dumps(_SERVER_VARIABLES)}",
-    ]
-    return (server_file(_SERVERS, "\n".join(lines), TOML),)
-
-
-def hook_files(env: ClientEnvironment) -> list[str]:
-    """Return the files that Codex reads hooks from, whether they exist or not."""
-    folders = [_codex_home(env), env.path(".codex"), os.path.join(main_checkout(env.root), ".codex")]
-    return [os.path.join(folder, name) for folder in folders for name in ("hooks.json", "config.toml")]
+SETUP = _CodexSetup()
 
 
 def trust_file(env: ClientEnvironment) -> str:
@@ -113,47 +128,6 @@ def trust(env: ClientEnvironment, run: Run) -> None:
         _write(env, run, "hooks.state", states)
 
 
-def find_problems(env: ClientEnvironment, run: Run) -> list[SetupProblem]:
-    """Return everything that keeps our hooks from being called."""
-    root = main_checkout(env.root)
-    try:
-        settings = load_json(os.path.join(root, HOOKS))
-    except Malformed as error:
-        return [SetupProblem(what=error.message, hint=error.hint)]
-    content = wanted_files(placeholder_command)[0].content
-    problems = shared_layout_problems(_TITLE, HOOKS, "PreToolUse", settings, content)
-    if root != env.root and not os.path.isdir(env.path(_WORKTREE_FOLDER)):
-        what = f"Codex reads no hooks in {env.root}, which has no folder {_WORKTREE_FOLDER}"
-        problems.append(SetupProblem(what=what, hint=f"make that folder, or {RUN_INIT} there"))
-    if next(our_hooks(settings), None) and find_client_program(env, "codex"):
-        problems += _trust_problems(env, run, root)
-    return problems
-
-
-def _trust_problems(env: ClientEnvironment, run: Run, root: str) -> list[SetupProblem]:
-    """Return what Codex itself says about our hooks."""
-    if _feature_is_off(env):
-        hint = f"take `hooks = false` out of {trust_file(env)}"
-        return [SetupProblem(what="Codex's hooks are switched off", hint=hint)]
-    if not _is_project_trusted(env, root):
-        what = f"Codex does not trust {root}, and so runs none of its hooks"
-        return [SetupProblem(what=what, hint=_MAKE_TRUSTED)]
-    try:
-        listed = _listed(env, run, root)
-    except LandlaneError as error:
-        return [SetupProblem(what=error.message, hint=error.hint)]  # whether it trusts them is unknown
-    if not listed:
-        hint = "look for its reason with `/hooks` in Codex"
-        return [SetupProblem(what="Codex lists none of our hooks", hint=hint)]
-    idle = [hook for hook in listed if not _is_live(hook)]
-    is_open = any(hook.get("eventName") == "preToolUse" for hook in idle)
-    words = sorted(
-        {"disabled" if hook.get("enabled") is False else str(hook.get("trustStatus")) for hook in idle}
-    )
-    what = f"Codex skips {len(idle)} of our {len(listed)} hooks: {', '.join(words)}"
-    return [SetupProblem(what=what, hint=_MAKE_TRUSTED, is_open=is_open)] if idle else []
-
-
 def _listed(env: ClientEnvironment, run: Run, root: str) -> list[Mapping[str, Any]]:
     """Return our hooks as Codex lists them for this checkout."""
     answer = call_server(find_client_program(env, "codex"), run, "hooks/list", {"cwds": [root]})
@@ -175,7 +149,7 @@ def _write(env: ClientEnvironment, run: Run, key: str, item: dict[str, Any]) -> 
 
 
 def _codex_home(env: ClientEnvironment) -> str:
-    return env.variables.get("CODEX_HOME") or env.path("~/.codex")
+    return join_home(env, "CODEX_HOME", ".codex")
 
 
 def _config(env: ClientEnvironment) -> dict[str, Any]:

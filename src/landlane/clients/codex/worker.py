@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landlane.clients.permissions import (
-    AGENTS,
+from landlane.clients.model import AGENTS, EDIT, NETWORK, SHELL
+from landlane.clients.worker_adapter import (
     BY_SHELL,
-    EDIT,
-    NETWORK,
     NO_PATHS,
     PATHS,
-    SHELL,
-    Permissions,
-    RoleTools,
-    excluded_kinds,
-)
-from landlane.clients.worker_adapter import (
     Fields,
     OutputEvent,
     OutputKind,
+    Permissions,
+    RoleTools,
     StartOptions,
     WorkerAdapter,
     describe_call,
+    excluded_kinds,
     parse_line,
 )
 from landlane.protocol.worker.messages import Usage

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from landlane.clients import setup_checks as checks
-from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS
-from landlane.clients.copilot.tools import TOOLS
-from landlane.clients.hook_command import SECONDS, placeholder_command
-from landlane.clients.model import CLIENTS
-from landlane.clients.setup_files import (
-    WHOLE,
-    ClientEnvironment,
-    ClientFile,
-    SetupProblem,
-    hooks_file,
-    server_file,
-    server_table,
-)
-
-_TITLE = CLIENTS["copilot"].title
-_HOOKS = ".github/hooks/landlane.json"
-_SERVERS = ".mcp.json"  # it shares this list with Claude Code
+from landlane.clients.client_setup import ClientSetup, HookCommand, Run, join_home
+from landlane.clients.copilot.hook import HOOKS
+from landlane.clients.setup_files import WHOLE, ClientEnvironment, SetupProblem
 
 # Copilot also reads Claude's settings, and obeys `disableAllHooks` there; in its user's own settings it
 # does not.
@@ -36,62 +21,48 @@ _SWITCHES = (
 )
 
 
-def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
-    """Return our hooks, in the file where Copilot CLI reads them."""
-    text = json.dumps(_hooks(command), indent=2) + "\n"
-    return hooks_file(_HOOKS, text, WHOLE)
+class _CopilotSetup(ClientSetup):
+    hooks = HOOKS
+    path = ".github/hooks/landlane.json"
+    form = WHOLE
+    lets_slow_hooks_pass = True
 
+    def hook_table(self, command: HookCommand) -> dict[str, Any]:
+        content = super().hook_table(command)
+        reading = content["hooks"][HOOKS.before_tool][1]
+        reading["bash"] += " || true"  # any failure of a hook before a tool refuses, and reading must go on
+        return {"version": 1, **content}
 
-def server_files(words: list[str]) -> tuple[ClientFile, ...]:
-    """Return our server in the project's list."""
-    return (server_file(_SERVERS, server_table(words)),)
+    def hook_group(self, command: str, matcher: str = "") -> dict[str, Any]:
+        hook = {"type": "command", "bash": command, "timeoutSec": self.timeout}
+        return {**hook, "matcher": matcher} if matcher else hook
 
+    def hook_files(self, env: ClientEnvironment) -> list[str]:
+        """Return the files that Copilot CLI reads hooks from; Claude Code's settings are not among them."""
+        folders = (env.path(os.path.dirname(self.path)), f"{_home(env)}/hooks")
+        return [path for folder in folders for path in checks.files_in(folder, ".json")]
 
-def _hooks(command: Callable[[str, bool], str]) -> dict[str, Any]:
-    """Return the hooks; a payload names no event, so each command does."""
-
-    def hook(line: str, **more: str) -> dict[str, Any]:
-        return {"type": "command", "bash": line, "timeoutSec": SECONDS, **more}
-
-    hooks = {event: [hook(command(event, False))] for event in KINDS}
-    # Copilot takes any failure of a hook before a tool for a no, and reading must go on.
-    hooks[BEFORE_TOOL] = [
-        hook(command(BEFORE_TOOL, True), matcher="|".join(TOOLS.guarded)),
-        hook(f"{command(BEFORE_TOOL, False)} || true", matcher="|".join(TOOLS.reads)),
-    ]
-    return {"version": 1, "hooks": hooks}
-
-
-def find_problems(env: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
-    """Return everything that keeps our hooks from being called, or from refusing when they fail."""
-    del run
-    hooks, problems = checks.read_settings(env.path(_HOOKS))
-    wanted = _hooks(placeholder_command)
-    problems += checks.flat_layout_problems(_TITLE, _HOOKS, BEFORE_TOOL, hooks, wanted)
-    if hooks and hooks.get("version") != 1:
-        what = f"{_HOOKS} is of a version that {_TITLE} does not read"
-        problems.append(SetupProblem(what=what, hint="delete it"))
-    problems += checks.switched_off(_TITLE, map(env.path, _SWITCHES), checks.all_hooks_off)
-    return [*problems, *_trust_problems(env), checks.timeout_problem(_TITLE)]
+    def more_problems(
+        self, env: ClientEnvironment, run: Run, settings: Mapping[str, Any]
+    ) -> list[SetupProblem]:
+        del run
+        problems: list[SetupProblem] = []
+        if settings and settings.get("version") != 1:
+            what = f"{self.path} is of a version that {self.title} does not read"
+            problems.append(SetupProblem(what=what, hint="delete it"))
+        problems += self.switched_off(map(env.path, _SWITCHES))
+        # In a folder that it does not trust, Copilot runs without its hooks, and does not say so.
+        config = checks.read_settings(os.path.join(_home(env), "config.json"))[0]
+        folders = [*checks.items(config.get("trustedFolders")), *checks.items(config.get("trusted_folders"))]
+        is_trusted = any(checks.is_below(env.root, str(folder)) for folder in folders)
+        if not is_trusted and env.variables.get("COPILOT_ALLOW_ALL") != "true":
+            hint = "start `copilot` here once and trust the folder for good, or start it with --trust-folder"
+            problems.append(self.problem("does not trust this folder, so it runs no hooks here", hint))
+        return problems
 
 
 def _home(env: ClientEnvironment) -> str:
-    return env.variables.get("COPILOT_HOME") or os.path.join(env.home, ".copilot")
+    return join_home(env, "COPILOT_HOME", ".copilot")
 
 
-def hook_files(env: ClientEnvironment) -> list[str]:
-    """Return the files that Copilot CLI reads hooks from; Claude Code's settings are not among them."""
-    folders = (env.path(os.path.dirname(_HOOKS)), f"{_home(env)}/hooks")
-    return [path for folder in folders for path in checks.files_in(folder, ".json")]
-
-
-def _trust_problems(env: ClientEnvironment) -> list[SetupProblem]:
-    """In a folder that it does not trust, Copilot runs without its hooks, and does not say so."""
-    if env.variables.get("COPILOT_ALLOW_ALL") == "true":
-        return []
-    config = checks.read_settings(os.path.join(_home(env), "config.json"))[0]
-    folders = [*checks.items(config.get("trustedFolders")), *checks.items(config.get("trusted_folders"))]
-    if any(checks.is_below(env.root, str(folder)) for folder in folders):
-        return []
-    hint = "start `copilot` here once and trust the folder for good, or start it with --trust-folder"
-    return [SetupProblem(what=f"{_TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
+SETUP = _CopilotSetup()

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landlane.clients.permissions import (
-    AGENTS,
-    EDIT,
-    NETWORK,
-    SHELL,
-    Permissions,
-    RoleTools,
-    excluded_kinds,
-    left_open,
-)
+from landlane.clients.model import AGENTS, EDIT, NETWORK, SHELL
 from landlane.clients.worker_adapter import (
     Fields,
     OutputEvent,
     OutputKind,
+    Permissions,
+    RoleTools,
     StartOptions,
     WorkerAdapter,
     add_usage,
     describe_call,
+    excluded_kinds,
+    left_open,
     parse_line,
 )
 from landlane.protocol.worker.messages import Usage

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from landlane.clients.gemini.tools import TOOLS
-from landlane.clients.permissions import Permissions, RoleTools, exclude_by_settings
+from landlane.clients.gemini.hook import TOOLS
 from landlane.clients.worker_adapter import (
     OutputEvent,
     OutputKind,
+    Permissions,
+    RoleTools,
     StartOptions,
     WorkerAdapter,
     describe_call,
+    exclude_by_settings,
     parse_line,
 )
 from landlane.protocol.worker.messages import Usage

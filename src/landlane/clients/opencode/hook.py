@@ -1,80 +1,70 @@
-"""Read what our opencode plugin sends, and write answers for it; both ends are ours."""
+"""opencode: its tools, and the calls of our plugin for it; both ends are ours."""
 
 from __future__ import annotations
 
-from landlane.clients.hook_format import (
-    answer_with,
-    as_table,
-    fail,
-    get_text,
-    parse_answer,
-    printable,
-    read_session,
-    read_tool,
-)
-from landlane.clients.opencode.tools import TOOLS
-from landlane.protocol import hook_events as events
-from landlane.protocol.hook_events import HookAnswer, HookEvent, HookOutput
+from landlane.clients.hook_format import ClientHooks, answer_with, fail, parse_answer, printable
+from landlane.clients.model import ClientTools
+from landlane.protocol.hook_events import EventKind, HookOutput, Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from landlane.protocol.hook_events import HookAnswer, HookEvent
 
-BEFORE_TOOL = "tool.execute.before"
 
-KINDS = {
-    "session.created": events.START,
-    "chat.message": events.PROMPT,
-    BEFORE_TOOL: events.BEFORE,
-    "tool.execute.after": events.AFTER,
-    "session.idle": events.STOP,
-    "session.deleted": events.END,
-}
+TOOLS = ClientTools(
+    edits={"edit": "filePath", "write": "filePath", "multiedit": "filePath"},
+    patches={"patch": "patchText", "apply_patch": "patchText"},
+    reads={"read": "filePath"},
+    shells=("bash", "shell"),
+    folder="workdir",
+    network=("webfetch", "websearch"),
+    agents=("task",),
+    harmless=("grep", "glob"),
+)
 _CHILD_KINDS = {
-    events.START: events.CHILD_START,
-    events.STOP: events.CHILD_STOP,
-    events.END: events.CHILD_STOP,
+    EventKind.START: EventKind.CHILD_START,
+    EventKind.STOP: EventKind.CHILD_STOP,
+    EventKind.END: EventKind.CHILD_STOP,
+}
+_KINDS = {
+    "session.created": EventKind.START,
+    "chat.message": EventKind.PROMPT,
+    "tool.execute.before": EventKind.BEFORE,
+    "tool.execute.after": EventKind.AFTER,
+    "session.idle": EventKind.STOP,
+    "session.deleted": EventKind.END,
 }
 
 
-def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
-    """Read one call of the plugin.
+class _OpencodeHooks(ClientHooks):
+    name = "opencode"
+    tools = TOOLS
+    before_tool = "tool.execute.before"
+    kinds = _KINDS
 
-    Raises:
-        Malformed: no release of the plugin is known to send this.
-    """
-    payload = as_table(payload, "the input")
-    kind = KINDS.get(get_text(payload, "hook_event_name") or event_name, events.OTHER_KIND)
-    facts = read_session("opencode", kind, payload, environment, TOOLS.keys)
-    if facts["agent"]:
-        facts["kind"] = _CHILD_KINDS.get(kind, kind)
-    facts["source"] = get_text(payload, "source")
-    if kind in (events.BEFORE, events.AFTER):
-        facts |= read_tool(TOOLS, payload, facts["cwd"])
-    return HookEvent(**facts)
+    def kind_of(self, name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> EventKind:
+        kind = super().kind_of(name, payload, environment)
+        return _CHILD_KINDS.get(kind, kind) if payload.get("agent_id") else kind
 
+    def render(self, event: HookEvent, answer: HookAnswer) -> HookOutput:
+        """Write an answer for the plugin; opencode cannot be held, so its next message carries the text."""
+        if answer.verdict == Verdict.DENY and event.kind == EventKind.BEFORE:
+            return answer_with({"deny": printable(answer.text)})
+        return answer_with({"tell": printable(answer.text)}) if answer.text else HookOutput()
 
-def render(event: HookEvent, answer: HookAnswer) -> HookOutput:
-    """Write an answer for the plugin; opencode cannot be held, so its next message carries the text."""
-    if answer.verdict == events.DENY and event.kind == events.BEFORE:
-        return answer_with({"deny": printable(answer.text)})
-    if answer.verdict != events.SILENT and answer.text:
-        return answer_with({"tell": printable(answer.text)})
-    return HookOutput()
+    def refuse(self, event_name: str, text: str) -> HookOutput:
+        del event_name  # the plugin takes a failure at a tool call for a no, and ignores any other
+        return fail(text, 2)
 
-
-def refuse(event_name: str, text: str) -> HookOutput:
-    """Refuse what is about to happen; the plugin takes any failure at a tool call for a no, and no other."""
-    del event_name
-    return fail(text, 2)
+    def is_denial(self, event_name: str, exit_code: int, stdout: str) -> bool:
+        del event_name  # the plugin refuses on everything but a readable yes
+        if exit_code or not stdout.strip():
+            return bool(exit_code)
+        answer = parse_answer(stdout)
+        return answer is None or "deny" in answer
 
 
-def is_denial(event_name: str, exit_code: int, stdout: str) -> bool:
-    """Return whether the plugin refuses on this answer, that is on everything but a readable yes."""
-    del event_name
-    if exit_code or not stdout.strip():
-        return bool(exit_code)
-    answer = parse_answer(stdout)
-    return answer is None or "deny" in answer
+HOOKS = _OpencodeHooks()

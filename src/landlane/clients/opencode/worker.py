@@ -6,25 +6,20 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from landlane.clients.opencode.tools import TOOLS
-from landlane.clients.permissions import (
-    AGENTS,
-    EDIT,
-    NETWORK,
+from landlane.clients.model import AGENTS, EDIT, NETWORK, SHELL
+from landlane.clients.opencode.hook import TOOLS
+from landlane.clients.worker_adapter import (
     ONLY_DENIED,
     PATHS,
-    SHELL,
-    Permissions,
-    RoleTools,
-    excluded_kinds,
-    left_open,
-)
-from landlane.clients.worker_adapter import (
     OutputEvent,
     OutputKind,
+    Permissions,
+    RoleTools,
     StartOptions,
     WorkerAdapter,
     describe_call,
+    excluded_kinds,
+    left_open,
     parse_line,
 )
 from landlane.protocol.worker.messages import Usage

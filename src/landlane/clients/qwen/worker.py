@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landlane.clients.permissions import Permissions, RoleTools, exclude_by_settings
-from landlane.clients.qwen.tools import TOOLS
-from landlane.clients.worker_adapter import StartOptions, WorkerAdapter
-from landlane.clients.worker_stream_json import read_messages
+from landlane.clients.claude.worker import read_messages
+from landlane.clients.qwen.hook import TOOLS
+from landlane.clients.worker_adapter import (
+    Permissions,
+    RoleTools,
+    StartOptions,
+    WorkerAdapter,
+    exclude_by_settings,
+)
 from landlane.values import replace
 
 

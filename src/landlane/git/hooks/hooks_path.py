@@ -1,75 +1,155 @@
-"""`core.hooksPath` in a config file: ours put in and taken out by its own line, so that nothing else moves.
+"""Set `core.hooksPath` in config files and restore it, byte for byte; remember the user's own hooks.
 
-`git config` would write the value as well, but to unset it does not bring back the bytes that were there: a
-line that somebody had written by hand, or a section that was not there. The line that ours took the place of
-is remembered.
+`git config --unset` does not restore the bytes of a line that was written by hand, nor remove a section that
+it added. So our line is inserted and removed here, and the line it replaced is saved in the state folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from enum import StrEnum
 
 from landlane.errors import RepositoryError
+from landlane.files import write_atomically
+from landlane.git.hook_pass import hooks_folder
+from landlane.git.hooks.scripts import own_folder
 from landlane.git.run import run_git
-from landlane.git.shared_config import read_core
-from landlane.values import value
+from landlane.git.shared_config import read_core, write_setting
+from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
+    from landlane.git.discovery import Checkout
+
+_RECORD_NAME = "git-hooks.json"
 _TRIES = 40
 _SLEEP_SECONDS = 0.05
 _SECTION = "[core]\n"
-_LINE, _IN_SECTION, _NEW_SECTION, _BY_GIT = "line", "in section", "new section", "by git"
+
+
+class InsertedAs(StrEnum):
+    """How our setting was written into a config file."""
+
+    REPLACED_LINE = "line"
+    IN_SECTION = "in section"
+    NEW_SECTION = "new section"
+    BY_GIT = "by git"
 
 
 @value
 class FormerSetting:
-    """What stood in a config file before ours: its value, if any, its line, and how ours was put in."""
+    """The former value in a config file, if any, its line, and how ours was written."""
 
     value: str | None
     line: str = ""
-    way: str = _IN_SECTION
+    way: InsertedAs = InsertedAs.IN_SECTION
+
+
+_NO_FORMER: Mapping[str, FormerSetting] = {}
+
+
+@value
+class InstalledHooks:
+    """The user's own hooks folder, as git would read it, and the former settings by config file."""
+
+    own: str = ""
+    formers: Mapping[str, FormerSetting] = _NO_FORMER
+
+
+def _record_path(common_dir: str) -> str:
+    return os.path.join(common_dir, "landlane", _RECORD_NAME)
+
+
+def load_installed_hooks(common_dir: str) -> InstalledHooks | None:
+    """Return the saved record; None when our hooks are not installed."""
+    try:
+        with open(_record_path(common_dir), encoding="utf-8", errors="surrogateescape") as file:
+            found: Any = json.load(file)
+        formers = {
+            str(path): FormerSetting(
+                value=former["value"], line=former["line"], way=InsertedAs(former["way"])
+            )
+            for path, former in found["formers"].items()
+        }
+        return InstalledHooks(own=str(found["own"]), formers=formers)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def save_installed_hooks(common_dir: str, record: InstalledHooks) -> None:
+    """Save the record, replacing an earlier one."""
+    document = {"own": record.own, "formers": {path: as_dict(one) for path, one in record.formers.items()}}
+    path = _record_path(common_dir)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write_atomically(path, json.dumps(document))
+
+
+def forget_installed_hooks(common_dir: str) -> None:
+    """Delete the record, once our hooks are removed."""
+    if os.path.exists(_record_path(common_dir)):
+        os.unlink(_record_path(common_dir))
+
+
+def user_hooks_folder(here: Checkout) -> str:
+    """Return the folder of the user's own hooks, for git run in this checkout."""
+    record = load_installed_hooks(here.home_dir)
+    return own_folder(here.home_dir, record.own if record else "", here.root)
+
+
+def find_user_hooks(home: Checkout, record: InstalledHooks | None) -> str:
+    """Return the user's hooks folder as git would read it without us; empty for git's default."""
+    config = os.path.join(home.common_dir, "config")
+    local = read_hooks_path(config)
+    if local == hooks_folder(home.common_dir):
+        former = record.formers.get(config) if record else None
+        local = former.value if former else None
+    if local is not None:
+        return os.path.expanduser(local)
+    # Run in the root folder, only the settings of the user and of the system apply.
+    result = run_git("config", "--type=path", "--get", "core.hooksPath", cwd="/")
+    return result.stdout.strip("\n") if not result.exit_code else ""
 
 
 def read_hooks_path(config: str) -> str | None:
-    """The value in a config file; nothing when there is none."""
+    """Return the value in a config file; None when it is not set."""
     return read_core(_read(config)).get("hookspath")
 
 
 def set_hooks_path(config: str, folder: str, remember: Callable[[FormerSetting], None]) -> None:
-    """Let `core.hooksPath` of a config file be our folder; what it was is remembered before that is so.
+    """Set `core.hooksPath` of a config file to our folder, after passing its former setting to `remember`.
 
     Raises:
         RepositoryError: the file cannot be written.
     """
-    with _Locked(config) as file:
+    with _LockedConfig(config) as file:
         text = file.text
         before = read_core(text).get("hookspath")
         lines = text.splitlines(keepends=True)
-        found = _entries(lines)
+        entries = _find_entries(lines)
         ours = _our_line(folder)
-        if before is not None and len(found) == 1:
-            at = found[0]
-            former = FormerSetting(value=before, line=lines[at], way=_LINE)
-            lines[at] = ours
-        elif before is None and (header := _header(lines)) >= 0:
+        if before is not None and len(entries) == 1:
+            former = FormerSetting(value=before, line=lines[entries[0]], way=InsertedAs.REPLACED_LINE)
+            lines[entries[0]] = ours
+        elif before is None and _SECTION in lines:
             former = FormerSetting(value=None)
-            lines.insert(header + 1, ours)
+            lines.insert(lines.index(_SECTION) + 1, ours)
         elif before is None:
-            is_whole = not text or text.endswith("\n")
-            former = FormerSetting(value=None, line="" if is_whole else "\n", way=_NEW_SECTION)
-            lines.append(("" if is_whole else "\n") + _SECTION + ours)
-        else:  # several, or in a form that only git should touch
-            former = FormerSetting(value=before, way=_BY_GIT)
+            missing_end = "" if not text or text.endswith("\n") else "\n"
+            former = FormerSetting(value=None, line=missing_end, way=InsertedAs.NEW_SECTION)
+            lines.append(missing_end + _SECTION + ours)
+        else:  # several entries, or a syntax that only git should edit
+            former = FormerSetting(value=before, way=InsertedAs.BY_GIT)
             lines = []
         remember(former)
         if lines:
             file.write("".join(lines))
-    if former.way == _BY_GIT:
-        _by_git(config, folder)
+    if former.way == InsertedAs.BY_GIT:
+        _write_by_git(config, folder)
     if read_hooks_path(config) != folder:
         raise RepositoryError(
             f"core.hooksPath could not be set in {config}",
@@ -79,33 +159,30 @@ def set_hooks_path(config: str, folder: str, remember: Callable[[FormerSetting],
 
 
 def restore_hooks_path(config: str, folder: str, former: FormerSetting) -> bool:
-    """Bring back what stood there before ours; nothing happens where another value stands by now."""
+    """Restore the former setting; return False, and change nothing, when the value is no longer ours."""
     if read_hooks_path(config) != folder:
         return False
     ours = _our_line(folder)
     added = former.line + _SECTION + ours
-    with _Locked(config) as file:
+    with _LockedConfig(config) as file:
         text = file.text
-        if former.way == _NEW_SECTION and added in text and not _goes_on(text, added):
+        if former.way == InsertedAs.NEW_SECTION and added in text and not _has_more_settings(text, added):
             file.write(text.replace(added, "", 1))
-        elif former.way in (_LINE, _IN_SECTION, _NEW_SECTION) and text.count(ours) == 1:
-            file.write(text.replace(ours, former.line if former.way == _LINE else "", 1))
+        elif former.way != InsertedAs.BY_GIT and text.count(ours) == 1:
+            file.write(text.replace(ours, former.line if former.way == InsertedAs.REPLACED_LINE else "", 1))
     if read_hooks_path(config) == folder:
-        _by_git(config, former.value)
+        _write_by_git(config, former.value)
     return True
 
 
-def _goes_on(text: str, added: str) -> bool:
-    """Whether somebody has added to the section that we began."""
+def _has_more_settings(text: str, added: str) -> bool:
+    """Return whether the section that we added has other settings by now."""
     rest = text[text.index(added) + len(added) :]
     return bool(rest) and not rest.lstrip().startswith("[")
 
 
-def _by_git(config: str, wanted: str | None) -> None:
-    words = (
-        ("--unset-all", "core.hooksPath") if wanted is None else ("--replace-all", "core.hooksPath", wanted)
-    )
-    done = run_git("config", "--file", config, *words, cwd="/")
+def _write_by_git(config: str, wanted: str | None) -> None:
+    done = write_setting(config, "core.hooksPath", wanted)
     if done.exit_code:
         raise RepositoryError(
             f"core.hooksPath could not be written in {config}: {done.stderr}",
@@ -115,19 +192,14 @@ def _by_git(config: str, wanted: str | None) -> None:
 
 
 def _our_line(folder: str) -> str:
-    """The line as git itself writes it."""
+    """Return our line as git would write it."""
     is_plain = not any(letter in '#;"\\' for letter in folder) and folder == folder.strip()
     quoted = folder.replace("\\", "\\\\").replace('"', '\\"')
     return f"\thooksPath = {folder}\n" if is_plain else f'\thooksPath = "{quoted}"\n'
 
 
-def _header(lines: list[str]) -> int:
-    """Where `[core]` begins, on a line of its own."""
-    return next((at for at, line in enumerate(lines) if line == _SECTION), -1)
-
-
-def _entries(lines: list[str]) -> list[int]:
-    """The lines that set it, each whole on one line; more than can be told apart counts as several."""
+def _find_entries(lines: list[str]) -> list[int]:
+    """Return the lines that set it; one that cannot be replaced as a single line is returned twice."""
     found: list[int] = []
     is_core = False
     for at, line in enumerate(lines):
@@ -149,7 +221,7 @@ def _read(path: str) -> str:
         return ""
 
 
-class _Locked:
+class _LockedConfig:
     """A config file under git's own lock on it."""
 
     def __init__(self, config: str) -> None:
@@ -158,7 +230,7 @@ class _Locked:
         self._is_written = False
         self.text = ""
 
-    def __enter__(self) -> _Locked:
+    def __enter__(self) -> _LockedConfig:
         for left in reversed(range(_TRIES)):
             try:
                 os.close(os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
@@ -181,7 +253,7 @@ class _Locked:
         return self
 
     def write(self, text: str) -> None:
-        """What shall stand in it."""
+        """Set the new content, which replaces the file on exit."""
         with open(self._lock, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
             file.flush()

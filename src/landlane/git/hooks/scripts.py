@@ -1,8 +1,8 @@
-"""Our folder of git hooks: one small script for each name, which asks us and then runs the user's own hook.
+"""Our folder of git hooks: one script for each hook, which runs our check and then the user's own hook.
 
-`core.hooksPath` leads here. Git then runs no other folder, so each script looks for the hook that would have
-run without us, at the moment it is called: what the user adds later runs, too. It gets git's own folder,
-arguments, input and environment, and its exit code counts. Our own git shows a secret and is not judged.
+`core.hooksPath` names this folder, so git runs no hooks elsewhere. Each script looks up the user's hook when
+it is called, so hooks added later run, too. The user's hook gets git's working folder, arguments, input and
+environment, and its exit code is returned. Git started by Landlane passes a secret and is not checked.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.files import write_whole
-from landlane.git.hook_pass import PASS_FILE, hooks_folder, read_pass
+from landlane.files import read_first_line, write_atomically
+from landlane.git.hook_pass import PASS_FILE, hooks_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CANARY = "LANDLANE_CANARY"
-UNREFUSED = 3  # what a canary hears where nothing was refused
+UNREFUSED = 3  # the exit code of a canary that was not refused
 JUDGED = "landlane-judged"  # in the git directory of a checkout: the commit that pre-commit just let through
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
 GUARDS = (_COMMIT, _PUSH, _MOVE)
@@ -54,9 +54,10 @@ unset LANDLANE_PASS
 _REFUSE = """\
 refuse() {{ # 1: told already; 3: let through
     [ "$1" = 1 ] || cat >&2 <<'END'
-landlane: {what} is refused: the check could not be run (is {python} gone?)
-hint: `landlane doctor` tells more, `landlane init` sets the hooks up anew; if Landlane is no longer
-      installed, a person ends this with: git config --unset core.hooksPath
+Landlane refused {what}: the check could not be run (is {python} missing?)
+hint: see why: landlane doctor
+hint: set the hooks up again: landlane init
+hint: if Landlane is no longer installed: git config --unset core.hooksPath
 END
     exit 1
 }}
@@ -107,13 +108,13 @@ _WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this move of a bran
 
 
 def program_path() -> str:
-    """What the scripts ask."""
+    """Return the path of the program that the scripts call."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return os.path.join(package, "hook_entry", "git_hook.py")
 
 
 def scripts(own: str, has_own: Sequence[str] = ()) -> dict[str, str]:
-    """Every script by its name. `own` is the user's folder as git would read it; empty: the usual one."""
+    """Return every script by name. `own` is the user's hooks folder as git reads it, or empty."""
     extra = [name for name in _ONLY_WHERE_THERE if name in has_own]
     return {name: _script(name, own) for name in (*GUARDS, *_PLAIN, *extra)}
 
@@ -136,7 +137,7 @@ def _script(name: str, own: str) -> str:
 
 
 def names_in(folder: str) -> tuple[str, ...]:
-    """The hooks in a folder that git would run."""
+    """Return the names of the executable hooks in a folder."""
     try:
         found = os.listdir(folder)
     except OSError:
@@ -145,7 +146,7 @@ def names_in(folder: str) -> tuple[str, ...]:
 
 
 def write_scripts(common_dir: str, own: str, root: str) -> bool:
-    """Write what is missing or outdated, and take away what is no longer ours; tells whether anything was."""
+    """Write missing and outdated scripts, remove unneeded ones; return whether anything changed."""
     folder = hooks_folder(common_dir)
     wanted = scripts(own, names_in(own_folder(common_dir, own, root)))
     os.makedirs(folder, exist_ok=True)
@@ -155,10 +156,10 @@ def write_scripts(common_dir: str, own: str, root: str) -> bool:
         path = os.path.join(folder, name)
         if _is_as(path, text):
             continue
-        write_whole(path, text, mode=0o755)  # git runs it for whoever works here
+        write_atomically(path, text, mode=0o755)  # git runs it for every user of the repository
         changed = True
     for name in os.listdir(folder):
-        # One with a dot is no hook, but what another process is just writing.
+        # A name with a dot is a temporary file that another process is writing.
         if name not in wanted and "." not in name:
             _remove(os.path.join(folder, name))
             changed = True
@@ -169,11 +170,11 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except FileNotFoundError:
-        return  # somebody else did
+        return  # another process removed it
 
 
 def outdated_scripts(common_dir: str, own: str) -> list[str]:
-    """The guards whose script is gone, changed, or cannot be run."""
+    """Return the guards whose script is missing, changed or not executable."""
     folder = hooks_folder(common_dir)
     return [name for name in GUARDS if not _is_as(os.path.join(folder, name), _script(name, own))]
 
@@ -187,7 +188,7 @@ def _is_as(path: str, text: str) -> bool:
 
 
 def remove_scripts(common_dir: str) -> None:
-    """Take our folder away, and the secret with it."""
+    """Remove our folder and the secret."""
     folder = hooks_folder(common_dir)
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
         _remove(os.path.join(folder, name))
@@ -199,18 +200,15 @@ def remove_scripts(common_dir: str) -> None:
 
 
 def own_folder(common_dir: str, own: str, root: str) -> str:
-    """The folder that the user's own hooks lie in, seen from a checkout."""
+    """Return the folder of the user's own hooks, for git run in the checkout at `root`."""
     return os.path.join(root, os.path.expanduser(own)) if own else os.path.join(common_dir, "hooks")
 
 
-# ------------------------------------------------------------------------------------------- our own git
-
-
 def ensure_pass(state: str) -> None:
-    """Make the secret that our own git shows to our hooks; readable by this user alone."""
+    """Create the secret that git started by Landlane passes to our hooks; only this user can read it."""
     path = os.path.join(state, PASS_FILE)
-    if read_pass(path):
+    if read_first_line(path):
         return
     import secrets  # noqa: PLC0415 - expensive, and needed once
 
-    write_whole(path, secrets.token_hex(24) + "\n", mode=0o600)
+    write_atomically(path, secrets.token_hex(24) + "\n", mode=0o600)

@@ -10,18 +10,19 @@ import os
 import shlex
 
 from landlane.claims.held import held_by
-from landlane.claims.read import list_claims
+from landlane.claims.take import list_claims
 from landlane.errors import LandlaneError
 from landlane.gates.records import list_gates
-from landlane.handoffs.hand_over import context_for, tell_waiting
-from landlane.hooks.briefing.checkout import tell_base, tell_uncommitted
-from landlane.hooks.briefing.memory_files import tell_memory
+from landlane.handoffs.context import context_for, waiting_messages
+from landlane.hooks.briefing.checkout import describe_base, describe_uncommitted
+from landlane.hooks.briefing.memory_files import describe_memory
 from landlane.processes.own_command import command_off_path
-from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
-from landlane.rules.show_to_session import tell_rules_safely
+from landlane.protocol.hook_events import EventKind, HookPolicy
+from landlane.rules.show_to_session import show_rules_safely
 from landlane.sessions.join import live_sessions
-from landlane.tasks.records import lessons_of, pattern_pairs, tasks_of
-from landlane.workspaces.other_sessions import open_workspaces
+from landlane.tasks.records import lessons_of, task_paths, tasks_of
+from landlane.text import list_some
+from landlane.workspaces.records import list_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ _MOST_PATTERNS = 5
 _MOST_TASKS = 3
 _LONGEST_BODY = 600
 _LONGEST_WHY = 400
-_LONGEST_LEFT = 4000
+_LONGEST_CONTEXT = 4000
 
-_POLICIES = {
-    STRICT: "An edit of a path that you have not claimed before is refused: `landlane claim PATH` first.",
-    WATCH: "Edits are not refused here, only reported; claim what you change all the same.",
+_POLICIES: dict[str, str] = {
+    HookPolicy.STRICT: (
+        "An edit of a path that you have not claimed before is refused: `landlane claim PATH` first."
+    ),
+    HookPolicy.WATCH: "Edits are not refused here, only reported; claim what you change all the same.",
 }
 _AUTO = "Editing a free path claims it for you; a path that another session holds is refused."
 _SHARED = (
@@ -63,23 +66,23 @@ def brief(repo: Repository, session: Session, event: HookEvent) -> str:
     was compacted, the rules are shown again and the memory files are named.
     """
     is_resumed = event.source in RESUMED
-    is_short = is_resumed or event.source in COMPACTED or event.kind == CHILD_START
+    is_short = is_resumed or event.source in COMPACTED or event.kind == EventKind.CHILD_START
     parts: list[tuple[str, Callable[[], str]]] = [
-        ("who you are", lambda: _who(repo, session, event)),
-        ("the rules", lambda: tell_rules_safely(repo, session, is_reminder=is_resumed)),
+        ("who you are", lambda: _identity(repo, session, event)),
+        ("the rules", lambda: show_rules_safely(repo, session, is_reminder=is_resumed)),
         ("your task", lambda: _tasks(repo, session)),
-        ("what you asked a person", lambda: _asked(repo, session)),
-        ("what is handed to you", lambda: _handed(repo, session)),
+        ("what you asked a person", lambda: _open_questions(repo, session)),
+        ("what is handed to you", lambda: _handoffs(repo, session)),
         ("what you hold", lambda: _own_claims(repo, session)),
         ("the others", lambda: _others(repo, session)),
-        ("your base", lambda: tell_base(repo)),
-        ("uncommitted work", lambda: tell_uncommitted(repo, session)),
+        ("your base", lambda: describe_base(repo)),
+        ("uncommitted work", lambda: describe_uncommitted(repo, session)),
         ("the shared checkout", lambda: "" if is_resumed else _shared(repo)),
     ]
     texts = [text for what, compose in parts if (text := _safely(what, compose))]
     # Last, in the remaining space: a client that truncates long text truncates here.
     room = max(_LONGEST - sum(map(len, texts)), repo.settings.memory.max_bytes)
-    memory = _safely("memory", lambda: tell_memory(repo, room, is_short=is_short))
+    memory = _safely("memory", lambda: describe_memory(repo, room, is_short=is_short))
     return "\n\n".join([*texts, *([memory] if memory else [])])
 
 
@@ -92,7 +95,7 @@ def _safely(what: str, compose: Callable[[], str]) -> str:
         return f"({what} cannot be told: {type(error).__name__}: {error})"
 
 
-def _who(repo: Repository, session: Session, event: HookEvent) -> str:
+def _identity(repo: Repository, session: Session, event: HookEvent) -> str:
     role = f", role {session.role}" if session.role else ""
     kind = " (a subagent)" if event.agent else ""
     policy = _POLICIES.get(repo.settings.hooks.policy, _AUTO)
@@ -115,12 +118,12 @@ def _tasks(repo: Repository, session: Session) -> str:
     tasks = repo.store.view(lambda snapshot: tasks_of(snapshot, session.id))
     if not tasks:
         return ""
-    told = [_task(repo, task) for task in tasks[:_MOST_TASKS]]
+    texts = [_task(repo, task) for task in tasks[:_MOST_TASKS]]
     more = [f"and {len(tasks) - _MOST_TASKS} more: `landlane task list`"] if len(tasks) > _MOST_TASKS else []
-    return "\n\n".join([*told, *more])
+    return "\n\n".join([*texts, *more])
 
 
-def _asked(repo: Repository, session: Session) -> str:
+def _open_questions(repo: Repository, session: Session) -> str:
     return "\n".join(
         f"{gate.task} rests until a person has answered {gate.id} ({_cut(gate.why, _LONGEST_WHY)}). Its "
         "paths are kept for you; do not work on it meanwhile. "
@@ -131,7 +134,7 @@ def _asked(repo: Repository, session: Session) -> str:
 
 
 def _task(repo: Repository, task: Task) -> str:
-    paths = [text for text, _ in pattern_pairs(task.stored_paths)]
+    paths = list(task_paths(task))
     lines = [f"Your task {task.id} ({task.state}, attempt {task.attempt}): {task.title}"]
     if task.body.strip():
         lines.append(_cut(task.body.strip(), _LONGEST_BODY, f"`landlane task show {task.id}` shows the rest"))
@@ -145,13 +148,13 @@ def _task(repo: Repository, task: Task) -> str:
         lines.append(f"Why it stands as it does: {_cut(task.why, _LONGEST_WHY)}")
     lessons = [one for one in lessons_of(repo, task.id) if one.why != task.why]
     if task.attempt > 1 or lessons:
-        left = context_for(repo, task)
-        return "\n".join([*lines, _cut(left, _LONGEST_LEFT, f"`landlane handoff show {task.id}`")])
+        context = context_for(repo, task)
+        return "\n".join([*lines, _cut(context, _LONGEST_CONTEXT, f"`landlane handoff show {task.id}`")])
     return "\n".join(lines)
 
 
-def _handed(repo: Repository, session: Session) -> str:
-    return "\n\n".join(tell_waiting(repo, session, is_start=True))
+def _handoffs(repo: Repository, session: Session) -> str:
+    return "\n\n".join(waiting_messages(repo, session, is_start=True))
 
 
 def _own_claims(repo: Repository, session: Session) -> str:
@@ -185,14 +188,12 @@ def _others(repo: Repository, session: Session) -> str:
 
 def _shared(repo: Repository) -> str:
     here = os.path.realpath(repo.checkout.root)
-    is_own = any(os.path.realpath(one["path"]) == here for one in open_workspaces(repo))
+    is_own = any(os.path.realpath(one.path) == here for one in list_open(repo))
     return "" if is_own else _SHARED
 
 
 def _some(names: list[str]) -> str:
-    names = list(dict.fromkeys(names))
-    more = f" and {len(names) - _MOST_PATTERNS} more" if len(names) > _MOST_PATTERNS else ""
-    return ", ".join(names[:_MOST_PATTERNS]) + more
+    return list_some(list(dict.fromkeys(names)), _MOST_PATTERNS)
 
 
 def _cut(text: str, most: int, rest: str = "") -> str:

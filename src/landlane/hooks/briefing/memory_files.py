@@ -1,4 +1,4 @@
-"""The memory of a project at the start of a session: the files that `[memory]` names, each cut to size."""
+"""Show the memory of a project at the start of a session: the files of `[memory]`, each cut to size."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MOST_LOOKED_AT = 5000
 _MAGIC = frozenset("*?[")
 
 
-def tell_memory(repo: Repository, room: int, *, is_short: bool) -> str:
-    """The memory files, as many as there is room for; or with `is_short` only where they are."""
+def describe_memory(repo: Repository, room: int, *, is_short: bool) -> str:
+    """Return the memory files, as many as there is room for; with `is_short` only their paths."""
     wanted = repo.settings.memory.files
     if not wanted:
         return ""
@@ -51,7 +51,7 @@ def _read(repo: Repository, path: str, most_bytes: int) -> str:
 
 
 def _find(root: str, wanted: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The files that the settings mean, in their order and each once; and what of that is not there."""
+    """Return the files that the settings name, in their order and each once, and names without a file."""
     paths: dict[str, None] = {}
     missing: list[str] = []
     for name in wanted:
@@ -60,7 +60,7 @@ def _find(root: str, wanted: tuple[str, ...]) -> tuple[list[str], list[str]]:
             continue
         try:
             found = sorted(_matching(root, name))
-        except LandlaneError:  # it leads out of the repository, or is no glob
+        except LandlaneError:  # it leads out of the repository, or is not a valid glob
             found = []
         paths.update(dict.fromkeys(found))
         if not found:
@@ -69,8 +69,8 @@ def _find(root: str, wanted: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 
 def _matching(root: str, pattern: str) -> Iterator[str]:
-    """The plain files below `root` that a glob matches, without following links out of it."""
-    branches = parse(pattern).alternatives
+    """Yield the plain files below `root` that a glob matches, without following links out of it."""
+    alternatives = parse(pattern).alternatives
     looked_at = 0
     # Only where the glob can match: below the folders that come before its first special character.
     fixed = pattern.split("/")
@@ -83,8 +83,8 @@ def _matching(root: str, pattern: str) -> Iterator[str]:
                 return
             path = os.path.relpath(os.path.join(folder, file), root)
             try:
-                (branch,) = parse(path, literal=True).alternatives
+                (name,) = parse(path, literal=True).alternatives
             except LandlaneError:
                 continue
-            if any(covers_alternative(one, branch) for one in branches):
+            if any(covers_alternative(one, name) for one in alternatives):
                 yield path

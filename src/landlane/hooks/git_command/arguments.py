@@ -1,6 +1,6 @@
-"""The words of a git command, read as git reads them: its own options, the verb's, and which are paths.
+"""Parse the words of a git command as git does: global options, the options of the verb, and paths.
 
-Options may be bundled, shortened, and have a value of their own. No list of words makes the reading fail.
+Options may be bundled, abbreviated and have values. No list of words makes the parser fail.
 """
 
 from __future__ import annotations
@@ -20,31 +20,50 @@ _WILD = "*?[\\"
 
 
 @value
-class Call:
-    """The words behind a verb: its options, plain words, and what stands behind `--`."""
+class VerbArguments:
+    """The words after a verb: short and long options, other words, and the words after `--`."""
 
     short: frozenset[str]
-    long: Mapping[str, str]
+    long: frozenset[str]
     plain: tuple[str, ...]
-    behind: tuple[str, ...]
+    after_dashes: tuple[str, ...]
     has_dashes: bool
 
-    def has(self, letters: str = "", *names: str) -> bool:
-        """Whether one of these options is given; git takes a long one shortened, too."""
-        return any(letter in self.short for letter in letters) or any(
-            name == given or (len(given) > 2 and name.startswith(given))
-            for name in names
-            for given in self.long
+    def has(self, options: str) -> bool:
+        """Return whether one of these options is given, as in `f force`; long ones may be abbreviated."""
+        return any(
+            name in self.short if len(name) == 1 else any(_is_meant(given, name) for given in self.long)
+            for name in options.split()
         )
 
     @property
+    def first(self) -> str:
+        """The first word that is not an option; empty without one."""
+        return self.plain[0] if self.plain else ""
+
+    @property
     def paths(self) -> tuple[str, ...]:
-        """All words that are no options."""
-        return self.plain + self.behind
+        """All words that are not options."""
+        return self.plain + self.after_dashes
 
 
-def read_globals(words: Sequence[str]) -> tuple[tuple[str, ...], str, dict[str, str], list[str]]:
-    """The folders, the working tree and the aliases that options of git itself name, and the other words."""
+def _is_meant(given: str, option: str) -> bool:
+    """Return whether a long option is this one, or an abbreviation of it."""
+    return given == option or (len(given) > 2 and option.startswith(given))
+
+
+@value
+class GlobalOptions:
+    """The options of git itself: folders (-C), working tree and aliases (-c); and the words after them."""
+
+    folders: tuple[str, ...]
+    work_tree: str
+    aliases: Mapping[str, str]
+    rest: list[str]
+
+
+def parse_globals(words: Sequence[str]) -> GlobalOptions:
+    """Parse the options before the verb."""
     folders: list[str] = []
     aliases: dict[str, str] = {}
     work_tree = ""
@@ -61,25 +80,25 @@ def read_globals(words: Sequence[str]) -> tuple[tuple[str, ...], str, dict[str, 
         elif name == "--work-tree":
             work_tree = text
         elif name == "-c" and text.lower().startswith("alias."):
-            key, _, meant = text[6:].partition("=")
-            aliases[key.lower()] = meant
-    return tuple(folders), work_tree, aliases, rest
+            key, _, expansion = text[6:].partition("=")
+            aliases[key.lower()] = expansion
+    return GlobalOptions(folders=tuple(folders), work_tree=work_tree, aliases=aliases, rest=rest)
 
 
-def split_line(text: str) -> list[str]:
-    """The words of an alias."""
+def split_alias(text: str) -> list[str]:
+    """Return the words of an alias."""
     try:
         return split(text)
     except ValueError:  # an open quote: git would not run it either
         return text.split()
 
 
-def read_call(words: list[str], values: str) -> Call:
-    """Read the words behind a verb; `values` lists the options of it that take the next word."""
-    letters = {name[1] for name in values.split() if not name.startswith("--")}
-    names = [name[2:] for name in values.split() if name.startswith("--")]
+def parse_arguments(words: list[str], value_options: str) -> VerbArguments:
+    """Parse the words after a verb; `value_options` lists its options that take the next word."""
+    letters = {name[1] for name in value_options.split() if not name.startswith("--")}
+    names = [name[2:] for name in value_options.split() if name.startswith("--")]
     short: set[str] = set()
-    long: dict[str, str] = {}
+    long: set[str] = set()
     plain: list[str] = []
     rest = iter(words)
     has_dashes = False
@@ -88,20 +107,24 @@ def read_call(words: list[str], values: str) -> Call:
             has_dashes = True
             break
         if word.startswith("--"):
-            name, equals, text = word[2:].partition("=")
-            if not equals and any(one == name or (len(name) > 2 and one.startswith(name)) for one in names):
-                text = next(rest, "")
-            long[name] = text
+            name, equals, _ = word[2:].partition("=")
+            if not equals and any(_is_meant(name, option) for option in names):
+                next(rest, "")
+            long.add(name)
         elif word.startswith("-") and len(word) > 1:
-            _read_letters(word, letters, short, rest)
+            _parse_letters(word, letters, short, rest)
         else:
             plain.append(word)
-    return Call(
-        short=frozenset(short), long=long, plain=tuple(plain), behind=tuple(rest), has_dashes=has_dashes
+    return VerbArguments(
+        short=frozenset(short),
+        long=frozenset(long),
+        plain=tuple(plain),
+        after_dashes=tuple(rest),
+        has_dashes=has_dashes,
     )
 
 
-def _read_letters(word: str, letters: set[str], short: set[str], rest: Iterator[str]) -> None:
+def _parse_letters(word: str, letters: set[str], short: set[str], rest: Iterator[str]) -> None:
     for index, letter in enumerate(word[1:], start=1):
         short.add(letter)
         if letter in letters:
@@ -110,8 +133,8 @@ def _read_letters(word: str, letters: set[str], short: set[str], rest: Iterator[
             return
 
 
-def covers_all(path: str) -> bool:
-    """Whether a pathspec means everything, or something that cannot be told from its text."""
+def matches_everything(path: str) -> bool:
+    """Return whether a pathspec may match the whole tree, as far as its text shows."""
     if path.startswith(":"):
         magic, path = _without_magic(path)
         if not magic:
@@ -124,7 +147,7 @@ def covers_all(path: str) -> bool:
 
 
 def _without_magic(path: str) -> tuple[bool, str]:
-    """A pathspec without its magic, and whether it still names something."""
+    """Return whether a pathspec with magic still names something, and its text without the magic."""
     if path.startswith(":/"):
         return bool(path[2:]), path[2:]
     words, closed, rest = path[2:].partition(")")
@@ -132,8 +155,8 @@ def _without_magic(path: str) -> tuple[bool, str]:
     return is_plain and bool(rest), rest
 
 
-def reach(path: str) -> str:
-    """The file or folder that a pathspec cannot leave: what stands before its first wildcard."""
+def fixed_prefix(path: str) -> str:
+    """Return the file or folder that contains all matches of a pathspec: its text before a wildcard."""
     start = ""
     if path.startswith(":"):
         is_from_top = path.startswith(":/") or "top" in path.partition(")")[0]

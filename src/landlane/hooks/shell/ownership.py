@@ -1,46 +1,62 @@
 """Decide who owns the paths that a shell call changed, and whether this call changed them.
 
 A path belongs to the holder of its claim or to the owner of its checkout. Whether the holder made the change
-is known from its recorded file versions (`reads`); its hook may be a moment late, so we wait for it.
+is known from its recorded file versions (`reads`); its hook may be a moment late, so we wait for it. Changes
+that came with a commit, or that undo an unauthorized write, do not count.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from enum import StrEnum
 
 from landlane.claims.check import pattern_of
 from landlane.claims.model import ClaimMode
-from landlane.claims.read import list_claims
+from landlane.claims.take import list_claims
 from landlane.errors import PatternError
-from landlane.files import look_at
-from landlane.patterns.pattern import covers_alternative
+from landlane.files import read_file_version
+from landlane.git.private_git_dir import read_head
+from landlane.git.snapshot import differing_from_head, read_file_now, read_kept
+from landlane.hooks.edit import is_listed
+from landlane.hooks.shell.changes import locate_checkout_at
+from landlane.roles.enforce import may_write
 from landlane.sessions.client_sessions import is_client_session
-from landlane.sessions.file_versions import last_seen
-from landlane.sessions.tool_calls import calls_during
+from landlane.sessions.tool_calls import find_read, list_calls_since
+from landlane.text import path_text
 from landlane.values import replace, value
-from landlane.workspaces.unauthorized_writes import HELD, ROLE, STRAY
+from landlane.workspaces.unauthorized_writes import CLEARED, MOVED, UNDONE, end_breach, list_breaches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from landlane.claims.model import Claim
     from landlane.git.tree_diff import TreeChange
-    from landlane.hooks.shell.changes import Scene
+    from landlane.hooks.shell.changes import CallSnapshot, CheckoutChange, SessionContext
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
-    from landlane.sessions.model import Session
     from landlane.sessions.tool_calls import ToolCall
 
-
-OWN = "own"
-FREE = "free"
-UNCLAIMED = "unclaimed"
 
 _WAIT_SECONDS = 0.7  # for the holder's own hook to record its write
 _TICK_SECONDS = 0.05
 _MOST_AT_ONCE = 200  # paths whose claims are read one by one
+_MOST_ENDED = 20  # recently ended breaches that a change may come from
+
+
+class EffectKind(StrEnum):
+    """Whether the session may change a path."""
+
+    OWN = "own"  # it holds the path
+    FREE = "free"  # the path needs no claim
+    UNCLAIMED = "unclaimed"
+    HELD = "held"  # by another session
+    STRAY = "stray"  # it lies outside of the session's workspace
+    ROLE = "role"  # the session's role may not change it
+
+
+UNAUTHORIZED = (EffectKind.HELD, EffectKind.STRAY, EffectKind.ROLE)
 
 
 @value
@@ -50,8 +66,8 @@ class Effect:
     root: str
     change: TreeChange
     tree: str
-    kind: str
-    pattern: Pattern | None = None
+    kind: EffectKind
+    pattern: Pattern
     claim: Claim | None = None
     owner: str = ""
     owner_session: str = ""
@@ -82,57 +98,53 @@ class Effect:
 
 
 def judge_changes(
-    repo: Repository,
-    scene: Scene,
-    changes: Sequence[tuple[str, TreeChange, str]],
-    may_write: Callable[[Repository, Session, str], str],
+    repo: Repository, context: SessionContext, changes: Sequence[CheckoutChange]
 ) -> list[Effect]:
     """Return the effect of each change, before deciding who made it."""
-    patterns = [pattern_of(repo, change.path) for _, change, _ in changes]
-    claims = _claims_near(repo, patterns)
+    patterns = [pattern_of(repo, changed.change.path) for changed in changes]
+    near = list_claims(repo, patterns if len(patterns) <= _MOST_AT_ONCE else ())
+    claims = {claim.token: claim for claim in near}
     return [
-        _judge(repo, scene, changed, pattern, claims, may_write)
+        _judge_change(
+            repo, context, changed, pattern, [claim for claim in claims.values() if claim.covers(pattern)]
+        )
         for changed, pattern in zip(changes, patterns, strict=True)
     ]
 
 
-def _judge(
+def _judge_change(
     repo: Repository,
-    scene: Scene,
-    changed: tuple[str, TreeChange, str],
+    context: SessionContext,
+    changed: CheckoutChange,
     pattern: Pattern,
-    claims: Sequence[tuple[Claim, Pattern]],
-    may_write: Callable[[Repository, Session, str], str],
+    covering: Sequence[Claim],
 ) -> Effect:
-    root, change, tree = changed
-    covering = [claim for claim, held in claims if _covers(held, pattern)]
+    path = changed.change.path
     others = [
         claim
         for claim in covering
-        if claim.session != scene.session.id
-        and claim.session not in scene.kin
-        and claim.mode == ClaimMode.EXCLUSIVE
+        if not context.is_ours(claim.session) and claim.mode == ClaimMode.EXCLUSIVE
     ]
-    is_mine = any(claim.session == scene.session.id or claim.session in scene.kin for claim in covering)
-    plain = Effect(
-        root=root,
-        change=change,
-        tree=tree,
+    effect = Effect(
+        root=changed.root,
+        change=changed.change,
+        tree=changed.tree,
         pattern=pattern,
-        kind=UNCLAIMED,
-        is_claimable=_is_claimable(repo, change.path),
+        kind=EffectKind.UNCLAIMED,
+        is_claimable=_is_claimable(repo, path),
     )
     if others:
-        return replace(plain, kind=HELD, claim=others[0])
-    reason = may_write(repo, scene.session, change.path)
-    if reason:
-        return replace(plain, kind=ROLE, reason=reason)
-    if scene.is_outside(root):
-        owner = scene.owner_of(root) or {"agent": "", "session": ""}
-        return replace(plain, kind=STRAY, owner=owner["agent"], owner_session=owner["session"])
-    if is_mine:
-        return replace(plain, kind=OWN)
-    return replace(plain, kind=FREE) if _is_free(repo, pattern) else plain
+        return replace(effect, kind=EffectKind.HELD, claim=others[0])
+    if reason := may_write(repo, context.session, path):
+        return replace(effect, kind=EffectKind.ROLE, reason=reason)
+    if context.is_outside(changed.root):
+        stray = replace(effect, kind=EffectKind.STRAY)
+        owner = context.workspace_at(changed.root)
+        return stray if owner is None else replace(stray, owner=owner.agent, owner_session=owner.session)
+    if any(context.is_ours(claim.session) for claim in covering):
+        return replace(effect, kind=EffectKind.OWN)
+    is_free = is_listed(repo, repo.settings.claims.free, pattern)
+    return replace(effect, kind=EffectKind.FREE) if is_free else effect
 
 
 def _is_claimable(repo: Repository, path: str) -> bool:
@@ -144,63 +156,24 @@ def _is_claimable(repo: Repository, path: str) -> bool:
     return True
 
 
-def _claims_near(repo: Repository, patterns: Sequence[Pattern]) -> list[tuple[Claim, Pattern]]:
-    near = list_claims(repo, patterns if len(patterns) <= _MOST_AT_ONCE else ())
-    known = {claim.token: claim for claim in near}
-    return [(claim, repo.git.pattern_of(claim.pattern, claim.kind)) for claim in known.values()]
-
-
-def _covers(held: Pattern, wanted: Pattern) -> bool:
-    return all(
-        any(covers_alternative(mine, one) for mine in held.alternatives) for one in wanted.alternatives
-    )
-
-
-def _is_free(repo: Repository, pattern: Pattern) -> bool:
-    return _is_listed(repo, repo.settings.claims.free, pattern)
-
-
-def mode_for(repo: Repository, pattern: Pattern) -> ClaimMode:
-    """Return how a path is claimed: a mergeable one is shared."""
-    return (
-        ClaimMode.SHARED
-        if _is_listed(repo, repo.settings.mergeable_patterns, pattern)
-        else ClaimMode.EXCLUSIVE
-    )
-
-
-def _is_listed(repo: Repository, listed: Sequence[str], pattern: Pattern) -> bool:
-    known = [branch for text in listed for branch in repo.git.pattern_of(text, "glob").alternatives]
-    return bool(known) and all(
-        any(covers_alternative(one, branch) for one in known) for branch in pattern.alternatives
-    )
-
-
 def remembered_as(effect: Effect) -> str:
     """Return the name of a file in the recorded versions; empty for a name that is not text."""
     path = os.path.realpath(effect.full_path)
     return path if path == path.encode("utf-8", "replace").decode() else ""
 
 
-# ------------------------------------------------------------------------------------------ who did it
-
-
-def without_the_holders_own(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
-    """Drop what the holder wrote itself; its hook gets a moment to report it.
+def without_holders_writes(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
+    """Drop what the holder wrote itself; its hook gets a moment to record it.
 
     Only sessions of coding clients have hooks, so there is no wait for any other holder.
     """
     give_up_at = time.monotonic() + _WAIT_SECONDS
-    open_ones = _not_written_by_holder(repo, effects)
-    reporting = {one.holder_session for one in open_ones if _has_hooks(repo, one.holder_session)}
-    while time.monotonic() < give_up_at and any(one.holder_session in reporting for one in open_ones):
+    left = [effect for effect in effects if not _is_holders_write(repo, effect)]
+    reporting = {effect.holder_session for effect in left if _has_hooks(repo, effect.holder_session)}
+    while time.monotonic() < give_up_at and any(effect.holder_session in reporting for effect in left):
         _pause()
-        open_ones = _not_written_by_holder(repo, open_ones)
-    return open_ones
-
-
-def _not_written_by_holder(repo: Repository, effects: Sequence[Effect]) -> list[Effect]:
-    return [one for one in effects if not _is_holders_own(repo, one)]
+        left = [effect for effect in left if not _is_holders_write(repo, effect)]
+    return left
 
 
 def _has_hooks(repo: Repository, session: str) -> bool:
@@ -212,16 +185,16 @@ def _pause() -> None:
     time.sleep(_TICK_SECONDS)
 
 
-def _is_holders_own(repo: Repository, effect: Effect) -> bool:
+def _is_holders_write(repo: Repository, effect: Effect) -> bool:
     path = remembered_as(effect)
     if not effect.holder_session or not path:
         return False
-    seen = last_seen(repo, effect.holder_session, path)
-    return seen is not None and seen[0] == look_at(effect.full_path)[0]
+    seen = find_read(repo, effect.holder_session, path)
+    return seen is not None and seen[0] == read_file_version(effect.full_path)[0]
 
 
 def with_suspects(
-    repo: Repository, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
+    repo: Repository, context: SessionContext, effects: Sequence[Effect], command: str, since: int | None
 ) -> list[Effect]:
     """Mark each effect as certain or not, by the other commands that ran there at the same time.
 
@@ -229,39 +202,37 @@ def with_suspects(
     the start is unknown (`since` is None), nothing is certain.
     """
     if since is None:
-        return [_doubted(one, ()) for one in effects]
-    calls = _calls_beside(repo, scene, effects, since)
+        return [replace(effect, is_sure=False) for effect in effects]
+    calls = _calls_of_others(repo, context, effects, since)
     found: list[Effect] = []
-    for one in effects:
-        is_named = names_file(command, one.path)
-        doubtful = [
-            call.agent for call in calls[one.root] if call.session == one.holder_session or not is_named
-        ]
-        found.append(_doubted(one, tuple(dict.fromkeys(doubtful))) if doubtful else one)
+    for effect in effects:
+        is_named = names_file(command, effect.path)
+        suspects = dict.fromkeys(
+            call.agent for call in calls[effect.root] if call.session == effect.holder_session or not is_named
+        )
+        found.append(replace(effect, is_sure=False, suspects=tuple(suspects)) if suspects else effect)
     return found
 
 
-def surely_ours(
-    repo: Repository, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
+def certain_effects(
+    repo: Repository, context: SessionContext, effects: Sequence[Effect], command: str, since: int | None
 ) -> list[Effect]:
     """Return the effects of this call: it names the file, or no other session ran a command there."""
-    calls = _calls_beside(repo, scene, effects, since) if since is not None else {}
+    calls = _calls_of_others(repo, context, effects, since) if since is not None else {}
     return [
-        one for one in effects if names_file(command, one.path) or (since is not None and not calls[one.root])
+        effect
+        for effect in effects
+        if names_file(command, effect.path) or (since is not None and not calls[effect.root])
     ]
 
 
-def _calls_beside(
-    repo: Repository, scene: Scene, effects: Sequence[Effect], since: int
+def _calls_of_others(
+    repo: Repository, context: SessionContext, effects: Sequence[Effect], since: int
 ) -> dict[str, list[ToolCall]]:
-    """Return the calls of others in each of the checkouts since an instant."""
+    """Return the calls of other sessions since an instant, by checkout."""
     return {
-        root: [
-            call
-            for call in calls_during(repo, root, since)
-            if call.session != scene.session.id and call.session not in scene.kin
-        ]
-        for root in {one.root for one in effects}
+        root: [call for call in list_calls_since(repo, root, since) if not context.is_ours(call.session)]
+        for root in {effect.root for effect in effects}
     }
 
 
@@ -277,5 +248,63 @@ def names_file(command: str, path: str) -> bool:
     return False
 
 
-def _doubted(effect: Effect, suspects: tuple[str, ...]) -> Effect:
-    return replace(effect, is_sure=False, suspects=suspects)
+def without_committed(repo: Repository, effects: Sequence[Effect], snapshot: CallSnapshot) -> list[Effect]:
+    """Drop files that matched HEAD before and match it now: they came with a commit, as in a sync."""
+    found = [effect for effect in effects if not effect.tree]
+    for root in dict.fromkeys(effect.root for effect in effects if effect.tree):
+        here = [effect for effect in effects if effect.root == root and effect.tree]
+        checkout = locate_checkout_at(repo, root)
+        old, new = snapshot.heads.get(root, ""), read_head(checkout)[1]
+        if old and new and old != new:
+            dirty = differing_from_head(checkout, snapshot.trees[root], old)
+            dirty |= differing_from_head(checkout, here[0].tree, new)
+            here = [effect for effect in here if effect.path in dirty]
+        found += here
+    return found
+
+
+def without_repairs(repo: Repository, context: SessionContext, effects: Sequence[Effect]) -> list[Effect]:
+    """Drop changes made by undoing or moving an unauthorized write, or by restoring it by hand."""
+    effects = _without_restored(repo, context, effects)
+    ended = [breach for breach in list_breaches(repo, with_ended=True) if breach.state in (UNDONE, MOVED)]
+    own = {workspace.path for workspace in context.own}
+    found = list(effects)
+    for breach in ended[-_MOST_ENDED:]:
+        paths = set(breach.paths)
+        hit = [
+            effect
+            for effect in found
+            if path_text(effect.path) in paths and effect.root in (breach.root, *own)
+        ]
+        if not hit:
+            continue
+        before, _ = read_kept(repo.common_dir, breach.commit)
+        repaired = [
+            effect
+            for effect in hit
+            if (
+                effect.root == breach.root
+                and read_file_now(effect.root, effect.path) == before.get(effect.path)
+            )
+            or (breach.state == MOVED and effect.root in own and effect.root != breach.root)
+        ]
+        found = [effect for effect in found if effect not in repaired]
+    return found
+
+
+def _without_restored(repo: Repository, context: SessionContext, effects: Sequence[Effect]) -> list[Effect]:
+    """Drop files restored to their state before an unauthorized write of the same agent, and close it."""
+    found = list(effects)
+    for breach in reversed(list_breaches(repo)):  # newest first: each goes back one step
+        paths = set(breach.paths)
+        hit = [effect for effect in found if path_text(effect.path) in paths and effect.root == breach.root]
+        if not hit or breach.agent != context.session.agent:
+            continue
+        before, after = read_kept(repo.common_dir, breach.commit)
+        restored = [
+            effect for effect in hit if read_file_now(effect.root, effect.path) == before.get(effect.path)
+        ]
+        found = [effect for effect in found if effect not in restored]
+        if all(read_file_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys()):
+            end_breach(repo, context.session, breach.id, CLEARED)
+    return found

@@ -1,26 +1,28 @@
-"""Reading lines of shell: which git commands they run, in which folder, and which words they name.
+"""Find the git commands and patches that shell text runs, in which folder, and the words that it names.
 
-A reader, not a shell: nothing is expanded and nothing is looked up. What only mentions a command (a quoted
-text, a comment, a heredoc for another program) is told apart from what runs one. No text makes it fail;
-what it cannot see through, such as a script or a variable, is left to the look at the files afterwards.
+Nothing is expanded or looked up. Text that only mentions a command (quoted text, a comment, a heredoc for
+another program) does not count as running it. No text makes the parser fail. What it cannot know, such as
+the contents of a script or a variable, is found afterwards by comparing the files.
 """
 
 from __future__ import annotations
 
-from landlane.hooks.shell_syntax.tokens import Scan, Where
-from landlane.values import value
+from itertools import takewhile
+
+from landlane.hooks.shell_syntax.tokens import ShellScanner, WorkingFolder
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_TEXT = 200_000  # of a line; behind that nothing is read
+MOST_TEXT = 200_000  # characters; the rest is not parsed
 _MOST_DEPTH = 8
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
 _KEYWORDS = frozenset(
     ("if", "then", "elif", "else", "fi", "do", "done", "while", "until", "!", "{", "}", "time")
 )
-# Programs that run the rest of their words, with those of their options that take the next word.
+# Programs that run the rest of their words as a command, and their options that take the next word.
 _WRAPPERS: dict[str, str] = {
     "env": "-u --unset -C --chdir -S",
     "sudo": "-u -g -h -p -C -D -r -t --user --group --chdir",
@@ -39,166 +41,148 @@ _WRAPPERS: dict[str, str] = {
     "unbuffer": "",
     "time": "-f -o --format --output",
 }
-_PATCHERS = ("apply_patch", "applypatch")
-# Programs whose purpose is that something runs on when they have ended.
-_LEAVERS = frozenset(
+_PATCH_PROGRAMS = ("apply_patch", "applypatch")
+# Programs that leave processes running when they end.
+_DETACHERS = frozenset(
     ("setsid", "disown", "daemonize", "at", "batch", "screen", "tmux", "systemd-run", "start-stop-daemon")
 )
-_HERE = ("$PWD", "${PWD}", "$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)", ".", "./")
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_CURRENT_FOLDER = ("$PWD", "${PWD}", "$(pwd)", "`pwd`", "$(git rev-parse --show-toplevel)", ".", "./")
 
 
 @value
 class GitCall:
-    """A call of git: the words behind it, and the folders that one went to before it.
-
-    `is_elsewhere`: one went to a folder that cannot be told from the text.
-    """
+    """A call of git: the words after `git`, and where it runs."""
 
     words: tuple[str, ...]
-    folders: tuple[str, ...] = ()
-    is_elsewhere: bool = False
+    folder: WorkingFolder = WorkingFolder()
 
 
 @value
 class PatchCall:
-    """A patch in the `*** Begin Patch` form that is applied: its text, and the folders gone to before it."""
+    """A patch in the `*** Begin Patch` form, and where it is applied."""
 
     text: str
-    folders: tuple[str, ...] = ()
-    is_elsewhere: bool = False
+    folder: WorkingFolder = WorkingFolder()
 
 
 @value
 class ShellLine:
-    """What a line of shell runs and names. `is_leaving`: something of it may run on when it has ended."""
+    """What shell text runs and names."""
 
     git_calls: tuple[GitCall, ...]
     words: tuple[str, ...]
-    folders: tuple[str, ...]  # each one that it goes to
+    folders: tuple[str, ...]  # each one that `cd` goes to
     patches: tuple[PatchCall, ...] = ()
-    is_leaving: bool = False
+    may_leave_processes: bool = False  # that still run when the command has ended
 
 
-def read_line(text: str) -> ShellLine:
-    """Read a line, or a whole script, as a client hands it to a shell."""
-    reader = _Reader()
+def parse_shell(text: str) -> ShellLine:
+    """Parse a line, or a whole script, as a client passes it to a shell."""
+    collector = _Collector()
     try:
-        reader.read(text[:MOST_TEXT], Where(), 0)
+        collector.parse(text[:MOST_TEXT], WorkingFolder(), 0)
     except RecursionError:
-        pass  # quotes and brackets in each other without end: what was found so far has to do
+        pass  # nested too deep: what was found so far is returned
     return ShellLine(
-        git_calls=tuple(reader.calls),
-        words=tuple(reader.words),
-        folders=tuple(reader.folders),
-        patches=tuple(reader.patches),
-        is_leaving=reader.is_leaving,
+        git_calls=tuple(collector.calls),
+        words=tuple(collector.words),
+        folders=tuple(collector.folders),
+        patches=tuple(collector.patches),
+        may_leave_processes=collector.may_leave_processes,
     )
 
 
-def find_git_calls(text: str) -> list[GitCall]:
-    """The calls of git that a line runs, as far as its text tells."""
-    return list(read_line(text).git_calls)
-
-
-class _Reader:
-    """Collects what a line and everything nested in it runs."""
+class _Collector:
+    """Collects what a text and everything nested in it runs."""
 
     def __init__(self) -> None:
         self.calls: list[GitCall] = []
         self.words: list[str] = []
         self.folders: list[str] = []
         self.patches: list[PatchCall] = []
-        self.is_leaving = False
+        self.may_leave_processes = False
 
-    def read(self, text: str, where: Where, depth: int) -> Where:
-        """Read a text as commands; tells where one stands after it."""
+    def parse(self, text: str, folder: WorkingFolder, depth: int) -> WorkingFolder:
+        """Parse a text as commands; return the folder after it."""
         if depth > _MOST_DEPTH:
-            return where
-        return Scan(self, text, where, depth).run()
+            return folder
+        return ShellScanner(self, text, folder, depth).run()
 
-    def run(self, words: Sequence[str], fed: str, where: Where, depth: int) -> Where:
-        """One simple command. `fed` is the text that it reads from its input, where that is known."""
+    def handle(self, words: Sequence[str], stdin: str, folder: WorkingFolder, depth: int) -> WorkingFolder:
+        """Record a simple command, and what it runs itself; `stdin` is its input where that is known."""
         rest = list(words)
         self.words += rest
         first = rest[0].rpartition("/")[2] if rest else ""
-        where = self._unwrap(rest, where)
+        folder = self._unwrap(rest, folder)
         if not rest:
-            return where
+            return folder
         name = rest[0].rpartition("/")[2]
-        self.is_leaving = self.is_leaving or first in _LEAVERS or name in _LEAVERS
+        self.may_leave_processes = self.may_leave_processes or first in _DETACHERS or name in _DETACHERS
         if name == "git":
-            self.calls.append(
-                GitCall(words=tuple(rest[1:]), folders=where.folders, is_elsewhere=where.is_elsewhere)
-            )
-        elif name in _PATCHERS:
-            # The patch may be an argument, or what the command reads; either names what is written.
-            text = "\n".join((*rest[1:], fed))
-            self.patches.append(PatchCall(text=text, folders=where.folders, is_elsewhere=where.is_elsewhere))
+            self.calls.append(GitCall(words=tuple(rest[1:]), folder=folder))
+        elif name in _PATCH_PROGRAMS:
+            # The patch is an argument or the input of the command.
+            self.patches.append(PatchCall(text="\n".join((*rest[1:], stdin)), folder=folder))
         elif name in ("cd", "pushd"):
-            return self._go(rest[1:], where)
+            return self._change_folder(rest[1:], folder)
         elif name in _SHELLS:
-            self._run_shell(rest[1:], fed, where, depth)
+            self._handle_shell(rest[1:], stdin, folder, depth)
         elif name == "eval":
-            return self.read(" ".join(rest[1:]), where, depth + 1)
+            return self.parse(" ".join(rest[1:]), folder, depth + 1)
         elif name == "find":
-            self._run_found(rest, where, depth)
-        return where
+            self._handle_find(rest, folder, depth)
+        return folder
 
-    def _unwrap(self, rest: list[str], where: Where) -> Where:
-        """Take off what stands before a command: keywords, settings of variables, programs that run it."""
+    def _unwrap(self, rest: list[str], folder: WorkingFolder) -> WorkingFolder:
+        """Remove what comes before a command: keywords, variable assignments, programs that run it."""
         while rest:
             name = rest[0].rpartition("/")[2]
             if rest[0] in _KEYWORDS or _is_assignment(rest[0]):
                 rest.pop(0)
             elif name in _WRAPPERS:
                 rest.pop(0)
-                where = _take_options(rest, _WRAPPERS[name].split(), where)
+                folder = _take_options(rest, _WRAPPERS[name].split(), folder)
                 if name == "timeout" and rest:
                     rest.pop(0)
             else:
                 break
-        return where
+        return folder
 
-    def _go(self, words: Sequence[str], where: Where) -> Where:
+    def _change_folder(self, words: Sequence[str], folder: WorkingFolder) -> WorkingFolder:
         named = [word for word in words if word == "-" or not word.startswith("-")]
         target = named[0] if named else "~"
-        if target in _HERE:
-            return where
+        if target in _CURRENT_FOLDER:
+            return folder
         if target == "-" or "$" in target or "`" in target:
-            return Where(folders=where.folders, is_elsewhere=True)
-        self.folders.append("/".join((*where.folders, target)) if not target.startswith("/") else target)
-        return Where(folders=(*where.folders, target), is_elsewhere=where.is_elsewhere)
+            return replace(folder, is_unknown=True)
+        self.folders.append("/".join((*folder.folders, target)) if not target.startswith("/") else target)
+        return replace(folder, folders=(*folder.folders, target))
 
-    def _run_shell(self, words: Sequence[str], fed: str, where: Where, depth: int) -> None:
+    def _handle_shell(self, words: Sequence[str], stdin: str, folder: WorkingFolder, depth: int) -> None:
         for index, word in enumerate(words):
             if word.startswith("-") and not word.startswith("--") and "c" in word:
                 text = next((one for one in words[index + 1 :] if not one.startswith("-")), "")
-                self.read(text, where, depth + 1)
+                self.parse(text, folder, depth + 1)
                 return
         is_script = any(not word.startswith("-") for word in words) and "-s" not in words
-        if fed and not is_script:
-            self.read(fed, where, depth + 1)
+        if stdin and not is_script:
+            self.parse(stdin, folder, depth + 1)
 
-    def _run_found(self, words: Sequence[str], where: Where, depth: int) -> None:
-        """What `find` runs on each file that it finds."""
+    def _handle_find(self, words: Sequence[str], folder: WorkingFolder, depth: int) -> None:
+        """Handle the commands that `find` runs on the files it finds."""
         for index, word in enumerate(words):
             if word in ("-exec", "-execdir", "-ok", "-okdir"):
-                inner: list[str] = []
-                for one in words[index + 1 :]:
-                    if one in (";", "+"):
-                        break
-                    inner.append(one)
-                self.run(inner, "", where, depth + 1)
+                inner = takewhile(lambda one: one not in (";", "+"), words[index + 1 :])
+                self.handle(list(inner), "", folder, depth + 1)
 
 
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
-    return bool(equals) and bool(name) and _NAME.issuperset(name.removesuffix("+")) and not name[0].isdigit()
+    return bool(equals) and name.isascii() and name.removesuffix("+").isidentifier()
 
 
-def _take_options(rest: list[str], values: Sequence[str], where: Where) -> Where:
-    """Take off the options of a program that runs the rest; one of them may change the folder."""
+def _take_options(rest: list[str], values: Sequence[str], folder: WorkingFolder) -> WorkingFolder:
+    """Remove the options of a program that runs the rest; one of them may change the folder."""
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
         word = rest.pop(0)
         if word == "--":
@@ -207,5 +191,5 @@ def _take_options(rest: list[str], values: Sequence[str], where: Where) -> Where
         if word in values and rest:
             text, equals = rest.pop(0), "="
         if equals and name in ("-C", "--chdir", "-D") and "$" not in text:
-            where = Where(folders=(*where.folders, text), is_elsewhere=where.is_elsewhere)
-    return where
+            folder = replace(folder, folders=(*folder.folders, text))
+    return folder

@@ -1,4 +1,4 @@
-"""The words of a line of shell: quotes, substitutions, redirections, heredocs, and where a command ends."""
+"""Split shell text into simple commands: quotes, substitutions, redirections, heredocs, command ends."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
-    class Runner(Protocol):
-        """Who is told of each command that is found."""
+    class CommandHandler(Protocol):
+        """Receives each command that the scanner finds, and returns the folder after it."""
 
         words: list[str]
-        is_leaving: bool
+        may_leave_processes: bool
 
-        def read(self, text: str, where: Where, depth: int) -> Where:
-            """A text that is read as commands itself."""
+        def parse(self, text: str, folder: WorkingFolder, depth: int) -> WorkingFolder:
+            """Handle a nested text, such as a command substitution."""
             ...
 
-        def run(self, words: Sequence[str], fed: str, where: Where, depth: int) -> Where:
-            """A simple command, and what it is fed with."""
+        def handle(
+            self, words: Sequence[str], stdin: str, folder: WorkingFolder, depth: int
+        ) -> WorkingFolder:
+            """Handle a simple command; `stdin` is its input where that is known."""
             ...
 
 
@@ -28,43 +30,44 @@ _BLANK = " \t\r"
 
 
 @value
-class Where:
-    """The folder in which a command runs."""
+class WorkingFolder:
+    """The folder in which a command runs: the folders that `cd` went to so far, one after the other."""
 
     folders: tuple[str, ...] = ()
-    is_elsewhere: bool = False
+    is_unknown: bool = False  # one of them cannot be known from the text
 
 
-class Scan:
+class ShellScanner:
     """One pass over a text."""
 
-    def __init__(self, reader: Runner, text: str, where: Where, depth: int) -> None:
-        self._reader = reader
+    def __init__(self, handler: CommandHandler, text: str, folder: WorkingFolder, depth: int) -> None:
+        self._handler = handler
         self._text = text
-        self._where = where
+        self._folder = folder
         self._depth = depth
         self._at = 0
         self._words: list[str] = []
         self._word: list[str] = []
-        self._is_word = False  # also an empty one, such as ''
-        self._is_target = False  # the next word is where output goes, or comes from
-        self._is_fed = False  # the next word is a text for the command's input
-        self._fed = ""
-        self._piped = ""  # what the command before a pipe prints, where that is plain
-        self._heredocs: list[tuple[str, bool, bool]] = []  # (its end, whether quoted, whether tabs are cut)
+        self._is_word = False  # also for an empty one, such as ''
+        self._expects_file = False  # the next word is the file of a redirection
+        self._expects_stdin = False  # the next word is the text of a here-string
+        self._stdin = ""
+        self._piped = ""  # the output of the command before a pipe, where it is a fixed text
+        self._heredocs: list[tuple[str, bool, bool]] = []  # (delimiter, is quoted, strips tabs)
         self._waiting: list[tuple[list[str], str]] = []  # commands of this line, until heredocs are read
-        self._above: list[Where] = []
+        self._outer_folders: list[WorkingFolder] = []  # of the subshells around this one
 
-    def run(self) -> Where:
+    def run(self) -> WorkingFolder:
+        """Scan the text, and return the folder after its last command."""
         text = self._text
         while self._at < len(text):
             letter = text[self._at]
             if letter == "\\":
                 self._escape()
             elif letter == "'":
-                self._quote_plainly()
+                self._single_quote()
             elif letter == '"':
-                self._quote()
+                self._double_quote()
             elif letter in "$`":
                 self._substitute()
             elif letter == "#" and not self._is_word:
@@ -85,9 +88,7 @@ class Scan:
                 self._at += 1
         self._end_command()
         self._read_heredocs()
-        return self._where
-
-    # ---------------------------------------------------------------------------------- words
+        return self._folder
 
     def _add(self, text: str) -> None:
         self._word.append(text)
@@ -98,11 +99,11 @@ class Scan:
             return
         word = "".join(self._word)
         self._word, self._is_word = [], False
-        if self._is_fed:
-            self._fed, self._is_fed = word, False
-        elif self._is_target:
-            self._is_target = False
-            self._reader.words.append(word)
+        if self._expects_stdin:
+            self._stdin, self._expects_stdin = word, False
+        elif self._expects_file:
+            self._expects_file = False
+            self._handler.words.append(word)
         else:
             self._words.append(word)
 
@@ -112,13 +113,12 @@ class Scan:
             self._add(following)
         self._at += 2
 
-    def _quote_plainly(self) -> None:
-        end = self._text.find("'", self._at + 1)
-        end = len(self._text) if end < 0 else end
+    def _single_quote(self) -> None:
+        end = _find(self._text, "'", self._at + 1)
         self._add(self._text[self._at + 1 : end])
         self._at = end + 1
 
-    def _quote(self) -> None:
+    def _double_quote(self) -> None:
         self._is_word = True
         self._at += 1
         while self._at < len(self._text):
@@ -139,36 +139,30 @@ class Scan:
                 self._at += 1
 
     def _skip_comment(self) -> None:
-        end = self._text.find("\n", self._at)
-        self._at = len(self._text) if end < 0 else end
-
-    # ---------------------------------------------------------------------------------- nesting
+        self._at = _find(self._text, "\n", self._at)
 
     def _substitute(self) -> None:
-        """A variable, or a command whose output stands here; that command runs."""
+        """Add a variable or a command substitution as it is written; the command is parsed."""
         start = self._at
         following = self._text[start + 1 : start + 2]
         if self._text[start] == "`":
-            end = start + 1
-            while end < len(self._text) and self._text[end] != "`":
-                end += 2 if self._text[end] == "\\" else 1
-            self._reader.read(self._text[start + 1 : end].replace("\\`", "`"), self._where, self._depth + 1)
+            end = _find_unescaped(self._text, "`", start + 1)
+            self._handler.parse(
+                self._text[start + 1 : end].replace("\\`", "`"), self._folder, self._depth + 1
+            )
             self._at = end + 1
         elif self._text.startswith("$((", start):
-            end = self._text.find("))", start)
-            self._at = len(self._text) if end < 0 else end + 2
+            self._at = min(_find(self._text, "))", start) + 2, len(self._text))
         elif following == "(":
-            end = _closing(self._text, start + 2, ")")
-            self._reader.read(self._text[start + 2 : end], self._where, self._depth + 1)
+            end = _find_closing(self._text, start + 2, ")")
+            self._handler.parse(self._text[start + 2 : end], self._folder, self._depth + 1)
             self._at = end + 1
         elif following == "{":
-            end = _closing(self._text, start + 2, "}")
-            self._read_inside(self._text[start + 2 : end])
+            end = _find_closing(self._text, start + 2, "}")
+            self._parse_substitutions(self._text[start + 2 : end])
             self._at = end + 1
-        elif following == "'":  # $'…': with escapes of its own, never a command
-            end = start + 2
-            while end < len(self._text) and self._text[end] != "'":
-                end += 2 if self._text[end] == "\\" else 1
+        elif following == "'":  # $'…' has its own escapes, and contains no command
+            end = _find_unescaped(self._text, "'", start + 2)
             self._add(self._text[start + 2 : end])
             self._at = end + 1
             return
@@ -176,25 +170,22 @@ class Scan:
             self._at += 1
         self._add(self._text[start : self._at])
 
-    def _read_inside(self, text: str) -> None:
-        """Run what is substituted within a text that is otherwise no command."""
+    def _parse_substitutions(self, text: str) -> None:
+        """Parse the command substitutions in a text that is not a command itself."""
         at = 0
         while at < len(text):
             if text[at] == "\\":
                 at += 2
             elif text.startswith("$(", at) and not text.startswith("$((", at):
-                end = _closing(text, at + 2, ")")
-                self._reader.read(text[at + 2 : end], self._where, self._depth + 1)
+                end = _find_closing(text, at + 2, ")")
+                self._handler.parse(text[at + 2 : end], self._folder, self._depth + 1)
                 at = end + 1
             elif text[at] == "`":
-                end = text.find("`", at + 1)
-                end = len(text) if end < 0 else end
-                self._reader.read(text[at + 1 : end], self._where, self._depth + 1)
+                end = _find(text, "`", at + 1)
+                self._handler.parse(text[at + 1 : end], self._folder, self._depth + 1)
                 at = end + 1
             else:
                 at += 1
-
-    # ---------------------------------------------------------------------------------- commands
 
     def _separate(self, letter: str) -> None:
         if letter == "&" and self._text.startswith("&>", self._at):
@@ -204,32 +195,32 @@ class Scan:
         is_pipe = letter == "|" and not self._text.startswith("||", self._at)
         if letter == "&" and not self._text.startswith("&&", self._at):
             is_single = self._text[max(self._at - 1, 0) : self._at] not in ("&", "|")
-            self._reader.is_leaving = self._reader.is_leaving or is_single
+            self._handler.may_leave_processes = self._handler.may_leave_processes or is_single
         self._end_command(is_pipe=is_pipe)
         if letter == "(":
-            self._above.append(self._where)
-        elif letter == ")" and self._above:
-            self._where = self._above.pop()
+            self._outer_folders.append(self._folder)
+        elif letter == ")" and self._outer_folders:
+            self._folder = self._outer_folders.pop()
         self._at += 1
 
     def _redirect(self, letter: str) -> None:
         text, at = self._text, self._at
-        if text.startswith(("<(", ">("), at):  # a command whose output or input is a file here
-            end = _closing(text, at + 2, ")")
-            self._reader.read(text[at + 2 : end], self._where, self._depth + 1)
+        if text.startswith(("<(", ">("), at):  # process substitution
+            end = _find_closing(text, at + 2, ")")
+            self._handler.parse(text[at + 2 : end], self._folder, self._depth + 1)
             self._add(text[at : end + 1])
             self._at = end + 1
             return
         if self._is_word and "".join(self._word).isdigit():
-            self._word, self._is_word = [], False  # the number of a descriptor
+            self._word, self._is_word = [], False  # a file descriptor
         self._end_word()
         if text.startswith("<<<", at):
-            self._is_fed = True
+            self._expects_stdin = True
             self._at += 3
         elif text.startswith("<<", at):
             self._begin_heredoc()
         else:
-            self._is_target = True
+            self._expects_file = True
             self._at += 1
             while self._at < len(text) and text[self._at] in "<>&|":
                 self._at += 1
@@ -237,105 +228,119 @@ class Scan:
     def _begin_heredoc(self) -> None:
         text = self._text
         at = self._at + 2
-        is_cut = text.startswith("-", at)
-        at += is_cut
+        strips_tabs = text.startswith("-", at)
+        at += strips_tabs
         while at < len(text) and text[at] in _BLANK:
             at += 1
-        end: list[str] = []
+        delimiter: list[str] = []
         is_quoted = False
         while at < len(text) and text[at] not in " \t\r\n;&|()<>":
             if text[at] in "'\"\\":
                 is_quoted = True
             else:
-                end.append(text[at])
+                delimiter.append(text[at])
             at += 1
-        self._heredocs.append(("".join(end), is_quoted, is_cut))
+        self._heredocs.append(("".join(delimiter), is_quoted, strips_tabs))
         self._at = at
 
     def _end_command(self, *, is_pipe: bool = False) -> None:
         self._end_word()
-        self._is_target = self._is_fed = False
-        words, fed = self._words, self._fed or self._piped
-        self._words, self._fed = [], ""
-        # What is printed into a pipe is what a shell behind it would run.
+        self._expects_file = self._expects_stdin = False
+        words, stdin = self._words, self._stdin or self._piped
+        self._words, self._stdin = [], ""
+        # A shell after a pipe runs what is printed into it.
         is_printing = is_pipe and bool(words) and words[0] in ("echo", "printf", "cat")
         self._piped = " ".join(words[1:]) if is_printing and words[0] != "cat" else ""
         if self._heredocs:
-            self._waiting.append((words, fed))
+            self._waiting.append((words, stdin))
         elif words:
-            self._where = self._reader.run(words, fed, self._where, self._depth)
+            self._folder = self._handler.handle(words, stdin, self._folder, self._depth)
 
     def _read_heredocs(self) -> None:
-        """At the end of a line: the texts that its commands are fed with, then the commands themselves."""
+        """Read the heredocs after a line, then handle the commands that they belong to."""
         bodies: list[str] = []
-        for end, is_quoted, is_cut in self._heredocs:
+        for delimiter, is_quoted, strips_tabs in self._heredocs:
             lines: list[str] = []
             while self._at < len(self._text):
                 line, newline, _ = self._text[self._at :].partition("\n")
                 self._at += len(line) + len(newline)
-                if (line.lstrip("\t") if is_cut else line) == end:
+                if (line.lstrip("\t") if strips_tabs else line) == delimiter:
                     break
                 lines.append(line)
             body = "\n".join(lines)
             bodies.append(body)
             if not is_quoted:
-                self._read_inside(body)
+                self._parse_substitutions(body)
         self._heredocs = []
         waiting, self._waiting = self._waiting, []
-        for words, fed in waiting:
+        for words, stdin in waiting:
             if words:
-                self._where = self._reader.run(words, "\n".join(bodies) or fed, self._where, self._depth)
+                self._folder = self._handler.handle(
+                    words, "\n".join(bodies) or stdin, self._folder, self._depth
+                )
 
 
-def _closing(text: str, at: int, closer: str) -> int:
-    """Where the bracket that is open at `at` closes; quotes and nested brackets are passed over."""
+def _find_closing(text: str, at: int, closer: str) -> int:
+    """Return the position of the bracket that closes; quotes and nested brackets are skipped."""
     opener = "(" if closer == ")" else "{"
-    open_ones = 1
+    level = 1
     while at < len(text):
         letter = text[at]
         if letter == "\\":
             at += 1
         elif letter == "'":
-            end = text.find("'", at + 1)
-            at = len(text) if end < 0 else end
+            at = _find(text, "'", at + 1)
         elif letter == '"':
-            at = _closing_quote(text, at + 1)
+            at = _find_closing_quote(text, at + 1)
         elif text.startswith("<<", at) and closer == ")":
-            at = _behind_heredoc(text, at)
+            at = _end_of_heredoc(text, at)
         elif letter == opener:
-            open_ones += 1
+            level += 1
         elif letter == closer:
-            open_ones -= 1
-            if not open_ones:
+            level -= 1
+            if not level:
                 return at
         at += 1
     return len(text)
 
 
-def _behind_heredoc(text: str, at: int) -> int:
-    """The last place of a heredoc that begins at `at`: what is in it closes nothing."""
+def _end_of_heredoc(text: str, at: int) -> int:
+    """Return the last position of a heredoc that begins at `at`: brackets in it do not count."""
     if text.startswith("<<<", at):
         return at + 2
     start = at + 2 + text.startswith("-", at + 2)
     stop = start
     while stop < len(text) and text[stop] not in "\n;&|()<>":
         stop += 1
-    end = "".join(letter for letter in text[start:stop].strip() if letter not in "'\"\\").partition(" ")[0]
+    quoted = text[start:stop].strip()
+    delimiter = "".join(letter for letter in quoted if letter not in "'\"\\").partition(" ")[0]
     line_at = text.find("\n", stop)
-    while end and line_at >= 0:
+    while delimiter and line_at >= 0:
         following = text.find("\n", line_at + 1)
         line = text[line_at + 1 : following if following >= 0 else len(text)]
-        if line.lstrip("\t") == end:
+        if line.lstrip("\t") == delimiter:
             return line_at + len(line)
         line_at = following
     return at + 1
 
 
-def _closing_quote(text: str, at: int) -> int:
+def _find_closing_quote(text: str, at: int) -> int:
     while at < len(text) and text[at] != '"':
         if text[at] == "\\":
             at += 1
         elif text.startswith("$(", at):
-            at = _closing(text, at + 2, ")")
+            at = _find_closing(text, at + 2, ")")
         at += 1
+    return at
+
+
+def _find(text: str, wanted: str, at: int) -> int:
+    """Return where a text is found from `at` on, or else the end."""
+    end = text.find(wanted, at)
+    return len(text) if end < 0 else end
+
+
+def _find_unescaped(text: str, letter: str, at: int) -> int:
+    while at < len(text) and text[at] != letter:
+        at += 2 if text[at] == "\\" else 1
     return at

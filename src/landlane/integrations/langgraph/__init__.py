@@ -1,9 +1,8 @@
-"""LangGraph under Landlane: claims around nodes, handoffs, fans, owned state, gates and bounded loops.
+"""Run LangGraph graphs with Landlane: claims, handoffs, fan-out, owned state, gates and bounded retries.
 
-A thread of a graph works on one task. Nodes of a `Bridge` take that task in the name of an agent, hand it on,
-send it back, split it or end it; each of these is an ordinary change of Landlane, seen by everybody who
-works on the repository. A node that is killed runs again, as LangGraph has it; what it had already done to
-the task is not done twice.
+A thread of a graph works on one task. Nodes of a `Bridge` take that task for an agent, hand it off, try it
+again, split it or finish it. Each of these is an ordinary change of Landlane that all sessions see. LangGraph
+runs a killed node again; what it had already done to the task is not done twice.
 """
 
 from __future__ import annotations

@@ -17,23 +17,23 @@ from langgraph.runtime import Runtime
 
 from landlane.api import Landlane
 from landlane.errors import Held, LandlaneError, Malformed
-from landlane.integrations.langgraph.fan_out import BranchVisit, JoinVisit, run_part, run_part_async
+from landlane.integrations.langgraph.fan_out import BranchRun, JoinRun, run_part, run_part_async
 from landlane.integrations.langgraph.graph_state import owned_keys
 from landlane.integrations.langgraph.interrupts import running
-from landlane.integrations.langgraph.node_run import Alive, Terms, Visit, plain
+from landlane.integrations.langgraph.node_run import KeepAlive, NodeOptions, NodeRun, key_part
 from landlane.tasks.add import LooksAlike
 
 Node = Callable[..., Any]
 Patterns = str | Sequence[str] | Callable[[Any], str | Sequence[str]]
 OnRefused = str | Callable[[Any, list[dict[str, Any]]], Any]
 
-_GIVEN = ("config", "runtime", "writer", "store")  # what LangGraph gives a node that asks for it by name
+_GIVEN = ("config", "runtime", "writer", "store")  # arguments that LangGraph passes by name
 
 
 class Bridge:
     """Makes nodes that run under Landlane in one repository.
 
-    `state` is the state's class, in which owned keys are found; `agent` whoever has no name of its own.
+    `state` is the class of the state, which declares owned keys; `agent` is the default agent.
     """
 
     def __init__(
@@ -44,10 +44,8 @@ class Bridge:
         self._owned = owned_keys(state)
 
     def open(self, agent: str = "") -> Landlane:
-        """The repository as an agent sees it."""
+        """Open the repository as an agent."""
         return Landlane(self.folder, agent=agent or self.agent)
-
-    # ------------------------------------------------------------------------------------------ nodes
 
     def node(
         self,
@@ -61,15 +59,14 @@ class Bridge:
         takes_task: bool = True,
         on_refused: OnRefused = "",
     ) -> Any:
-        """A node that has the thread's task and these claims while it runs: `@bridge.node(claims="docs/**")`.
+        """Make a node that holds the thread's task and these claims: `@bridge.node(claims="docs/**")`.
 
-        `claims` are patterns, or a function that makes them from the state. Who is refused answers with
-        `{"refused": […]}`, goes to the node `on_refused`, or answers what that function returns. The node
-        returns an update or a Command as ever, or `HandTo`, `TryAgain`, `FanOut` or `Finish`.
+        `claims` are patterns, or a function that returns them for a state. After a refusal the node answers
+        `{"refused": […]}`, continues at the node `on_refused`, or answers what that function returns. The
+        node returns an update or a Command, as usual, or `HandTo`, `TryAgain`, `FanOut` or `Finish`.
         """
-        terms = self._terms(agent, role, claims, shared, wait, on_refused, takes_task=takes_task)
-        make = partial(_wrapped, terms=terms, kind=Visit)
-        return make if function is None else make(function)
+        more = {"shared": shared, "takes_task": takes_task, "on_refused": on_refused}
+        return self._wrap(NodeRun, function, agent, role=role, claims=claims, wait=wait, **more)
 
     def branch(
         self,
@@ -80,10 +77,9 @@ class Bridge:
         claims: Patterns = (),
         wait: str | float = 0,
     ) -> Any:
-        """A part of a `FanOut`: what it returns is its result, and what it raises is its failure alone."""
-        terms = self._terms(agent, role, claims, False, wait, "", takes_task=False)
-        make = partial(_wrapped, terms=terms, kind=BranchVisit)
-        return make if function is None else make(function)
+        """Make a part of a `FanOut`: it returns its result; an exception fails this part only."""
+        options = {"role": role, "claims": claims, "wait": wait, "takes_task": False}
+        return self._wrap(BranchRun, function, agent, **options)
 
     def join(
         self,
@@ -95,43 +91,23 @@ class Bridge:
         wait: str | float = 0,
         on_refused: OnRefused = "",
     ) -> Any:
-        """The node behind a fan, called with the state and with `Result`s in the order of the parts.
+        """Make the node after a fan, called with the state and the `Result`s in the order of the parts.
 
-        When the parts brought less than the policy wants, the task has failed: that is a refusal.
+        When fewer parts succeeded than the policy requires, the task has failed, which is a refusal.
         """
-        terms = self._terms(agent, role, claims, False, wait, on_refused, takes_task=True)
-        make = partial(_wrapped, terms=terms, kind=JoinVisit)
+        options = {"role": role, "claims": claims, "wait": wait, "on_refused": on_refused}
+        return self._wrap(JoinRun, function, agent, **options)
+
+    def _wrap(self, kind: type[NodeRun], function: Node | None, agent: str, **options: Any) -> Any:
+        """Return the node, or a decorator that makes it."""
+        given = NodeOptions(folder=self.folder, agent=agent or self.agent, owned=self._owned, **options)
+        make = partial(_wrapped, options=given, kind=kind)
         return make if function is None else make(function)
 
-    def _terms(
-        self,
-        agent: str,
-        role: str,
-        claims: Patterns,
-        shared: bool,
-        wait: str | float,
-        on_refused: OnRefused,
-        *,
-        takes_task: bool,
-    ) -> Terms:
-        return Terms(
-            folder=self.folder,
-            agent=agent or self.agent,
-            role=role,
-            claims=claims,
-            shared=shared,
-            wait=wait,
-            takes_task=takes_task,
-            on_refused=on_refused,
-            owned=self._owned,
-        )
-
-    # ---------------------------------------------------------------------------------------- running
-
     def task(self, thread: str, title: str, **facts: Any) -> str:
-        """The task of a thread, added when it is not there yet; facts as `Tasks.add` takes them."""
+        """Return the task of a thread; add it first if necessary, with `facts` as `Tasks.add` takes them."""
         with self.open() as landlane:
-            given: dict[str, Any] = {"kind": "chore", "key": f"graph-{plain(thread)}", **facts}
+            given: dict[str, Any] = {"kind": "chore", "key": f"graph-{key_part(thread)}", **facts}
             outcome = landlane.tasks.add(title, force=True, **given)
             assert not isinstance(outcome, LooksAlike)
             return outcome.task.id
@@ -139,28 +115,28 @@ class Bridge:
     def run(
         self, graph: Any, given: Mapping[str, Any], *, thread: str, title: str = "", **facts: Any
     ) -> dict[str, Any]:
-        """Begin a thread, or go on with it where it was killed or stopped; ended, it tells how it ended.
+        """Begin a thread, or resume it where it was killed or stopped; return its final state.
 
-        What waits for a person is under `__interrupt__`. The graph needs a checkpointer: see `checkpoints`.
+        A question to a person is under `__interrupt__`. The graph needs a checkpointer: see `checkpoints`.
 
         Raises:
             Held: another process of this machine runs the thread.
         """
         config = _config(thread)
-        with self._alone(thread):
+        with self._lock_thread(thread):
             found = graph.get_state(config)
             if found.created_at is None:
                 begin = self._input(thread, title, given, facts)
                 return graph.invoke(begin, config, durability="sync")
-            # `next` leaves out nodes whose writes are kept but not applied: a kill in between ends nothing.
+            # `next` omits nodes whose writes are stored but not applied yet, so `tasks` decides.
             return graph.invoke(None, config, durability="sync") if found.tasks else dict(found.values)
 
     async def arun(
         self, graph: Any, given: Mapping[str, Any], *, thread: str, title: str = "", **facts: Any
     ) -> dict[str, Any]:
-        """The same for a graph with nodes that are coroutines."""
+        """Run a graph whose nodes are coroutines; see `run`."""
         config = _config(thread)
-        with self._alone(thread):
+        with self._lock_thread(thread):
             found = await graph.aget_state(config)
             if found.created_at is None:
                 begin = await asyncio.to_thread(self._input, thread, title, given, facts)
@@ -168,10 +144,10 @@ class Bridge:
             return await graph.ainvoke(None, config, durability="sync") if found.tasks else dict(found.values)
 
     @contextmanager
-    def _alone(self, thread: str) -> Generator[None]:
-        """Run a thread in one process at a time; the lock ends with its process, however that ends."""
+    def _lock_thread(self, thread: str) -> Generator[None]:
+        """Let one process at a time run a thread; the lock ends with its process."""
         with self.open() as landlane:
-            path = os.path.join(landlane.folder, f"graph-{plain(thread)}.lock")
+            path = os.path.join(landlane.folder, f"graph-{key_part(thread)}.lock")
         with open(path, "a", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,7 +166,7 @@ class Bridge:
 
     @contextmanager
     def checkpoints(self, path: str = "") -> Generator[SqliteSaver]:
-        """LangGraph's own SQLite checkpointer, in the repository's state folder unless it is said where."""
+        """Open LangGraph's SQLite checkpointer, by default in the repository's state folder."""
         if not path:
             with self.open() as landlane:
                 path = os.path.join(landlane.folder, "langgraph.db")
@@ -204,14 +180,11 @@ def _config(thread: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread}}
 
 
-# ------------------------------------------------------------------------------------------ wrapping
-
-
-def _wrapped(function: Node, terms: Terms, kind: type[Visit]) -> Node:
-    """The function as LangGraph calls it, with the same name, input and destinations."""
+def _wrapped(function: Node, options: NodeOptions, kind: type[NodeRun]) -> Node:
+    """Wrap a function as a node with the same name, input and destinations."""
     wants = set(inspect.signature(function).parameters)
 
-    def call(visit: Visit, state: Any, config: Any, runtime: Any) -> Any:
+    def call(node_run: NodeRun, state: Any, config: Any, runtime: Any) -> Any:
         given = {
             "config": config,
             "runtime": runtime,
@@ -219,40 +192,40 @@ def _wrapped(function: Node, terms: Terms, kind: type[Visit]) -> Node:
             "store": runtime.store,
         }
         more = {name: given[name] for name in _GIVEN if name in wants}
-        running.set(visit.running)
-        if isinstance(visit, JoinVisit):
-            return function(state, visit.results, **more)
+        running.set(node_run.running)
+        if isinstance(node_run, JoinRun):
+            return function(state, node_run.results, **more)
         return function(state, **more)
 
     def run(state: Any, config: Any, runtime: Any) -> Any:
-        visit = kind(terms, state, *_place(config, runtime))
-        is_answered, answer = visit.begin()
+        node_run = kind(options, state, *_thread_and_run(config, runtime))
+        is_answered, answer = node_run.begin()
         if is_answered:
             return answer
-        with Alive(visit):
-            if isinstance(visit, BranchVisit):
-                return run_part(visit, lambda: call(visit, state, config, runtime))
+        with KeepAlive(node_run):
+            if isinstance(node_run, BranchRun):
+                return run_part(node_run, lambda: call(node_run, state, config, runtime))
             try:
-                outcome = call(visit, state, config, runtime)
+                outcome = call(node_run, state, config, runtime)
             except BaseException:
-                _quietly(visit.fail)
+                _quietly(node_run.fail)
                 raise
-            return visit.end(outcome)
+            return node_run.end(outcome)
 
     async def run_async(state: Any, config: Any, runtime: Any) -> Any:
-        visit = kind(terms, state, *_place(config, runtime))
-        is_answered, answer = await asyncio.to_thread(visit.begin)
+        node_run = kind(options, state, *_thread_and_run(config, runtime))
+        is_answered, answer = await asyncio.to_thread(node_run.begin)
         if is_answered:
             return answer
-        with Alive(visit):
-            if isinstance(visit, BranchVisit):
-                return await run_part_async(visit, lambda: call(visit, state, config, runtime))
+        with KeepAlive(node_run):
+            if isinstance(node_run, BranchRun):
+                return await run_part_async(node_run, lambda: call(node_run, state, config, runtime))
             try:
-                outcome = await call(visit, state, config, runtime)
+                outcome = await call(node_run, state, config, runtime)
             except BaseException:
-                await asyncio.to_thread(_quietly, visit.fail)
+                await asyncio.to_thread(_quietly, node_run.fail)
                 raise
-            return await asyncio.to_thread(visit.end, outcome)
+            return await asyncio.to_thread(node_run.end, outcome)
 
     made: Any = run_async if inspect.iscoroutinefunction(function) else run
     made.__name__ = getattr(function, "__name__", "node")
@@ -262,19 +235,19 @@ def _wrapped(function: Node, terms: Terms, kind: type[Visit]) -> Node:
 
 
 def _annotations(function: Node) -> dict[str, Any]:
-    """What LangGraph reads of a node's types: its input, its destinations, and what it is to be given."""
+    """Return the types that LangGraph reads: a node's input, its destinations, and its extra arguments."""
     try:
         hints = get_type_hints(function)
     except (NameError, TypeError):
         hints = {}
     first = next(iter(inspect.signature(function).parameters), "")
-    found = {"state": hints[first]} if first in hints else {}
-    found |= {"return": hints["return"]} if "return" in hints else {}
-    return {**found, "config": RunnableConfig, "runtime": Runtime}
+    types = {"state": hints[first]} if first in hints else {}
+    types |= {"return": hints["return"]} if "return" in hints else {}
+    return {**types, "config": RunnableConfig, "runtime": Runtime}
 
 
-def _place(config: Mapping[str, Any], runtime: Any) -> tuple[str, str]:
-    """The thread and the run of a node: the run has the same name when it is repeated after a kill."""
+def _thread_and_run(config: Mapping[str, Any], runtime: Any) -> tuple[str, str]:
+    """Return the thread and the run of a node; a run that is repeated after a kill has the same id."""
     info = runtime.execution_info
     thread = str(config.get("configurable", {}).get("thread_id") or "")
     if not thread or info is None:
@@ -287,7 +260,7 @@ def _place(config: Mapping[str, Any], runtime: Any) -> tuple[str, str]:
 
 
 def _quietly(work: Callable[[], None]) -> None:
-    """Clean up after a failure: the failure itself is what the caller must hear of."""
+    """Clean up after a failure without hiding it by another one."""
     try:
         work()
     except LandlaneError:

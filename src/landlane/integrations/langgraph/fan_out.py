@@ -1,4 +1,4 @@
-"""Parts of a split task: each runs by itself, fails by itself, and is not waited for without need."""
+"""The parts of a split task: each runs and fails alone, and the join waits only for those it needs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from langgraph.types import interrupt
 
 from landlane.errors import LandlaneError, Malformed
 from landlane.fanout.model import OPEN
-from landlane.integrations.langgraph.node_returns import Result
-from landlane.integrations.langgraph.node_run import Visit, read
-from landlane.integrations.langgraph.saved_results import from_memo, memo_of
-from landlane.tasks.model import AT_WORK, LONGEST_LINE
+from landlane.integrations.langgraph.node_returns import Result, dump_command, load_command
+from landlane.integrations.langgraph.node_run import NodeRun, read
+from landlane.tasks.model import IN_PROGRESS, LONGEST_LINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
 
     from landlane.api import Landlane
 
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _LATE = "late"
 
 
-class BranchVisit(Visit):
+class BranchRun(NodeRun):
     """One run of a part of a fan."""
 
-    def __init__(self, terms: Any, state: Any, thread: str, run: str) -> None:
-        super().__init__(terms, state, thread, run)
+    def __init__(self, options: Any, state: Any, thread: str, run: str) -> None:
+        super().__init__(options, state, thread, run)
         branch = read(state, "branch")
         if not branch:
             raise Malformed(
@@ -42,49 +41,49 @@ class BranchVisit(Visit):
         self.fan, self.task, self.name = branch["fan"], branch["task"], branch["name"]
 
     def begin(self) -> tuple[bool, Any]:
-        """Take the part's own task and claims; or the answer, when it has ended or is not needed."""
+        """Take the part's own task and claims; return its answer if it has ended or is not needed."""
         with self.open() as landlane:
             step = landlane.steps.get(self.key)
             if step is not None:
-                update: Any = from_memo(step.memo).update
+                update: Any = load_command(step.memo).update
                 self._settle(landlane, step.about, update["branches"][self.task]["why"])
                 return True, update
             task = landlane.tasks.get(self.task)
-            is_own = task.state in AT_WORK and task.session == landlane.session.id
+            is_own = task.state in IN_PROGRESS and task.session == landlane.session.id
             if not is_own and (self._is_joined(landlane) or landlane.tasks.take(self.task) is None):
-                return True, self._told(_LATE, why=task.why or "others brought enough before it began")
+                return True, self._update(_LATE, why=task.why or "others brought enough before it began")
             refused = self._claim(landlane)
             if refused:
                 return True, self._fail(landlane, f"{refused[0]['pattern']}: {refused[0]['hint']}")
         return False, None
 
     def end(self, outcome: Any) -> Any:
-        """What the part brought is kept, and its task is done."""
+        """Store the result of the part, and finish its task."""
         with self.open() as landlane:
             self._release(landlane, is_quiet=True)
-            update = self._told("done", result=outcome)
-            landlane.steps.keep(self.key, task=self.task, about="done", memo=memo_of("", update))
+            update = self._update("done", result=outcome)
+            landlane.steps.keep(self.key, task=self.task, about="done", memo=dump_command("", update))
             self._settle(landlane, "done")
         return update
 
-    def break_off(self, error: Exception) -> Any:
-        """The part failed: that is its result, and no other part's."""
+    def fail_with(self, error: Exception) -> Any:
+        """Store the failure of the part as its result."""
         with self.open() as landlane:
             self._release(landlane, is_quiet=True)
             return self._fail(landlane, f"{type(error).__name__}: {error}")
 
     def give_up(self) -> Any:
-        """The join does not wait for this part any more."""
+        """Drop the task of a part that the join no longer waits for."""
         with self.open() as landlane:
             self._release(landlane, is_quiet=True)
             try:
                 landlane.tasks.drop(self.task, f"{self.fan} was joined without it")
             except LandlaneError:
                 pass  # it has ended meanwhile
-        return self._told(_LATE, why="it came too late for the join")
+        return self._update(_LATE, why="it came too late for the join")
 
     def is_unneeded(self) -> bool:
-        """Whether the fan was joined while this part is still at work."""
+        """Return whether the fan was joined while this part is still running."""
         with self.open() as landlane:
             return self._is_joined(landlane)
 
@@ -93,90 +92,92 @@ class BranchVisit(Visit):
 
     def _fail(self, landlane: Landlane, why: str) -> Any:
         why = why.replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_LINE]
-        update = self._told("failed", why=why)
-        landlane.steps.keep(self.key, task=self.task, about="failed", memo=memo_of("", update))
+        update = self._update("failed", why=why)
+        landlane.steps.keep(self.key, task=self.task, about="failed", memo=dump_command("", update))
         self._settle(landlane, "failed", why)
         return update
 
-    def _settle(self, landlane: Landlane, how: str, why: str = "") -> None:
-        """Bring the part's task to its end; a former run may have done that, or the fan."""
+    def _settle(self, landlane: Landlane, outcome: str, why: str = "") -> None:
+        """End the part's task, unless an earlier run or the fan has done that."""
         task = landlane.tasks.get(self.task)
-        if task.state not in AT_WORK or task.session != landlane.session.id:
+        if task.state not in IN_PROGRESS or task.session != landlane.session.id:
             return
-        if how == "done":
+        if outcome == "done":
             landlane.tasks.done(self.task, result=f"{self.name}: done")
         else:
             landlane.tasks.fail(self.task, why or "it failed", final=True)
 
-    def _told(self, state: str, *, result: Any = None, why: str = "") -> dict[str, Any]:
+    def _update(self, state: str, *, result: Any = None, why: str = "") -> dict[str, Any]:
         return {"branches": {self.task: {"state": state, "result": result, "why": why}}}
 
 
-def run_part(visit: BranchVisit, work: Callable[[], Any]) -> Any:
-    """Run a part in a thread of its own, and leave it there when the join does not wait for it any more."""
-    is_over, found = Event(), list[Any]()
+def run_part(node_run: BranchRun, work: Callable[[], Any]) -> Any:
+    """Run a part in a thread of its own, and abandon it when the join no longer waits for it."""
+    has_ended, outcome = Event(), list[Any]()
     context = copy_context()
 
-    def carry_out() -> None:
+    def run() -> None:
         try:
-            found.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised again where somebody waits
-            found.append(error)
-        is_over.set()
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            outcome.append(error)
+        has_ended.set()
 
-    Thread(target=context.run, args=(carry_out,), daemon=True).start()
-    while not is_over.wait(_LOOK_SECONDS):
-        if visit.is_unneeded():
-            return visit.give_up()
-    return _settled(visit, found[0])
+    Thread(target=context.run, args=(run,), daemon=True).start()
+    while not has_ended.wait(_POLL_SECONDS):
+        if node_run.is_unneeded():
+            return node_run.give_up()
+    return _settled(node_run, outcome[0])
 
 
-async def run_part_async(visit: BranchVisit, work: Callable[[], Awaitable[Any]]) -> Any:
-    """The same for a part that is a coroutine: it is cancelled."""
+async def run_part_async(node_run: BranchRun, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Run a part that is a coroutine, and cancel it when the join no longer waits for it."""
     part = asyncio.ensure_future(work())
-    while not (await asyncio.wait({part}, timeout=_LOOK_SECONDS))[0]:
-        if await asyncio.to_thread(visit.is_unneeded):
+    while not (await asyncio.wait({part}, timeout=_POLL_SECONDS))[0]:
+        if await asyncio.to_thread(node_run.is_unneeded):
             part.cancel()
-            return await asyncio.to_thread(visit.give_up)
+            return await asyncio.to_thread(node_run.give_up)
     error = part.exception()
-    return await asyncio.to_thread(_settled, visit, part.result() if error is None else error)
+    return await asyncio.to_thread(_settled, node_run, part.result() if error is None else error)
 
 
-def _settled(visit: BranchVisit, outcome: Any) -> Any:
+def _settled(node_run: BranchRun, outcome: Any) -> Any:
     if isinstance(outcome, GraphBubbleUp):
-        visit.fail()
+        node_run.fail()
         raise outcome
     if isinstance(outcome, Exception):
-        return visit.break_off(outcome)
+        return node_run.fail_with(outcome)
     if isinstance(outcome, BaseException):
         raise outcome
-    return visit.end(outcome)
+    return node_run.end(outcome)
 
 
-class JoinVisit(Visit):
-    """One run of the node behind a fan: it has the task again, and all that the parts brought."""
+class JoinRun(NodeRun):
+    """One run of the node after a fan: it gets the task again, and the results of the parts."""
 
     results: tuple[Result, ...] = ()
 
     def begin(self) -> tuple[bool, Any]:
-        """Wait until the fan is joined, then take the task as any node does."""
+        """Wait until the fan is joined, then take the task like any other node."""
         fan_id = str(read(self.state, "fan") or "")
         while True:
             with self.open() as landlane:
                 fan, branches = landlane.fans.get(fan_id)
             if fan.state != OPEN:
                 break
-            waits = [one.task for one in branches if not one.is_done]
-            interrupt({"fan": fan_id, "waits_for": waits, "hint": "run the graph again when they have ended"})
-        brought: dict[str, dict[str, Any]] = read(self.state, "branches") or {}
+            unfinished = [branch.task for branch in branches if not branch.is_done]
+            interrupt(
+                {"fan": fan_id, "waits_for": unfinished, "hint": "run the graph again when they have ended"}
+            )
+        updates: dict[str, dict[str, Any]] = read(self.state, "branches") or {}
         self.results = tuple(
             Result(
-                name=one.name,
-                state=one.state if one.is_done or one.state in ("failed", "dead") else _LATE,
-                task=one.task,
-                value=brought.get(one.task, {}).get("result") if one.is_done else None,
-                why="" if one.is_done else brought.get(one.task, {}).get("why") or one.why,
+                name=branch.name,
+                state=branch.state if branch.is_done or branch.state in ("failed", "dead") else _LATE,
+                task=branch.task,
+                value=updates.get(branch.task, {}).get("result") if branch.is_done else None,
+                why="" if branch.is_done else updates.get(branch.task, {}).get("why") or branch.why,
             )
-            for one in branches
+            for branch in branches
         )
         return super().begin()

@@ -1,4 +1,4 @@
-"""Interrupts that are gates: the graph stops until a person has answered, whatever else resumes it."""
+"""Gates as interrupts: the graph stops until a person has answered, whatever else resumes it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from landlane.values import value
 
 
 @value
-class Running:
-    """The node that runs: where, as whom, and on which task."""
+class RunningNode:
+    """The node that is running: its folder, agent, role and task."""
 
     folder: str
     agent: str
@@ -25,17 +25,17 @@ class Running:
     task: str
 
 
-running: ContextVar[Running | None] = ContextVar("running", default=None)
+running: ContextVar[RunningNode | None] = ContextVar("running", default=None)
 
 
 def ask_person(why: str, *, kind: str = APPROVAL, about: object = "") -> Gate:
-    """Ask a person about the task of this node; comes back with the answer, and stops the graph until then.
+    """Ask a person about the task of this node; the graph stops until there is an answer, and returns it.
 
-    `about` is what exactly is approved: a text as `Gates.ask` takes it, or any plain value, which is bound by
-    its hash. Whatever resumes the graph, only a person's answer lets it pass here.
+    `about` is the subject of the approval: a text as `Gates.ask` takes it, or any plain value, of which the
+    hash is approved. Whatever resumes the graph, it continues only after a person has answered.
 
     Raises:
-        Malformed: no node of a bridge with a task is running, or the question cannot be kept.
+        Malformed: no node of a bridge with a task is running, or the question cannot be stored.
     """
     here = running.get()
     if here is None or not here.task:
@@ -44,19 +44,19 @@ def ask_person(why: str, *, kind: str = APPROVAL, about: object = "") -> Gate:
             code="GRAPH_NO_TASK",
             hint="call it in a node of a bridge whose state has a `task`",
         )
-    bound = (
-        about if isinstance(about, str) else f"hash={digest(json.dumps(about, sort_keys=True, default=repr))}"
-    )
+    subject = about
+    if not isinstance(subject, str):
+        subject = f"hash={digest(json.dumps(about, sort_keys=True, default=repr))}"
     while True:
         with Landlane(here.folder, agent=here.agent, role=here.role) as landlane:
-            gate = landlane.gates.ask(here.task, why, kind=kind, about=bound)
+            gate = landlane.gates.ask(here.task, why, kind=kind, about=subject)
         if gate.state != WAITING:
             return gate
-        interrupt(told(gate))  # whatever is said to the graph, the gate is asked again
+        interrupt(describe_gate(gate))  # whatever resumes the graph, the gate is checked again
 
 
-def told(gate: Gate) -> dict[str, Any]:
-    """What whoever drives the graph is told of a gate."""
+def describe_gate(gate: Gate) -> dict[str, Any]:
+    """Return what the caller of the graph gets to know about a gate."""
     return {
         "gate": gate.id,
         "task": gate.task,

@@ -1,22 +1,33 @@
-"""What a node may return beside an update: to hand the task on, try it again, split it, or end it."""
+"""What a node may return besides an update: hand the task off, try it again, split it or finish it.
+
+The command for LangGraph that follows is stored as text with the change, so that it can be repeated.
+"""
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+from typing import Any
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END
+from langgraph.types import Command, Send
 
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
+
+    Goto = str | Sequence[tuple[str, Mapping[str, Any]]]  # a node, or several with their inputs
+
+_SERIALIZER = JsonPlusSerializer()
 
 
 @value
 class HandTo:
-    """Hand the task to another agent, whose node is next. The graph goes on at `goto`.
+    """Hand the task off to another agent; the graph continues at `goto`.
 
-    Too many handoffs go to `otherwise`; without that, the graph waits for a person.
+    After too many handoffs it continues at `otherwise`; without that, the graph waits for a person.
     """
 
     agent: str
@@ -35,10 +46,10 @@ class HandTo:
 
 @value
 class TryAgain:
-    """End this attempt with feedback: the graph goes on at `goto` if there is to be another one.
+    """End this attempt with feedback; the graph continues at `goto` if another one is allowed.
 
-    `change` tells one version of the work from another. When the budget of the lineage is used up, or the
-    work repeats itself, it goes on at `otherwise`; without that, the graph waits for a person.
+    `change` identifies this version of the work. When the budget of the lineage is used up, or the work
+    repeats itself, the graph continues at `otherwise`; without that, it waits for a person.
     """
 
     feedback: str
@@ -52,9 +63,9 @@ class TryAgain:
 
 @value
 class FanOut:
-    """Split the task: one run of `node` for each part, name → its input. Then the join comes.
+    """Split the task: `node` runs once for each part (name → its input), then the join runs.
 
-    `policy` is all, any, collect, or how many must be done; `deadline` a length of time such as `10m`.
+    `policy` is all, any, collect, or how many must be done; `deadline` is a duration such as `10m`.
     """
 
     parts: Mapping[str, Mapping[str, Any]]
@@ -75,7 +86,7 @@ class Finish:
 
 @value
 class Result:
-    """What one part of a fan brought: `done` with a value, or why not."""
+    """The result of one part of a fan: `done` with a value, or why not."""
 
     name: str
     state: str
@@ -85,5 +96,28 @@ class Result:
 
     @property
     def is_done(self) -> bool:
-        """Whether it brought what it should."""
         return self.state == "done"
+
+
+def make_command(goto: Goto, update: Mapping[str, Any]) -> Command[Any]:
+    """Return the command for LangGraph."""
+    if isinstance(goto, str):
+        return Command(goto=goto, update=dict(update))
+    return Command(goto=[Send(node, dict(given)) for node, given in goto], update=dict(update))
+
+
+def dump_command(goto: Goto, update: Mapping[str, Any]) -> str:
+    """Return a command as text."""
+    target = goto if isinstance(goto, str) else [[node, dict(given)] for node, given in goto]
+    kind, data = _SERIALIZER.dumps_typed({"goto": target, "update": dict(update)})
+    return f"{kind}:{b64encode(data).decode()}"
+
+
+def load_command(text: str) -> Command[Any]:
+    """Return a command from its text."""
+    kind, _, data = text.partition(":")
+    stored: dict[str, Any] = _SERIALIZER.loads_typed((kind, b64decode(data)))
+    goto = stored["goto"]
+    return make_command(
+        goto if isinstance(goto, str) else [(node, given) for node, given in goto], stored["update"]
+    )

@@ -1,4 +1,4 @@
-"""One run of a node: what is taken before it, what becomes of what it returns, and what was done already."""
+"""One run of a node: take its task and claims, then act on what it returns, once per run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from landlane.claims.model import Refused, Taken
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, WaitsForPerson
 from landlane.ids import digest
 from landlane.integrations.langgraph.graph_state import write_owned
-from landlane.integrations.langgraph.interrupts import Running, told
-from landlane.integrations.langgraph.node_returns import FanOut, Finish, HandTo, TryAgain
-from landlane.integrations.langgraph.saved_results import command, from_memo, memo_of
+from landlane.integrations.langgraph.interrupts import RunningNode, describe_gate
+from landlane.integrations.langgraph.node_returns import (
+    FanOut,
+    Finish,
+    HandTo,
+    TryAgain,
+    dump_command,
+    load_command,
+    make_command,
+)
 from landlane.integrations.langgraph.take_task import refusals_of, take
 from landlane.tasks.model import DONE
 from landlane.tasks.retry_rules import ABORT, ESCALATE, Decision
@@ -24,7 +31,7 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.fanout.split import FannedOut
+    from landlane.fanout.split import SplitTask
     from landlane.integrations.langgraph.take_task import Refusals
 
 
@@ -33,8 +40,8 @@ _BEAT_SECONDS = 60.0  # well below the lease of a session
 
 
 @value
-class Terms:
-    """How a node runs, as its bridge was told."""
+class NodeOptions:
+    """How a node runs."""
 
     folder: str
     agent: str
@@ -47,56 +54,55 @@ class Terms:
     owned: Mapping[str, str] = {}
 
 
-class Visit:
-    """One run of one node, from taking what it needs to what it answers."""
+class NodeRun:
+    """One run of one node."""
 
-    def __init__(self, terms: Terms, state: Any, thread: str, run: str) -> None:
-        self.terms = terms
+    def __init__(self, options: NodeOptions, state: Any, thread: str, run: str) -> None:
+        self.options = options
         self.state = state
-        self.task = str(read(state, "task") or "") if terms.takes_task else ""
-        self.prefix = f"graph/{plain(thread)}/"
-        self.key = f"{self.prefix}run/{plain(run)}"
+        self.task = str(read(state, "task") or "") if options.takes_task else ""
+        self.prefix = f"graph/{key_part(thread)}/"
+        self.key = f"{self.prefix}run/{key_part(run)}"
         self.run = run
         self._taken: Taken | None = None
 
     @property
-    def running(self) -> Running:
-        """What is known of this run inside the node."""
-        return Running(folder=self.terms.folder, agent=self.terms.agent, role=self.terms.role, task=self.task)
+    def running(self) -> RunningNode:
+        return RunningNode(
+            folder=self.options.folder, agent=self.options.agent, role=self.options.role, task=self.task
+        )
 
     def open(self) -> Landlane:
-        """The repository as the agent of this node sees it."""
-        return Landlane(self.terms.folder, agent=self.terms.agent, role=self.terms.role)
-
-    # ------------------------------------------------------------------------------------ before the node
+        """Open the repository as the agent of this node."""
+        return Landlane(self.options.folder, agent=self.options.agent, role=self.options.role)
 
     def begin(self) -> tuple[bool, Any]:
-        """Take the task and the claims; or the answer, when the node need not or may not run."""
+        """Take the task and the claims; return whether the node must not run, and its answer then."""
         with self.open() as landlane:
             step = landlane.steps.get(self.key)
-            if step is not None and self._is_over(landlane, step.about):
-                return True, from_memo(step.memo)
+            if step is not None and self._has_ended(landlane, step.about):
+                return True, load_command(step.memo)
             refused = take(landlane, self.task) if self.task else []
             refused = refused or self._claim(landlane)
             if refused:
-                self._give_back(landlane)
+                self._return_task(landlane)
                 return True, self._refuse(refused)
         return False, None
 
-    def _is_over(self, landlane: Landlane, about: str) -> bool:
-        """Whether what a former run began has come to its end, or is brought to it now."""
+    def _has_ended(self, landlane: Landlane, about: str) -> bool:
+        """Return whether the change of an earlier run is complete; a finish is completed now."""
         return about != _FINISHED or self._conclude(landlane, "").state == DONE
 
     def _claim(self, landlane: Landlane) -> Refusals:
-        wanted = self.terms.claims
-        found = wanted(self.state) if callable(wanted) else wanted
-        patterns = (found,) if isinstance(found, str) else tuple(found)
+        claims = self.options.claims
+        claims = claims(self.state) if callable(claims) else claims
+        patterns = (claims,) if isinstance(claims, str) else tuple(claims)
         if not patterns:
             return []
         outcome = landlane.claim(
             *patterns,
-            wait=self.terms.wait,
-            shared=self.terms.shared,
+            wait=self.options.wait,
+            shared=self.options.shared,
             task=self.task,
             note="a node of a graph",
         )
@@ -105,8 +111,8 @@ class Visit:
         self._taken = outcome
         return []
 
-    def _give_back(self, landlane: Landlane) -> None:
-        """Whoever is refused does not sit on the task meanwhile: another agent may be next."""
+    def _return_task(self, landlane: Landlane) -> None:
+        """Return the task to the queue after a refusal, so that another agent can take it."""
         if not self.task or landlane.tasks.get(self.task).session != landlane.session.id:
             return
         try:
@@ -115,8 +121,8 @@ class Visit:
             return
 
     def _refuse(self, refused: Refusals) -> Any:
-        """A refusal is an answer: where to go, what the caller makes of it, or a key of the state."""
-        chosen = self.terms.on_refused
+        """Return the answer to a refusal: of `on_refused`, or in the key `refused` of the state."""
+        chosen = self.options.on_refused
         if callable(chosen):
             return chosen(self.state, refused)
         if chosen:
@@ -131,33 +137,33 @@ class Visit:
             refused=refused,
         )
 
-    # ------------------------------------------------------------------------------------- behind the node
-
     def end(self, outcome: Any) -> Any:
-        """What LangGraph is told: the node's own update, or a command for what it wants with its task."""
+        """Return the node's update, or the command for what it wants with its task."""
         with self.open() as landlane:
             if isinstance(outcome, (HandTo, TryAgain, FanOut, Finish)):
                 answer = self._move(landlane, outcome)
                 self._release(landlane, is_quiet=True)
                 return answer
             self._release(landlane, is_quiet=False)
-            found: Any = outcome
+            returned: Any = outcome
             is_command = isinstance(outcome, Command)
-            said: Any = found.update if is_command else found or {}
-            if not isinstance(said, dict):
-                return found  # a state that is no mapping has no owned keys
-            update = self._owned(landlane, said)  # pyright: ignore[reportUnknownArgumentType]
+            given: Any = returned.update if is_command else returned or {}
+            if not isinstance(given, dict):
+                return returned  # only a mapping has owned keys
+            update = self._write_owned(landlane, given)  # pyright: ignore[reportUnknownArgumentType]
             if isinstance(update, list):
                 return self._refuse(update)
-            return _with_update(found, update) if is_command else update
+            if not is_command:
+                return update
+            return Command(graph=returned.graph, update=update, resume=returned.resume, goto=returned.goto)
 
     def fail(self) -> None:
-        """The node ended with an error or an interrupt: nothing is held for it; its task stays in hand."""
+        """Release the claims after an error or an interrupt; the agent keeps the task."""
         with self.open() as landlane:
             self._release(landlane, is_quiet=True)
 
     def _release(self, landlane: Landlane, *, is_quiet: bool) -> None:
-        """Give the claims back; if a lease was over meanwhile, what the node did is not taken."""
+        """Release the claims; raise if a lease has expired, since the work was not protected then."""
         taken, self._taken = self._taken, None
         try:
             for claim in taken.granted if taken is not None else ():
@@ -166,20 +172,20 @@ class Visit:
             if not is_quiet:
                 raise
 
-    def _owned(self, landlane: Landlane, update: Mapping[str, Any]) -> dict[str, Any] | Refusals:
+    def _write_owned(self, landlane: Landlane, update: Mapping[str, Any]) -> dict[str, Any] | Refusals:
         made = write_owned(
             landlane,
-            self.terms.owned,
+            self.options.owned,
             update,
             prefix=self.prefix,
-            seen=read(self.state, "versions") or {},
+            known=read(self.state, "versions") or {},
             run=self.run,
         )
         if isinstance(made, dict):
             return {**made, "refused": []} if read(self.state, "refused") else made
         return [
-            {"pattern": one.key, "holder": one.agent, "until": "", "code": one.code, "hint": one.hint}
-            for one in made
+            {"pattern": stale.key, "holder": stale.agent, "until": "", "code": stale.code, "hint": stale.hint}
+            for stale in made
         ]
 
     def _move(self, landlane: Landlane, move: HandTo | TryAgain | FanOut | Finish) -> Any:
@@ -189,7 +195,7 @@ class Visit:
                 code="GRAPH_NO_TASK",
                 hint="run the graph with Bridge.run, or put the id of a task into `task` of its state",
             )
-        update = self._owned(landlane, move.update)
+        update = self._write_owned(landlane, move.update)
         if isinstance(update, list):
             return self._refuse(update)
         if isinstance(move, HandTo):
@@ -214,7 +220,7 @@ class Visit:
                 fields=move.fields,
                 maximum=move.maximum,
                 key=self.key,
-                memo=lambda _: memo_of(move.goto, update),
+                memo=lambda _: dump_command(move.goto, update),
             )
         except WaitsForPerson as limit:
             if move.otherwise:
@@ -222,19 +228,19 @@ class Visit:
                     {"pattern": self.task, "holder": "", "until": "", "code": limit.code, "hint": str(limit)}
                 ]
                 return Command(goto=move.otherwise, update={**update, "refused": refused})
-            gate = next(one for one in landlane.gates.waiting() if one.task == self.task)
-            interrupt(told(gate))
-            raise  # somebody resumed the graph, and no person has answered
-        return command(move.goto, update)
+            gate = next(gate for gate in landlane.gates.waiting() if gate.task == self.task)
+            interrupt(describe_gate(gate))
+            raise  # the graph was resumed without an answer
+        return make_command(move.goto, update)
 
     def _try_again(self, landlane: Landlane, move: TryAgain, update: dict[str, Any]) -> Any:
-        told_so_far = [*landlane.retries.feedback(self.task), move.feedback]
+        feedback = [*landlane.retries.feedback(self.task), move.feedback]
         change = "" if move.change is None else digest(json.dumps(move.change, sort_keys=True, default=repr))
 
         def answer(decision: Decision) -> tuple[str, dict[str, Any]]:
             has_ended = decision.outcome in (ESCALATE, ABORT)
             goto = move.otherwise if has_ended and move.otherwise else move.goto
-            return goto, {**update, "feedback": told_so_far}
+            return goto, {**update, "feedback": feedback}
 
         decision = landlane.retries.end(
             self.task,
@@ -242,14 +248,14 @@ class Visit:
             code=move.code,
             change=change,
             cost_usd=move.cost_usd,
-            at_once=True,  # who reads the feedback is there already
+            at_once=True,  # the next node reads the feedback at once
             key=self.key,
-            memo=lambda made: memo_of(*answer(made)),
+            memo=lambda made: dump_command(*answer(made)),
         )
-        return command(*answer(decision))
+        return make_command(*answer(decision))
 
     def _fan_out(self, landlane: Landlane, move: FanOut, update: dict[str, Any]) -> Any:
-        def answer(made: FannedOut) -> tuple[list[tuple[str, Mapping[str, Any]]], dict[str, Any]]:
+        def answer(made: SplitTask) -> tuple[list[tuple[str, Mapping[str, Any]]], dict[str, Any]]:
             sends: list[tuple[str, Mapping[str, Any]]] = [
                 (move.node, {**given, "branch": {"fan": made.fan.id, "task": task.id, "name": name}})
                 for task, (name, given) in zip(made.tasks, move.parts.items(), strict=True)
@@ -262,12 +268,12 @@ class Visit:
             policy=move.policy,
             deadline=move.deadline,
             key=self.key,
-            memo=lambda made: memo_of(*answer(made)),
+            memo=lambda made: dump_command(*answer(made)),
         )
-        return command(*answer(fanned))
+        return make_command(*answer(fanned))
 
     def _finish(self, landlane: Landlane, move: Finish, update: dict[str, Any]) -> Any:
-        landlane.steps.keep(self.key, task=self.task, about=_FINISHED, memo=memo_of(move.goto, update))
+        landlane.steps.keep(self.key, task=self.task, about=_FINISHED, memo=dump_command(move.goto, update))
         concluded = self._conclude(landlane, move.result)
         if concluded.state != DONE:
             raise NotAllowed(
@@ -275,18 +281,18 @@ class Visit:
                 code="TASK_NOT_DONE",
                 hint=concluded.why or f"`landlane task show {self.task}` tells what is missing",
             )
-        return command(move.goto, update)
+        return make_command(move.goto, update)
 
     def _conclude(self, landlane: Landlane, result: str) -> Any:
         task = landlane.tasks.get(self.task)
         return task if task.state == DONE else landlane.tasks.done(self.task, result=result).task
 
 
-class Alive:
-    """While a node works, its session lives: a model may think for longer than a lease lasts."""
+class KeepAlive:
+    """Keeps the session of a running node alive: a model may think for longer than a lease lasts."""
 
-    def __init__(self, visit: Visit) -> None:
-        self._visit = visit
+    def __init__(self, node_run: NodeRun) -> None:
+        self._visit = node_run
         self._is_over = Event()
 
     def __enter__(self) -> None:
@@ -300,20 +306,16 @@ class Alive:
             try:
                 self._visit.open().close()
             except LandlaneError:
-                continue  # the end of the node will tell
-
-
-def _with_update(outcome: Any, update: dict[str, Any]) -> Command[Any]:
-    return Command(graph=outcome.graph, update=update, resume=outcome.resume, goto=outcome.goto)
+                continue  # the end of the node reports it
 
 
 def read(state: Any, key: str) -> Any:
-    """A key of the state, which may be a mapping or an object."""
+    """Return a key of the state, which may be a mapping or an object."""
     found: Any = state
     return found.get(key) if isinstance(state, Mapping) else getattr(found, key, None)
 
 
-def plain(name: str) -> str:
-    """A name of LangGraph as a part of a key: as it is where that is possible, else a digest."""
+def key_part(name: str) -> str:
+    """Return a name of LangGraph for use in a key: unchanged if possible, else its digest."""
     is_plain = name.replace("-", "").replace("_", "").isalnum() and name.isascii() and len(name) <= 64
     return name if is_plain else digest(name)[:32]

@@ -29,10 +29,18 @@ class Field:
     is_optional: bool = False
 
 
-_LONG_TEXT = Field(kind=TEXT, help="", most=_LONG)
-_ASSIGNMENT = Field(kind=WORD, help="the id of the assignment, as it was given", most=100)
-_USAGE = Field(kind=USAGE, help="what was used since the assignment began; unknown is null", is_optional=True)
-_NOTES = Field(kind=TEXT, help="for whoever works on it next", most=_LONG, is_optional=True)
+def _required(kind: str, help: str, most: int = 0) -> Field:
+    return Field(kind=kind, help=help, most=most)
+
+
+def _optional(kind: str, help: str, most: int = 0) -> Field:
+    return Field(kind=kind, help=help, most=most, is_optional=True)
+
+
+_LONG_TEXT = _required(TEXT, "", _LONG)
+_ASSIGNMENT = _required(WORD, "the id of the assignment, as it was given", 100)
+_USAGE = _optional(USAGE, "what was used since the assignment began; unknown is null")
+_NOTES = _optional(TEXT, "for whoever works on it next", _LONG)
 
 ASSIGNMENT, HEARTBEAT, PROGRESS = "WorkAssignment", "Heartbeat", "Progress"
 COMPLETE, FAILED = "WorkComplete", "WorkFailed"
@@ -40,78 +48,57 @@ COMPLETE, FAILED = "WorkComplete", "WorkFailed"
 # message type → field. Every message also has `type` and `version`.
 TABLE: dict[str, dict[str, Field]] = {
     ASSIGNMENT: {
-        "assignment": Field(kind=WORD, help="an id; every answer repeats it", most=100),
-        "task": Field(kind=WORD, help="the task, such as T7", most=100),
-        "attempt": Field(kind=WHOLE, help="which attempt at the task this is, from 1 on", most=1_000_000),
-        "title": Field(kind=TEXT, help="what is to be done, in one line", most=1_000),
-        "body": Field(kind=TEXT, help="the description", most=_LONG, is_optional=True),
-        "role": Field(kind=WORD, help="what the worker may do", most=100, is_optional=True),
-        "paths": Field(kind=TEXTS, help="patterns of what it may change", most=1_000),
-        "check": Field(kind=TEXT, help="the command that proves it", most=4_000, is_optional=True),
-        "folder": Field(kind=TEXT, help="the checkout to work in", most=4_096),
-        "scratch": Field(kind=TEXT, help="a folder of its own", most=4_096, is_optional=True),
-        "branch": Field(kind=TEXT, help="where to commit, if it may", most=1_000, is_optional=True),
-        "base": Field(kind=COMMIT, help="the commit that the checkout stands on", is_optional=True),
-        "may_commit": Field(kind=FLAG, help="else the change is handed back as a patch or as files"),
-        "heartbeat_seconds": Field(
-            kind=NUMBER, help="say something at least this often, or be taken for dead", most=86_400
+        "assignment": _required(WORD, "an id; every answer repeats it", 100),
+        "task": _required(WORD, "the task, such as T7", 100),
+        "attempt": _required(WHOLE, "which attempt at the task this is, from 1 on", 1_000_000),
+        "title": _required(TEXT, "what is to be done, in one line", 1_000),
+        "body": _optional(TEXT, "the description", _LONG),
+        "role": _optional(WORD, "what the worker may do", 100),
+        "paths": _required(TEXTS, "patterns of what it may change", 1_000),
+        "check": _optional(TEXT, "the command that proves it", 4_000),
+        "folder": _required(TEXT, "the checkout to work in", 4_096),
+        "scratch": _optional(TEXT, "a folder of its own", 4_096),
+        "branch": _optional(TEXT, "where to commit, if it may", 1_000),
+        "base": _optional(COMMIT, "the commit that the checkout stands on"),
+        "may_commit": _required(FLAG, "else the change is handed back as a patch or as files"),
+        "heartbeat_seconds": _required(
+            NUMBER, "say something at least this often, or be taken for dead", 86_400
         ),
-        "limit_seconds": Field(
-            kind=NUMBER, help="how long the whole may take", most=31_536_000, is_optional=True
-        ),
-        "budget_usd": Field(kind=NUMBER, help="what it may cost", most=1_000_000, is_optional=True),
-        "notes": Field(kind=TEXTS, help="what earlier attempts left, the oldest first", most=100),
+        "limit_seconds": _optional(NUMBER, "how long the whole may take", 31_536_000),
+        "budget_usd": _optional(NUMBER, "what it may cost", 1_000_000),
+        "notes": _required(TEXTS, "what earlier attempts left, the oldest first", 100),
     },
     HEARTBEAT: {
         "assignment": _ASSIGNMENT,
-        "doing": Field(kind=TEXT, help="what it is at", most=1_000, is_optional=True),
+        "doing": _optional(TEXT, "what it is at", 1_000),
     },
     PROGRESS: {
         "assignment": _ASSIGNMENT,
-        "text": Field(kind=TEXT, help="what happened", most=8_000),
-        "done": Field(kind=NUMBER, help="how much of it is done, from 0 to 1", most=1, is_optional=True),
+        "text": _required(TEXT, "what happened", 8_000),
+        "done": _optional(NUMBER, "how much of it is done, from 0 to 1", 1),
         "usage": _USAGE,
     },
     COMPLETE: {
         "assignment": _ASSIGNMENT,
-        "summary": Field(kind=TEXT, help="what was done", most=_LONG),
-        "commit": Field(
-            kind=COMMIT,
-            help="the commit that holds the change, for workers that may commit",
-            is_optional=True,
+        "summary": _required(TEXT, "what was done", _LONG),
+        "commit": _optional(COMMIT, "the commit that holds the change, for workers that may commit"),
+        "patch": _optional(TEXT, "the change as a unified diff against `base`", _LONGEST_PATCH),
+        "files": _optional(
+            PATHS, "paths of the repository whose new content lies in `scratch` under the same path", 10_000
         ),
-        "patch": Field(
-            kind=TEXT,
-            help="the change as a unified diff against `base`",
-            most=_LONGEST_PATCH,
-            is_optional=True,
-        ),
-        "files": Field(
-            kind=PATHS,
-            help="paths of the repository whose new content lies in `scratch` under the same path",
-            most=10_000,
-            is_optional=True,
-        ),
-        "verdict": Field(kind=WORD, help="of a reviewer: `approve` or `reject`", most=40, is_optional=True),
-        "findings": Field(
-            kind=FINDINGS,
-            help="of a reviewer: objects with `path`, `line`, `severity` and `text`",
-            most=500,
-            is_optional=True,
+        "verdict": _optional(WORD, "of a reviewer: `approve` or `reject`", 40),
+        "findings": _optional(
+            FINDINGS, "of a reviewer: objects with `path`, `line`, `severity` and `text`", 500
         ),
         "usage": _USAGE,
         "notes": _NOTES,
     },
     FAILED: {
         "assignment": _ASSIGNMENT,
-        "code": Field(kind=WORD, help="why, as one word; see below", most=40),
-        "reason": Field(kind=TEXT, help="why, in a sentence", most=_LONG),
-        "retry": Field(
-            kind=FLAG, help="whether another attempt could do better; yes when left out", is_optional=True
-        ),
-        "retry_after_seconds": Field(
-            kind=NUMBER, help="with `rate_limited`: how long to wait", most=31_536_000, is_optional=True
-        ),
+        "code": _required(WORD, "why, as one word; see below", 40),
+        "reason": _required(TEXT, "why, in a sentence", _LONG),
+        "retry": _optional(FLAG, "whether another attempt could do better; yes when left out"),
+        "retry_after_seconds": _optional(NUMBER, "with `rate_limited`: how long to wait", 31_536_000),
         "usage": _USAGE,
         "notes": _NOTES,
     },
@@ -119,18 +106,16 @@ TABLE: dict[str, dict[str, Field]] = {
 # A message has at most one of these.
 ONE_OF = {COMPLETE: ("commit", "patch", "files")}
 USAGE_FIELDS: dict[str, Field] = {
-    "input_tokens": Field(kind=WHOLE, help="tokens read", most=_MOST_WHOLE, is_optional=True),
-    "output_tokens": Field(kind=WHOLE, help="tokens written", most=_MOST_WHOLE, is_optional=True),
-    "cost_usd": Field(kind=NUMBER, help="US dollars", most=1_000_000_000, is_optional=True),
+    "input_tokens": _optional(WHOLE, "tokens read", _MOST_WHOLE),
+    "output_tokens": _optional(WHOLE, "tokens written", _MOST_WHOLE),
+    "cost_usd": _optional(NUMBER, "US dollars", 1_000_000_000),
 }
 # What a reviewer found; only the text is required.
 FINDING_FIELDS: dict[str, Field] = {
-    "path": Field(kind=TEXT, help="from the root of the repository", most=4_096, is_optional=True),
-    "line": Field(kind=WHOLE, help="from 1 on", most=10_000_000, is_optional=True),
-    "severity": Field(
-        kind=WORD, help="`blocker`, `major`, `minor`, `note` or `praise`", most=40, is_optional=True
-    ),
-    "text": Field(kind=TEXT, help="what is wrong, or right, and why", most=4_000),
+    "path": _optional(TEXT, "from the root of the repository", 4_096),
+    "line": _optional(WHOLE, "from 1 on", 10_000_000),
+    "severity": _optional(WORD, "`blocker`, `major`, `minor`, `note` or `praise`", 40),
+    "text": _required(TEXT, "what is wrong, or right, and why", 4_000),
 }
 # Why work failed. Workers report the first five; the supervisor finds the others.
 CODES: dict[str, str] = {

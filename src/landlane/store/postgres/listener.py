@@ -1,4 +1,4 @@
-"""Hearing of changes in PostgreSQL: a connection of its own, which outlasts a server that goes away."""
+"""Listen for changes in PostgreSQL on a separate connection, which is restored after an outage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import psycopg
 from landlane.clock import SystemClock
 from landlane.errors import StoreTransient
 from landlane.ids import short_id
-from landlane.store.postgres.schema import connect
-from landlane.store.wake import ENTRY, FREED
+from landlane.store.postgres.database import connect
+from landlane.store.wake import WakeReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 _LISTENER_MS = 30_000
-_AGAIN_SECONDS = 0.5  # before a server that went away is asked again
+_RETRY_SECONDS = 0.5  # pause before connecting again to a server that went away
 
 
 class PostgresListener:
-    """A connection of its own that hears notifications."""
+    """A separate connection that receives notifications."""
 
     def __init__(self, store: ListenedStore) -> None:
         self._store = store
@@ -55,34 +55,35 @@ class PostgresListener:
         return connection
 
     def _beat(self) -> None:
-        """Say that somebody listens, so that writers take the trouble to notify."""
+        """Record that this listener is alive: writers notify only if there is one."""
         now = self._store.clock.boot_ms() if self._store.clock.is_real() else SystemClock().boot_ms()
         if now < self._beat_at:
             return
         self._beat_at = now + _LISTENER_MS // 3
 
-        def say(tx: Transaction) -> None:
+        def record(tx: Transaction) -> None:
             tx.run("listener_beat", id=self._id, alive_until=tx.now + _LISTENER_MS)
 
-        self._store.change(say, is_durable=False)
+        self._store.change(record, is_durable=False)
 
-    def wait(self, timeout_seconds: float) -> str:
-        """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
-        heard = ""
+    def wait(self, timeout_seconds: float) -> WakeReason:
+        """Sleep until a notification arrives or the time is over; FREED takes precedence over ENTRY."""
+        reason = WakeReason.TIMEOUT
         try:
             self._beat()
             if self._connection.closed:
                 self._connection = self._connect()
-                return FREED  # nobody knows what was missed
+                return WakeReason.FREED  # notifications may have been missed
             for note in self._connection.notifies(timeout=max(timeout_seconds, 0.001), stop_after=1):
-                heard = FREED if FREED in (heard, note.payload) else ENTRY
+                is_freed = WakeReason.FREED in (reason, note.payload)
+                reason = WakeReason.FREED if is_freed else WakeReason.ENTRY
         except (psycopg.Error, StoreTransient):
             self._connection.close()
-            time.sleep(min(timeout_seconds, _AGAIN_SECONDS))  # it is away; who waits looks for itself
-        return heard
+            time.sleep(min(timeout_seconds, _RETRY_SECONDS))  # the caller looks by itself
+        return reason
 
     def close(self) -> None:
-        """Stop listening; a store that is away forgets us by itself."""
+        """Stop listening; an unreachable store removes the listener later by itself."""
         self._connection.close()
         with contextlib.suppress(StoreTransient):
             self._store.change(lambda tx: tx.run("listener_drop", id=self._id), is_durable=False)

@@ -18,15 +18,14 @@ from landlane.clock import SystemClock
 from landlane.errors import StoreError, StoreTransient
 from landlane.ids import digest
 from landlane.patterns.pattern import ancestors, areas_of, below
-from landlane.store.journal_chain import START, Entry, encode_data, seal
-from landlane.store.postgres.errors import is_retriable, translate, without_password
+from landlane.store.interface import QuickGrant
+from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
+from landlane.store.postgres.database import connect, hide_password, is_retriable, prepare_schema, translate
 from landlane.store.postgres.listener import PostgresListener
 from landlane.store.postgres.prepared_call import PreparedCall
-from landlane.store.postgres.schema import connect, prepare_schema
-from landlane.store.sqlite.schema import moved_away
+from landlane.store.sqlite.database import store_moved_error
 from landlane.store.statements import for_psycopg, read_statements
-from landlane.store.wake import ENTRY, FREED
-from landlane.values import value
+from landlane.store.wake import WakeReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,15 +48,6 @@ _QUICK_SECONDS = 0.5  # a connection attempt that failed sooner was refused, it 
 _STATEMENTS = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
 _NEED_NOW = frozenset(name for name, text in _STATEMENTS.items() if "%(now)s" in text and name != "opening")
 _abandoned: list[object] = []  # connections of a parent process, neither used nor closed here
-
-
-@value
-class Grant:
-    """Claims that were granted without the usual check."""
-
-    tokens: list[int]
-    granted_at: int
-    seen_at: int
 
 
 class PostgresStore:
@@ -147,8 +137,8 @@ class PostgresStore:
                         raise translate(again.cause, self.url) from again.cause
             else:
                 raise AssertionError("unreachable")
-            if change.wakes and (change.frees or change.has_recorded):
-                self._notify(FREED if change.frees else ENTRY)
+            if change.wakes and (change.has_freed or change.has_recorded):
+                self._notify(WakeReason.FREED if change.has_freed else WakeReason.ENTRY)
         return change.result
 
     def _run(
@@ -207,9 +197,9 @@ class PostgresStore:
         keys = sorted(numbers)
         return keys, [numbers[key] for key in keys]
 
-    def _notify(self, what: str) -> None:
+    def _notify(self, reason: WakeReason) -> None:
         try:
-            self.execute("notify", {"channel": self.channel, "payload": what})
+            self.execute("notify", {"channel": self.channel, "payload": reason})
         except (psycopg.Error, StoreError):
             return  # listeners also look by themselves
 
@@ -240,7 +230,7 @@ class PostgresStore:
 
     def take_uncontested(
         self, session: Actor, patterns: Sequence[Pattern], mode: str, ttl_ms: int, task: str, note: str
-    ) -> Grant | None:
+    ) -> QuickGrant | None:
         alternatives = [alternative for pattern in patterns for alternative in pattern.alternatives]
         keys = [alternative.key for alternative in alternatives]
         is_plain = all(alternative.rest is None for alternative in alternatives)
@@ -276,8 +266,8 @@ class PostgresStore:
             return None  # the usual way waits for locks, checks, and finds out what is wrong
         granted_at, seen_at, has_listeners, *tokens = answer
         if has_listeners:
-            self._notify(ENTRY)
-        return Grant(tokens=tokens, granted_at=granted_at, seen_at=seen_at)
+            self._notify(WakeReason.ENTRY)
+        return QuickGrant(tokens=tokens, granted_at=granted_at, seen_at=seen_at)
 
     def _call_quickly(self, parameters: dict[str, Any]) -> list[int] | None:
         with self._guard:
@@ -314,7 +304,7 @@ class PostgresStore:
         version = self._reach().info.server_version
         return {
             "kind": f"PostgreSQL {version // 10000}.{version % 10000}",
-            "place": without_password(self.url),
+            "place": hide_password(self.url),
         }
 
     def listen(self) -> Listener:
@@ -339,12 +329,12 @@ def _seal_page(tx: Transaction) -> int:
     # Entries that became visible since the last call come after all sealed ones.
     rows = tx.all("unsealed", limit=_SEAL_PAGE)
     last = tx.one("entry_last")
-    position, previous = (last["position"], last["hash"]) if last else (0, START)
+    position, previous = (last["position"], last["hash"]) if last else (0, EMPTY_CHAIN_HASH)
     positions: list[int] = []
     hashes: list[str] = []
     for row in rows:
         position += 1
-        previous = seal(
+        previous = hash_entry(
             previous, position, *(row[name] for name in ("number", "at", "kind", "agent", "session", "data"))
         )
         positions.append(position)
@@ -418,8 +408,8 @@ class PostgresTransaction(PostgresSnapshot):
         self.has_waiters = bool(row["has_waiters"])
         self.wakes = bool(row["has_listeners"])
         if row["moved_to"] is not None:
-            raise moved_away(without_password(store.url), row["moved_to"])
-        self.frees = False
+            raise store_moved_error(hide_password(store.url), row["moved_to"])
+        self.has_freed = False
         self.touched: dict[str, None] = {}
         self.has_recorded = False
 
@@ -429,10 +419,10 @@ class PostgresTransaction(PostgresSnapshot):
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
         self._store.lock(areas)
 
-    def hold(self) -> None:
+    def set_savepoint(self) -> None:
         self._store.command("SAVEPOINT held")
 
-    def let_go(self) -> None:
+    def undo_to_savepoint(self) -> None:
         self._store.command("ROLLBACK TO SAVEPOINT held; RELEASE SAVEPOINT held")
 
     def next_numbers(self, count: int) -> list[int]:

@@ -1,6 +1,6 @@
-"""Who keeps a SQLite store locked: read from the kernel's own list, which touches no file of the store.
+"""Find the process that locks a SQLite store, from the kernel's list of locks.
 
-Asking with `fcntl` would need the file opened; closing it again would drop this process's own locks on it.
+`fcntl` cannot be used: it needs the file open, and closing it would drop this process's own locks.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import os
 from landlane.values import value
 
 _LOCKS = "/proc/locks"
-_WRITE_BYTE = 120  # of the -shm file: SQLite's lock for the one writer
+_WRITE_BYTE = 120  # SQLite's write lock is on this byte of the -shm file
 
 
 @value
 class LockHolder:
-    """A process that has the right to write."""
+    """The process that holds the write lock."""
 
     pid: int
     program: str
@@ -25,8 +25,8 @@ class LockHolder:
         return f"process {self.pid} ({self.program}){', which is stopped' if self.is_stopped else ''}"
 
 
-def lock_holder(path: str) -> LockHolder | None:
-    """The process that keeps others from writing to the store; None where the system does not tell."""
+def find_lock_holder(path: str) -> LockHolder | None:
+    """Return the process that holds the write lock of a store; None if the system does not say."""
     files = {name: _stat(path + ending) for name, ending in (("FLOCK", ".lock"), ("POSIX", "-shm"))}
     try:
         with open(_LOCKS, encoding="ascii", errors="replace") as file:
@@ -34,7 +34,7 @@ def lock_holder(path: str) -> LockHolder | None:
     except OSError:
         return None
     for words in lines:
-        # 1: POSIX  ADVISORY  WRITE 20289 fe:00:2149988 120 120       (a waiting one has -> before its kind)
+        # 1: POSIX  ADVISORY  WRITE 20289 fe:00:2149988 120 120       (a waiter has -> before its kind)
         known = files.get(words[1]) if len(words) == 8 and words[3] == "WRITE" else None
         if known is None or str(known.st_ino) != words[5].rpartition(":")[2]:
             continue
@@ -54,17 +54,14 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _has_open(pid: int, known: os.stat_result) -> bool:
-    """Whether a process has this very file open: the same number on another disk is another file."""
+    """Return whether a process has this file open; another disk may have the same inode number."""
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)
     except OSError:
-        return False  # another user's, or gone: nobody is told to end what we cannot see
-    return any(
-        (found.st_ino, found.st_dev) == (known.st_ino, known.st_dev)
-        for name in names
-        if (found := _stat(f"{folder}/{name}")) is not None
-    )
+        return False  # of another user, or gone: the hint must not suggest to end an unknown process
+    opened = (_stat(f"{folder}/{name}") for name in names)
+    return any(stat is not None and os.path.samestat(stat, known) for stat in opened)
 
 
 def _last(word: str) -> int:
@@ -77,7 +74,8 @@ def _program(pid: int) -> str:
             words = file.read(400).decode("utf-8", "replace").split("\0")
     except OSError:
         return "gone"
-    return "".join(one if one.isprintable() else "?" for one in " ".join(words).strip())[:80] or "unknown"
+    command = " ".join(words).strip()[:80]
+    return "".join(letter if letter.isprintable() else "?" for letter in command) or "unknown"
 
 
 def _is_stopped(pid: int) -> bool:

@@ -15,12 +15,11 @@ import time
 
 from landlane.clock import SystemClock
 from landlane.patterns.pattern import ancestors, below
-from landlane.store.file_lock import retry_until
-from landlane.store.journal_chain import START, Entry, encode_data, seal
-from landlane.store.sqlite import errors as sqlite_errors
-from landlane.store.sqlite.schema import moved_away, open_database
+from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
+from landlane.store.sqlite import database
+from landlane.store.sqlite.database import open_database, store_moved_error
 from landlane.store.statements import read_statements, spread
-from landlane.store.wake import ENTRY, FREED, Wakes
+from landlane.store.wake import WakeReason, WakeSockets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,12 +61,12 @@ class SqliteStore:
         self._checkpoint_pages = checkpoint_pages
         self._near: dict[tuple[str, int], str] = {}
         self._guard = _thread.RLock()
-        self._wakes = Wakes(os.path.join(self.folder, "wake"))
+        self._wakes = WakeSockets(os.path.join(self.folder, "wake"))
         self._open(is_fresh=is_fresh)
 
     def _open(self, *, is_fresh: bool = False) -> None:
         self._pid = os.getpid()
-        with sqlite_errors.translated(self.path):
+        with database.translating_errors(self.path):
             self.db, self._lock, self.base = open_database(
                 self.path, self.clock, self.wait_seconds, is_fresh=is_fresh
             )
@@ -96,7 +95,7 @@ class SqliteStore:
         wait_ms: int | None = None,
     ) -> T:
         del areas  # there is only one writer at a time
-        with self._guard, sqlite_errors.translated(self.path):
+        with self._guard, database.translating_errors(self.path):
             self._leave_parent()
             wait_seconds = self.wait_seconds if wait_ms is None else min(wait_ms / 1000, self.wait_seconds)
             deadline = time.monotonic() + wait_seconds
@@ -105,17 +104,17 @@ class SqliteStore:
                 change = self._run(work, deadline, is_durable)
             finally:
                 self._lock.release()
-        if change.frees:
-            self._wakes.announce(FREED)
+        if change.has_freed:
+            self._wakes.wake_all(WakeReason.FREED)
         elif change.has_recorded:
-            self._wakes.announce(ENTRY)
+            self._wakes.wake_all(WakeReason.ENTRY)
         return change.result
 
     def _acquire_lock(self, wait_seconds: float) -> None:
         """Wait for the lock of the file that is there now."""
         while True:
             if not self._lock.acquire(wait_seconds):
-                raise sqlite_errors.busy(self.path)
+                raise database.busy_error(self.path)
             if self._file == file_at(self.path):
                 return
             self._lock.release()
@@ -129,8 +128,7 @@ class SqliteStore:
             execute("PRAGMA synchronous=NORMAL")
         try:
             # The file lock excludes other Landlane processes; another program may still lock the database.
-            if not retry_until(self._try_begin, deadline, time.monotonic):
-                raise sqlite_errors.busy(self.path)
+            database.retry_while_busy(lambda: execute("BEGIN IMMEDIATE"), deadline, self.path)
             try:
                 change = SqliteTransaction(self)
                 change.result = work(change)
@@ -144,17 +142,8 @@ class SqliteStore:
                 execute("PRAGMA synchronous=FULL")
         return change
 
-    def _try_begin(self) -> bool:
-        try:
-            self.db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if sqlite_errors.is_busy(error):
-                return False
-            raise
-        return True
-
     def view(self, look: Callable[[Snapshot], T]) -> T:
-        with self._guard, sqlite_errors.translated(self.path):
+        with self._guard, database.translating_errors(self.path):
             self._leave_parent()
             if self._file != file_at(self.path):
                 self._follow_file()
@@ -166,7 +155,7 @@ class SqliteStore:
                     return look(snapshot)
                 except sqlite3.OperationalError as error:
                     # Only the first reader after a crash can meet a lock, while it recovers the log.
-                    if not sqlite_errors.is_busy(error) or time.monotonic() >= deadline:
+                    if not database.is_busy(error) or time.monotonic() >= deadline:
                         raise
                     time.sleep(0.001)
                 finally:
@@ -194,7 +183,7 @@ class SqliteStore:
 
     def find_damage(self) -> str:
         """Return what is wrong with the file, if anything; this reads all of it."""
-        with self._guard, sqlite_errors.translated(self.path):
+        with self._guard, database.translating_errors(self.path):
             rows = [str(row["integrity_check"]) for row in self.db.execute("PRAGMA integrity_check(5)")]
         return "" if rows == ["ok"] else "; ".join(rows)
 
@@ -281,7 +270,7 @@ class SqliteTransaction(SqliteSnapshot):
 
     def __init__(self, store: SqliteStore) -> None:
         super().__init__(store)
-        self.frees = False
+        self.has_freed = False
         self.touched: dict[str, None] = {}
         self.has_recorded = False
         self._head: tuple[int, str] | None = None
@@ -291,7 +280,7 @@ class SqliteTransaction(SqliteSnapshot):
         self.has_lapsed = bool(row["has_lapsed"])
         self.has_waiters = bool(row["has_waiters"])
         if row["moved_to"] is not None:
-            raise moved_away(store.path, row["moved_to"])
+            raise store_moved_error(store.path, row["moved_to"])
 
     def run(self, statement: str, /, **parameters: object) -> int:
         return self._cursor(statement, parameters).rowcount
@@ -300,16 +289,16 @@ class SqliteTransaction(SqliteSnapshot):
         """Return position and hash of the newest entry, including those of this transaction."""
         if self._head is None:
             row = self.one("head")
-            self._head = (row["position"], row["hash"]) if row else (0, START)
+            self._head = (row["position"], row["hash"]) if row else (0, EMPTY_CHAIN_HASH)
         return self._head
 
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
         """Do nothing: there is only one writer."""
 
-    def hold(self) -> None:
+    def set_savepoint(self) -> None:
         """Do nothing: there are no row locks."""
 
-    def let_go(self) -> None:
+    def undo_to_savepoint(self) -> None:
         """Do nothing: there are no row locks."""
 
     def next_numbers(self, count: int) -> list[int]:
@@ -325,7 +314,7 @@ class SqliteTransaction(SqliteSnapshot):
             raise AssertionError("entries must be recorded in the order of their numbers")
         at = self._store.clock.wall_ms()
         data = encode_data(facts)
-        sealed = seal(previous, position, position, at, kind, agent, session, data)
+        sealed = hash_entry(previous, position, position, at, kind, agent, session, data)
         self.run(
             "entry_add",
             position=position,

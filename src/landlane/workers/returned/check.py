@@ -12,14 +12,15 @@ from landlane.claims.held import held_by
 from landlane.claims.model import MOST_PATTERNS, Refused
 from landlane.claims.take import make_request, take_in
 from landlane.errors import Held, NotAllowed, PatternError, Stale
-from landlane.git.trailers import Trailers
+from landlane.git.commits import Trailers
 from landlane.git.tree_diff import files_below
 from landlane.landing.target_rules import why_not_change
-from landlane.patterns.pattern import areas_of, covers_alternative
+from landlane.patterns.pattern import areas_of
 from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
-from landlane.tasks.records import owned, pattern_pairs
+from landlane.tasks.evidence import is_inside
+from landlane.tasks.records import require_owner, task_patterns
 from landlane.text import printable
 from landlane.values import replace, value
 from landlane.workers.returned.apply import check_sizes, unsafe_change
@@ -73,7 +74,7 @@ def check_still_ours(work: ReturnedWork) -> None:
         Stale: it has.
     """
     task = work.task
-    now = work.repo.change(lambda tx: owned(tx, work.session, task.id))
+    now = work.repo.change(lambda tx: require_owner(tx, work.session, task.id))
     if now.attempt != task.attempt:
         raise Stale(
             f"{task.id} is in its attempt {now.attempt} by now; this is attempt {task.attempt}",
@@ -181,13 +182,13 @@ def _find_claims(work: ReturnedWork, paths: Sequence[str]) -> list[Claim]:
     """Return the claims that cover the change. A task without paths gets claims on the paths it changed."""
     repo, session, task = work.repo, work.session, work.task
     pattern_of = repo.git.pattern_of
-    declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    declared = task_patterns(repo, task)
     if not declared:
         _claim_rest(work, paths)
     held = repo.store.view(lambda snapshot: held_by(snapshot, session.id))
     claims = [claim for same in held.values() for claim in same]
     own = [claim for claim in claims if claim.task in ("", task.id)]
-    allowed = declared + [pattern_of(claim.pattern, claim.kind) for claim in own]
+    allowed = [*declared, *(pattern_of(claim.pattern, claim.kind) for claim in own)]
     outside = [path for path in paths if not _is_inside(repo, path, allowed)]
     others = [pattern_of(claim.pattern, claim.kind) for claim in claims if claim not in own]
     foreign = [path for path in outside if _is_inside(repo, path, others)]
@@ -215,10 +216,9 @@ def _outside(task: Task, paths: Sequence[str]) -> NotAllowed:
 
 def _is_inside(repo: Repository, path: str, allowed: Sequence[Pattern]) -> bool:
     try:
-        (changed,) = repo.git.pattern_of(path, "literal").alternatives
+        return is_inside(repo, path, allowed)
     except PatternError:
         return False
-    return any(covers_alternative(part, changed) for pattern in allowed for part in pattern.alternatives)
 
 
 def _claim_rest(work: ReturnedWork, paths: Sequence[str]) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from landlane.errors import NotAllowed, RepositoryError, Stale
 from landlane.git import trial_merge as trials
-from landlane.git.ancestry import is_ancestor
+from landlane.git.commits import find_forged_trailer, is_ancestor, with_trailers
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at
-from landlane.git.trailers import find_forged_trailer, with_trailers
 from landlane.git.tree_diff import diff_trees
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
@@ -24,14 +23,14 @@ from landlane.workers.returned.check import (
     check_still_ours,
     watch_violations,
 )
-from landlane.workspaces.commit import Made, record_commit
+from landlane.workspaces.commit import CommitResult, record_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.git.commits import Trailers
     from landlane.git.discovery import Checkout
-    from landlane.git.trailers import Trailers
     from landlane.git.tree_diff import TreeChange
     from landlane.tasks.model import Task
 
@@ -185,7 +184,7 @@ def _branch_moved(branch: str, why: str) -> Stale:
 def _record(
     work: ReturnedWork, branch: str, commit: str, changes: Sequence[TreeChange], trailers: Trailers
 ) -> None:
-    made = Made(
+    made = CommitResult(
         commit=commit,
         branch=branch,
         subject=work.task.title,

@@ -1,0 +1,114 @@
+"""The commands for settings: config get, set, list."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from landlane.cli.person import person_at
+from landlane.errors import LandlaneError, SettingsError
+from landlane.files import write_atomically
+from landlane.git.discovery import find_checkout
+from landlane.git.target import find_target
+from landlane.settings.edit import all_keys, default_text, find_key, find_value, value_text, with_value
+from landlane.settings.load import read_local
+from landlane.settings.model import FILE_NAME, LOCAL_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.command import CommandCall
+    from landlane.settings.edit import SettingKey
+
+
+_THIS_CLONE = "this clone"
+_DEFAULT = "default"
+
+
+def get(call: CommandCall, key: str) -> int:
+    """Print the value of a setting."""
+    setting = _find(call, f"config get {key}", key)
+    item = _describe(setting, _files(call))
+    return call.terminal.answer_value({"ok": True, **item}, item["value"])
+
+
+def set_value(call: CommandCall, key: str, value: str, local: bool) -> int:
+    """Change a setting in landlane.toml, or with --local in this clone only."""
+    typed = f"config set {key} {shlex.quote(value)}" + (" --local" if local else "")
+    setting = _find(call, typed, key)
+    if local:
+        person_at(call)
+    path = _local_file(call) if local else _file(call)
+    source, is_new = "", not os.path.exists(path)
+    if not is_new:
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+    write_atomically(path, with_value(source, setting, value).encode())
+    answer = {"ok": True, "key": setting.name, "value": value, "file": path}
+    if local:
+        return call.terminal.answer(answer, f"✓ {setting.name} = {value} in this clone, from now on")
+    return call.terminal.answer(answer, _confirmation(call, f"{setting.name} = {value}", is_new=is_new))
+
+
+def _confirmation(call: CommandCall, assignment: str, *, is_new: bool) -> str:
+    """Return that a setting was written, and the command that brings it onto the target branch."""
+    written = f"✓ {assignment} in {FILE_NAME}"
+    try:
+        target = find_target(call.repo.require_git().home, call.repo.settings).branch
+    except LandlaneError:  # no git, no commit yet, or another mistake in the settings
+        return written
+    steps = ["git switch -c settings", *([f"git add {FILE_NAME}"] if is_new else [])]
+    message = shlex.quote(f"Set {assignment}")
+    steps += [f"git commit -m {message} {FILE_NAME}", call.terminal.as_typed("landlane land")]
+    return f"{written}; takes effect when it is on {target}\nnext: {' && '.join(steps)}"
+
+
+def list_all(call: CommandCall, all: bool) -> int:
+    """List the settings that differ from their defaults, or all of them."""
+    files = _files(call)
+    items = [_describe(setting, files) for setting in all_keys()]
+    items = [item for item in items if all or item["from"] != _DEFAULT]
+    rows = [[item["key"], item["value"], _origin(item)] for item in items]
+    text = call.terminal.table("", ("key", "value", "from"), rows, cut="VALUE")
+    return call.terminal.answer({"ok": True, "settings": items}, text or "All settings have their defaults.")
+
+
+def _find(call: CommandCall, typed: str, key: str) -> SettingKey:
+    """Return a setting; the hint for an unknown one is the call as it was meant."""
+    try:
+        return find_key(key)
+    except SettingsError as error:
+        meant = error.facts.pop("meant", "")
+        if meant:
+            error.hint = f"landlane {typed.replace(key, meant, 1)}"
+        raise
+
+
+def _files(call: CommandCall) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parsed landlane.toml of this checkout and the settings of this clone."""
+    return read_local(_file(call)), read_local(_local_file(call))
+
+
+def _file(call: CommandCall) -> str:
+    # Not by opening the repository: a mistake in the settings must not keep people from correcting it.
+    return os.path.join(find_checkout(call.cwd).root, FILE_NAME)
+
+
+def _local_file(call: CommandCall) -> str:
+    return os.path.join(find_checkout(call.cwd).state_folder, LOCAL_NAME)
+
+
+def _describe(setting: SettingKey, files: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, Any]:
+    shared, local = (find_value(document, setting.path) for document in files)
+    item: dict[str, Any] = {"key": setting.name, "value": default_text(setting.key), "from": _DEFAULT}
+    if shared is not None:
+        item |= {"value": value_text(shared), "from": FILE_NAME}
+    if local is not None:
+        below = {"below": item["value"]} if shared is not None else {}
+        item |= {"value": value_text(local), "from": _THIS_CLONE, **below}
+    return item
+
+
+def _origin(item: dict[str, Any]) -> str:
+    return f"{item['from']} ({FILE_NAME}: {item['below']})" if "below" in item else item["from"]

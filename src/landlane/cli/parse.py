@@ -1,0 +1,302 @@
+"""Read the words of a call: find the command, its arguments and its options, or say what is wrong."""
+
+from __future__ import annotations
+
+from landlane.cli.specs.table import COMMON, HEADINGS, LISTED_ALONE, NO_COMMAND, SHORT, commands_of
+from landlane.clock import is_bare_number, needs_unit, parse_duration
+from landlane.errors import Malformed
+from landlane.text import nearest_word
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from landlane.cli.specs.model import Argument, Command, Option
+
+
+# An empty value here would act as another agent, check nothing or mean something else than what was typed.
+_NEVER_EMPTY = {"--as", "--repo", "--token", "--pid", "--commit", "--ttl", "--since", "--last", "--wait"}
+_INSTANTS = ("--since", "--until", "--at")  # take a date or a time of day
+# Words that people try, and former names, with the command that they mean.
+_SYNONYMS = {
+    "accept": "handoff accept",
+    "add": "task add",
+    "approve": "gate approve",
+    "decline": "handoff decline",
+    "fan": "task split",
+    "fanout": "task split",
+    "history": "log",
+    "install": "init",
+    "journal": "log",
+    "list": "task list",
+    "lock": "claim",
+    "ls": "task list",
+    "merge": "land",
+    "pause": "run pause",
+    "pool": "run",
+    "push": "land",
+    "reject": "gate reject",
+    "restore": "rescue restore",
+    "resume": "run resume",
+    "retry": "task retry",
+    "setup": "init",
+    "show": "task show",
+    "split": "task split",
+    "start": "run",
+    "stray": "misplaced",
+    "submit": "land",
+    "tasks": "task list",
+    "unlock": "release",
+    "version": "--version",
+    "watch": "status --watch",
+    "work": "next",
+    "worker": "run --forever",
+    "workspaces": "workspace list",
+    "worktree": "workspace",
+}
+
+
+@value
+class ParsedCall:
+    """A command and the values for its handler."""
+
+    command: Command
+    given: dict[str, Any]
+
+
+def parse(words: Sequence[str]) -> ParsedCall:
+    """Return the command that the words name, with the values for its handler.
+
+    Raises:
+        Malformed: the words are not a valid call; the hint is a call that works.
+    """
+    reader = _Reader(words)
+    while (word := reader.take()) is not None:
+        if word == "--":
+            reader.read_rest()
+        elif word.startswith("-") and word != "-" and not word[1:2].isdigit():  # -5 is a number, - is stdin
+            reader.read_option(word)
+        else:
+            reader.read_word(word)
+    return reader.finish()
+
+
+class _Reader:
+    """Reads one call from left to right; options may stand before and after the arguments."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = list(words)
+        self._position = 0
+        self._noun = ""
+        self._has_verb = False
+        self._command = NO_COMMAND  # until the words name another
+        self._plain: list[str] = []
+        self._given: dict[str, Any] = {}
+        self._after_wait = ""  # the word after an option whose value was left out
+
+    def take(self) -> str | None:
+        """Return the next word, or None at the end."""
+        if self._position >= len(self._words):
+            return None
+        self._position += 1
+        return self._words[self._position - 1]
+
+    def read_rest(self) -> None:
+        """Read everything after `--`: the command to run, or arguments that look like options."""
+        rest = self._words[self._position :]
+        self._position = len(self._words)
+        for argument in self._command.arguments:
+            if argument.is_rest:
+                self._given[argument.key] = tuple(rest)
+                return
+        self._plain += rest
+
+    def read_word(self, word: str) -> None:
+        """Read a word that is not an option: part of the command's name, or an argument."""
+        if not self._noun:
+            self._read_noun(word)
+            return
+        if not self._plain and not self._has_verb:
+            found = find_command(f"{self._noun} {word}")
+            if found is not None:
+                self._command, self._has_verb = found, True
+                return
+            if self._command.path != self._noun:
+                raise self._unknown_verb(word)
+        self._plain.append(word)
+
+    def _read_noun(self, word: str) -> None:
+        commands = {command.path: command for command in commands_of(word)}
+        if not commands:
+            raise self._unknown_command(word)
+        self._noun = word
+        self._command = commands.get(word) or commands.get(LISTED_ALONE.get(word, "")) or NO_COMMAND
+
+    def read_option(self, word: str) -> None:
+        """Read an option and its value, if it takes one."""
+        options = {option.name: option for option in (*COMMON, *self._coming_command().options)}
+        name, equals, text = word.partition("=")
+        if not word.startswith("--") and word[:2] in options:
+            name, equals, text = word[:2], word[2:3], word[2:]  # -mTEXT
+        option = options.get(SHORT.get(name, name))
+        if option is None:
+            self._command = self._coming_command()
+            raise self._unknown_option(name, options)
+        if option.key in self._given and not option.is_repeated:
+            raise self._malformed(f"{name} is given twice", self._help())
+        if option.is_flag:
+            if equals:
+                raise self._malformed(f"{name} takes no value", self._corrected(name))
+            self._given[option.key] = True
+            return
+        if not equals:
+            text = self._take_value(option, options)
+        if not text and name in _NEVER_EMPTY:
+            raise self._malformed(f"{name} needs a value", self._help())
+        if option.metavar == "TIME":
+            self._check_time(option, text, f"{name}=" if equals and word.startswith("--") else "")
+        self._given[option.key] = (*self._given.get(option.key, ()), text) if option.is_repeated else text
+
+    def _check_time(self, option: Option, text: str, before: str) -> None:
+        """Refuse a number without a unit, and a start of a period that is not one; hint at the right call."""
+        name = option.name
+        if name == "--since" and not _is_start(text):
+            hint = f'use 2h, 3d, 14:30, a date or "all": {self._corrected(f"{before}1d")}'
+            raise Malformed(f"{name} {text[:40]} is not a time", code="BAD_PERIOD", hint=hint)
+        if name not in _INSTANTS and is_bare_number(text):
+            units = (("minutes", "m"), ("seconds", "s"))
+            number = text.strip()
+            hints = [f"{number} {unit}: {self._corrected(f'{before}{number}{sign}')}" for unit, sign in units]
+            raise needs_unit(text, name, "\n".join(hints))
+
+    def _coming_command(self) -> Command:
+        """Return the command whose options may stand here: options of a verb may come before it."""
+        if not self._has_verb and self._noun:
+            for word in self._words[self._position :]:
+                found = find_command(f"{self._noun} {word}")
+                if found is not None or word == "--":
+                    return found or self._command
+        return self._command
+
+    def _take_value(self, option: Option, options: Iterable[str]) -> str:
+        following = self._words[self._position] if self._position < len(self._words) else None
+        if option.alone and (following is None or not self._is_time(following)):
+            self._after_wait = following or ""
+            return option.alone
+        if following is None or following in options or following in ("--", "-h"):  # `--note=--json` is meant
+            raise self._malformed(f"{option.name} needs a value", self._corrected(option.label))
+        self._position += 1
+        return following
+
+    def _is_time(self, word: str) -> bool:
+        """Return whether a word after `--wait` is its value; a command without arguments takes any word."""
+        return word[:1].isdigit() or not (word.startswith("-") or self._command.arguments)
+
+    def finish(self) -> ParsedCall:
+        """Return the call, with every argument and option that its handler expects."""
+        if self._given.pop("help", False):
+            path = self._command.path if self._has_verb else self._noun
+            self._command, self._plain = find_command("help") or NO_COMMAND, path.split()
+            self._given = {key: self._given[key] for key in ("json", "as", "repo") if key in self._given}
+        elif self._noun in LISTED_ALONE and self._command.path == self._noun and not self._plain:
+            self._command = find_command(LISTED_ALONE[self._noun]) or self._command
+        elif self._noun and self._command is NO_COMMAND:
+            verbs = [command.path.removeprefix(f"{self._noun} ") for command in commands_of(self._noun)]
+            raise self._malformed(f"{self._noun} needs a command: {', '.join(verbs)}", self._help())
+        command, given = self._command, self._given
+        options = {option.key: option for option in (*COMMON, *command.options) if option.key != "help"}
+        for key in given:
+            if key not in options and not any(argument.is_rest for argument in command.arguments):
+                raise self._unknown_option("--" + key.replace("_", "-"), ())
+        self._read_arguments()
+        return ParsedCall(
+            command=command, given={key: option.value_if_absent for key, option in options.items()} | given
+        )
+
+    def _read_arguments(self) -> None:
+        for argument in self._command.arguments:
+            if argument.is_rest:
+                given = self._given.setdefault(argument.key, ())
+                self._read_missing(argument, bool(given) or argument.is_optional)
+            elif argument.is_many:
+                self._read_missing(argument, bool(self._plain) or argument.is_optional)
+                self._given[argument.key], self._plain = tuple(self._plain), []
+            else:
+                self._read_missing(argument, bool(self._plain) or argument.is_optional)
+                self._given[argument.key] = self._plain.pop(0) if self._plain else ""
+        if self._plain:
+            if self._after_wait and self._after_wait in self._plain:
+                parse_duration(self._after_wait, what="--wait")
+            extra = ", ".join(self._plain)
+            takes = " and ".join(argument.name for argument in self._command.arguments) or "no arguments"
+            raise self._malformed(f"{self._path()} takes {takes}; {extra} is too much", self._help())
+
+    def _read_missing(self, argument: Argument, is_there: bool) -> None:
+        if not is_there:
+            example = next(iter(self._command.examples), "")
+            raise self._malformed(f"{self._path()} needs {argument.missing}", f"for example: {example}")
+
+    def _path(self) -> str:
+        return self._noun if self._command is NO_COMMAND else self._command.path
+
+    def _help(self) -> str:
+        return f"landlane help {self._path()}".rstrip()
+
+    def _corrected(self, right: str) -> str:
+        """Return the call with the word that was read last replaced."""
+        return call_text([*self._words[: self._position - 1], *right.split(), *self._words[self._position :]])
+
+    def _malformed(self, message: str, hint: str) -> Malformed:
+        return Malformed(message, code="BAD_CALL", hint=hint)
+
+    def _unknown_command(self, word: str) -> Malformed:
+        known = [name for heading in HEADINGS for name in heading.lines]
+        meant = _SYNONYMS.get(word) or _nearest(word, (*known, *_SYNONYMS))
+        meant = _SYNONYMS.get(meant, meant)
+        hint = self._corrected(meant) if meant else "landlane help --all"
+        return self._malformed(f"unknown command {word}", hint)
+
+    def _unknown_verb(self, word: str) -> Malformed:
+        verbs = [command.path.removeprefix(f"{self._noun} ") for command in commands_of(self._noun)]
+        meant = _nearest(word, verbs)
+        hint = self._corrected(meant) if meant else f"landlane help {self._noun}"
+        return self._malformed(f"{self._noun} has no command {word}", hint)
+
+    def _unknown_option(self, name: str, known: Iterable[str]) -> Malformed:
+        meant = _nearest(name, known)
+        path = self._path() or "landlane"
+        return self._malformed(
+            f"{path} has no option {name}", self._corrected(meant) if meant else self._help()
+        )
+
+
+def find_command(path: str) -> Command | None:
+    """Return the command with exactly this name."""
+    for command in commands_of(path.partition(" ")[0]):
+        if command.path == path:
+            return command
+    return None
+
+
+def call_text(words: Iterable[str]) -> str:
+    """Return a call as a shell accepts it."""
+    from shlex import quote  # noqa: PLC0415 - only a mistake needs it
+
+    return " ".join(["landlane", *(word if word[:1] == "[" else quote(word) for word in words)])
+
+
+def _is_start(text: str) -> bool:
+    """Return whether a text looks like the start of a period: 2h, 14:30, a date or "all"."""
+    if text == "all" or text[:4].isdigit() or (text[:1].isdigit() and ":" in text):
+        return not is_bare_number(text)
+    try:
+        parse_duration(text)
+    except Malformed:
+        return False
+    return True
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return nearest_word(word.lower(), known, cutoff=0.7 if word.startswith("-") else 0.6)

@@ -1,0 +1,65 @@
+"""Commands under Start: init, doctor, demo, status."""
+
+from __future__ import annotations
+
+from landlane.cli.specs.model import command, flag, option
+
+COMMANDS = (
+    command(
+        "init",
+        "Set up this repository and its coding clients.",
+        flag("--dry-run", "Show the plan and every change, then stop"),
+        flag("--yes", "Apply the plan without asking"),
+        option("--client", "Set up this client, even if it is not found", "NAME", is_repeated=True),
+        flag("--no-clients", "Set up no coding client"),
+        flag("--no-trust", "Do not ask Codex to trust its hooks"),
+        flag("--undo", "Remove what init wrote and restore what it changed"),
+        details=(
+            "Finds the coding clients on this machine and writes their hooks, AGENTS.md, RULES.md "
+            "and landlane.toml. Shows a plan first and asks; safe to repeat. Every file it changes "
+            "is saved first, and --undo restores it byte for byte. The state with its history stays."
+        ),
+        examples=(
+            "landlane init",
+            "landlane init --dry-run",
+            "landlane init --yes --client claude --client codex",
+            "landlane init --undo",
+        ),
+    ),
+    command(
+        "doctor",
+        "Find problems and fix them.",
+        flag("--fix", "Fix what can be fixed; rebuild a damaged store from the journal"),
+        option("--report", "Write all findings to a new file, without secrets", "FILE", completes="file"),
+        details=(
+            "Tries to get past each guard and reports what holds on this machine: client hooks, git "
+            "hooks, sandbox, store. Changes nothing unless you add --fix."
+        ),
+        examples=(
+            "landlane doctor",
+            "landlane doctor --fix",
+            "landlane doctor --report report.txt",
+        ),
+        exits="0 no problems, 1 problems found",
+    ),
+    command(
+        "demo",
+        "Watch agents collide, with and without Landlane.",
+        option("--agents", "Number of agents", "N", default="8"),
+        option("--tasks", "Number of tasks, at most 20", "N", default="20"),
+        option("--seed", "Seed of the schedule", "N", default="7"),
+        option("--way", "Run only one way", "WAY", choices=("naive", "worktrees", "landlane")),
+        flag("--keep", "Keep the scratch repositories"),
+        option("--recount", "Count again in a kept demo", "DIR", completes="file"),
+        details="Runs in scratch repositories, without network or API keys, in under a minute.",
+        examples=(
+            "landlane demo",
+            "landlane demo --agents 5 --keep",
+        ),
+    ),
+    command(
+        "status",
+        "Show who works on what.",
+        examples=("landlane status",),
+    ),
+)

@@ -1,0 +1,87 @@
+"""Tables as text: a header in capitals, two spaces between columns, numbers at the right."""
+
+from __future__ import annotations
+
+from landlane.units import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_GAP = "  "
+_SHORTEST = 12  # a column is not cut below this
+
+
+def format_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    cut: str = "",
+    width: int = 0,
+) -> str:
+    """Return a table; a column that is empty in all rows is left out.
+
+    `right` names the columns of numbers. With a `width`, the column `cut` is shortened until the table fits.
+    """
+    shown = [index for index in range(len(header)) if any(row[index] for row in rows)]
+    lines = [[header[index] for index in shown], *([row[index] for index in shown] for row in rows)]
+    widths = [max(text_width(line[column]) for line in lines) for column in range(len(shown))]
+    if width and cut in lines[0]:
+        column = lines[0].index(cut)
+        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+        if excess > 0:
+            widths[column] = max(widths[column] - excess, _SHORTEST)
+            for line in lines[1:]:
+                line[column] = shorten(line[column], widths[column])
+    is_right = [name in right for name in lines[0]]
+    return "\n".join(_GAP.join(map(_pad, line, widths, is_right)).rstrip() for line in lines)
+
+
+def align(
+    rows: Sequence[Sequence[str]], *, cut: int, width: int = 0, right: Sequence[int] = (), gap: str = _GAP
+) -> list[str]:
+    """Return rows without a header as indented lines; the column `cut` is shortened to fit a `width`."""
+    if not rows:
+        return []
+    widths = [max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    shown = [column for column, size in enumerate(widths) if size]
+    excess = len(_GAP) + sum(widths) + len(gap) * (len(shown) - 1) - width
+    if width and excess > 0:
+        widths[cut] = max(widths[cut] - excess, _SHORTEST)
+    return [
+        _GAP
+        + gap.join(
+            _pad(shorten(row[column], widths[column]), widths[column], column in right) for column in shown
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text cut to a width, with an ellipsis where something was cut off."""
+    if text_width(text) <= width:
+        return text
+    while text_width(text) > width - 1:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def text_width(text: str) -> int:
+    """Return how many columns a terminal needs for a text."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width  # noqa: PLC0415 - rarely needed, and slow to load
+
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _pad(text: str, width: int, is_right: bool) -> str:
+    space = " " * (width - text_width(text))
+    return space + text if is_right else text + space
+
+
+def empty_text(noun: str, plural: str = "") -> str:
+    """Return the sentence for an empty list, such as "No claims."."""
+    return f"{count(0, noun, plural).capitalize()}."

@@ -1,0 +1,49 @@
+"""The call that was typed, as text for hints that repeat it with a change."""
+
+from __future__ import annotations
+
+from landlane.cli.parse import call_text
+from landlane.cli.specs.model import FOREVER, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from landlane.cli.specs.model import Argument, Command
+
+
+class TypedCall:
+    """A command with the values that were given, and who acts."""
+
+    def __init__(self, command: Command, given: Mapping[str, Any], common: tuple[str, ...]) -> None:
+        self._command = command
+        self._given = {**given}
+        self._common = common  # --as and --repo as they were typed
+
+    def with_words(self, *more: str) -> str:
+        """Return the same call with more words at its end."""
+        return call_text([*self._words({}), *more, *self._common])
+
+    def with_value(self, old: str, new: str) -> str:
+        """Return the same call with one value replaced by another."""
+        return call_text([*self._words({old: new}), *self._common])
+
+    def _words(self, changes: Mapping[str, str]) -> Iterator[str]:
+        yield from self._command.path.split()
+        for argument in self._command.arguments:
+            yield from ["--"] if argument.is_rest and self._given.get(argument.key) else []
+            yield from self._values(argument, changes)
+        for option in self._command.options:
+            given = self._given.get(option.key, option.value_if_absent)
+            if option.is_flag and given:
+                yield option.name
+            elif given != option.value_if_absent:
+                for one in self._values(option, changes):
+                    yield option.name
+                    yield from [] if one == FOREVER else [one]
+
+    def _values(self, parameter: Argument | Option, changes: Mapping[str, str]) -> list[str]:
+        given = self._given.get(parameter.key) or ()
+        values = [given] if isinstance(given, str) else list(given)
+        return [changes.get(str(one), str(one)) for one in values]

@@ -1,0 +1,109 @@
+"""One item of the inbox as text: the question, and what a person needs to answer it."""
+
+from __future__ import annotations
+
+from landlane.gates.model import WAITING, describe_subject
+from landlane.landing.model import gated_path
+from landlane.units import count, join_words, money, rough_duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_WIDTH = 100
+_MOST_PATHS = 6
+_COMMIT = 8  # digits of a commit that people see
+# Longer texts of the evidence, and their titles.
+_SECTIONS = {"history": "Earlier attempts", "said": "Verdicts"}
+
+
+def card_text(item: Mapping[str, Any]) -> str:
+    """Return a gate or a held landing in JSON as a card."""
+    evidence = item["evidence"]
+    waited = f"{rough_duration(item['waited_seconds'] * 1000)} ago"
+    asked = ", ".join(filter(None, (item["agent"], waited)))
+    title = f"{item['id']} {question(item)}"
+    rows = {
+        "why": _reason(item),
+        "about": _subject(item),
+        "change": change_text(evidence),
+        "check": evidence.get("check") or "",
+        "cost": _cost(evidence),
+        "keeps": ", ".join(item.get("keeps") or ()),
+        "unblocks": unblocks_text(item.get("unblocks") or ()),
+        "moved": item.get("moved") or "",
+        "answer": _answer(item),
+    }
+    lines = [f"{title}{' ' * max(_WIDTH - len(title) - len(asked), 3)}{asked}"]
+    for name, text in rows.items():
+        first, *more = text.splitlines() or [""]
+        lines += [f"  {name:<9} {first}", *(f"  {'':<9} {line}" for line in more)] if text else []
+    for name, heading in _SECTIONS.items():
+        if evidence.get(name):
+            lines += ["", heading, *(f"  {line}" for line in str(evidence[name]).splitlines())]
+    return "\n".join(lines)
+
+
+def question(item: Mapping[str, Any]) -> str:
+    """Return the question of an item: `Land T13 Charge cards on main?`."""
+    title = item["evidence"].get("title") or ""
+    named = f"{item['task']} {title}".strip() if item["task"] else ""
+    if item["kind"] == "landing":
+        about = item["about"]
+        return f"Land {named or about['branch']} on {about['target']}?"
+    return f"{named} ({item['kind']})" if named else f"Question ({item['kind']})"
+
+
+def _reason(item: Mapping[str, Any]) -> str:
+    path = gated_path(item["why"]) if item["kind"] == "landing" else ""
+    glob = item["why"].rpartition(" (")[2].rstrip(")")
+    return f"[landing] gate lists {glob}, and this changes {path}" if path else item["why"]
+
+
+def _subject(item: Mapping[str, Any]) -> str:
+    about = item["about"]
+    if head := str(about.get("head") or ""):
+        branch = about.get("branch")
+        return f"commit {head[:_COMMIT]}" + (f" of {branch}" if branch else "")
+    return describe_subject(about)
+
+
+def change_text(evidence: Mapping[str, Any]) -> str:
+    """Return the size and the paths of a change: `2 files, +48 −12: a.py, b.py`; empty if unknown."""
+    files = evidence.get("files")
+    if files is None:
+        return ""
+    lines = f", +{evidence['added']} −{evidence['removed']}" if "added" in evidence else ""
+    paths = list(evidence.get("paths") or ())
+    more = f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
+    return f"{count(files, 'file')}{lines}: {', '.join(paths[:_MOST_PATHS])}{more}"
+
+
+def _cost(evidence: Mapping[str, Any]) -> str:
+    cost = evidence.get("cost")
+    if not cost:
+        return ""
+    spent = money(round(cost["usd"] * 1_000_000), has_unknown=not cost["is_known"])
+    return f"{spent}, {count(cost['attempts'], 'attempt')}"
+
+
+def unblocks_text(unblocks: Any) -> str:
+    """Return what an answer unblocks: `T15 Document payments, once T14 is done`."""
+    return "; ".join(
+        f"{one['task']} {one['title']}"
+        + (f", once {join_words(one['waits_for'])} {_is(one['waits_for'])} done" if one["waits_for"] else "")
+        for one in unblocks
+    )
+
+
+def _is(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _answer(item: Mapping[str, Any]) -> str:
+    if item["state"] == WAITING:
+        return ""
+    by = f" by {item['answered_by']}" if item.get("answered_by") else ""
+    said = f': "{item["answer"]}"' if item.get("answer") else ""
+    return f"{item['state']}{by}{said}"

@@ -1,0 +1,157 @@
+"""Who works on what, what is landing, and who waits for whom, as JSON."""
+
+from __future__ import annotations
+
+from landlane.claims.take import list_claims
+from landlane.claims.wait import list_waiters
+from landlane.clock import rfc3339
+from landlane.inbox.unblocks import unfinished
+from landlane.patterns.pattern import alternatives_overlap
+from landlane.sessions.join import live_sessions
+from landlane.status.headline import sessions_without_task
+from landlane.tasks.attempts import running_attempts
+from landlane.tasks.lineage import find_lineage
+from landlane.tasks.model import BLOCKED, IN_PROGRESS, READY
+from landlane.tasks.records import list_tasks, task_patterns
+from landlane.tasks.retry_rules import attempt_limit
+from landlane.tasks.worker_pool import get_pool
+from landlane.usage.model import add_up
+from landlane.usage.totals import of_lineage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from landlane.repository import Repository
+    from landlane.sessions.model import Claim, Session, Waiter
+    from landlane.tasks.model import Attempt, Task
+
+
+def working_json(repo: Repository) -> list[dict[str, Any]]:
+    """Return the tasks in progress, then the sessions that hold claims without a task."""
+    now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
+    attempts = {attempt.task: attempt for attempt in running_attempts(repo)}
+    sessions = {session.id: session for session in live_sessions(repo)}
+    all_tasks = list_tasks(repo)
+    tasks = [task for task in all_tasks if task.state in IN_PROGRESS]
+    found = [_task_row(repo, task, attempts.get(task.id), sessions.get(task.session), now) for task in tasks]
+    claims = list_claims(repo)
+    return found + [
+        _session_row(repo, session, claims, now) for session in sessions_without_task(repo, all_tasks)
+    ]
+
+
+def _task_row(
+    repo: Repository, task: Task, attempt: Attempt | None, session: Session | None, now: int
+) -> dict[str, Any]:
+    lineage, spent = repo.store.view(
+        lambda snapshot: (
+            find_lineage(snapshot, task.lineage),
+            add_up(entry for entry in of_lineage(snapshot, task.lineage) if entry.task == task.id),
+        )
+    )
+    seen_at = attempt.seen_at if attempt is not None else 0
+    if not seen_at and session is not None:
+        seen_at = repo.store.wall_of(session.seen_at)
+    limits = repo.settings.retries
+    return {
+        "task": task.id,
+        "title": task.title,
+        "agent": task.owner,
+        "tries": lineage.attempts + 1,
+        "max_tries": attempt_limit(lineage, limits, task.max_attempts),
+        "doing": attempt.doing if attempt is not None else "",
+        "seen_at": rfc3339(seen_at) if seen_at else None,
+        "idle_seconds": max(now - seen_at, 0) // 1000 if seen_at else None,
+        "client": attempt.client if attempt is not None else None,
+        "limit_ends_in_seconds": _limit_left(repo, attempt, now),
+        "cost_usd": spent.cost_micros / 1_000_000 if spent.entries else None,
+        "is_cost_known": spent.is_known,
+        "claims": [],
+    }
+
+
+def _limit_left(repo: Repository, attempt: Attempt | None, now: int) -> int | None:
+    """Return for how long the provider of an attempt's client still limits requests; None if it does not."""
+    if attempt is None:
+        return None
+    limit = get_pool(repo).admission.get(attempt.client) or {}
+    left = int(limit.get("until") or 0) - now
+    return left // 1000 if left > 0 else None
+
+
+def _session_row(repo: Repository, session: Session, claims: list[Claim], now: int) -> dict[str, Any]:
+    seen_at = repo.store.wall_of(session.seen_at)
+    return {
+        "task": None,
+        "title": None,
+        "agent": session.agent,
+        "tries": None,
+        "max_tries": None,
+        "doing": "",
+        "seen_at": rfc3339(seen_at),
+        "idle_seconds": max(now - seen_at, 0) // 1000,
+        "client": None,
+        "limit_ends_in_seconds": None,
+        "cost_usd": None,
+        "is_cost_known": True,
+        "claims": [claim.pattern for claim in claims if claim.session == session.id],
+    }
+
+
+def waiting_json(repo: Repository) -> list[dict[str, Any]]:
+    """Return who waits: sessions in line for claims, tasks for other tasks, tasks for claimed paths."""
+    claims = list_claims(repo)
+    waiters = repo.store.view(list_waiters)
+    found = [_waiter_row(waiter, claims, waiters) for waiter in waiters]
+    tasks = list_tasks(repo)
+    by_id = {task.id: task for task in tasks}
+    found += [_blocked_row(task, unfinished(by_id, task)) for task in tasks if task.state == BLOCKED]
+    return found + list(_held_up(repo, [task for task in tasks if task.state == READY], claims))
+
+
+def _waiter_row(waiter: Waiter, claims: list[Claim], waiters: list[Waiter]) -> dict[str, Any]:
+    holders = [
+        claim.agent
+        for claim in claims
+        if claim.session != waiter.session
+        and any(alternatives_overlap(mine, one) for mine in claim.alternatives for one in waiter.alternatives)
+    ]
+    patterns = set(waiter.patterns)
+    ahead = sum(other.ticket < waiter.ticket and bool(patterns & set(other.patterns)) for other in waiters)
+    return _row(
+        agent=waiter.agent,
+        paths=list(dict.fromkeys(waiter.patterns)),
+        holders=list(dict.fromkeys(holders)),
+        position=ahead + 1,
+    )
+
+
+def _blocked_row(task: Task, waits_for: list[str]) -> dict[str, Any]:
+    return _row(task=task.id, title=task.title, waits_for=waits_for, why=task.why or None)
+
+
+def _held_up(repo: Repository, tasks: list[Task], claims: list[Claim]) -> Iterator[dict[str, Any]]:
+    """Yield the ready tasks whose paths other sessions have claimed."""
+    for task in tasks if claims else ():
+        held = [
+            (pattern.text, claim.agent)
+            for pattern in task_patterns(repo, task)
+            for claim in claims
+            if claim.overlaps(pattern)
+        ]
+        if held:
+            paths, holders = zip(*held, strict=True)
+            yield _row(
+                task=task.id,
+                title=task.title,
+                paths=list(dict.fromkeys(paths)),
+                holders=list(dict.fromkeys(holders)),
+            )
+
+
+def _row(**facts: object) -> dict[str, Any]:
+    names = ("agent", "task", "title", "paths", "holders", "waits_for", "position", "why")
+    lists = ("paths", "holders", "waits_for")
+    return {name: facts.get(name, [] if name in lists else None) for name in names}

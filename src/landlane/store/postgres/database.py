@@ -1,0 +1,211 @@
+"""Connect to PostgreSQL, create or migrate the schema `landlane`, and turn its errors into our own.
+
+An error never shows the password, and a schema of another version is refused.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
+from landlane.ids import new_uuid
+from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import psycopg
+
+
+# 25P03: the client was idle in its transaction for too long, so the server rolled it back.
+_RETRIABLE = ("40001", "40P01", "57P01", "57P02", "57P03", "25P03", "08")
+_MESSAGES: dict[str, tuple[str, str, str]] = {
+    "25006": ("STORE_READONLY", "takes no changes: it is read-only", "point at the primary server"),
+    "28": ("STORE_FORBIDDEN", "refused this user or password", "check the user and password in the URL"),
+    "3D000": ("STORE_UNOPENABLE", "does not exist", "create the database first: createdb NAME"),
+    "42501": (
+        "STORE_FORBIDDEN",
+        "refused this user",
+        "grant it the right to create and use the schema landlane",
+    ),
+    "53100": ("STORE_FULL", "has no room: its disk is full", "free some space; nothing was changed"),
+    "53300": (
+        "STORE_CROWDED",
+        "has no connection left",
+        "raise max_connections, or use a pooler in session mode",
+    ),
+}
+
+
+def is_retriable(error: psycopg.Error) -> bool:
+    """Return whether running the same transaction again may help."""
+    state = error.sqlstate or ""
+    return state.startswith(_RETRIABLE) or (not state and error.__class__.__name__ == "OperationalError")
+
+
+def translate(error: psycopg.Error, url: str) -> LandlaneError:
+    """Return the error of Landlane for one of PostgreSQL."""
+    state = error.sqlstate or _guess_state(error)
+    place = hide_password(url)
+    if state == "55P03":
+        busy = StoreTransient(
+            f"the store {place} stayed locked by another program",
+            code="STORE_BUSY",
+            hint="try again; if it lasts, look into pg_stat_activity for who holds it",
+        )
+        busy.exit_code = 5
+        return busy
+    for start in (state, state[:2]):
+        if start in _MESSAGES:
+            code, message, hint = _MESSAGES[start]
+            return StoreError(f"the store {place} {message}", code=code, hint=hint)
+    # The driver repeats a URL that it cannot parse, with the password.
+    message = (
+        str(error).strip().splitlines()[0].replace(url, place)[:200] if str(error).strip() else "no answer"
+    )
+    if not state or state.startswith(("08", "57P")):
+        return StoreTransient(
+            f"the store {place} cannot be reached: {message}",
+            code="STORE_UNREACHABLE",
+            hint="check that the server runs and that the URL names it",
+        )
+    return StoreError(
+        f"the store {place} failed: {message} ({state})", code="STORE_FAILED", hint="run `landlane doctor`"
+    )
+
+
+def _guess_state(error: psycopg.Error) -> str:
+    """Return the SQLSTATE of a failed connection, for which the driver only has the server's message."""
+    words = str(error)
+    if 'database "' in words and '" does not exist' in words:
+        return "3D000"
+    return "28P01" if "authentication failed" in words else ""
+
+
+def hide_password(url: str) -> str:
+    """Return a database URL without its password."""
+    scheme, _, rest = url.partition("://")
+    account, at, place = rest.rpartition("@")
+    if at and ":" in account:
+        account = account.partition(":")[0] + ":…"
+    place, question, query = place.partition("?")
+    shown = "&".join(part for part in query.split("&") if part and not part.startswith("password="))
+    return f"{scheme}://{account}{at}{place}{question if shown else ''}{shown}"
+
+
+_PREPARING = 0x4C4E444C  # the advisory lock ("LNDL") for creating and migrating, the same in every version
+# Every statement finds its rows by an index. By default the server would plan larger statements for each
+# call, which takes longer than running them, or keep a plan from a time when tables were small.
+_SESSION_SETTINGS = (
+    "SET search_path TO landlane; SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; "
+    # A client that hangs inside its transaction keeps its locks until this timeout; keepalives detect a
+    # client whose network is gone.
+    "SET lock_timeout TO {wait_ms}; SET idle_in_transaction_session_timeout TO 60000; "
+    "SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3; "
+    "SET tcp_user_timeout TO 20000"
+)
+# The same for this side: without it, a call into a dead network would wait for a quarter of an hour.
+# Parameters in the URL take precedence.
+_KEEPALIVES = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20000,
+}
+_WAY_OUT = "start with an empty store, in psql: ALTER SCHEMA landlane RENAME TO landlane_older"
+
+
+def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
+    """Return a connection with our search path, time limits and query planning.
+
+    Raises:
+        StoreError: the server cannot be reached.
+    """
+    try:
+        given = conninfo_to_dict(url)
+        keepalives: dict[str, Any] = {name: item for name, item in _KEEPALIVES.items() if name not in given}
+        connection = psycopg.connect(
+            url,
+            autocommit=True,
+            prepare_threshold=1,
+            row_factory=cast("Any", dict_row),
+            connect_timeout=max(2, wait_ms // 3000),
+            **keepalives,
+        )
+        connection.execute(cast("Any", _SESSION_SETTINGS.format(wait_ms=int(wait_ms))))
+    except psycopg.Error as error:
+        raise translate(error, url) from error
+    return connection
+
+
+def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
+    """Create or migrate our tables.
+
+    Raises:
+        StoreCorrupt: the schema belongs to another program.
+        StoreError: they were written by a newer or an older Landlane.
+    """
+    try:
+        if not is_current(_checked_facts(connection, url)):
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PREPARING,))
+                _migrate(connection, _checked_facts(connection, url))
+    except psycopg.errors.UndefinedColumn as error:  # a table `meta`, but not ours
+        raise _not_a_store(url) from error
+    except psycopg.Error as error:
+        raise translate(error, url) from error
+
+
+def _checked_facts(connection: psycopg.Connection[Any], url: str) -> dict[str, str]:
+    """Return what the store says about itself, or nothing if it does not exist yet.
+
+    Raises:
+        StoreCorrupt: the schema belongs to another program.
+        StoreError: it was written by a newer or an older Landlane.
+    """
+    # Not to_regclass: it may answer from the connection's cache when another one has just created our tables.
+    table = connection.execute(
+        "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'landlane'"
+        " ORDER BY tablename <> 'meta' LIMIT 1"
+    ).fetchone()
+    if table is None:
+        return {}
+    if table["tablename"] != "meta":
+        raise _not_a_store(url)
+    rows = connection.execute("SELECT key, value FROM landlane.meta").fetchall()
+    facts = {row["key"]: row["value"] for row in rows}
+    if "schema" not in facts:
+        raise _not_a_store(url)
+    check_version(facts, hide_password(url), lambda: _WAY_OUT)
+    return facts
+
+
+def _not_a_store(url: str) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"the schema landlane in {hide_password(url)} belongs to another program",
+        code="NOT_A_STORE",
+        hint="set LANDLANE_STORE to the URL of another database; this one was left as it is",
+    )
+
+
+def _migrate(connection: psycopg.Connection[Any], facts: dict[str, str]) -> None:
+    scripts = scripts_after("postgres", int(facts.get("schema", "0")))
+    if not scripts:
+        return  # a newer store that this program may use, or another process was faster
+    connection.execute("CREATE SCHEMA IF NOT EXISTS landlane")
+    for script in scripts:
+        connection.execute(cast("Any", script))
+    new = version_facts()
+    if not facts:
+        new |= {"store_id": new_uuid(), "epoch": "1"}
+    for key, fact in new.items():
+        connection.execute(
+            "INSERT INTO meta (key, value) VALUES (%s, %s)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (key, fact),
+        )

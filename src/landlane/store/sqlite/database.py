@@ -1,0 +1,343 @@
+"""Open, create and migrate a SQLite file; retry while it is locked; turn errors of SQLite into our own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+
+from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
+from landlane.ids import new_uuid
+from landlane.store.file_lock import FairLock
+from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import TypeVar
+
+    T = TypeVar("T")
+    from landlane.clock import Clock
+
+
+_BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
+_DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
+_MESSAGES: dict[int, tuple[str, str, str]] = {
+    3: ("STORE_FORBIDDEN", "may not be used by this user", "check the owner and mode of its folder"),
+    8: ("STORE_READONLY", "cannot be written", "make the file and its folder writable for this user"),
+    10: ("STORE_IO", "met an input/output error of the disk", "check the disk, then run `landlane doctor`"),
+    13: ("STORE_FULL", "has no room: the disk is full", "free some space; nothing was changed"),
+    14: ("STORE_UNOPENABLE", "cannot be opened", "check that its folder exists and is writable"),
+}
+
+
+class translating_errors:  # noqa: N801 - reads as a word in `with translating_errors(path):`
+    """Translate exceptions of SQLite in a `with` block; faster than contextlib, for every claim."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, self._path) from error
+        if isinstance(error, OSError):
+            raise _translate_os_error(error, self._path) from error
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether another connection held a lock."""
+    return _code(error) in _BUSY
+
+
+def retry_while_busy(attempt: Callable[[], T], deadline: float, path: str) -> T:
+    """Return the result of `attempt`, which is repeated while another program locks the file.
+
+    The pauses are short, growing and jittered.
+
+    Raises:
+        StoreTransient: the file is still locked at the deadline.
+    """
+    pause = 0.0002
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            if time.monotonic() >= deadline:
+                raise busy_error(path) from error
+        jitter = int.from_bytes(os.urandom(2), "big") / 65536
+        time.sleep(pause * (0.5 + jitter))
+        pause = min(pause * 1.5, 0.005)
+
+
+def busy_error(path: str) -> StoreTransient:
+    """Return the error for a store that was locked until the timeout; it names the process, if known."""
+    from landlane.store.sqlite.lock_holder import find_lock_holder  # noqa: PLC0415 - only a failure needs it
+
+    holder = find_lock_holder(path)
+    hint = "try again; if it lasts, `fuser` shows who holds the file (a stopped process can be continued)"
+    if holder is not None and holder.is_stopped:
+        hint = f"`kill -CONT {holder.pid}` lets it go on, `kill -9 {holder.pid}` ends it: nothing is lost"
+    elif holder is not None:
+        hint = f"try again; if it lasts, see what process {holder.pid} does; ending it loses nothing"
+    error = StoreTransient(
+        f"the store {path} stayed locked by {holder or 'another program'}", code="STORE_BUSY", hint=hint
+    )
+    error.exit_code = 5
+    return error
+
+
+def translate(error: sqlite3.Error, path: str) -> LandlaneError:
+    """Return the error of Landlane for one of SQLite."""
+    code = _code(error)
+    if code in _BUSY:
+        return busy_error(path)
+    if code in _DAMAGED or (isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error)):
+        return StoreCorrupt(
+            f"the store {path} is damaged or not a store: {error}",
+            code="STORE_CORRUPT",
+            hint="`landlane doctor --fix` keeps it aside and rebuilds it from journal.jsonl",
+        )
+    name, message, hint = _MESSAGES.get(code, ("STORE_FAILED", f"failed: {error}", "run `landlane doctor`"))
+    return StoreError(f"the store {path} {message}", code=name, hint=hint)
+
+
+def _translate_os_error(error: OSError, path: str) -> LandlaneError:
+    sqlite_codes = {
+        errno.EROFS: 8,
+        errno.EACCES: 8,
+        errno.EPERM: 8,
+        errno.ENOSPC: 13,
+        errno.EDQUOT: 13,
+        errno.EIO: 10,
+    }
+    name, message, hint = _MESSAGES[sqlite_codes.get(error.errno or 0, 14)]
+    return StoreError(f"the store {path} {message} ({error.strerror})", code=name, hint=hint)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+APPLICATION_ID = 0x4C4E444C  # "LNDL"
+
+
+def open_database(
+    path: str, clock: Clock, wait_seconds: float, *, is_fresh: bool = False
+) -> tuple[sqlite3.Connection, FairLock, int]:
+    """Return a connection to the store at `path`, its lock, and the base of its clock.
+
+    The store is created or migrated if necessary. With `is_fresh` it may be new although there is a journal
+    beside it, because the caller fills it from there.
+
+    Raises:
+        StoreCorrupt: the file is something else, was emptied, or is gone although its journal is there.
+        StoreError: it was written by a newer or an older Landlane.
+    """
+    db = sqlite3.connect(
+        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    db.row_factory = sqlite3.Row
+    lock = None
+    try:
+        deadline = time.monotonic() + wait_seconds
+        facts = retry_while_busy(lambda: _checked_facts(db, path), deadline, path)
+        lock = FairLock(path + ".lock")
+        if not is_current(facts) or facts.get("boot_id") != clock.boot_id():
+            if not lock.acquire(wait_seconds):
+                raise busy_error(path)
+            try:
+                facts = retry_while_busy(
+                    lambda: _bring_up_to_date(db, path, clock, is_fresh=is_fresh), deadline, path
+                )
+            finally:
+                lock.release()
+        return db, lock, int(facts["base"])
+    except BaseException:
+        _close_unchanged(db, path)
+        if lock is not None:
+            lock.close()
+        raise
+
+
+def _close_unchanged(db: sqlite3.Connection, path: str) -> None:
+    """Close a connection without writing its log back, which SQLite does when the last one is closed."""
+    last = None
+    try:
+        if os.path.getsize(path + "-wal"):
+            quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+            last = sqlite3.connect(f"file:{quoted}?mode=ro", timeout=0, uri=True)
+            last.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (OSError, sqlite3.Error):
+        pass
+    db.close()
+    if last is not None:
+        last.close()
+
+
+def _checked_facts(db: sqlite3.Connection, path: str) -> dict[str, str]:
+    """Return what the store says about itself, or nothing if the file is new.
+
+    Raises:
+        StoreCorrupt: the file belongs to another program, or is damaged.
+        StoreError: it was written by a newer or an older Landlane.
+    """
+    db.execute("BEGIN")  # one snapshot: another process may be creating the store
+    try:
+        header = db.execute(
+            "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+        ).fetchone()
+        application_id, user_version = header["application_id"], header["user_version"]
+        if application_id != APPLICATION_ID:
+            if application_id or user_version or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise _not_a_store(path, application_id)
+            return {}
+        facts = _facts(db)
+    finally:
+        if db.in_transaction:
+            db.execute("COMMIT")
+    if is_current(facts):  # the number is in two places: a store with another one in either is refused
+        facts["schema"] = str(user_version)
+    check_version(facts, path, lambda: _way_out(path))
+    return facts
+
+
+def _facts(db: sqlite3.Connection) -> dict[str, str]:
+    try:
+        return {row["key"]: row["value"] for row in db.execute("SELECT key, value FROM meta")}
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return {}
+        raise
+
+
+def _not_a_store(path: str, application_id: int) -> StoreCorrupt:
+    named = f" (application id {application_id & 0xFFFFFFFF:#010x})" if application_id else ""
+    return StoreCorrupt(
+        f"{path} is a database of another program{named}",
+        code="NOT_A_STORE",
+        hint="point LANDLANE_STORE at another file; this one was left as it is",
+    )
+
+
+def _way_out(path: str) -> str:
+    """Return how to go on without a store of an older version, as the end of a hint."""
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "journal.jsonl")):
+        return "run `landlane store rebuild`: it keeps this one aside and builds a new one from journal.jsonl"
+    from shlex import quote  # noqa: PLC0415 - only a failure needs it
+
+    aside = quote(os.path.join(folder, "older-store"))
+    return f"start with an empty store: mkdir {aside} && mv {quote(path)}* {aside}"
+
+
+def store_moved_error(place: str, moved_to: str) -> StoreError:
+    """Return the error for a store that was moved; anything written to it would be lost."""
+    return StoreError(
+        f"the store {place} has moved to {moved_to}",
+        code="STORE_MOVED",
+        hint="set LANDLANE_STORE or [store] url to the new place, or take LANDLANE_STORE away",
+    )
+
+
+def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, is_fresh: bool) -> dict[str, str]:
+    """Create the store, migrate it, or continue its time after a restart; called with the file lock held."""
+    facts = _checked_facts(db, path)
+    if not facts:
+        if not is_fresh:
+            _refuse_lost(path)
+        # The mode can only be changed outside a transaction, and stays with the file.
+        db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        _migrate(db, facts)
+        if _facts(db).get("boot_id") != clock.boot_id():
+            _move_time(db, clock)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return _checked_facts(db, path)
+
+
+def _refuse_lost(path: str) -> None:
+    journal = os.path.join(os.path.dirname(path), "journal.jsonl")
+    if os.path.exists(journal) and os.path.getsize(journal):
+        raise StoreCorrupt(
+            f"the store {path} is empty or gone, but its journal is there",
+            code="STORE_LOST",
+            hint="`landlane doctor --fix` rebuilds it from journal.jsonl; move that file away to start empty",
+        )
+
+
+def _migrate(db: sqlite3.Connection, facts: dict[str, str]) -> None:
+    scripts = scripts_after("sqlite", int(facts.get("schema", "0")))
+    for script in scripts:
+        for statement in split_script(script):
+            db.execute(statement)
+    if scripts:
+        new = version_facts()
+        for key, fact in new.items():
+            set_fact(db, key, fact)
+        db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version={new['schema']}")
+    if not facts:
+        set_fact(db, "store_id", new_uuid())
+        set_fact(db, "epoch", "0")
+
+
+def _move_time(db: sqlite3.Connection, clock: Clock) -> None:
+    """After a restart of the machine, continue from the newest instant in the store, under a new epoch.
+
+    A disk that lied about a flush may have lost grants in the restart; with the new epoch their tokens are
+    never given out again.
+    """
+    newest = db.execute(
+        "SELECT max(coalesce((SELECT max(seen_at) FROM sessions), 0),"
+        " coalesce((SELECT max(granted_at) FROM claims), 0)) AS newest"
+    ).fetchone()["newest"]
+    set_fact(db, "base", str(newest - clock.boot_ms() if newest else 0))
+    set_fact(db, "boot_id", clock.boot_id())
+    # No waiter survives a restart. If the clock was set back, dead waiters would look alive for a while.
+    db.execute("DELETE FROM waiter_paths")
+    db.execute("DELETE FROM waiters")
+    raise_epoch(db)
+
+
+def raise_epoch(db: sqlite3.Connection, above: int = 0) -> int:
+    """Start a new epoch of tokens, higher than all before, and return it."""
+    epoch = max(int(_facts(db)["epoch"]), above) + 1
+    set_fact(db, "epoch", str(epoch))
+    return epoch
+
+
+def set_fact(db: sqlite3.Connection, key: str, fact: str) -> None:
+    """Set a fact about the store."""
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, fact),
+    )
+
+
+def split_script(script: str) -> list[str]:
+    """Return the statements of a script; `executescript` would commit the surrounding transaction."""
+    statements: list[str] = []
+    text = ""
+    for line in script.splitlines():
+        text += line + "\n"
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements

@@ -1,0 +1,120 @@
+"""What the terminal shows: colour that follows the words, tables that fit, errors in one form."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from landlane.cli.table import format_table, shorten
+from landlane.cli.terminal import Terminal, has_colour, in_one_line, paint
+from landlane.errors import Held, Malformed, NotAllowed, TimedOut, WaitsForPerson
+
+pytestmark = pytest.mark.unit
+
+HEADER = ("PATH", "HOLDER", "FOR", "HELD", "WAITING")
+ROWS = [
+    ("src/api.py", "ann", '"new endpoint"', "4 min", ""),
+    ("src/pay/refund.py", "codex-T14", "T14 Refund orders in part or in full", "12 min", ""),
+]
+
+
+class Screen(io.TextIOWrapper):
+    """A stream that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_columns_that_are_empty_in_all_rows_are_left_out() -> None:
+    assert format_table(HEADER, ROWS, right=("HELD",)).split("\n") == [
+        "PATH               HOLDER     FOR                                     HELD",
+        'src/api.py         ann        "new endpoint"                         4 min',
+        "src/pay/refund.py  codex-T14  T14 Refund orders in part or in full  12 min",
+    ]
+
+
+def test_only_the_named_column_is_cut_to_fit() -> None:
+    lines = format_table(HEADER, ROWS, cut="FOR", width=60).split("\n")
+
+    assert [len(line) <= 60 for line in lines] == [True] * 3
+    assert lines[2] == "src/pay/refund.py  codex-T14  T14 Refund orders in…   12 min"
+
+
+def test_wide_letters_count_twice() -> None:
+    table = format_table(("TITLE", "N"), [("日本", "1"), ("plain", "2")])
+    assert table.split("\n") == ["TITLE  N", "日本   1", "plain  2"]
+    assert shorten("日本語です", 5) == "日本…"
+
+
+@pytest.mark.parametrize(
+    ("line", "painted"),
+    [
+        ("✓ claimed a.py", "\x1b[32m✓\x1b[0m claimed a.py"),
+        ("  ✗ make test", "  \x1b[31m✗\x1b[0m make test"),
+        ("error: no task T9 [UNKNOWN_TASK]", "\x1b[31merror:\x1b[0m no task T9\x1b[2m [UNKNOWN_TASK]\x1b[0m"),
+        ("refused: a.py is claimed", "\x1b[33mrefused:\x1b[0m a.py is claimed"),
+        ("hint: wait in line: landlane claim", "hint: wait in line: \x1b[36mlandlane claim\x1b[0m"),
+        ("next: landlane land", "next: \x1b[36mlandlane land\x1b[0m"),
+        ("TASK  STATE", "\x1b[2mTASK  STATE\x1b[0m"),
+        ("a list [0]", "a list [0]"),
+    ],
+)
+def test_colour_follows_the_words(line: str, painted: str) -> None:
+    assert paint(line) == painted
+
+
+def test_colour_needs_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    screen, pipe = Screen(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+    assert (has_colour(screen), has_colour(pipe), has_colour(None)) == (True, False, False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not has_colour(screen)
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not has_colour(screen)
+    monkeypatch.setenv("CLICOLOR_FORCE", "1")
+    assert has_colour(pipe)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        (Malformed, "error:"),
+        (Held, "refused:"),
+        (NotAllowed, "refused:"),
+        (TimedOut, "timed out:"),
+        (WaitsForPerson, "waiting:"),
+    ],
+)
+def test_the_first_word_of_an_error_gives_its_kind(
+    kind: type[Malformed], first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = Terminal().fail(kind("no such\nthing", code="CODE", hint="try this: landlane help"))
+
+    assert code == kind.exit_code
+    assert capsys.readouterr().err == f"{first} no such\\nthing [CODE]\nhint: try this: landlane help\n"
+
+
+def test_without_utf8_symbols_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+
+    Terminal().answer({}, "✓ done · 3 → 4 …")
+
+    assert raw.getvalue() == b"ok done | 3 -> 4 ...\n"
+
+
+def test_quiet_prints_only_the_value_and_verbose_is_known(capfd: pytest.CaptureFixture[str]) -> None:
+    Terminal(is_quiet=True).answer_value({"port": 20017}, "20017", "version 3, by ann")
+    Terminal(is_quiet=True).answer({}, "✓ added T12", quiet="T12")
+    sys.stdout.flush()
+
+    assert capfd.readouterr() == ("20017\nT12\n", "")
+
+
+def test_control_characters_of_names_are_shown_not_obeyed() -> None:
+    assert in_one_line("a\x1b[31mb\n") == "a\\x1b[31mb\\n"

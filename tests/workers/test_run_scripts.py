@@ -1,0 +1,124 @@
+"""Plain commands as workers: the task as variables and a file, the result by exit code and changed files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.workers.running import Works
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
+
+# Does what the body of the task says, in a shell.
+OBEY = '#!/bin/sh\neval "$LANDLANE_BODY"\n'
+
+
+@pytest.fixture
+def scripts(repository: Path) -> Works:
+    script = repository / "do.sh"
+    script.write_text(OBEY)
+    script.chmod(0o755)
+    (repository / ".gitignore").write_text("out/\n")
+    return Works(repository)
+
+
+def add(works: Works, body: str, *words: str, title: str = "Do it") -> str:
+    """A task whose body is the script that does it; its id."""
+    ended = works.shell.run("task", "add", title, "--force", "--body", "-", *words, "--json", stdin=body)
+    assert ended.exit == 0, ended
+    return ended.json()["task"]["id"]
+
+
+def test_changed_files_and_exit_0_land(scripts: Works) -> None:
+    wrote = (
+        'mkdir -p docs; echo "$LANDLANE_TASK $LANDLANE_ATTEMPT $LANDLANE_TITLE" > "$LANDLANE_PATHS"; '
+        "echo wrote it"
+    )
+    task = add(scripts, wrote, "--path", "docs/a.md", "--role", "explore")
+
+    answer = scripts.run("--", "./do.sh")
+
+    assert answer["summary"]["done"] == [task]
+    assert scripts.text("docs/a.md") == f"{task} 1 Do it"
+    assert scripts.task(task)["result"] == "wrote it"
+    scripts.check_clean()
+
+
+def test_a_role_that_commits_gets_its_files_committed(scripts: Works) -> None:
+    task = add(scripts, "rm log.txt; cat > b.md", "--path", "b.md", "--path", "log.txt")
+    (scripts.root / "log.txt").write_text("old\n")
+    scripts.git("add", "log.txt")
+    scripts.git("commit", "--quiet", "-m", "Add a log")
+
+    scripts.run("--", "./do.sh")
+
+    assert scripts.text("b.md").startswith(f"Task {task}: Do it\n")  # the prompt is on standard input
+    assert scripts.git("ls-tree", "--name-only", "main", "log.txt") == ""
+
+
+def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: Works) -> None:
+    body = (
+        'if [ "$LANDLANE_ATTEMPT" = 1 ]; then echo half > a.md; echo "no such endpoint" >&2; exit 4; fi; '
+        'grep -q "exit 4: no such endpoint" "$LANDLANE_TASK_FILE" && echo done > a.md'
+    )
+    task = add(scripts, body, "--path", "a.md", "--role", "explore")
+
+    scripts.run("--", "./do.sh")
+
+    assert scripts.text("a.md") == "done"
+    assert scripts.task(task)["attempt"] == 2
+
+
+def test_exit_0_without_a_change_has_failed(scripts: Works) -> None:
+    task = add(scripts, "true", "--path", "a.md", "--max-attempts", "1")
+
+    answer = scripts.run("--", "./do.sh", exit=1)
+
+    why = "its only attempt failed: it reported success but changed no file"
+    assert answer["summary"]["failed"] == [{"task": task, "why": why}]
+
+
+def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: Works) -> None:
+    output = add(
+        scripts, "mkdir -p out; echo x > out/x", "--output", "out/x", "--path", "out/x", "--role", "explore"
+    )
+    words = ("--path", "old.md", "--path", "new.md", "--role", "explore")
+    deleted = add(scripts, "rm old.md; echo y > new.md", *words)
+    (scripts.root / "old.md").write_text("old\n")
+    scripts.git("add", "old.md")
+    scripts.git("commit", "--quiet", "-m", "Add a file")
+
+    answer = scripts.run("--", "./do.sh")
+
+    assert set(answer["summary"]["done"]) == {output, deleted}
+    assert (scripts.root / "out/x").read_text() == "x\n"
+    assert scripts.git("ls-tree", "--name-only", "main", "old.md", "new.md") == "new.md"
+
+
+def test_a_silent_script_is_stopped_and_a_busy_one_is_not(repository: Path) -> None:
+    (repository / "do.sh").write_text(OBEY)
+    works = Works(
+        repository,
+        more='[agents.do]\ncommand = ["sh", "do.sh"]\nheartbeat = "3s"\n[retries]\nbackoff = "100ms"\n',
+    )
+    hang = 'if [ "$LANDLANE_ATTEMPT" = 1 ]; then sleep 1000; fi; echo a > a.md'
+    task = add(works, hang, "--path", "a.md")
+    busy = add(works, "for i in 1 2 3 4 5; do sleep 1; echo $i; done; echo b > b.md", "--path", "b.md")
+
+    works.run("--agent", "do")
+
+    assert works.task(task)["attempt"] == 2
+    assert works.task(busy)["attempt"] == 1
+    assert "no output for 3 s" in str(works.shell.run_json("task", "show", task))
+    works.check_clean()
+
+
+def test_a_command_and_an_agent_together_are_refused(works: Works) -> None:
+    ended = works.shell.run("run", "--agent", "scripted", "--json", "--", "./do.sh")
+
+    assert ended.exit == 2
+    assert ended.json()["hint"] == "landlane run -- ./do.sh"
