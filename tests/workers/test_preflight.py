@@ -51,6 +51,21 @@ def test_a_target_that_passes_is_not_checked_twice(works: Works) -> None:
     assert (works.root.parent / "checks").read_text() == "run\n"
 
 
+def test_a_target_that_failed_is_checked_again(works: Works) -> None:
+    text = (works.root / "landlane.toml").read_text()
+    server = works.root.parent / "server-is-up"  # what the check needs and the commit does not have
+    (works.root / "landlane.toml").write_text(text.replace("test ! -e RED", f"test -e {server}"))
+    works.git("commit", "--quiet", "--all", "-m", "Check with a server")
+    task = works.edit("Say it", "a.txt")
+
+    failed = works.run(exit=1)
+    server.touch()
+    works.run()
+
+    assert failed["code"] == "PREFLIGHT_FAILED"
+    assert works.states()[task] == "done"
+
+
 def test_an_unknown_agent_and_a_mistyped_plan_name_the_one_that_was_meant(works: Works) -> None:
     (works.root / "plan.toml").write_text("")
 

@@ -171,6 +171,8 @@ class CheckRunner:
         if ended.has_timed_out:
             return failed(f"{name} was stopped after {exact_duration(limit_ms)}"), False
         dirtied = self._files_changed_by_check(commit)
+        if dirtied is None:
+            return failed(f"{name} left a checkout that git cannot read"), False
         if dirtied:
             more = f" and {len(dirtied) - 5} more" if len(dirtied) > 5 else ""
             return failed(f"{name} changed tracked files: {', '.join(dirtied[:5])}{more}"), True
@@ -199,27 +201,27 @@ class CheckRunner:
         finally:
             kill_marked(CHECK_MARK, self._path)  # also those that left its process group
 
-    def _files_changed_by_check(self, commit: str) -> list[str]:
-        """Return the tracked files that a check changed."""
+    def _files_changed_by_check(self, commit: str) -> list[str] | None:
+        """Return the tracked files that a check changed, with HEAD if it moved; None if git fails."""
         changed = self._tracked_changes(commit)
-        if not changed or not changed[0]:
-            return ["HEAD"] if changed else []
+        if not changed or changed == ["HEAD"]:
+            return changed
         # git reports a file whose line ends differ from its attributes as changed once it is touched.
         before = [_fingerprint(os.path.join(self._path, path)) for path in changed]
         self._check_out(commit)
         after = [_fingerprint(os.path.join(self._path, path)) for path in changed]
         return [path for path, was, now in zip(changed, before, after, strict=True) if was != now]
 
-    def _tracked_changes(self, commit: str) -> list[str]:
-        """Return the tracked files that git reports as changed; an empty name if HEAD is another commit."""
+    def _tracked_changes(self, commit: str) -> list[str] | None:
+        """Return the tracked files that git reports as changed, or HEAD if it moved; None if git fails."""
         result = run_git(
             "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", cwd=self._path
         )
         if result.exit_code:
-            return [""]
+            return None
         head = run_git("rev-parse", "HEAD", cwd=self._path).stdout.strip()
         changed = [item[3:] for item in result.stdout.split("\0") if item]
-        return changed or ([""] if head != commit else [])
+        return changed or (["HEAD"] if head != commit else [])
 
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """Return the content that a command generates for a file on a tree, or an error text."""

@@ -77,7 +77,8 @@ def check_before_run(
         runner = CheckRunner(repo, settings, target.branch, lambda: None)
         try:
             tree = try_git_output(repo.home, "rev-parse", f"{tip}^{{tree}}").strip()
-            result = runner.check(tip, tree, {}, lambda name, _: on_check(name))
+            # A saved failure may be the machine's fault or fixed since, so it does not stop the run.
+            result = runner.check(tip, tree, {}, lambda name, _: on_check(name), rerun_failed=True)
         finally:
             runner.close()
         if not result.is_green:
