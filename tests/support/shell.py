@@ -292,3 +292,48 @@ def masked(text: str) -> str:
     text = _TOKENS.sub("TOKEN", text)
     text = _HASHES.sub("HASH", text)
     return _AGES.sub("AGE", text)
+
+
+class TerminalScreen:
+    """A command at a terminal of 100 by 30 that a person types to; leaving the `with` block kills it."""
+
+    def __init__(self, shell: Shell, *words: str, **environment: str) -> None:
+        self._master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (30, 100))
+        self._process = subprocess.Popen(
+            [LANDLANE, *words],
+            cwd=shell.folder,
+            env={**os.environ, "USER": "pat", "TERM": "xterm-256color", **environment},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._unread = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(LIMIT_SECONDS)
+        os.close(self._master)
+
+    def read_until(self, text: str) -> str:
+        """Return what is shown up to and with a text; the time limit of the test ends the wait."""
+        while text not in self._unread:
+            self._unread += os.read(self._master, 10_000).decode(errors="replace")
+        before, _, self._unread = self._unread.partition(text)
+        return before + text
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def end(self) -> int:
+        """Read the rest and return the exit code."""
+        with contextlib.suppress(OSError):  # reading from a closed terminal fails
+            while os.read(self._master, 10_000):
+                pass
+        return self._process.wait(LIMIT_SECONDS)

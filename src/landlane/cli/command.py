@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import open_repository, person_name
-from landlane.cli.parse import call_text
+from landlane.cli.parse import call_text, parse
 from landlane.cli.terminal import Terminal
 from landlane.cli.typed_call import TypedCall
 from landlane.error_json import as_landlane_error
@@ -60,6 +60,11 @@ class CommandCall:
     def _common_words(self) -> tuple[str, ...]:
         acting = ("--as", self.name) if self.name else ()
         return (*acting, "--repo", self.folder) if self.folder else acting
+
+    def run(self, *words: str) -> int:
+        """Run another command for the same caller, in the same folder; return its exit code."""
+        typed = parse([*words, *self._common_words()])
+        return run_command(typed.command, typed.given, type(self))
 
     def remember(self, command: Command, given: Mapping[str, Any]) -> None:
         """Remember what was typed, for hints that repeat it."""
@@ -155,7 +160,7 @@ def run_command(command: Command, given: dict[str, Any], make_call: type[Command
     call.remember(command, given)
     try:
         call.authenticate()
-        return _find_handler(command.handler)(call, **given)
+        return find_handler(command.handler)(call, **given)
     except LandlaneError as error:
         return call.fail(error)
     except BrokenPipeError:
@@ -191,6 +196,7 @@ def _interrupted(stop: KeyboardInterrupt) -> LandlaneError:
     return error
 
 
-def _find_handler(name: str) -> Callable[..., int]:
+def find_handler(name: str) -> Callable[..., int]:
+    """Return the handler of a command, `module:function`, loading its module only now."""
     module, _, function = name.partition(":")
     return getattr(__import__(f"landlane.cli.{module}", fromlist=[function]), function)

@@ -36,7 +36,7 @@ def format_table(
             for line in lines[1:]:
                 line[column] = shorten(line[column], widths[column])
     is_right = [name in right for name in lines[0]]
-    return "\n".join(_GAP.join(map(_pad, line, widths, is_right)).rstrip() for line in lines)
+    return "\n".join(_GAP.join(map(pad, line, widths, is_right)).rstrip() for line in lines)
 
 
 def align(
@@ -53,7 +53,7 @@ def align(
     return [
         _GAP
         + gap.join(
-            _pad(shorten(row[column], widths[column]), widths[column], column in right) for column in shown
+            pad(shorten(row[column], widths[column]), widths[column], column in right) for column in shown
         ).rstrip()
         for row in rows
     ]
@@ -77,7 +77,8 @@ def text_width(text: str) -> int:
     return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _pad(text: str, width: int, is_right: bool) -> str:
+def pad(text: str, width: int, is_right: bool = False) -> str:
+    """Return a text filled with blanks to a width."""
     space = " " * (width - text_width(text))
     return space + text if is_right else text + space
 

@@ -28,9 +28,9 @@ _COMMAND_LABELS = ("hint:", "next:", "then:", "fix:", "approve:", "reject:")
 _FIRST_WORDS = {3: "refused:", 4: "refused:", 5: "timed out:", 6: "refused:", 7: "waiting:"}
 _ASCII = {
     "✓": "ok", "✗": "x", "–": "-", "●": "*", "━": "=", "─": "-", "→": "->", "…": "...", "·": "|",
-    "≥": ">=", "−": "-", "×": "x", "“": '"', "”": '"',
+    "≥": ">=", "↑": "up", "↓": "down", "−": "-", "×": "x", "“": '"', "”": '"',
 }  # fmt: skip
-_WIDEST = 100
+WIDEST = 100
 _READING = ("claims", "status", "who", "log", "stats", "usage", "help", "doctor", "config", "inbox", "store")
 _READING_VERBS = (["get"], ["history"], ["list"], ["show"])
 
@@ -228,8 +228,8 @@ def terminal_width() -> int:
     try:
         columns = os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError, AttributeError):
-        columns = _WIDEST
-    return max(columns or _WIDEST, 40)
+        columns = WIDEST
+    return max(columns or WIDEST, 40)
 
 
 def cut_width() -> int:
@@ -257,11 +257,24 @@ def has_colour(stream: TextIO | None) -> bool:
 
 
 def paint(text: str) -> str:
-    """Return a text with the colours that follow from its words."""
-    return "\n".join(map(_paint_line, text.split("\n")))
+    """Return a text with the colours that follow from its words; a title is bold."""
+    lines = text.split("\n")
+    before, after = ["", *lines], [*lines[1:], ""]
+    return "\n".join(
+        f"{_BOLD}{_paint_line(line, then=_BOLD)}{_PLAIN}"
+        if _is_title(above, line, below)
+        else _paint_line(line)
+        for above, line, below in zip(before, lines, after, strict=False)
+    )
 
 
-def _paint_line(line: str) -> str:
+def _is_title(above: str, line: str, below: str) -> bool:
+    """Return whether a line is the headline of a repository, or stands alone above indented lines."""
+    is_free = not above and line[:1] not in ("", " ", *_SYMBOLS) and not line.startswith(tuple(_KINDS))
+    return is_free and (below.startswith("  ") or " · " in line)
+
+
+def _paint_line(line: str, then: str = "") -> str:
     body = line.lstrip(" ")
     indent = line[: len(line) - len(body)]
     if body[:1] in _SYMBOLS and body[1:2] == " ":
@@ -275,7 +288,10 @@ def _paint_line(line: str) -> str:
             return f"{indent}{before}{colon}{_CYAN}{command}{_PLAIN}"
     if "  " in body and body.isupper():
         return f"{indent}{_DIM}{body}{_PLAIN}"
-    return indent + _dim_code(body.replace("needs you", f"{_YELLOW}needs you{_PLAIN}"))
+    for words in ("needs you", "need you"):
+        if words in body and f"nothing {words}" not in body:
+            body = body.replace(words, f"{_YELLOW}{words}{_PLAIN}{then}")
+    return indent + _dim_code(body)
 
 
 def _dim_code(text: str) -> str:
@@ -291,13 +307,19 @@ def _write(stream: TextIO | None, text: str, *, is_painted: bool = True) -> None
         return
     if is_painted and has_colour(stream):
         text = paint(text)
-    if (stream.encoding or "").lower().replace("-", "") != "utf8":
-        text = "".join(_ASCII.get(letter, letter) for letter in text)
+    text = encodable(text, stream)
     if stream is sys.stderr:
         _write_stderr(text + "\n")
     else:
         # Paths may contain bytes that are not valid text: print them escaped.
         stream.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    """Return a text with words in place of symbols that the stream cannot show."""
+    if (stream.encoding or "").lower().replace("-", "") == "utf8":
+        return text
+    return "".join(_ASCII.get(letter, letter) for letter in text)
 
 
 def _write_stderr(text: str) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from landlane.claims.describe import holder_name, list_holdings
 from landlane.claims.take import list_claims
 from landlane.claims.wait import list_waiters
 from landlane.clock import rfc3339
+from landlane.errors import LandlaneError
 from landlane.inbox.unblocks import unfinished
+from landlane.landing.model import QUEUED, TESTING
+from landlane.landing.records import list_landings
+from landlane.landing.target_status import view_queue
+from landlane.landing.to_text import state_text
 from landlane.patterns.pattern import alternatives_overlap
 from landlane.sessions.join import live_sessions
 from landlane.status.headline import sessions_without_task
@@ -23,6 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from landlane.claims.model import Holding
+    from landlane.landing.model import Landing
+    from landlane.landing.target_status import QueueView
     from landlane.repository import Repository
     from landlane.sessions.model import Claim, Session, Waiter
     from landlane.tasks.model import Attempt, Task
@@ -100,23 +109,60 @@ def _session_row(repo: Repository, session: Session, claims: list[Claim], now: i
     }
 
 
+def landing_rows(repo: Repository) -> list[dict[str, Any]]:
+    """Return what is on its way onto the target: the check that runs, its clock, and the estimates."""
+    if not repo.common_dir or not list_landings(repo, (QUEUED, TESTING)):
+        return []
+    try:
+        view = view_queue(repo)
+    except LandlaneError:
+        return []  # there is no target yet
+    titles = {task.id: task.title for task in list_tasks(repo)}
+    return [
+        _landing_row(landing, view, titles.get(landing.task, ""))
+        for landing in view.landings
+        if landing.state in (QUEUED, TESTING)
+    ]
+
+
+def _landing_row(landing: Landing, view: QueueView, title: str) -> dict[str, Any]:
+    check = landing.check if landing.state == TESTING and not landing.tested_with else ""
+    estimate, lands_in = view.check_estimate(check) if check else None, view.estimates.get(landing.id)
+    return {
+        "landing": landing.id,
+        "task": landing.task or None,
+        "title": title or landing.subject or landing.branch,
+        "agent": landing.agent,
+        "state": landing.state,
+        "doing": state_text(landing, view.now),
+        "check": check or None,
+        "check_seconds": max(view.now - landing.stage_at, 0) // 1000 if check else None,
+        "check_estimate_seconds": None if estimate is None else round(estimate / 1000),
+        "eta_seconds": None if lands_in is None else round(lands_in / 1000),
+    }
+
+
 def waiting_json(repo: Repository) -> list[dict[str, Any]]:
     """Return who waits: sessions in line for claims, tasks for other tasks, tasks for claimed paths."""
-    claims = list_claims(repo)
-    waiters = repo.store.view(list_waiters)
-    found = [_waiter_row(waiter, claims, waiters) for waiter in waiters]
+    holdings = list_holdings(repo)
+    waiters = [waiter for waiter in repo.store.view(list_waiters) if not waiter.is_for_slot]
+    found = [_waiter_row(waiter, holdings, waiters) for waiter in waiters]
     tasks = list_tasks(repo)
     by_id = {task.id: task for task in tasks}
     found += [_blocked_row(task, unfinished(by_id, task)) for task in tasks if task.state == BLOCKED]
-    return found + list(_held_up(repo, [task for task in tasks if task.state == READY], claims))
+    return found + list(_held_up(repo, [task for task in tasks if task.state == READY], holdings))
 
 
-def _waiter_row(waiter: Waiter, claims: list[Claim], waiters: list[Waiter]) -> dict[str, Any]:
+def _waiter_row(waiter: Waiter, holdings: list[Holding], waiters: list[Waiter]) -> dict[str, Any]:
     holders = [
-        claim.agent
-        for claim in claims
-        if claim.session != waiter.session
-        and any(alternatives_overlap(mine, one) for mine in claim.alternatives for one in waiter.alternatives)
+        holder_name(holding)
+        for holding in holdings
+        if holding.claim.session != waiter.session
+        and any(
+            alternatives_overlap(mine, one)
+            for mine in holding.claim.alternatives
+            for one in waiter.alternatives
+        )
     ]
     patterns = set(waiter.patterns)
     ahead = sum(other.ticket < waiter.ticket and bool(patterns & set(other.patterns)) for other in waiters)
@@ -132,14 +178,14 @@ def _blocked_row(task: Task, waits_for: list[str]) -> dict[str, Any]:
     return _row(task=task.id, title=task.title, waits_for=waits_for, why=task.why or None)
 
 
-def _held_up(repo: Repository, tasks: list[Task], claims: list[Claim]) -> Iterator[dict[str, Any]]:
+def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> Iterator[dict[str, Any]]:
     """Yield the ready tasks whose paths other sessions have claimed."""
-    for task in tasks if claims else ():
+    for task in tasks if holdings else ():
         held = [
-            (pattern.text, claim.agent)
+            (pattern.text, holder_name(holding))
             for pattern in task_patterns(repo, task)
-            for claim in claims
-            if claim.overlaps(pattern)
+            for holding in holdings
+            if holding.claim.overlaps(pattern)
         ]
         if held:
             paths, holders = zip(*held, strict=True)

@@ -73,7 +73,7 @@ def _all_steps(overview: Overview, setup: RepositorySetup) -> Iterator[NextStep]
         why = f"{_names(overview.dead)} failed for good; see why, then `landlane task retry {first}`"
         yield NextStep(command=f"landlane task show {first}", why=why)
     if overview.attempts or overview.landings:
-        yield NextStep(command="landlane status", why="follow the workers and landings")
+        yield NextStep(command="landlane status --watch", why="follow the workers and landings")
     if not overview.ready:
         yield NextStep(command=_ADD, why="add a task for your agents")
 

@@ -59,7 +59,15 @@ COMMANDS = (
     ),
     command(
         "status",
-        "Show who works on what.",
-        examples=("landlane status",),
+        "Show who works on what (--watch to follow).",
+        flag("--watch", "Redraw it in place; q quits"),
+        details=(
+            "What needs you, who works on what, what lands, who waits for whom, and the money. With --watch: "
+            "p pauses everything, arrows and Enter open an item."
+        ),
+        examples=(
+            "landlane status",
+            "landlane status --watch",
+        ),
     ),
 )
