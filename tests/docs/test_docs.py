@@ -1,9 +1,8 @@
-"""Every snippet of the front page, the tutorial and the how-to pages runs, and says what the page says.
+"""Every snippet of the README, the tutorial and the how-to pages runs and prints what the page shows.
 
-A page is played in one shell in a throw-away repository, from top to bottom. `sh` and `python` blocks must
-end well. In `console` blocks each `$ ` line is run, and what it says is compared with the lines below it:
-times, tokens and ids may differ, and `…` stands for anything. `<!-- not run: reason -->` above a block leaves
-it out.
+A page runs in one shell in a scratch repository, from top to bottom. `sh` and `python` blocks must exit with 0. In
+`console` blocks each `$ ` line is run, and its output is compared with the lines below it: times, tokens and ids may
+differ, and `…` stands for any text. `<!-- not run: reason -->` above a block leaves it out.
 """
 
 from __future__ import annotations
@@ -12,17 +11,21 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from landlane.cli.table import format_table
+from landlane.demo.run import ROWS, TITLES
 from landlane.patterns.pattern import overlap, parse
 from landlane.testing.repositories import make_repository
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 PLAYED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
 WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FILES = {
@@ -96,7 +99,7 @@ def test_a_page_does_what_it_says(page: Path, request: pytest.FixtureRequest, tm
 
 
 def read_steps(page: str) -> list[Step]:
-    """What a page wants to have run, in order."""
+    """Return the steps of a page in order."""
     steps: list[Step] = []
     for block in BLOCK.finditer(page):
         kind, text = block["kind"], block["text"]
@@ -112,7 +115,7 @@ def read_steps(page: str) -> list[Step]:
 
 
 def read_console(text: str) -> list[Step]:
-    """The commands of a console block, each with the lines that follow it."""
+    """Return the commands of a console block, each with the lines that follow it."""
     steps: list[Step] = []
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -127,7 +130,7 @@ def read_console(text: str) -> list[Step]:
 
 
 def play(steps: list[Step], folder: Path, script: Path) -> list[tuple[str, int]]:
-    """Run the steps in one shell; tells what each said and how it ended, up to where the shell ended."""
+    """Run the steps in one shell; return the output and exit code of each, up to where the shell ended."""
     lines = ["exec 2>&1"]
     for step in steps:
         is_strict = step.expected is None
@@ -201,6 +204,39 @@ def test_the_table_of_overlaps_is_true() -> None:
         assert overlap(parse(one), parse(other)) == (answer == "yes"), f"{one} and {other}"
 
 
+def test_the_index_lists_every_page_under_its_own_title() -> None:
+    index = DOCS / "README.md"
+    listed = re.findall(r"\[([^\]]+)\]\(((?:howto/)?[\w-]+\.md)\)", index.read_text(encoding="utf-8"))
+    titles = {path: title for title, path in listed if title != "tutorial"}
+    pages = [DOCS / "tutorial.md", *sorted((DOCS / "howto").glob("*.md"))]
+
+    assert set(titles) == {str(page.relative_to(DOCS)) for page in pages}
+    for page in pages:
+        heading = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        assert titles[str(page.relative_to(DOCS))] == heading
+
+
+def test_every_extra_that_a_page_installs_exists() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+    for page in WRITTEN:
+        for names in re.findall(r"(?:\.|landlane)\[([a-z,]+)\]'", page.read_text(encoding="utf-8")):
+            assert set(names.split(",")) <= extras, f"{page.name}: {names}"
+
+
+def test_the_table_of_the_readme_is_printed_as_the_demo_prints_it() -> None:
+    for page in (ROOT / "README.md", DOCS / "howto" / "demo.md"):
+        table = re.search(
+            r"^ +one checkout.*?^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+        assert table is not None
+        header, *rows = table[0].removesuffix("\n```").splitlines()
+        cells = [re.split(r"  +", row) for row in rows]
+        assert [row[0] for row in cells] == list(ROWS.values())
+        titles = ["", *TITLES.values()]
+        assert "\n".join([header, *rows]) == format_table(titles, cells, right=titles[1:])
+
+
 def test_the_two_commands_of_the_front_page_are_there() -> None:
     told = subprocess.run(
         ["make", "--dry-run", "demo", "test"], cwd=ROOT, capture_output=True, text=True, timeout=60
@@ -224,12 +260,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """The names under which a page's headings can be linked to."""
+    """Return the anchors of a page's headings."""
     lines = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
-@pytest.mark.sandbox
+@pytest.mark.slow
 def test_the_picture_of_the_front_page_shows_what_the_product_says() -> None:
     told = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "picture.py"), "--check"],

@@ -8,6 +8,7 @@ import tempfile
 
 from landlane.cli.arguments import read_number
 from landlane.cli.command import stop_on_signals
+from landlane.cli.table import format_table
 from landlane.demo.measure import WAYS
 from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS, demo_json, run_demo, table_rows
 from landlane.demo.sample_tasks import FEWEST_TASKS, MOST_TASKS
@@ -60,21 +61,23 @@ def _run(
     try:
         with DemoRun(folder, is_kept=is_kept, report=call.terminal.note, has_terminal=has_terminal) as run:
             run_demo(run, agents=agents, seed=seed, tasks=tasks, ways=ways)
-            call.terminal.note("\ncounting what is left …\n")
+            call.terminal.note("\nMeasuring the results …\n")
             return _count(call, folder, is_kept=is_kept)
     finally:
         if is_kept:
             shop = os.path.join(folder, ways[-1], "shop")
             call.terminal.note(f"\nkept in {folder}: {', '.join(f'{way}/shop' for way in ways)}")
-            call.terminal.note(f"look around: cd {shop} && landlane task list && git log --graph --oneline")
-            call.terminal.note(f"count again: landlane demo --recount {folder}")
+            call.terminal.note(
+                f"look around: cd {shop} && landlane task list --all && git log --graph --oneline"
+            )
+            call.terminal.note(f"measure again: landlane demo --recount {folder}")
 
 
 def _count(call: CommandCall, folder: str, *, is_kept: bool = True) -> int:
     answer = demo_json(folder)
     head, rows = table_rows(answer)
     answer["folder"] = folder if is_kept else None
-    call.terminal.answer(answer, call.terminal.table("", head, rows).lstrip("\n"))
+    call.terminal.answer(answer, format_table(head, rows, right=head[1:]))
     if not answer["ok"] and not call.terminal.is_json:
         call.terminal.print_error(answer["message"], answer["hint"], answer["code"])
     return 0 if answer["ok"] else 1

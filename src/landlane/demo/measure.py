@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 STORY_FILE = "story.json"
 WAYS = (NAIVE, WORKTREES, LANDLANE)
 DEFINITIONS = {
-    "tasks": "tasks of the story; those that are the same work count each",
-    "landed": "tasks whose mark `work[KEY]` stands in every one of their places in the final tree of main",
-    "lost": "tasks that were reported as finished, and whose mark is missing in one of their places in the "
+    "tasks": "tasks of the demo; a duplicate counts as a task",
+    "landed": "tasks whose mark `work[KEY]` is in every one of their places in the final tree of main",
+    "lost": "tasks that were reported as finished, but whose mark is missing from one of their places in the "
     "final tree of main and of every other branch",
     "conflicts": "finished work that git could not merge: branches task/* that are not contained in main; "
-    "with Landlane, landings that came back with the code CONFLICT",
-    "duplicates": "files in shop/features/ of the final tree whose mark stands in another one of them, too: "
-    "of each mark, all but one",
-    "red_seconds": "seconds during which the tip of main failed check.py: from when the tip moved there to "
-    "when it moved on, or to the end of the way; the times are those of target.log",
-    "stale_deploys": "lines of deploys.log whose commit was not the tip of main when it went live, or which "
-    "took back something that was live: the commit live before is not contained in it",
+    "with Landlane, landings that bounced with the code CONFLICT",
+    "duplicates": "files in shop/features/ of the final tree that carry the mark of another file there: "
+    "for each mark, all but one",
+    "red_seconds": "seconds during which the tip of main failed check.py: from the move to a failing tip until "
+    "the next move, or the end of the mode; times from target.log",
+    "stale_deploys": "lines of deploys.log whose commit was not the tip of main when it went live, or does not "
+    "contain the commit that was live before",
     "green_at_end": "whether check.py passes on the final tree of main",
     "seconds": "from the start of the first agent to the end of the last deploy",
 }
@@ -86,9 +86,9 @@ def _read_story(folder: str) -> dict[str, Any]:
             return json.load(file)
     except (OSError, ValueError) as error:
         raise Malformed(
-            f"{folder} is not what a demo left behind: it has no {STORY_FILE}",
+            f"{folder} is not a folder of the demo: it has no {STORY_FILE}",
             code="NO_DEMO",
-            hint="landlane demo --keep leaves a folder, and names it",
+            hint="make one: landlane demo --keep",
         ) from error
 
 
@@ -180,7 +180,7 @@ def _target_moves(place: str, root: str) -> list[Move]:
 
 
 def _damaged(why: str) -> Malformed:
-    return Malformed(why, code="NO_DEMO", hint="it was changed since: run `landlane demo --keep` again")
+    return Malformed(why, code="NO_DEMO", hint="make a new one: landlane demo --keep")
 
 
 def _run_tests(root: str, commits: list[str]) -> dict[str, bool]:

@@ -25,20 +25,20 @@ _BUILD_SECONDS = 0.04  # of a deploy, per task
 FEWEST_AGENTS, MOST_AGENTS = 4, 64
 TITLES = {NAIVE: "one checkout", WORKTREES: "worktrees", LANDLANE: "landlane"}
 _HEADINGS = {
-    NAIVE: "all in one checkout, at once",
-    WORKTREES: "a worktree for each, merged at the end",
-    LANDLANE: "with Landlane",
+    NAIVE: "One checkout: every agent edits and commits in the same folder",
+    WORKTREES: "Worktrees: one per agent, merged at the end",
+    LANDLANE: "Landlane: the same tasks through the queue",
 }
 # figure → its label
-_ROWS = {
+ROWS = {
     "landed": "tasks landed",
     "lost": "updates lost",
-    "conflicts": "conflicts",
-    "duplicates": "duplicates",
-    "red_seconds": "red seconds of main",
+    "conflicts": "merge conflicts",
+    "duplicates": "duplicate work",
+    "red_seconds": "main failing",
     "stale_deploys": "stale deploys",
     "green_at_end": "tests at the end",
-    "seconds": "seconds",
+    "seconds": "time",
 }
 
 
@@ -55,12 +55,13 @@ def run_demo(run: DemoRun, *, agents: int, seed: int, tasks: int, ways: Sequence
         "ways": {},
     }
     run.report(
-        f"{agents} agents, {len(demo_tasks)} tasks: {workers - 1} Python workers, a shell worker, "
-        "one who deploys, and a person"
+        f"{len(demo_tasks)} tasks that collide, {agents} scripted agents ({workers - 1} Python workers, "
+        "1 shell worker, 1 that deploys, 1 person), 3 ways to work."
     )
     run.report(
-        "they collide: a held file, a shared registry, a changed signature and a new caller, the same work "
-        "twice,\na hanging and a killed worker, one that fails twice the same way, migration numbers, deploys"
+        "The trouble is built in: a contested file, a shared registry, a changed signature with a new caller,\n"
+        "the same task twice, a worker that hangs, one that is killed, one that fails twice the same way,\n"
+        "two migrations with the same number, a stale deploy."
     )
     for number, way in enumerate(ways, 1):
         run.report(f"\n{number}. {_HEADINGS[way]}")
@@ -79,12 +80,12 @@ def find_broken_promises(figures: dict[str, Figures]) -> str:
     if ours is None:
         return ""
     broken = [
-        f"{_ROWS[name]}: {getattr(ours, name)}"
+        f"{ROWS[name]}: {getattr(ours, name)}"
         for name in ("lost", "duplicates", "red_seconds", "stale_deploys")
         if getattr(ours, name)
     ]
     broken += [] if ours.landed == ours.tasks else [f"tasks landed: {ours.landed} of {ours.tasks}"]
-    broken += [] if ours.green_at_end else ["tests at the end: red"]
+    broken += [] if ours.green_at_end else ["tests at the end: fail"]
     return ", ".join(broken)
 
 
@@ -94,8 +95,8 @@ def demo_json(folder: str) -> dict[str, Any]:
     broken = find_broken_promises(figures)
     answer: dict[str, Any] = {"ok": not broken}
     if broken:
-        answer |= {"code": "DEMO_FAILED", "message": f"a promise was not kept: {broken}"}
-        answer["hint"] = "run it with --keep, and look at landlane/run.log in the folder"
+        answer |= {"code": "DEMO_FAILED", "message": f"the run with Landlane broke a promise: {broken}"}
+        answer["hint"] = "keep its folder and read landlane/run.log there: landlane demo --keep"
     return answer | {
         "ways": {way: as_dict(one) for way, one in figures.items()},
         "definitions": DEFINITIONS,
@@ -106,7 +107,7 @@ def table_rows(answer: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the table."""
     ways = answer["ways"]
     return ["", *(TITLES[way] for way in ways)], [
-        [title, *(_cell(name, figures) for figures in ways.values())] for name, title in _ROWS.items()
+        [title, *(_cell(name, figures) for figures in ways.values())] for name, title in ROWS.items()
     ]
 
 
@@ -115,5 +116,7 @@ def _cell(name: str, figures: dict[str, Any]) -> str:
     if name == "landed":
         return f"{found} of {figures['tasks']}"
     if name == "green_at_end":
-        return "green" if found else "red"
+        return "pass" if found else "fail"
+    if name in ("red_seconds", "seconds"):
+        return f"{found:.1f} s" if found else "0 s"
     return str(found)

@@ -99,7 +99,7 @@ def _fill_queue(run: DemoRun, root: str, tasks: Sequence[DemoTask]) -> None:
             )
             if isinstance(outcome, LooksAlike):
                 first = outcome.similar[0]
-                run.report(f"  not added: {task.title!r} looks like {first.task} ({first.reason})")
+                run.report(f'  refused: "{task.title}" looks like {first.task} ({first.reason})')
 
 
 def _start_orchestrator(run: DemoRun, root: str, place: str) -> Child:
@@ -137,7 +137,7 @@ def _report_decisions(run: DemoRun, root: str, log: str) -> None:
     for entry in read_journal(root):
         if entry["kind"] == "landing.bounced":
             landing = entry["data"]["landing"]
-            run.report(f"  {landing['task']} came back: {landing['reason']}")
+            run.report(f"  {landing['task']} bounced: {landing['reason']}")
     if not os.path.exists(log):
         return  # the person was not asked
     with open(log, encoding="utf-8") as file:
@@ -160,7 +160,7 @@ def _deploy(run: DemoRun, place: str, checkout: str) -> ChildResult:
 def _report_refusal(run: DemoRun, ended: ChildResult) -> None:
     if ended.exit_code:
         said = ended.stderr.strip().splitlines()
-        run.report(f"  ops was not let deploy: {said[0] if said else ended.exit_code}")
+        run.report(f"  ops: {said[0] if said else f'the deploy failed with exit {ended.exit_code}'}")
 
 
 def _landlane(run: DemoRun, place: str, folder: str, *words: str) -> ChildResult:

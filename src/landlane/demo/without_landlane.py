@@ -102,7 +102,7 @@ def _wait_for_all(run: DemoRun, agents: list[Child]) -> None:
             break
         time.sleep(_POLL_SECONDS)
     for agent in list(agents):
-        run.report("  an agent hangs, and is ended by hand")
+        run.report("  an agent hangs and is killed by hand")
         _end(run, agent, agents)
 
 
@@ -124,6 +124,6 @@ def _merge(run: DemoRun, place: str, root: str, task_id: str) -> None:
     merged = run_git("merge", "--quiet", "--no-edit", f"task/{task_id}", cwd=root)
     if merged.exit_code:
         git(root, "merge", "--abort")
-        run.report(f"  task/{task_id} does not merge")
+        run.report(f"  task/{task_id} conflicts and stays unmerged")
         with open(os.path.join(place, "conflicts.log"), "a", encoding="utf-8") as file:
             file.write(f"{now_ms()} task/{task_id}\n")
