@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draw docs/pictures/story.svg: two agents share one repository, with the output of a real run.
 
-The story runs on a scratch repository with real commands and real git. With --check nothing is written: it fails if the
-committed picture differs from what the commands print today, apart from times and commit ids.
+The story runs on a scratch repository with real commands and real git. With --check nothing is written: it
+fails if the committed picture differs from what the commands print today, apart from times and commit ids.
 """
 
 from __future__ import annotations

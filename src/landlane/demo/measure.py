@@ -32,10 +32,10 @@ DEFINITIONS = {
     "with Landlane, landings that bounced with the code CONFLICT",
     "duplicates": "files in shop/features/ of the final tree that carry the mark of another file there: "
     "for each mark, all but one",
-    "red_seconds": "seconds during which the tip of main failed check.py: from the move to a failing tip until "
+    "red_seconds": "seconds during which the tip of main failed check.py: from the move to a failing tip to "
     "the next move, or the end of the mode; times from target.log",
-    "stale_deploys": "lines of deploys.log whose commit was not the tip of main when it went live, or does not "
-    "contain the commit that was live before",
+    "stale_deploys": "lines of deploys.log whose commit was not the tip of main when it went live, or does "
+    "not contain the commit that was live before",
     "green_at_end": "whether check.py passes on the final tree of main",
     "seconds": "from the start of the first agent to the end of the last deploy",
 }

@@ -59,7 +59,7 @@ def run_demo(run: DemoRun, *, agents: int, seed: int, tasks: int, ways: Sequence
         "1 shell worker, 1 that deploys, 1 person), 3 ways to work."
     )
     run.report(
-        "The trouble is built in: a contested file, a shared registry, a changed signature with a new caller,\n"
+        "Trouble is built in: a contested file, a shared registry, a changed signature with a new caller,\n"
         "the same task twice, a worker that hangs, one that is killed, one that fails twice the same way,\n"
         "two migrations with the same number, a stale deploy."
     )
