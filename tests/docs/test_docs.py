@@ -2,7 +2,7 @@
 
 A page runs in one shell in a scratch repository, from top to bottom. `sh` and `python` blocks must exit with
 0. In `console` blocks each `$ ` line is run, and its output is compared with the lines below it: times,
-tokens and ids may differ, and `…` stands for any text. `<!-- not run: reason -->` above a block leaves it out.
+tokens and ids may differ, `…` stands for any text. `<!-- not run: reason -->` above a block leaves it out.
 """
 
 from __future__ import annotations
