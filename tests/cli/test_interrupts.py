@@ -88,7 +88,7 @@ def test_a_closed_stdout_changes_neither_the_work_nor_the_exit_code(shell: Shell
 
 def test_a_command_works_with_all_streams_closed(shell: Shell) -> None:
     assert shell.sh("landlane claim a --as ann <&- >&- 2>&-").exit == 0
-    assert shell.sh("landlane init <&- >&- 2>&-").exit == 0
+    assert shell.sh("landlane init --yes <&- >&- 2>&-").exit == 0
     assert shell.holders() == {"a": "ann"}
 
 

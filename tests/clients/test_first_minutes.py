@@ -46,6 +46,8 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
             def types(line: str) -> str:
                 # Which of its scripts the model follows stands in what it is asked.
                 asked = line.replace("' --path", f" {marker('main')}' --path")
+                # A person at a terminal would be asked, and would answer yes.
+                asked = asked.replace("landlane init", "landlane init --yes")
                 ended = world.call(
                     *("sh", "-c", asked),
                     environment=client.environment(model.url),

@@ -22,7 +22,7 @@ def test_outside_git_in_a_bare_repository_and_in_a_deleted_folder(tmp_path: Path
     subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], check=True)
 
     outside = Shell(notes).run("claims")
-    inside = Shell(bare).run("init")
+    inside = Shell(bare).run("init", "--yes")
     deleted = Shell(gone).sh(f"rmdir {gone}; landlane claims")
 
     assert (outside.exit, inside.exit, deleted.exit) == (1, 1, 1)

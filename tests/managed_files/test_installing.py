@@ -293,7 +293,7 @@ def test_in_a_linked_worktree_the_shared_files_are_its_branchs_and_the_hooks_are
     plan = plan_init(str(linked), InitOptions(clients=("claude", "codex")))
     carry_out(plan)
 
-    whys = {path: why for _, path, why in plan.lines}
+    whys = {line.path: line.why for line in plan.lines}
     assert "once this branch has landed" in whys[str(linked / "RULES.md")]
     for name in (CLAUDE, CODEX):  # these clients read in a linked worktree what stands in the main checkout
         assert (repository / name).exists()
@@ -307,7 +307,7 @@ def test_in_a_linked_worktree_the_shared_files_are_its_branchs_and_the_hooks_are
 @pytest.mark.parametrize(
     ("client", "name", "text", "why"),
     [
-        ("claude", CLAUDE, '{"a": 1 // mine\n}', "Claude Code itself cannot read it: a comment on line 1"),
+        ("claude", CLAUDE, '{"a": 1 // mine\n}', "Claude Code cannot read it: a comment on line 1"),
         ("claude", CLAUDE, '{"a": 1,\n}', "a comma behind the last entry on line 1"),
         ("codex", CODEX, '\ufeff{"hooks": {}}', "a byte order mark on line 1"),
         ("codex", CODEX, '{\n"hooks": {} /* x */}', "a comment on line 2"),

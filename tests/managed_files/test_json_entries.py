@@ -123,9 +123,9 @@ def test_an_empty_file_becomes_one_of_ours() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"hooks": []}', "hooks is no table"),
-        ('{"hooks": {"Pre": {}}}', "Pre is no list"),
-        ("[]", "the whole is no table"),
+        ('{"hooks": []}', "hooks is not an object"),
+        ('{"hooks": {"Pre": {}}}', "Pre is not a list"),
+        ("[]", "its content is not an object"),
         ('{"a": 1, "a": 2}', "stands twice"),
         ('{"a": 1', "expected , or }"),
         ("{a: 1}", "expected a key"),

@@ -77,8 +77,8 @@ def test_without_the_sdk_no_server_is_configured(repository: Path, monkeypatch: 
     for name in ("managed_files.client_files", "setup.init"):
         monkeypatch.setattr(f"landlane.{name}.sdk_release", lambda: "")
     plan = plan_init(str(repository), InitOptions(clients=("claude",)))
-    assert not any(path.endswith(".mcp.json") for _, path, _ in plan.lines)
-    assert any("landlane[mcp]" in left.why for left in plan.changes.skipped)
+    assert not any(line.path.endswith(".mcp.json") for line in plan.lines)
+    assert any("[mcp]'" in left.why for left in plan.changes.skipped)
 
 
 def test_a_toml_file_that_has_a_server_of_our_name_stays_as_it_is() -> None:

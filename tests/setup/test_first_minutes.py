@@ -62,8 +62,8 @@ def test_landlane_without_arguments_needs_no_repository_and_creates_nothing(
 def test_the_next_step_is_shown_in_every_situation(shell: Shell, programs: Path) -> None:
     """Set up, no checks, a task, a paused pool, a question, and the person's own task."""
     shell = shell.with_env(PATH=str(programs))
-    ended = shell.run("init", "--client", "claude", "--json")
-    assert any("checks = [" in note for note in ended.json()["notes"])
+    ended = shell.run("init", "--yes", "--client", "claude", "--json")
+    assert any("landing.checks" in note for note in ended.json()["notes"])
     assert shell.run_json()["state"] == "nothing_to_do"
 
     shell.run_json("task", "add", "Mend it", "--path", "lib.py")

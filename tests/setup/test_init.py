@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.client_programs import write_fake_client
-from tests.support.shell import Shell, fingerprint
+from tests.support.shell import Shell, fingerprint, run_at_terminal
+from tests.support.snapshots import check_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +29,11 @@ def store_id(shell: Shell) -> str:
 
 
 def test_init_shows_its_plan_then_writes_settings(shell: Shell) -> None:
-    ended = shell.run("init")
+    ended = shell.run("init", "--yes")
 
-    path = shell.folder / "landlane.toml"
     assert ended.exit == 0
-    assert f"create  {path}" in ended.err
-    assert f"changed {path}" in ended.out.splitlines()
+    assert "  create  landlane.toml  settings" in ended.err
+    assert ended.out.splitlines()[0] == "✓ created 3 files, changed 1"
     assert settings_id(shell.folder) == store_id(shell)
     assert shell.run_json("doctor")["ok"]
 
@@ -50,10 +50,10 @@ def test_a_dry_run_changes_nothing(shell: Shell) -> None:
 
 
 def test_init_twice_changes_nothing_the_second_time(shell: Shell) -> None:
-    assert shell.run_json("init")["changed"]
+    assert shell.run_json("init", "--yes")["changed"]
     before = fingerprint(shell.folder)
 
-    assert shell.run_json("init")["changed"] == []
+    assert shell.run_json("init", "--yes")["changed"] == []
     assert fingerprint(shell.folder) == before
 
 
@@ -61,8 +61,8 @@ def test_existing_settings_stay_unchanged(shell: Shell) -> None:
     text = '[claims]\nttl = "10m"  # ours\n'
     (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
 
-    shell.run_json("init")
-    shell.run_json("init", "--undo")
+    shell.run_json("init", "--yes")
+    shell.run_json("init", "--yes", "--undo")
 
     assert (shell.folder / "landlane.toml").read_text(encoding="utf-8") == text
 
@@ -75,17 +75,17 @@ def test_invalid_settings_are_reported_before_anything_is_written(shell: Shell) 
 
 def test_undo_removes_only_what_init_wrote_and_nobody_changed(shell: Shell) -> None:
     path = shell.folder / "landlane.toml"
-    shell.run_json("init")
+    shell.run_json("init", "--yes")
     shell.run_json("claim", "a", "--as", "ann")
     name = store_id(shell)
-    assert str(path) in shell.run_json("init", "--undo")["changed"]
+    assert str(path) in shell.run_json("init", "--yes", "--undo")["changed"]
     assert not path.exists()
     assert (store_id(shell), shell.holders()) == (name, {"a": "ann"})
 
-    shell.run_json("init")
+    shell.run_json("init", "--yes")
     path.write_text(path.read_text(encoding="utf-8") + "\n# mine\n", encoding="utf-8")
 
-    assert str(path) not in shell.run_json("init", "--undo")["changed"]
+    assert str(path) not in shell.run_json("init", "--yes", "--undo")["changed"]
     assert path.exists()
     assert shell.run_json("init", "--undo", "--dry-run")["changed"] == []
 
@@ -94,7 +94,7 @@ def test_claims_made_before_init_survive_it_under_the_same_id(shell: Shell) -> N
     token = shell.run_json("claim", "a", "--as", "ann")["granted"][0]["token"]
     name = store_id(shell)
 
-    shell.run_json("init")
+    shell.run_json("init", "--yes")
 
     assert settings_id(shell.folder) == name
     assert shell.run_json("check", "a", "--as", "ann", "--token", str(token))["ok"]
@@ -102,7 +102,7 @@ def test_claims_made_before_init_survive_it_under_the_same_id(shell: Shell) -> N
 
 
 def test_a_clone_with_committed_settings_is_the_same_repository(shell: Shell, tmp_path: Path) -> None:
-    shell.run_json("init")
+    shell.run_json("init", "--yes")
     shell.git("add", "landlane.toml")
     shell.git("commit", "--quiet", "-m", "Settings")
     shell.git("clone", "--quiet", ".", str(tmp_path / "clone"))
@@ -143,10 +143,10 @@ def test_outside_git_init_makes_a_folder_usable(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     shell.run_error("NO_REPOSITORY", "claim", "docs/a.md", "--as", "ann", exit=1)
 
-    changed = shell.run_json("init")["changed"]
+    changed = shell.run_json("init", "--yes")["changed"]
     shell.run_json("claim", "docs/a.md", "--as", "ann")
 
-    assert changed == [str(tmp_path / ".landlane"), *(str(tmp_path / name) for name in SHARED)]
+    assert changed == [*(str(tmp_path / name) for name in SHARED), str(tmp_path / ".landlane")]
     refused = shell.at("docs").run_error("CLAIM_HELD", "claim", "a.md", "--as", "bob", exit=3)
     assert refused["refused"][0]["pattern"] == "docs/a.md"
     assert shell.run_json("who", "docs/a.md")["last_change"] is None
@@ -227,11 +227,11 @@ def test_one_command_protects_a_repository_for_the_clients_on_this_machine(
 def test_clients_can_be_chosen_and_left_out(shell: Shell, programs: Path) -> None:
     write_fake_client(programs, "claude", "2.1.325 (Claude Code)")
 
-    assert shell.run_json("init", "--no-clients")["clients"] == []
+    assert shell.run_json("init", "--yes", "--no-clients")["clients"] == []
     assert not (shell.folder / ".claude").exists()
-    assert shell.run_json("init", "--client", "qwen")["clients"] == ["qwen"]
+    assert shell.run_json("init", "--yes", "--client", "qwen")["clients"] == ["qwen"]
     assert not (shell.folder / ".claude").exists()
-    assert shell.run_json("init")["clients"] == ["qwen", "claude"]
+    assert shell.run_json("init", "--yes")["clients"] == ["qwen", "claude"]
     assert (shell.folder / ".claude/settings.local.json").exists()
     shell.run_error("UNKNOWN_CLIENT", "init", "--client", "emacs")
 
@@ -243,45 +243,120 @@ def test_the_plan_shows_what_changes_in_each_file(shell: Shell) -> None:
     (shell.folder / ".qwen/settings.json").write_text("{", encoding="utf-8")
 
     answer = shell.run_json("init", "--dry-run")
-    told = shell.run("init", "--dry-run").err
+    shown = shell.run_text("init", "--dry-run")
 
     step = next(one for one in answer["steps"] if one["path"].endswith(".gemini/settings.json"))
     assert step["verb"] == "change"
     assert '-  "a": 1 // mine' in step["diff"]
     assert '+  "a": 1, // mine' in step["diff"]
-    assert '+  "a": 1, // mine' in told
+    assert '+  "a": 1, // mine' in shown
     assert [(left["path"], left["why"]) for left in answer["left"]] == [
         (
             str(shell.folder / ".qwen/settings.json"),
-            "it cannot be read as JSON, line 1: expected a key in double quotes",
+            "invalid JSON on line 1: expected a key in double quotes",
         )
     ]
-    assert "leave   " in told
+    assert "  skip    .qwen/settings.json" in shown
 
 
-def test_unprotected_clients_are_named_last(shell: Shell) -> None:
+def test_unprotected_clients_are_named(shell: Shell) -> None:
     (shell.folder / ".qwen").mkdir()
     path = shell.folder / ".qwen/settings.json"
     path.write_text("{", encoding="utf-8")
 
-    ended = shell.run("init", "--client", "qwen")
+    ended = shell.run("init", "--yes", "--client", "qwen")
 
-    assert ended.out.splitlines()[-1].startswith(f"NOT protected: Qwen Code ({path}: it cannot be read")
-    assert "doctor" not in ended.err
-    answer = shell.run_json("init", "--client", "qwen", "--client", "gemini")
+    warning = "! Qwen Code stays unprotected: fix .qwen/settings.json, then run init again"
+    assert warning in ended.out.splitlines()
+    assert "now check" not in ended.out
+    answer = shell.run_json("init", "--yes", "--client", "qwen", "--client", "gemini")
     assert answer["unprotected"] == ["qwen"]
     assert [left["path"] for left in answer["left"]] == [str(path)]
     path.unlink()
-    assert shell.run_json("init", "--client", "qwen")["unprotected"] == []
+    assert shell.run_json("init", "--yes", "--client", "qwen")["unprotected"] == []
 
 
 def test_undo_says_that_the_state_stays(shell: Shell) -> None:
-    shell.run_json("init")
+    shell.run_json("init", "--yes")
 
-    told = shell.run("init", "--undo").err
+    shown = shell.run_text("init", "--yes", "--undo")
 
-    assert f"rm -r {shell.state}" in told
+    assert "Still here: the state in .git/landlane (1 journal entry)" in shown
+    assert shown.endswith("rm -r .git/landlane\n")
     assert shell.state.is_dir()
+
+
+@pytest.fixture
+def shop(shell: Shell, programs: Path) -> Shell:
+    """A project with a test command, one client that can be set up and one whose settings are broken."""
+    write_fake_client(programs, "claude", "2.1.325 (Claude Code)")
+    (shell.folder / "Makefile").write_text("test:\n\ttrue\n", encoding="utf-8")
+    (shell.folder / ".gemini").mkdir()
+    (shell.folder / ".gemini/settings.json").write_text("{\n", encoding="utf-8")
+    return shell
+
+
+def masked_place(text: str, shell: Shell) -> str:
+    return text.replace(str(shell.folder), "SHOP").rstrip("\n")
+
+
+@pytest.mark.promise(
+    "init.asks-first", "Without a terminal and without --yes, init shows its plan and changes nothing."
+)
+@pytest.mark.parametrize("more", [(), ("--undo",)])
+def test_without_a_terminal_init_needs_yes(shop: Shell, more: tuple[str, ...]) -> None:
+    if more:
+        shop.run_json("init", "--yes")
+    before = fingerprint(shop.folder)
+
+    ended = shop.run("init", *more)
+    answer = shop.run_error("NOT_CONFIRMED", "init", *more)
+
+    assert ended.exit == 2
+    assert ended.out.startswith(f"Plan for {shop.folder} (nothing has changed yet)\n")
+    assert ended.err.splitlines()[-1] == f"hint: apply the plan: landlane init {' '.join((*more, '--yes'))}"
+    assert str(shop.folder / "RULES.md") in answer["plan"]
+    assert fingerprint(shop.folder) == before
+
+
+def test_a_person_is_asked_before_anything_changes(shop: Shell) -> None:
+    before = fingerprint(shop.folder)
+    _, declined = run_at_terminal(shop, "init", typed="n\n", NO_COLOR="1")
+    assert declined.endswith("Apply? [Y/n] Nothing was changed.\n")
+    assert fingerprint(shop.folder) == before
+
+    code, applied = run_at_terminal(shop, "init", typed="\n", NO_COLOR="1")
+    assert code == 0
+    check_snapshot("setup/snapshots/init.txt", masked_place(applied, shop))
+
+    (shop.folder / "landlane.toml").write_text("# mine\n", encoding="utf-8")
+    shop.git("branch", "landlane/T1-1/work")
+    code, undone = run_at_terminal(shop, "init", "--undo", typed="y\n", NO_COLOR="1")
+    assert code == 0
+    check_snapshot("setup/snapshots/undo.txt", masked_place(undone, shop))
+    assert shop.run_text("init", "--undo", "--yes") == f"✓ nothing to undo in {shop.folder}\n"
+
+
+def test_the_next_step_after_init_can_be_pasted(shop: Shell) -> None:
+    (shop.folder / ".gitignore").write_text("CLAUDE.md\n", encoding="utf-8")
+
+    shown = shop.run_text("init", "--yes", "--client", "claude")
+    command = next(line for line in shown.splitlines() if line.startswith("next: ")).removeprefix("next: ")
+
+    assert command == "git add landlane.toml RULES.md AGENTS.md && git commit -m 'Set up Landlane'"
+    assert shop.sh(command).exit == 0
+    assert shop.sh("echo 1 > a && git add a && git commit -m Past").exit == 1
+
+
+def test_a_clone_of_a_guarded_repository_is_told_that_the_guard_begins(shop: Shell, tmp_path: Path) -> None:
+    shop.run_json("init", "--yes", "--no-clients")
+    shop.git("add", "--all")
+    shop.git("commit", "--quiet", "-m", "Settings")
+    shop.git("clone", "--quiet", ".", str(tmp_path / "clone"))
+
+    shown = Shell(tmp_path / "clone").run("init", "--no-clients").out
+
+    assert shown.endswith("\n\nFrom then on main changes only through `landlane land`.\n")
 
 
 def test_undo_restores_everything(shell: Shell, programs: Path) -> None:
@@ -289,8 +364,8 @@ def test_undo_restores_everything(shell: Shell, programs: Path) -> None:
     (shell.folder / "AGENTS.md").write_text("# Mine", encoding="utf-8")
     before = fingerprint(shell.folder)
 
-    shell.run_json("init")
-    shell.run_json("init", "--undo")
+    shell.run_json("init", "--yes")
+    shell.run_json("init", "--yes", "--undo")
 
     after = {
         name: kept
@@ -298,7 +373,7 @@ def test_undo_restores_everything(shell: Shell, programs: Path) -> None:
         if not name.startswith(".git/landlane/")
     }
     assert after == before
-    assert shell.run_json("init", "--undo")["changed"] == []
+    assert shell.run_json("init", "--yes", "--undo")["changed"] == []
 
 
 def test_files_of_an_earlier_release_are_undone(shell: Shell) -> None:
@@ -309,24 +384,24 @@ def test_files_of_an_earlier_release_are_undone(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
     (shell.state / "init-record").write_text(digest(text), encoding="utf-8")
 
-    assert shell.run_json("init", "--undo")["changed"] == [str(shell.folder / "landlane.toml")]
+    assert shell.run_json("init", "--yes", "--undo")["changed"] == [str(shell.folder / "landlane.toml")]
     assert not (shell.state / "init-record").exists()
 
 
 def test_outside_git_clients_are_set_up_too(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
 
-    shell.run_json("init", "--client", "claude")
+    shell.run_json("init", "--yes", "--client", "claude")
 
     assert (tmp_path / ".claude/settings.local.json").exists()
-    shell.run_json("init", "--undo")
+    shell.run_json("init", "--yes", "--undo")
     assert [path.name for path in tmp_path.iterdir()] == [".landlane"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["worktree", "clone"])
 def test_a_workspace_has_the_hooks_and_closes_without_a_rescue(shell: Shell, kind: str) -> None:
-    shell.run_json("init", "--client", "claude", "--client", "copilot")
+    shell.run_json("init", "--yes", "--client", "claude", "--client", "copilot")
     shell.git("add", ".")
     shell.git("commit", "--quiet", "-m", "Set up")
     shell.run_json("task", "add", "one")
@@ -342,18 +417,18 @@ def test_a_workspace_has_the_hooks_and_closes_without_a_rescue(shell: Shell, kin
     closed = shell.run_json("workspace", "close", "T1", "--as", "ann")
     assert not closed.get("rescue")
     assert not place.folder.exists()
-    assert shell.run_json("init", "--undo")["changed"]
+    assert shell.run_json("init", "--yes", "--undo")["changed"]
 
 
 def test_init_sets_up_open_workspaces(shell: Shell) -> None:
     shell.run_json("task", "add", "one")
     opened = shell.run_json("workspace", "open", "T1", "--offline", "--as", "ann")
 
-    shell.run_json("init", "--client", "claude")
+    shell.run_json("init", "--yes", "--client", "claude")
 
     folder = shell.at(opened["workspace"]["path"]).folder
     assert (folder / ".claude/settings.local.json").exists()
-    shell.run_json("init", "--undo")
+    shell.run_json("init", "--yes", "--undo")
     assert not (folder / ".claude").exists()
 
 

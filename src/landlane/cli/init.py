@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from difflib import unified_diff
 
+from landlane.cli.table import align
+from landlane.cli.terminal import in_one_line
 from landlane.clients.model import CLIENTS
-from landlane.setup.init import InitOptions, carry_out, plan_init, plan_undo
+from landlane.managed_files.apply import ChangeVerb
+from landlane.setup.init import carry_out, plan_init, plan_undo, remaining_after_undo
+from landlane.setup.model import InitOptions
+from landlane.setup.propose_settings import UNKNOWN_ID
+from landlane.text import home_path
+from landlane.units import count, join_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from landlane.cli.command import CommandCall
-    from landlane.setup.init import InitPlan
+    from landlane.setup.model import InitPlan, InitResult, PlanLine, Remaining
+
+_DONE = {
+    ChangeVerb.CREATE: "created",
+    ChangeVerb.REMOVE: "removed",
+    ChangeVerb.RESTORE: "restored",
+    ChangeVerb.CHANGE: "changed",
+}
+_LIST_WIDTH = 48
+_FOR_SEVERAL = {
+    "as init wrote it": "as init wrote them",
+    "as it was before init": "as they were before init",
+    "you changed it since": "you changed them since",
+}
 
 
 def init(
@@ -28,47 +50,185 @@ def init(
     """Show the plan, ask for confirmation, then apply it."""
     options = InitOptions(clients=client, has_clients=not no_clients, has_trust=not no_trust)
     plan = plan_undo(call.cwd) if undo else plan_init(call.cwd, options)
-    _print_plan(call, plan, with_diffs=dry_run)
     answer: dict[str, Any] = {"ok": True, "changed": [], **_plan_json(plan)}
-    warning = _unprotected(plan)
     if plan.is_nothing:
-        return call.terminal.answer(answer, "\n".join(["nothing to do", *warning]))
+        return call.terminal.answer(answer, "\n".join(_nothing_lines(call, plan)))
+    shown = _plan_lines(call, plan)
     if dry_run:
-        answer |= {"plan": [path for _, path, _ in plan.lines], "steps": _steps(plan)}
-        return call.terminal.answer(answer, "\n".join(["nothing was changed (--dry-run)", *warning]))
-    if not yes and call.terminal.can_ask and not call.terminal.confirm("go ahead?"):
-        return call.terminal.answer(answer, "nothing was changed")
+        answer |= {"plan": [line.path for line in plan.lines], "steps": _steps(plan)}
+        return call.terminal.answer(answer, "\n".join([*shown, *_diffs(call, plan)]))
+    if not yes and not call.terminal.can_ask:
+        return _refuse_unasked(call, answer, shown, plan)
+    call.terminal.note("\n".join([*shown, *([""] if yes else _before_question(call, plan))]))
+    if not yes and not call.terminal.confirm("Apply?"):
+        return call.terminal.answer(answer, "Nothing was changed.")
     done = carry_out(plan)
-    for note in done.notes:
-        call.terminal.note(f"note: {note}")
     answer |= {"changed": list(done.changed), "notes": list(done.notes)}
-    text = "\n".join([*(f"changed {path}" for path in done.changed), *warning]) or "nothing to do"
-    if len(plan.clients) > len(plan.unprotected):
-        call.terminal.note("`landlane doctor` proves that the hooks fire and refuse")
-    return call.terminal.answer(answer, text)
-
-
-def _print_plan(call: CommandCall, plan: InitPlan, *, with_diffs: bool) -> None:
-    for verb, path, why in plan.lines:
-        call.terminal.note(f"  {verb:<7} {path}  {why}")
-    for skipped in plan.changes.skipped:
-        call.terminal.note(f"  leave   {skipped.path}  {skipped.why}")
     if plan.is_undo:
-        why = "the state stays: it holds the history of all sessions; remove it with"
-        call.terminal.note(f"  keep    {plan.folder}  {why} rm -r {shlex.quote(plan.folder)}")
-    if with_diffs:
-        for step in plan.changes.steps:
-            if step.before is not None:
-                call.terminal.note(_diff(step.path, step.before, step.after))
+        remaining = remaining_after_undo(call.cwd)
+        answer["remaining"] = {"state": remaining.folder or None, **_remaining_counts(remaining)}
+        return call.terminal.answer(answer, "\n".join(_undone_lines(call, plan, done, remaining)))
+    return call.terminal.answer(answer, "\n".join(_done_lines(call, plan, done)))
 
 
-def _unprotected(plan: InitPlan) -> list[str]:
-    """Return the warning that names clients whose edits are not checked."""
-    if not plan.unprotected:
-        return []
-    titles = ", ".join(CLIENTS[name].title for name, _ in plan.unprotected)
-    why = "; ".join(reason for _, reason in plan.unprotected)
-    return [f"NOT protected: {titles} ({why}). Mend that, then run `landlane init` again"]
+def _refuse_unasked(call: CommandCall, answer: dict[str, Any], shown: list[str], plan: InitPlan) -> int:
+    """Print the plan and change nothing: without a terminal, only --yes confirms it."""
+    if not call.terminal.is_json:
+        call.terminal.answer({}, "\n".join(shown))
+    answer |= {
+        "ok": False,
+        "code": "NOT_CONFIRMED",
+        "message": "nothing was changed: there is no terminal to ask for confirmation",
+        "hint": f"apply the plan: {_typed(call, plan, '--yes')}",
+        "plan": [line.path for line in plan.lines],
+        "steps": _steps(plan),
+    }
+    return call.terminal.refuse(answer, 2)
+
+
+def _typed(call: CommandCall, plan: InitPlan, *more: str) -> str:
+    """Return the call as it was typed, with another option."""
+    chosen = plan.options
+    words = ["--undo"] if plan.is_undo else [word for name in chosen.clients for word in ("--client", name)]
+    words += ["--no-clients"] if not chosen.has_clients else []
+    words += ["--no-trust"] if not chosen.has_trust else []
+    return call.command_text("init", *words, *more)
+
+
+def _shown_path(call: CommandCall, plan: InitPlan, path: str) -> str:
+    """Return a path as people read it: relative inside the repository, else from their home folder."""
+    if not os.path.isabs(path):
+        return path
+    is_inside = path.startswith(os.path.join(plan.root, ""))
+    return in_one_line(os.path.relpath(path, os.path.realpath(call.cwd)) if is_inside else home_path(path))
+
+
+def _plan_lines(call: CommandCall, plan: InitPlan) -> list[str]:
+    table = _undo_rows(call, plan) if plan.is_undo else _init_rows(call, plan)
+    heading = f"Plan for {home_path(plan.root)} (nothing has changed yet)"
+    return [heading, "", *align(table, cut=2), *(["", plan.consequence] if plan.consequence else [])]
+
+
+def _init_rows(call: CommandCall, plan: InitPlan) -> list[list[str]]:
+    rows = [[line.verb, _shown_path(call, plan, line.path), line.why] for line in plan.lines]
+    risks = {path: f"; {CLIENTS[name].title} stays unprotected" for name, path in plan.unprotected}
+    return rows + [
+        ["skip", _shown_path(call, plan, file.path), f"{file.why}{risks.get(file.path, '')}"]
+        for file in plan.changes.skipped
+    ]
+
+
+def _undo_rows(call: CommandCall, plan: InitPlan) -> list[list[str]]:
+    """Return rows that name all files with the same reason together, and workspaces without their files."""
+    kept = [("keep", file.path, file.why, plan.root) for file in plan.changes.skipped]
+    done = [(line.verb, line.path, line.why, line.root or plan.root) for line in plan.lines]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for verb, path, why, root in (*done, *kept):
+        shown = _shown_path(call, plan, path) if root == plan.root else f"hooks in {home_path(root)}"
+        names = groups.setdefault((verb, why), [])
+        names += [shown] if shown not in names else []
+    rows: list[list[str]] = []
+    for (verb, why), names in groups.items():
+        lists = _broken(names)
+        reason = _FOR_SEVERAL.get(why, why) if len(names) > 1 else why
+        rows += [[verb, lists[0], reason], *(["", more, ""] for more in lists[1:])]
+    return rows
+
+
+def _broken(names: Sequence[str]) -> list[str]:
+    """Return names as lists of a readable width."""
+    lists = [names[0]]
+    for name in names[1:]:
+        if len(lists[-1]) + len(name) < _LIST_WIDTH:
+            lists[-1] += f", {name}"
+        else:
+            lists[-1] += ","
+            lists.append(name)
+    return lists
+
+
+def _before_question(call: CommandCall, plan: InitPlan) -> list[str]:
+    if plan.is_undo:
+        return [""]
+    ways = f"Diff: {_typed(call, plan, '--dry-run')}. Undo: {call.command_text('init', '--undo')}."
+    return [*([] if plan.consequence else [""]), ways, ""]
+
+
+def _diffs(call: CommandCall, plan: InitPlan) -> list[str]:
+    """Return the changes of every file, and that nothing was done."""
+    diffs = [
+        _diff(_shown_path(call, plan, step.path), step.before, step.after) for step in plan.changes.steps
+    ]
+    return ["", *diffs, "", "Nothing was changed (--dry-run)."]
+
+
+def _nothing_lines(call: CommandCall, plan: InitPlan) -> list[str]:
+    place = home_path(plan.root)
+    said = f"✓ nothing to undo in {place}" if plan.is_undo else f"✓ {place} is set up; nothing to change"
+    return [said, *_unprotected_lines(call, plan)]
+
+
+def _unprotected_lines(call: CommandCall, plan: InitPlan) -> list[str]:
+    """Return a warning for each client whose edits are not checked."""
+    return [
+        f"! {CLIENTS[name].title} stays unprotected: fix {_shown_path(call, plan, path)}, then run init again"
+        for name, path in plan.unprotected
+    ]
+
+
+def _counts(lines: Iterable[PlanLine], plan: InitPlan) -> str:
+    """Return how many files were created, changed, removed, restored and left alone."""
+    numbers: dict[str, int] = {}
+    for line in lines:
+        if line.path != plan.folder:  # the state is not a file
+            numbers[_DONE[line.verb]] = numbers.get(_DONE[line.verb], 0) + 1
+    left = "kept" if plan.is_undo else "skipped"
+    numbers |= {left: len(plan.changes.skipped)} if plan.changes.skipped else {}
+    order = [*_DONE.values(), "kept", "skipped"]
+    parts = [f"{verb} {numbers[verb]}" for verb in order if verb in numbers]
+    first = parts[0].split(" ")
+    return ", ".join([f"{first[0]} {count(int(first[1]), 'file')}", *parts[1:]]) if parts else "nothing changed"
+
+
+def _done_lines(call: CommandCall, plan: InitPlan, done: InitResult) -> list[str]:
+    lines = [f"✓ {_counts(done.lines, plan)}"]
+    if done.protected:
+        titles = [CLIENTS[name].title for name in done.protected]
+        verb = "check" if len(titles) > 1 else "checks"
+        they = "they edit" if len(titles) > 1 else "it edits"
+        lines.append(f"✓ {join_words(titles)} now {verb} claims before {they} (restart open sessions)")
+    lines += [*_unprotected_lines(call, plan), *(f"! {in_one_line(note)}" for note in done.notes)]
+    steps: list[str] = []
+    if done.to_commit:
+        paths = shlex.join(_shown_path(call, plan, path) for path in done.to_commit)
+        steps.append(f"git add {paths} && git commit -m 'Set up Landlane'")
+    steps.append(call.command_text("doctor"))
+    return [*lines, "", *(f"{label}: {step}" for label, step in zip(("next", "then"), steps, strict=False))]
+
+
+def _undone_lines(call: CommandCall, plan: InitPlan, done: InitResult, remaining: Remaining) -> list[str]:
+    lines = [f"✓ {_counts(done.lines, plan)}"]
+    parts: list[str] = []
+    if remaining.folder:
+        entries = count(remaining.entries, "journal entry", "journal entries")
+        parts.append(f"the state in {_shown_path(call, plan, remaining.folder)} ({entries})")
+    parts += [count(remaining.workspaces, "workspace")] if remaining.workspaces else []
+    parts += [f"{count(remaining.branches, 'branch', 'branches')} landlane/*"] if remaining.branches else []
+    if not parts:
+        return lines
+    lines += ["", f"Still here: {', '.join(parts)}"]
+    if remaining.workspaces:
+        return [*lines, f"next: {call.command_text('workspace', 'list')}"]
+    folder = shlex.quote(_shown_path(call, plan, remaining.folder))
+    return [*lines, f"To remove the state and its history: rm -r {folder}"] if remaining.folder else lines
+
+
+def _remaining_counts(remaining: Remaining) -> dict[str, int]:
+    return {
+        "entries": remaining.entries,
+        "workspaces": remaining.workspaces,
+        "branches": remaining.branches,
+    }
 
 
 def _plan_json(plan: InitPlan) -> dict[str, Any]:
@@ -80,11 +240,14 @@ def _plan_json(plan: InitPlan) -> dict[str, Any]:
 def _steps(plan: InitPlan) -> list[dict[str, Any]]:
     diffs = {step.path: _diff(step.path, step.before, step.after) for step in plan.changes.steps}
     return [
-        {"verb": verb, "path": path, "why": why, "diff": diffs.get(path)} for verb, path, why in plan.lines
+        {"verb": line.verb, "path": line.path, "why": line.why, "diff": diffs.get(line.path)}
+        for line in plan.lines
     ]
 
 
 def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
     """Return the unified diff of a file."""
-    old, new = ((side or b"").decode("utf-8", "replace").splitlines() for side in (before, after))
+    new_id = (UNKNOWN_ID.encode(), b"(chosen when this is applied)")
+    sides = (before or b"", (after or b"").replace(*new_id))
+    old, new = (side.decode("utf-8", "replace").splitlines() for side in sides)
     return "\n".join(unified_diff(old, new, f"{path} (now)", f"{path} (then)", lineterm=""))

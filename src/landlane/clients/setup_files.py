@@ -74,13 +74,13 @@ class ClientFile:
 
 def hooks_file(path: str, content: Any, form: FileForm = JSON) -> ClientFile:
     """Return a client's file with our hooks."""
-    why = "sessions begin, edits are checked, messages arrive"
+    why = "hooks for"
     return ClientFile(path=path, form=form, content=content, why=why)
 
 
 def server_file(path: str, content: Any, form: FileForm = JSON) -> ClientFile:
     """Return a client's file with our MCP server."""
-    why = "its model can claim, take tasks and land through tools"
+    why = "MCP server for"
     return ClientFile(path=path, form=form, content=content, why=why)
 
 

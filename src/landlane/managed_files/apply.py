@@ -143,7 +143,7 @@ def why_unreadable(request: FileRequest, content: bytes | None) -> str:
         return ""  # it is not JSON at all, which is reported elsewhere
     for what, line in extras.items():
         if what not in request.accepted:
-            return f"{request.reader} itself cannot read it: {what} on line {line}; mend that first"
+            return f"{request.reader} cannot read it: {what} on line {line}"
     return ""
 
 
@@ -227,9 +227,9 @@ def _roll_back(state: str, record: InitRecord, done: Sequence[FileChange], error
             stuck.append(step.path)
     if stuck:
         raise LandlaneError(
-            f"{error}; and not everything could be put back: {', '.join(stuck)}",
+            f"{error}; and these could not be restored: {', '.join(stuck)}",
             code="INIT_HALF_DONE",
-            hint="make room on the disk, then run `landlane init --undo`",
+            hint="free some disk space, then: landlane init --undo",
         ) from error
     save_record(state, record)
 
@@ -274,7 +274,7 @@ def _plan_restore(state: str, entry: FileRecord) -> FileChange | None:
     return FileChange(
         verb=REMOVE if rest is None else CHANGE,
         path=entry.path,
-        why="changed since init: only what init put in goes",
+        why="you changed it since; only what init added is removed",
         before=content,
         after=rest,
         entry=entry,

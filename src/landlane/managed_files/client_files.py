@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # What clients accept in their settings beyond plain JSON. With anything else, some do not start, and some
 # ignore these settings, and so our hooks.
 _ACCEPTED = {"claude": (MARK,), "gemini": (COMMENT,), "qwen": (COMMENT, MARK)}
-_TRACKED = "under version control: do not commit this change, it names this machine's interpreter"
+_TRACKED = "do not commit this change: it names this machine's interpreter"
 
 
 def clients_in_use(env: ClientEnvironment) -> list[str]:
@@ -57,7 +57,7 @@ def check_names(names: Sequence[str]) -> None:
         Malformed: there is none of that name.
     """
     for name in names:
-        check_client(name, HOOK_CLIENTS, f"{name[:40]!r} is no client that can be set up")
+        check_client(name, HOOK_CLIENTS, f"{name[:40]!r} is not a client that can be set up")
 
 
 def client_requests(names: Sequence[str], env: ClientEnvironment) -> list[FileRequest]:
@@ -74,7 +74,7 @@ def client_requests(names: Sequence[str], env: ClientEnvironment) -> list[FileRe
                     root=env.root,
                     form=file.form,
                     content=file.content,
-                    why=f"{CLIENTS[name].title}: {file.why}",
+                    why=f"{file.why} {CLIENTS[name].title}",
                     is_private=not file.path.startswith("~/"),
                     reader=CLIENTS[name].title,
                     accepted=_ACCEPTED.get(name, ()),
@@ -106,7 +106,7 @@ def keep_out_of_commits(checkout: Checkout, requests: Sequence[FileRequest]) -> 
     private = [request for request in requests if request.is_private]
     tracked = _tracked(checkout, private)
     marked = [
-        replace(request, why=f"{request.why} ({_TRACKED})") if request in tracked else request
+        replace(request, why=f"{request.why}; {_TRACKED}") if request in tracked else request
         for request in requests
     ]
     hidden = [os.path.relpath(one.path, checkout.root) for one in private if one not in tracked]
@@ -149,7 +149,7 @@ def _exclude(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
     if not lines and not more:
         return []
     body = "\n".join([*lines, *dict.fromkeys(more)])
-    why = "what holds on this machine only stays out of commits"
+    why = "keeps the files for this machine out of commits"
     return [FileRequest(path=exclude, root=checkout.root, form=IGNORED, content=body, why=why)]
 
 
@@ -176,5 +176,5 @@ def equip(repo: Repository, root: str) -> None:
             carry_out(state, record, plan_changes(state, record, new))
     except (LandlaneError, NotMergeable, OSError) as error:
         repo.report(
-            f"the clients have no hooks in this workspace: {error}; `landlane doctor` there tells more"
+            f"the clients have no hooks in this workspace: {error}; see why: landlane doctor"
         )

@@ -43,7 +43,7 @@ def insert_content(form: FileForm, content: Any, before: bytes | None) -> bytes:
     if form in (NEW, WHOLE):
         is_foreign = before is not None and before != content.encode() and not is_ours(_lossy(before))
         if is_foreign:
-            raise NotMergeable("a file of that name is there already, and not ours")
+            raise NotMergeable("another file has this name")
         return content.encode()
     text = _decode(before)
     try:
@@ -52,7 +52,7 @@ def insert_content(form: FileForm, content: Any, before: bytes | None) -> bytes:
         if form == TOML:
             return put_table(text, content).encode()
     except NotJson as error:
-        raise NotMergeable(f"it cannot be read as JSON, {error}") from None
+        raise NotMergeable(_why_not_json(error)) from None
     except NotToml as error:
         raise NotMergeable(str(error)) from None
     if form == LINE:
@@ -68,7 +68,7 @@ def remove_content(form: FileForm, content: Any, original: bytes | None, now: by
         NotMergeable: our content cannot be identified any more.
     """
     if form in (NEW, WHOLE):
-        raise NotMergeable("it was changed since")
+        raise NotMergeable("you changed it since")
     text = _decode(now)
     try:
         if form == JSON:
@@ -81,7 +81,7 @@ def remove_content(form: FileForm, content: Any, original: bytes | None, now: by
         else:
             rest = drop_block(text, *((HASHES,) if form != TEXT else ()))
     except NotJson as error:
-        raise NotMergeable(f"it is not valid JSON any more, {error}") from None
+        raise NotMergeable(_why_not_json(error)) from None
     except NotToml as error:
         raise NotMergeable(str(error)) from None
     is_empty = rest.strip("\ufeff \t\r\n") in ("", "{}")
@@ -140,13 +140,18 @@ def _get(values: Any, *keys: str) -> Any:
     return values
 
 
+def _why_not_json(error: NotJson) -> str:
+    why = str(error)
+    return f"invalid JSON on {why}" if why.startswith("line ") else why
+
+
 def _decode(content: bytes | None) -> str:
     try:
         text = (content or b"").decode("utf-8")
     except UnicodeDecodeError:
         raise NotMergeable("it is not UTF-8") from None
     if "\0" in text:
-        raise NotMergeable("it is no text")
+        raise NotMergeable("it is not a text file")
     return text
 
 

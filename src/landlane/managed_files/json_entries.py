@@ -69,17 +69,17 @@ def _apply_all(text: str, edits: Callable[[Source], Iterator[str]]) -> str:
         if edited is None:
             return text
         text = edited
-    raise NotJson("it has more entries than can be followed")
+    raise NotJson("it has too many entries")
 
 
 def _insert(source: Source, node: Node, wanted: Any, is_ours: IsOurs, name: str) -> Iterator[str]:
     if is_table(wanted):
         if not is_table(node.value):
-            raise NotJson(f"{name or 'the whole'} is no table")
+            raise NotJson(f"{name or 'its content'} is not an object")
         yield from _insert_members(source, node, wanted, is_ours)
     elif is_list(wanted):
         if not is_list(node.value):
-            raise NotJson(f"{name} is no list")
+            raise NotJson(f"{name} is not a list")
         yield from _insert_items(source, node, wanted, is_ours)
 
 

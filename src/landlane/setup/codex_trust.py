@@ -71,7 +71,7 @@ def install_trust(state: str, env: ClientEnvironment) -> str:
     try:
         codex_setup.trust(env, runner_at(env.root))
     except LandlaneError as error:
-        return f"{error.message}: Codex does not run the hooks yet; {error.hint}"
+        return f"Codex does not run these hooks yet: {error.message}; {error.hint}"
     after = read_bytes(path)
     _save(state, record, replace(known, after=(*known.after, fingerprint(after))))
     return ""

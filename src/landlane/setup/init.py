@@ -23,7 +23,9 @@ from landlane.clients.setup_files import (
 )
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
+from landlane.git.run import try_git_output
 from landlane.git.shared_config import list_own_limits, remove_own_limits
+from landlane.git.target import commit_at, find_target
 from landlane.landing.run_checks import find_test_checkouts, remove_test_checkouts
 from landlane.managed_files import apply as installing
 from landlane.managed_files.agents_md import AGENTS_TEXT
@@ -39,6 +41,7 @@ from landlane.managed_files.client_files import (
 from landlane.managed_files.manifest import init_lock, load_record
 from landlane.managed_files.user_files import fingerprint, read_bytes
 from landlane.rules.model import RULES_TEMPLATE
+from landlane.settings.detect_test_command import find_test_command
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
 from landlane.setup.codex_trust import install_trust, trust_needed
@@ -48,8 +51,11 @@ from landlane.setup.install_git_hooks import (
     install_git_hooks,
     remove_git_hooks,
 )
+from landlane.setup.model import InitOptions, InitPlan, InitResult, Remaining
 from landlane.setup.propose_settings import UNKNOWN_ID, missing_checks, settings_text
-from landlane.values import replace, value
+from landlane.values import replace
+from landlane.version import install_command
+from landlane.workspaces.committed_settings import committed_at
 from landlane.workspaces.model import OPEN
 from landlane.workspaces.records import list_open, list_workspaces
 
@@ -61,64 +67,8 @@ if TYPE_CHECKING:
 _OLD_RECORD = "init-record"  # where earlier releases recorded the settings they wrote
 _INSTRUCTIONS = "AGENTS.md"
 _IMPORT = f"@{_INSTRUCTIONS}"
-_LATER = "; for the other checkouts once this branch has landed"
-
-
-@value
-class InitOptions:
-    """The request to init: the clients to set up, and whether to make Codex trust our hooks."""
-
-    clients: tuple[str, ...] = ()
-    has_clients: bool = True
-    has_trust: bool = True
-
-
-@value
-class InitResult:
-    """The changes that were made, and notes for the user."""
-
-    changed: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-
-@value
-class InitPlan:
-    """The planned steps in order, and what is left unchanged."""
-
-    root: str
-    folder: str
-    options: InitOptions
-    changes: ChangePlan
-    clients: tuple[str, ...] = ()
-    is_new: bool = False
-    trust: str = ""
-    git_hooks: str = ""
-    is_undo: bool = False
-    test_checkouts: tuple[str, ...] = ()  # checkouts of the landing queue, which undo removes
-    limits: tuple[str, ...] = ()  # git limits set for workspaces that no longer exist
-    unprotected: tuple[tuple[str, str], ...] = ()  # clients that cannot be set up, and why
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether nothing needs to be changed."""
-        wanted = (self.changes.steps, self.trust, self.git_hooks, self.test_checkouts, self.limits)
-        return not (self.is_new or any(wanted))
-
-    @property
-    def lines(self) -> list[tuple[str, str, str]]:
-        """Return each step as verb, path and reason."""
-        made = [("create", self.folder, "the state, shared by all worktrees")] if self.is_new else []
-        trust = [("change", self.trust, "let Codex run these hooks")] if self.trust else []
-        installed = "git hooks: ours judge commits, pushes and the target branch, then yours run"
-        verb, why = ("restore", "git runs its own hooks") if self.is_undo else ("change", installed)
-        hooks = [(verb, self.git_hooks, why)] if self.git_hooks else []
-        steps = ((step.verb, step.path, step.why) for step in self.changes.steps)
-        test_checkouts = (
-            ("remove", path, "the queue tested here; nobody's work is in it") for path in self.test_checkouts
-        )
-        config = os.path.join(os.path.dirname(self.folder), "config")
-        limits = [("restore", config, f"without {', '.join(self.limits)}")] if self.limits else []
-        return [*made, *steps, *trust, *hooks, *limits, *test_checkouts]
+_LATER = "; in the other checkouts once this branch has landed"
+_SHARED_FORMS = (NEW, TEXT, LINE)  # of the files that are meant to be committed
 
 
 def plan_init(cwd: str, options: InitOptions | None = None) -> InitPlan:
@@ -142,8 +92,9 @@ def plan_init(cwd: str, options: InitOptions | None = None) -> InitPlan:
     requests = [*keep_out_of_commits(checkout, requests), *main_checkout_requests(names, checkout)]
     changes = installing.plan_changes(state, record, requests)
     if names and not sdk_release():
-        why = "the MCP server needs an extra: pip install 'landlane[mcp]', then run init again"
+        why = f"the MCP server is not installed; add it: {install_command('mcp')}"
         changes = replace(changes, skipped=(*changes.skipped, SkippedFile(path="landlane mcp", why=why)))
+    branch, git_hooks = _target_branch(checkout), git_hooks_to_change(checkout.home_checkout)
     return InitPlan(
         root=checkout.root,
         folder=state,
@@ -152,21 +103,48 @@ def plan_init(cwd: str, options: InitOptions | None = None) -> InitPlan:
         clients=tuple(names),
         is_new=not os.path.isdir(state),
         trust=trust_needed(env, changes) if options.has_trust and "codex" in names else "",
-        git_hooks=git_hooks_to_change(checkout.home_checkout),
+        git_hooks=git_hooks,
+        branch=branch,
+        consequence=_consequence(checkout, changes, branch, has_new_hooks=bool(git_hooks)),
         unprotected=tuple(_unprotected(names, checkout.root, changes)),
     )
 
 
 def _unprotected(names: Sequence[str], root: str, changes: ChangePlan) -> list[tuple[str, str]]:
-    """Return the clients that cannot get hooks, each with the conflicting file and the reason."""
-    why = {skipped.path: skipped.why for skipped in changes.skipped}
+    """Return the clients that cannot get hooks, each with the file in the way."""
+    skipped = {file.path for file in changes.skipped}
     found: list[tuple[str, str]] = []
     for name in names:
         for wanted in setup_of(name).wanted_files(placeholder_command):
             path = os.path.join(root, wanted.path)
-            if path in why:
-                found.append((name, f"{path}: {why[path]}"))
+            if path in skipped:
+                found.append((name, path))
     return found
+
+
+def _target_branch(checkout: Checkout) -> str:
+    """Return the branch that work will land on; before the first commit, the current one."""
+    if not checkout.common_dir:
+        return ""
+    home = checkout.home_checkout
+    try:
+        return find_target(home, read_settings(checkout.root)).branch
+    except RepositoryError:
+        return try_git_output(home, "symbolic-ref", "--quiet", "--short", "HEAD")
+
+
+def _consequence(checkout: Checkout, changes: ChangePlan, branch: str, *, has_new_hooks: bool) -> str:
+    """Return from when on only the landing queue moves the target branch, if the plan brings that about."""
+    if not branch:
+        return ""
+    guard = f"{branch} changes only through `landlane land`."
+    if any(step.path == os.path.join(checkout.root, FILE_NAME) for step in changes.steps):
+        return f"After you commit {FILE_NAME}, {guard}" if find_test_command(checkout.root)[0] else ""
+    home = checkout.home_checkout
+    tip = commit_at(home, f"refs/heads/{branch}")
+    committed = committed_at(home, tip) if tip and has_new_hooks else None
+    is_guarded = committed is not None and committed.landing.checks is not None
+    return f"From then on {guard}" if is_guarded else ""
 
 
 def _shared_requests(checkout: Checkout, names: Sequence[str]) -> list[FileRequest]:
@@ -184,9 +162,9 @@ def _shared_requests(checkout: Checkout, names: Sequence[str]) -> list[FileReque
 
     template, found = settings_text(root)
     requests = [
-        request(FILE_NAME, NEW, template, f"the settings{found}; commit this file"),
-        request("RULES.md", NEW, RULES_TEMPLATE, "the rules that every session reads; commit this file"),
-        request(_INSTRUCTIONS, TEXT, AGENTS_TEXT, "what agents do in a shared checkout; commit this file"),
+        request(FILE_NAME, NEW, template, f"settings{found}"),
+        request("RULES.md", NEW, RULES_TEMPLATE, "rules every agent reads at its start"),
+        request(_INSTRUCTIONS, TEXT, AGENTS_TEXT, "how agents share this repository"),
     ]
     agents = os.path.realpath(os.path.join(root, _INSTRUCTIONS))
     for name in names:
@@ -194,9 +172,7 @@ def _shared_requests(checkout: Checkout, names: Sequence[str]) -> list[FileReque
         # A symbolic link to AGENTS.md, common in projects, needs no import line.
         if reader and os.path.realpath(os.path.join(root, reader)) != agents:
             title = CLIENTS[name].title
-            requests.append(
-                request(reader, LINE, _IMPORT, f"{title} reads {_INSTRUCTIONS} through this line")
-            )
+            requests.append(request(reader, LINE, _IMPORT, f"makes {title} read {_INSTRUCTIONS}"))
     return requests
 
 
@@ -249,15 +225,41 @@ def _install(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:
         repo.close()
     changes = replace(now.changes, steps=steps)
     installing.carry_out(plan.folder, load_record(plan.folder), changes, now.clients, on_step)
-    changed = [*([plan.folder] if plan.is_new else []), *(step.path for step in steps)]
     if now.git_hooks:
         install_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
-        changed.append(now.git_hooks)
     problem = install_trust(plan.folder, environment_at(plan.root)) if now.trust else ""
-    if now.trust and not problem:
-        changed.append(now.trust)
+    done = replace(now, is_new=plan.is_new, trust="" if problem else now.trust)
+    unprotected = {name for name, _ in now.unprotected} | ({"codex"} if problem else set[str]())
     notes = (problem, missing_checks(plan.root))
-    return InitResult(changed=tuple(changed), notes=tuple(note for note in notes if note))
+    return InitResult(
+        lines=tuple(done.lines),
+        protected=tuple(name for name in _changed_clients(done) if name not in unprotected),
+        to_commit=tuple(_files_to_commit(plan.root, steps)),
+        notes=tuple(note for note in notes if note),
+    )
+
+
+def _changed_clients(plan: InitPlan) -> list[str]:
+    """Return the clients of which a file with hooks is changed by a plan."""
+    changed = {line.path for line in plan.lines}
+    return [
+        name
+        for name in plan.clients
+        if any(
+            os.path.join(plan.root, file.path) in changed
+            for file in setup_of(name).wanted_files(placeholder_command)
+        )
+    ]
+
+
+def _files_to_commit(root: str, steps: Sequence[FileChange]) -> list[str]:
+    """Return the written files that are meant for every clone and that git does not ignore."""
+    paths = [step.path for step in steps if step.entry.form in _SHARED_FORMS]
+    checkout = _checkout_or_folder(root)
+    if not paths or not checkout.common_dir:
+        return []
+    ignored = try_git_output(checkout, "check-ignore", "--", *paths).splitlines()
+    return [path for path in paths if path not in ignored]
 
 
 def _with_id(step: FileChange, repository_id: str) -> FileChange:
@@ -325,10 +327,32 @@ def _undo(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:
     if now.git_hooks:
         remove_git_hooks(home, _clones(plan.root))
     removed = remove_test_checkouts(home)
-    if now.limits and remove_own_limits(home) and not now.git_hooks:
-        removed.append(os.path.join(home.common_dir, "config"))
-    steps = [step.path for step in now.changes.steps]
-    return InitResult(changed=(*steps, *([now.git_hooks] if now.git_hooks else []), *removed))
+    if now.limits:
+        remove_own_limits(home)
+    return InitResult(lines=tuple(replace(now, test_checkouts=tuple(removed)).lines))
+
+
+def remaining_after_undo(cwd: str) -> Remaining:
+    """Return what undo leaves: the state with its history, workspaces and branches."""
+    checkout = find_checkout(cwd)
+    home = checkout.home_checkout
+    branches = try_git_output(home, "for-each-ref", "--format=%(refname)", "refs/heads/landlane/")
+    entries, workspaces = 0, 0
+    if os.path.isdir(checkout.state_folder):
+        with contextlib.suppress(StoreError):
+            repo = open_repository(checkout.root)
+            try:
+                rows = repo.store.view(lambda snapshot: snapshot.all("entry_count"))
+                entries = sum(row["entries"] for row in rows)
+                workspaces = len(list_workspaces(repo, (OPEN,)))
+            finally:
+                repo.close()
+    return Remaining(
+        folder=checkout.state_folder if os.path.isdir(checkout.state_folder) else "",
+        entries=entries,
+        workspaces=workspaces,
+        branches=len(branches.splitlines()) if checkout.common_dir else 0,
+    )
 
 
 def _old_settings_removal(checkout: Checkout) -> FileChange | None:

@@ -12,13 +12,13 @@ UNKNOWN_ID = "{repository_id}"  # replaced by the id that the repository already
 _CHECKS = "{checks}"
 _TEMPLATE = """\
 # Settings of Landlane. Commit this file: every clone and every agent reads it.
-# Take the # away from a line to use it. ttl, max_ttl and lease show what holds without.
+# Remove the # of a line to use it. ttl, max_ttl and lease show their defaults.
 
 [repository]
 id = "{repository_id}"
 
 [claims]
-# ttl = "30m"            # the lease of a claim; any sign of life of its session renews it
+# ttl = "30m"            # the lease of a claim; activity of its session renews it
 # max_ttl = "7d"
 # required = ["src/**"]  # the shared surface: changing it needs a claim
 # free = ["scratch/**"]  # never needs a claim
@@ -30,8 +30,8 @@ id = "{repository_id}"
 {checks}
 
 # [run]
-# agent = "claude"       # who does tasks that name nobody in `landlane run`
-# role = "code"          # what workers may do; without one they hand their changes back
+# agent = "claude"       # who does tasks that name no agent in `landlane run`
+# role = "code"          # what workers may do
 
 [hooks]
 # policy = "auto"        # before an edit: auto takes a free path, strict wants a claim, watch only reports
@@ -54,15 +54,13 @@ def settings_text(root: str) -> tuple[str, str]:
         "[landing]  # once this is committed, the target branch moves only through the landing queue\n"
         f'checks = ["{command}"]  # what must pass before anything lands, as {file} says'
     )
-    description = (
-        f", with `{command}` of {file} as the check of what lands: committed, only the queue moves the branch"
-    )
+    description = f"; lands only what passes `{command}` (from {file})"
     return _TEMPLATE.replace(_CHECKS, lines), description
 
 
 def missing_checks(root: str) -> str:
-    """Return what the user should add to existing settings that name no tests."""
+    """Return what is missing in settings that name no check; empty if they do."""
     if not os.path.exists(os.path.join(root, FILE_NAME)) or read_settings(root).landing.checks is not None:
         return ""
     command = find_test_command(root)[0] or "make test"
-    return f'before anything can land, say below [landing] in {FILE_NAME}: checks = ["{command}"]'
+    return f"nothing can land before you name a check: landlane config set landing.checks '[\"{command}\"]'"
