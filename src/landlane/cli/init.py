@@ -187,7 +187,9 @@ def _counts(lines: Iterable[PlanLine], plan: InitPlan) -> str:
     order = [*_DONE.values(), "kept", "skipped"]
     parts = [f"{verb} {numbers[verb]}" for verb in order if verb in numbers]
     first = parts[0].split(" ")
-    return ", ".join([f"{first[0]} {count(int(first[1]), 'file')}", *parts[1:]]) if parts else "nothing changed"
+    return (
+        ", ".join([f"{first[0]} {count(int(first[1]), 'file')}", *parts[1:]]) if parts else "nothing changed"
+    )
 
 
 def _done_lines(call: CommandCall, plan: InitPlan, done: InitResult) -> list[str]:

@@ -175,6 +175,4 @@ def equip(repo: Repository, root: str) -> None:
             new = keep_out_of_commits(checkout, [one for one in requests if one not in tracked])
             carry_out(state, record, plan_changes(state, record, new))
     except (LandlaneError, NotMergeable, OSError) as error:
-        repo.report(
-            f"the clients have no hooks in this workspace: {error}; see why: landlane doctor"
-        )
+        repo.report(f"the clients have no hooks in this workspace: {error}; see why: landlane doctor")
