@@ -11,7 +11,7 @@ from landlane.cli.terminal import in_one_line
 from landlane.clients.model import CLIENTS
 from landlane.managed_files.apply import ChangeVerb
 from landlane.setup.init import carry_out, plan_init, plan_undo, remaining_after_undo
-from landlane.setup.model import InitOptions
+from landlane.setup.plan import InitOptions
 from landlane.setup.propose_settings import UNKNOWN_ID
 from landlane.text import home_path
 from landlane.units import count, join_words
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import CommandCall
-    from landlane.setup.model import InitPlan, InitResult, PlanLine, Remaining
+    from landlane.setup.plan import InitPlan, InitResult, PlanLine, Remaining
 
 _DONE = {
     ChangeVerb.CREATE: "created",

@@ -51,7 +51,7 @@ from landlane.setup.install_git_hooks import (
     install_git_hooks,
     remove_git_hooks,
 )
-from landlane.setup.model import InitOptions, InitPlan, InitResult, Remaining
+from landlane.setup.plan import InitOptions, InitPlan, InitResult, Remaining
 from landlane.setup.propose_settings import UNKNOWN_ID, missing_checks, settings_text
 from landlane.values import replace
 from landlane.version import install_command
