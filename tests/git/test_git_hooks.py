@@ -861,7 +861,7 @@ def test_init_puts_the_git_hooks_in_and_undo_takes_them_out(repository: Path) ->
     before = path.read_bytes()
     chosen = InitOptions(has_clients=False)
     plan = plan_init(str(repository), chosen)
-    assert ("change", str(path)) in [line[:2] for line in plan.lines]
+    assert ("change", str(path)) in [(line.verb, line.path) for line in plan.lines]
 
     assert str(path) in carry_out(plan).changed
     rows = {check.name: check for check in examine(str(repository))}
@@ -869,7 +869,7 @@ def test_init_puts_the_git_hooks_in_and_undo_takes_them_out(repository: Path) ->
     assert rows[PUSHES].is_ok, rows[PUSHES]
     assert plan_init(str(repository), chosen).is_nothing
     undo = plan_undo(str(repository))
-    assert ("restore", str(path)) in [line[:2] for line in undo.lines]
+    assert ("restore", str(path)) in [(line.verb, line.path) for line in undo.lines]
     carry_out(undo)
 
     assert path.read_bytes() == before
