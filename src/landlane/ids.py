@@ -18,6 +18,9 @@ else:
         except ImportError:
             from hashlib import sha256
 
+# An id is one of these letters and a number: task, landing, gate, review, handoff, workspace, rescue, deploy,
+# misplaced change.
+_RECORD_LETTERS = "TLGVHWRDB"
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no characters that look alike
 
 
@@ -30,6 +33,11 @@ def short_id(prefix: str, length: int = 10) -> str:
     """Return a random identifier that a person can read out and copy: `s-k3m9…`."""
     raw = os.urandom(length)
     return f"{prefix}-" + "".join(_LETTERS[byte % len(_LETTERS)] for byte in raw)
+
+
+def is_record_id(text: str) -> bool:
+    """Return whether a text has the form of an id such as `T12` or `L9`."""
+    return text[:1] in _RECORD_LETTERS and bool(text[:1]) and text[1:].isascii() and text[1:].isdecimal()
 
 
 def new_secret() -> str:

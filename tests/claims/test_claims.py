@@ -313,6 +313,16 @@ def test_claiming_again_with_a_shorter_lease_shortens_it(project: Project) -> No
     project.agent("bob").take("src")
 
 
+def test_claiming_again_without_a_lease_keeps_the_longer_one(project: Project) -> None:
+    ann = project.agent("ann")
+    ann.take("src", ttl_ms=8 * 60 * MINUTE)
+
+    again = ann.take("src")
+
+    assert again.until == project.now() + 8 * 60 * MINUTE
+    assert project.claims()[0].ttl_ms == 8 * 60 * MINUTE
+
+
 # ------------------------------------------------------------------------------------------- releasing
 
 

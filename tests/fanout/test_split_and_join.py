@@ -274,11 +274,11 @@ def test_only_the_owner_can_split_an_active_task(project: Project) -> None:
 
 
 def test_worker_can_split_the_task_of_its_supervisor(project: Project) -> None:
-    supervisor = project.agent("claude-T1-x")
+    supervisor = project.agent("claude-T1", is_internal=True)
     hands = project.worker_session(supervisor)
     add(supervisor, "All")
     take(supervisor)
-    assert split(hands).fan.agent == "claude-T1-x.w"
+    assert split(hands).fan.agent == "claude-T1.w"
     assert state(project, "T1") == "blocked"
 
 

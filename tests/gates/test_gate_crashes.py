@@ -102,7 +102,7 @@ def find_owner(project: Project, repo: Repository, task_id: str) -> str:
     holders = {claim.agent for claim in project.claims()}
     waiting = [gate.id for gate in list_gates(repo)]
     if task.state == "waiting_for_person":
-        assert (task.owner, holders, len(waiting)) == ("ann", {f"gate-{waiting[0]}"}, 1)
+        assert (task.owner, holders, len(waiting)) == ("ann", {waiting[0]}, 1)
         return "gate"
     assert waiting == []
     if task.state == "active":

@@ -69,8 +69,8 @@ def test_a_task_at_a_gate_keeps_its_owner_and_the_gate_keeps_the_claims(project:
     gate = ask(ann, task)
     found = get_task(ann.repo, task)
     assert (found.state, found.owner, found.session) == ("waiting_for_person", "ann", ann.session.id)
-    assert held_by(project) == [("docs", "gate-G1"), ("src/y.py", "gate-G1")]
-    assert refused(bob.claim("src/y.py"))[0].holder == "gate-G1"
+    assert held_by(project) == [("docs", "G1"), ("src/y.py", "G1")]
+    assert refused(bob.claim("src/y.py"))[0].holder == "G1"
     assert not isinstance(next_task(bob.repo, bob.session), Picked)
     assert (gate.state, gate.before, gate.about) == ("waiting", "active", {"head": HEAD})
 
@@ -145,7 +145,7 @@ def test_a_task_stays_at_the_gate_when_its_owner_leaves(project: Project) -> Non
     gate = ask(ann, task)
     sessions.leave(ann.repo, ann.session)
     assert get_task(eve.repo, task).state == "waiting_for_person"
-    assert held_by(project) == [("src/y.py", "gate-G1")]
+    assert held_by(project) == [("src/y.py", "G1")]
     answer(eve, gate)
     assert get_task(eve.repo, task).state == "ready"
     assert "approved by eve" in lessons_of(eve.repo, task)[-1].why

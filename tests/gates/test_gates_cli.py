@@ -58,7 +58,7 @@ def test_a_question_waits_in_the_inbox_and_its_answer_resumes_the_work(call: She
         assert (row["id"], row["kind"], row["agent"], row["task"]) == ("G1", "approval", "ann", "T1")
         assert row["about"] == {"branch": "landlane/T1-1/work", "head": head}
         assert (row["evidence"]["files"], row["evidence"]["paths"]) == (1, ["prices"])
-        assert set(call.holders().values()) == {"gate-G1"}
+        assert set(call.holders().values()) == {"G1"}
         refused = call.run_error("CLAIM_HELD", "claim", "prices", "--as", "bob", exit=3)
         assert "gate show G1" in str(refused)
         shown = call.run_text("gate", "show", "G1")

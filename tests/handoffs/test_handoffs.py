@@ -70,7 +70,7 @@ def test_task_claims_and_workspace_move_to_the_receiver_in_two_steps(project: Pr
     assert is_unchanged(sent)
     assert owner(project, "T1") == ("ready", "")
     assert ann.holds() == []
-    assert eve.expect_refusal("src/dates.py").holder == "handoff-H1"
+    assert eve.expect_refusal("src/dates.py").holder == "H1"
     assert expect_no_task(eve).held_up == ()
     assert expect_no_task(ann).counts == {"ready": 1}
 
@@ -173,8 +173,8 @@ def test_a_handoff_can_be_addressed_to_a_kind_of_worker_or_a_role(project: Proje
         add(ann, title)
         hand(ann, take(ann).task.id, to="claude" if title == "One" else "role:test")
     assert take(project.agent("tess", role="test")).task.id == "T2"
-    assert expect_no_task(project.agent("claude-T2-x7y8z")).counts
-    assert take(project.agent("claude-T1-x7y8z")).task.id == "T1"
+    assert expect_no_task(project.agent("claude-T2", is_internal=True)).counts
+    assert take(project.agent("claude-T1", is_internal=True)).task.id == "T1"
 
 
 def test_a_handoff_to_any_agent_frees_the_paths_and_continues_the_attempt(project: Project) -> None:
@@ -220,7 +220,7 @@ def test_accepting_changes_nothing_while_another_session_holds_a_path(project: P
     assert outcome.refused[0].holder == "eve"
     assert expect_no_task(bob).held_up == ("T1",)
     assert len(project.entries()) == before
-    assert eve.expect_refusal("src/a.py").holder == "handoff-H1"
+    assert eve.expect_refusal("src/a.py").holder == "H1"
     eve.release()
     assert sorted(claim.pattern for claim in accept(bob, "T1").claims) == ["docs/**", "src/**"]
 

@@ -40,7 +40,7 @@ def test_a_handoff_from_its_sender_to_its_end(shell: Shell, repository: Path) ->
     assert (handoff["constraints"], handoff["next"]) == (["keep the API", "b"], "write the test")
     assert (handoff["attempt"], handoff["maximum"], handoff["state"]) == (1, 5, "sent")
     assert (sent["task"]["state"], sent["task"]["owner"]) == ("ready", None)
-    assert shell.holders() == {"src/**": "handoff-H1"}
+    assert shell.holders() == {"src/**": "H1"}
 
     for name in ("T1", "H1"):
         assert shell.run_json("handoff", "show", name)["handoff"] == handoff

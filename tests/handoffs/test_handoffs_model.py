@@ -167,8 +167,9 @@ def test_a_long_enough_prefix_of_the_hash_is_accepted() -> None:
 def test_receivers_are_agents_kinds_of_worker_and_roles() -> None:
     handoff = made()
     assert is_addressed(handoff, "bob", "")
-    assert is_addressed(handoff, "bob-T1-x9k2m", "")  # a worker of that kind, at this task
-    for name in ("bobby", "bob-T2-x9k2m", "bob-T12-x9k2m", "ann"):
+    assert is_addressed(handoff, "bob-T1", "")  # a worker of that kind, at this task
+    assert is_addressed(handoff, "bob-T1.x9k2", "")  # one that was started while a former one was alive
+    for name in ("bobby", "bob-T2", "bob-T12", "bob-T12.x9k2", "ann"):
         assert not is_addressed(handoff, name, "test")
     assert is_addressed(made(to="role:test"), "eve", "test")
     assert not is_addressed(made(to="role:test"), "eve", "")

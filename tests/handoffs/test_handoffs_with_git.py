@@ -98,7 +98,7 @@ def check_one_owner(testbed: WorkspaceTestbed) -> str:
     assert (now.state, now.owner, now.session) == ("ready", "", "")
     (handoff,) = waiting
     assert is_unchanged(handoff)
-    assert holders(testbed) == {f"handoff-{handoff.id}"}
+    assert holders(testbed) == {handoff.id}
     assert workspace.session == handoff.holder
     return handoff.id
 

@@ -412,7 +412,7 @@ def test_only_a_persons_answer_lets_a_graph_pass_a_gate_also_after_a_restart(bri
         stop = run(bridge, graph)["__interrupt__"][0].value
         assert (stop["gate"], stop["kind"], list(stop["about"])) == ("G1", "legal", ["hash"])
         with bridge.open("ann") as ann:
-            assert [one.agent for one in ann.claims()] == ["gate-G1"]  # kept while it waits
+            assert [one.agent for one in ann.claims()] == ["G1"]  # kept while it waits
             with pytest.raises(NotAllowed):
                 ann.gates.answer("G1", approve=True)
         config = {"configurable": {"thread_id": "one"}}

@@ -76,8 +76,8 @@ def test_entry_holds_the_claims_of_its_author(project: Project) -> None:
     ann.leave()
 
     assert sorted((claim.pattern, claim.agent) for claim in project.claims()) == [
-        ("src/a", "landing-L1"),
-        ("src/b", "landing-L1"),
+        ("src/a", "L1"),
+        ("src/b", "L1"),
     ]
     assert isinstance(bob.claim("src/a"), Refused)
     assert not isinstance(bob.claim("src/c"), Refused)
@@ -243,7 +243,7 @@ def test_entries_and_queues_are_rebuilt_from_the_journal(project: Project) -> No
     after = project.repo()
     assert [as_dict(one) for one in landings.list_landings(after, ())] == before
     assert replace(landings.get_queue(after, "main"), tests=0) == replace(queue, tests=0)
-    assert {claim.agent for claim in project.claims()} == {"ann", "landing-L3"}
+    assert {claim.agent for claim in project.claims()} == {"ann", "L3"}
     assert after.store.change(lambda tx: records.next_id(tx, "landing")) == "L4"
 
 

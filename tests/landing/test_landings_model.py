@@ -13,8 +13,8 @@ from landlane.landing.model import (
     TRANSITIONS,
     Landing,
     LandingState,
-    entry_agent_name,
     first_half,
+    is_landing_id,
     no_checks_error,
 )
 
@@ -79,8 +79,10 @@ def test_the_open_states_are_some_of_the_states() -> None:
     assert set(OPEN) < set(LandingState)
 
 
-def test_an_entry_has_an_agent_name_of_its_own() -> None:
-    assert entry_agent_name("L7") == "landing-L7"
+def test_an_entry_holds_its_claims_under_its_id() -> None:
+    assert is_landing_id("L7")
+    for name in ("landing-L7", "L7x", "L", "G7", "Lena", ""):
+        assert not is_landing_id(name)
 
 
 def test_the_error_about_missing_checks_has_the_command_that_sets_them() -> None:

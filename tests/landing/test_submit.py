@@ -205,12 +205,12 @@ def test_the_entry_holds_the_claims_when_the_author_leaves(testbed: LandingTestb
     testbed.branch("one", {"a.txt": "x"})
     entry = testbed.submit("one")
     leave(testbed.repo, testbed.agent("ann"))
-    assert testbed.holders() == {"a.txt": "landing-L1"}
+    assert testbed.holders() == {"a.txt": "L1"}
 
     rival = testbed.claim("bob", "a.txt")
 
     assert isinstance(rival, Refused)
-    assert rival.refused[0].holder == "landing-L1"
+    assert rival.refused[0].holder == "L1"
     assert "L1: one of ann" in rival.refused[0].note
     assert rival.refused[0].hint == "wait for it: landlane claim a.txt --wait"
     assert testbed.run() is None
@@ -292,7 +292,7 @@ def test_a_task_must_be_proved_on_exactly_this_head(testbed: LandingTestbed) -> 
     testbed.branch(name, {"a.txt": "x"})
     entry = testbed.submit_with_held_claims(name)
     assert (entry.task, entry.attempt) == (branch, 1)
-    assert testbed.holders() == {"a.txt": "landing-L1"}, "the claims of the task went over to the entry"
+    assert testbed.holders() == {"a.txt": "L1"}, "the claims of the task went over to the entry"
     assert testbed.run() is None
     assert get_task(repo, branch).state == "done"
     assert taken is not None
@@ -355,7 +355,7 @@ def test_a_branch_of_hundreds_of_files_is_held_by_the_claim_of_its_author(testbe
     testbed.submit_with_held_claims("one")
     leave(repo, testbed.agent("ann"))
 
-    assert testbed.holders() == {"src/**": "landing-L1"}
+    assert testbed.holders() == {"src/**": "L1"}
     assert testbed.run() is None
     assert testbed.states() == {"one": "landed"}
     assert testbed.holders() == {}

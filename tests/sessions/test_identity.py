@@ -34,6 +34,29 @@ def test_two_names_of_one_user_are_two_owners(shell: Shell) -> None:
     assert answer["refused"][0]["holder"] == "ann"
 
 
+@pytest.mark.promise(
+    "sessions.reserved-names",
+    "No agent can take a name that Landlane uses for its ids, its workers or itself.",
+)
+def test_no_agent_can_take_the_name_of_a_landing_a_gate_or_a_worker(shell: Shell) -> None:
+    for name in ("L1", "l1", "G1", "T1", "codex-T1", "landlane"):
+        for words in (
+            ["join", name],
+            ["claim", "a", "--as", name],
+            ["exec", "--name", name, "--as", "ann", "--", "true"],
+        ):
+            shell.run_error("NAME_RESERVED", *words, exit=2)
+        shell.with_env(LANDLANE_AGENT=name).run_error("NAME_RESERVED", "claim", "a", exit=2)
+
+    assert shell.run_json("claims")["claims"] == []
+
+
+def test_a_person_whose_login_is_reserved_can_work(shell: Shell) -> None:
+    granted = shell.with_env(USER="t1", LOGNAME="t1").run_json("claim", "a")["granted"][0]
+
+    assert granted["holder"] == "t1-user"
+
+
 def test_as_wins_over_the_variable(shell: Shell) -> None:
     granted = shell.with_env(LANDLANE_AGENT="ann").run_json("claim", "a", "--as", "bob")["granted"][0]
 

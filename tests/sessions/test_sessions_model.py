@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from landlane.errors import Malformed
 from landlane.ids import Credentials
-from landlane.sessions.model import check_agent_name, parse_credentials
+from landlane.sessions.model import check_agent_name, check_not_reserved, parse_credentials
 from landlane.text import check_label, check_text
 
 pytestmark = pytest.mark.unit
@@ -25,6 +25,50 @@ def test_other_names_are_refused(name: str) -> None:
         check_agent_name(name)
 
     assert (caught.value.code, caught.value.exit_code) == ("BAD_NAME", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        *(
+            (name, f"the id {name.upper()}")
+            for name in ("L9", "l9", "G3", "g3", "T12", "V1", "h4", "W2", "R7", "D1", "B3")
+        ),
+        ("landlane", "Landlane itself"),
+        ("Landlane", "Landlane itself"),
+        ("codex-T14", "the worker that `landlane run` starts for T14"),
+        ("my-codex-T14", "the worker that `landlane run` starts for T14"),
+        ("codex-T14.w", "the worker that `landlane run` starts for T14"),
+    ],
+)
+def test_names_that_landlane_uses_itself_are_reserved(name: str, use: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        check_not_reserved(name)
+
+    assert (caught.value.code, caught.value.message) == ("NAME_RESERVED", f"{name} is reserved for {use}")
+    check_not_reserved(caught.value.hint.removeprefix("landlane join "))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ann",
+        "L",
+        "Lena",
+        "L9x",
+        "w1",
+        "b2",
+        "x7",
+        "claude-t123",
+        "claude-7f3a",
+        "T-1",
+        "-T1",
+        "ann.T1",
+        "landlane2",
+    ],
+)
+def test_other_names_are_free(name: str) -> None:
+    check_not_reserved(name)
 
 
 @given(st.text(max_size=80))

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.contract
 
-SUPERVISOR = "claude-T1-x"
+SUPERVISOR = "claude-T1"
 
 
 def at_work(project: Project) -> tuple[Agent, Agent]:
     """A supervisor with a task in hand, and its worker."""
-    supervisor = project.agent(SUPERVISOR)
+    supervisor = project.agent(SUPERVISOR, is_internal=True)
     worker = project.worker_session(supervisor)
     add(supervisor, "Say it", paths=["said.txt"])
     take(supervisor)
@@ -156,7 +156,10 @@ def test_who_is_only_called_like_a_worker_has_nothing_in_hand(project: Project) 
 
 
 def test_a_session_that_has_the_name_already_does_not_become_a_worker(project: Project) -> None:
-    supervisor, other = project.agent(SUPERVISOR), project.agent(f"{SUPERVISOR}.w")
+    supervisor, other = (
+        project.agent(SUPERVISOR, is_internal=True),
+        project.agent(f"{SUPERVISOR}.w", is_internal=True),
+    )
     worker = project.worker_session(supervisor)
     assert worker.session.id != other.session.id
     assert supervisor.repo.store.view(lambda it: hands.find_supervisor(it, other.session.id)) == ""
@@ -167,7 +170,7 @@ def test_a_session_that_has_the_name_already_does_not_become_a_worker(project: P
 
 def test_one_worker_does_not_act_for_another_supervisor(project: Project) -> None:
     at_work(project)
-    other = project.worker_session(project.agent("claude-T2-y"))
+    other = project.worker_session(project.agent("claude-T2", is_internal=True))
     with pytest.raises(Stale):
         ask(other)
 

@@ -111,10 +111,12 @@ class Project:
         role: str = "",
         process: Process | None = None,
         secrets: Path | None = None,
+        is_internal: bool = False,
     ) -> Agent:
-        """Join under a name."""
+        """Join under a name; `is_internal` allows names of workers, such as `claude-T1`."""
         repo = self.repo(settings=settings, ignore_case=ignore_case, secrets=secrets)
-        return Agent(repo, sessions.join(repo, name, role=role, process=process))
+        joined = sessions.join(repo, name, role=role, process=process, is_internal=is_internal)
+        return Agent(repo, joined)
 
     def worker_session(self, supervisor: Agent, role: str = "explore") -> Agent:
         """Join as a read-only worker whose task the supervisor holds."""

@@ -37,7 +37,7 @@ LEASE_MS = 10_000
 
 STEPS = (
     *(
-        "join",
+        "join_under_free_name",
         "begin_attempt",
         "take_task",
         "begin_run",

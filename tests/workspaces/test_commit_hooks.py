@@ -48,6 +48,30 @@ def test_all_commit_hooks_run_and_see_what_will_be_committed(commit_testbed: Com
     assert made.changed_by_hooks == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((f"GIT_{kind}_PATHSPECS", "1") for kind in ("ICASE", "GLOB", "NOGLOB", "LITERAL")),
+        ("GIT_OBJECT_DIRECTORY", "/nowhere"),
+        ("GIT_QUARANTINE_PATH", "/nowhere"),
+        ("GIT_EXTERNAL_DIFF", "false"),
+        ("GIT_DIFF_OPTS", "-u0"),
+        ("GIT_NAMESPACE", "other"),
+    ],
+)
+def test_variables_that_change_what_git_means_do_not_reach_it(
+    commit_testbed: CommitTestbed, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    ann = commit_testbed.agent("ann", "a.py")
+    commit_testbed.write("a.py")
+    monkeypatch.setenv(name, text)
+
+    made = commit_testbed.commit(ann, "a.py")
+
+    monkeypatch.delenv(name)
+    assert made.commit == commit_testbed.head()
+
+
 def test_a_refusing_hook_is_shown_and_leaves_index_and_files_as_they_were(
     commit_testbed: CommitTestbed,
 ) -> None:

@@ -25,6 +25,7 @@ from landlane.platform.process import MachineProcesses
 from landlane.repository import Repository
 from landlane.sessions import extensions as session_extensions
 from landlane.sessions.leases import sweep
+from landlane.sessions.model import find_reserved_use
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME, LOCAL_NAME
@@ -180,7 +181,8 @@ def person_name() -> str:
     cleaned = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "._@-") else "-" for letter in name
     )
-    return cleaned.lstrip(".-")[:64] or "person"
+    name = cleaned.lstrip(".-")[:64] or "person"
+    return f"{name}-user" if find_reserved_use(name) else name
 
 
 STORE_NAME = "store.db"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from landlane.claims.model import Holding, Refusal, find_conflict
+from landlane.ids import is_record_id
 from landlane.patterns.pattern import alternatives_overlap, has_special
-from landlane.sessions.leases import find_session, sweep_if_due
+from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import Claim, ClaimMode, SessionKind, Waiter
 from landlane.units import ordinal, rough_duration, time_ago, time_left
 
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from landlane.store.interface import Snapshot, Store
 
 
-_LONG_MS = 366 * 86_400_000  # no lease of an agent is that long: something else ends the claim
-# The names of sessions that hold claims for queued work start so.
-_PREFIXES = ("landing-", "gate-", "review-", "handoff-")
+# Sessions that only hold claims have the id of a record as their name; its letter says of what kind.
+_HOLDER_KINDS = {
+    "L": SessionKind.LANDING,
+    "G": SessionKind.GATE,
+    "V": SessionKind.REVIEW,
+    "H": SessionKind.HANDOFF,
+}
 
 
 def list_holdings(repo: Repository, patterns: Sequence[Pattern] = ()) -> list[Holding]:
@@ -73,7 +78,7 @@ def describe_claims(snapshot: Snapshot, claims: Sequence[Claim]) -> list[Holding
         Holding(
             claim=claim,
             title=titles[claim.task],
-            kind=_kind_of(snapshot, claim),
+            kind=_kind_of(claim),
             waiting=tuple(
                 dict.fromkeys(
                     waiter.agent
@@ -97,11 +102,9 @@ def _title_of(snapshot: Snapshot, task: str) -> str:
     return str(row["title"]) if row is not None else ""
 
 
-def _kind_of(snapshot: Snapshot, claim: Claim) -> SessionKind:
-    if not claim.agent.startswith(_PREFIXES) and claim.until - snapshot.now < _LONG_MS:
-        return SessionKind.AGENT
-    session = find_session(snapshot, claim.session)
-    return session.kind if session is not None else SessionKind.AGENT
+def _kind_of(claim: Claim) -> SessionKind:
+    is_agent = not is_record_id(claim.agent)
+    return SessionKind.AGENT if is_agent else _HOLDER_KINDS.get(claim.agent[0], SessionKind.AGENT)
 
 
 def refuse_held(
@@ -194,20 +197,13 @@ def how_to_get(pattern: Pattern, holding: Holding, position: int = 1) -> str:
     """Return the hint for a pattern that is held: a reason and a command."""
     command = claim_command(pattern)
     if holding.kind is SessionKind.GATE:
-        return f"see what a person is asked: landlane gate show {holder_name(holding)}"
+        return f"see what a person is asked: landlane gate show {holding.claim.agent}"
     if holding.kind is SessionKind.LANDING:
         return f"wait for it: {command} --wait"
     if holding.claim.mode is ClaimMode.SHARED:
         return f"share it, if the file is mergeable: {command} --shared"
     place = f"as {ordinal(position)} in line" if position > 1 else "in line"
     return f"wait {place}: {command} --wait"
-
-
-def holder_name(holding: Holding) -> str:
-    """Return who holds a claim: an agent, or the id of the landing, gate or review that keeps it."""
-    if holding.kind in (SessionKind.AGENT, SessionKind.PERSON):
-        return holding.claim.agent
-    return holding.claim.agent.removeprefix(f"{holding.kind}-")
 
 
 def reason_text(holding: Holding) -> str:
@@ -245,8 +241,8 @@ def held_text(path: str, holding: Holding, store: Store, now: int, name: str = "
     is_narrower = holding.claim.kind == "literal" and not (name or path).startswith(f"{held}/")
     subject = f"{path} overlaps {held}, which" if is_narrower and not is_same else path
     if holding.kind is SessionKind.LANDING:
-        return f"{subject} is queued to land: {f'{holder_name(holding)} {reason}'.rstrip()} ({age})"
-    by = holder_name(holding) + ("" if is_same or is_narrower else f" with {held}")
+        return f"{subject} is queued to land: {f'{holding.claim.agent} {reason}'.rstrip()} ({age})"
+    by = holding.claim.agent + ("" if is_same or is_narrower else f" with {held}")
     for_what = f": {reason}" if reason else ""
     return f"{subject} is claimed by {by}{for_what} ({age}, lease ends {end_text(holding, now)})"
 

@@ -6,7 +6,7 @@ from landlane.claims.model import Request
 from landlane.claims.take import claims_of, grant_new
 from landlane.ids import new_secret
 from landlane.sessions.join import add_session
-from landlane.sessions.leases import end_session, lock_live_session, restart_lease
+from landlane.sessions.leases import end_session, find_latest_session, lock_live_session, restart_lease
 from landlane.sessions.model import ClaimMode, SessionKind
 from landlane.sessions.notices import add_notice, list_unread
 
@@ -27,11 +27,12 @@ FOR_EVER_MS = 100 * 365 * 86_400_000
 def begin_holder(
     tx: Transaction, author: Session, name: str, kind: SessionKind, lease_ms: int = FOR_EVER_MS
 ) -> Session:
-    """Start a session that only holds claims."""
+    """Start a session that only holds claims, under the id of the record that it holds them for."""
+    last = find_latest_session(tx, name)
     return add_session(
         tx,
         name,
-        generation=1,
+        generation=last.generation + 1 if last is not None else 1,
         kind=kind,
         role=author.role,
         machine=author.machine,

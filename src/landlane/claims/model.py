@@ -38,6 +38,7 @@ class Request:
     task: str = ""
     note: str = ""
     is_partial: bool = False
+    may_shorten: bool = False  # the caller chose the lease, so it also replaces a longer one
 
 
 @value

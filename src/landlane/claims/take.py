@@ -25,6 +25,7 @@ from landlane.sessions.leases import (
 )
 from landlane.sessions.model import Claim, ClaimMode, Session
 from landlane.text import check_label, check_text
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot, Transaction
 
-    Own = dict[tuple[Identity, ClaimMode], int]  # the tokens of what a session holds already
+    Own = dict[tuple[Identity, ClaimMode], Claim]  # what a session holds already
 
 
 def claims_of(snapshot: Snapshot, session: str) -> list[Claim]:
@@ -119,6 +120,7 @@ def make_request(
         task=task,
         note=check_text(note, "note", LONGEST_NOTE),
         is_partial=is_partial,
+        may_shorten=ttl_ms is not None,
     )
     if mode is ClaimMode.SHARED and settings.claims.shareable is not None:
         _check_mergeable(repo, request)
@@ -196,11 +198,7 @@ def find_refusals(
     alternatives = [alternative for pattern in request.patterns for alternative in pattern.alternatives]
     while True:
         near = Claim.from_rows(tx.near("claims_near", alternatives, me.id))
-        own = {
-            (frozenset(claim.alternatives), claim.mode): claim.token
-            for claim in near
-            if claim.session == me.id
-        }
+        own = {(frozenset(claim.alternatives), claim.mode): claim for claim in near if claim.session == me.id}
         if not tx.has_waiters and not any(claim.session != me.id for claim in near):
             return [None] * len(request.patterns), own
         mine = {me.id, *find_ancestors(tx, me.id)}
@@ -268,13 +266,15 @@ def _holds_all(tx: Transaction, me: Session, pattern: Pattern) -> bool:
 def _grant(
     tx: Transaction, me: Session, request: Request, patterns: Sequence[Pattern], own: Own
 ) -> tuple[Claim, ...]:
-    tokens = [own.get((identity(pattern), request.mode)) if own else None for pattern in patterns]
-    numbers = iter(tx.next_numbers(tokens.count(None)))
+    held = [own.get((identity(pattern), request.mode)) if own else None for pattern in patterns]
+    numbers = iter(tx.next_numbers(held.count(None)))
     granted: list[Claim] = []
-    for pattern, token in zip(patterns, tokens, strict=True):
-        if token is not None:  # asking again for what the session holds renews it under the same token
-            tx.run("claim_renew", session=me.id, token=token, ttl_ms=request.ttl_ms)
-            granted.append(claim_for(pattern, request, me, token, tx.now))
+    for pattern, claim in zip(patterns, held, strict=True):
+        if claim is not None:  # asking again for what the session holds renews it under the same token
+            is_longer = claim.ttl_ms > request.ttl_ms and not request.may_shorten
+            ttl_ms = claim.ttl_ms if is_longer else request.ttl_ms
+            tx.run("claim_renew", session=me.id, token=claim.token, ttl_ms=ttl_ms)
+            granted.append(claim_for(pattern, replace(request, ttl_ms=ttl_ms), me, claim.token, tx.now))
         else:
             granted.append(grant_new(tx, me, request, pattern, next(numbers)))
     if tx.now + request.ttl_ms < me.lapses_at or request.ttl_ms < me.shortest_ms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.describe import age_text, end_text, holder_name, reason_text, refusal_text
+from landlane.claims.describe import age_text, end_text, reason_text, refusal_text
 from landlane.claims.model import Refused
 from landlane.clock import duration_text, rfc3339
 from landlane.error_json import failure_json
@@ -109,7 +109,7 @@ def _failure(refused: Refused, store: Store, now: int, typed: Mapping[str, str])
         hint = f"release what {refused.cycle[1]} waits for, then claim again: landlane claims"
         return failure_json("WAIT_CYCLE", f"waiting for {path} would never end: {waits}", hint)
     if refused.code == "WAIT_TIMED_OUT":
-        holder = holder_name(first.holders[0]) if first.holders else f"{first.holder}, who is next in line"
+        holder = first.holders[0].claim.agent if first.holders else f"{first.holder}, who is next in line"
         waited, place = exact_duration(refused.waited_ms), ordinal(first.position)
         message = f"{path} is still claimed by {holder} after {waited}; you were {place} in line"
         return failure_json("WAIT_TIMED_OUT", message, first.hint)
@@ -129,7 +129,7 @@ def holder_rows(holders: Sequence[Holding], store: Store, now: int) -> list[tupl
     return [
         (
             holding.claim.pattern,
-            holder_name(holding),
+            holding.claim.agent,
             reason_text(holding),
             age_text(holding, store, now),
             f"lease ends {end_text(holding, now)}",

@@ -11,7 +11,6 @@ from landlane.claims.describe import (
     describe_holder,
     end_text,
     held_text,
-    holder_name,
     list_holdings,
     reason_text,
 )
@@ -119,7 +118,7 @@ def _row(same: Sequence[Holding], store: Store, now: int, *, is_verbose: bool) -
     reasons = dict.fromkeys(reason_text(holding) for holding in same)
     return [
         first.claim.pattern + shared,
-        ", ".join(dict.fromkeys(holder_name(holding) for holding in same)),
+        ", ".join(dict.fromkeys(holding.claim.agent for holding in same)),
         ", ".join(reason for reason in reasons if reason),
         rough_duration(max(now - first.claim.granted_at, 0)),
         end_text(last, now),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from shlex import quote
 
-from landlane.claims.describe import holder_name
 from landlane.claims.model import SessionKind
 from landlane.claims.to_json import all_holders, holder_rows
 from landlane.cli.table import format_table
@@ -112,5 +111,5 @@ class WaitingLine:
     def _text(self, refused: Refused) -> str:
         first = refused.refused[0]
         path = self._typed.get(first.pattern, first.pattern)
-        holder = f"{holder_name(first.holders[0])} holds it" if first.holders else f"{first.holder} is next"
+        holder = f"{first.holders[0].claim.agent} holds it" if first.holders else f"{first.holder} is next"
         return in_one_line(f"waiting for {path}: {holder}, you are {ordinal(first.position)} in line")

@@ -23,8 +23,7 @@ from landlane.git.create_checkout import fetch_clone_branch
 from landlane.ids import short_id
 from landlane.roles.model import find_role, forbidden, role_or_read_only
 from landlane.sandbox.guarantees import list_guarantees
-from landlane.sessions.join import join
-from landlane.sessions.leases import end_if_gone, find_latest_session, find_live_session, lapse
+from landlane.sessions.join import find_live_by_name, join
 from landlane.sessions.model import SessionKind, check_agent_name
 from landlane.tasks.model import FINAL
 from landlane.tasks.records import get_task
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from landlane.sandbox.start import SandboxedChild
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
-    from landlane.store.interface import Transaction
 
 
 _NO_LIMIT_SECONDS = 10.0 * 365 * 86_400
@@ -89,7 +87,7 @@ def _check_may_start(repo: Repository, caller: Session, role: Role) -> None:
 def _join_new_session(repo: Repository, role: Role, request: ExecRequest) -> Joined:
     """Start a session bound to this process, so that it ends when this process does."""
     name = check_agent_name(request.agent or f"{role.name}-{short_id('x')[2:8]}")
-    live = _find_live_session(repo, name)
+    live = find_live_by_name(repo, name)
     if live is None:
         process = repo.processes.current()
         joined = join(repo, name, role=role.name, process=process, may_choose_role=True)
@@ -103,20 +101,6 @@ def _join_new_session(repo: Repository, role: Role, request: ExecRequest) -> Joi
         holder=name,
         until_at=live.lapses_at,
     )
-
-
-def _find_live_session(repo: Repository, name: str) -> Session | None:
-    """Return the live session of this name, unless its processes have ended."""
-
-    def work(tx: Transaction) -> Session | None:
-        last = find_latest_session(tx, name)
-        if last is None or last.has_ended:
-            return None
-        lapse(tx, last.id)
-        live = find_live_session(tx, last.id)
-        return live if live is not None and not end_if_gone(tx, live.id, repo.processes) else None
-
-    return repo.change(work, areas={f"//agent:{name}": True})
 
 
 class _Execution:

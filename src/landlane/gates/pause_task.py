@@ -41,7 +41,7 @@ def pause_task(tx: Transaction, repo: Repository, task: Task, gate: Gate) -> Gat
     if owner is not None and task.state in RESUMABLE:
         note = f"{gate.id}: {owner.agent} waits for a person"
         holder, claims = move_claims_to_holder(
-            tx, repo, owner, task.id, name=f"gate-{gate.id}", kind=SessionKind.GATE, note=note
+            tx, repo, owner, task.id, name=gate.id, kind=SessionKind.GATE, note=note
         )
         gate = replace(gate, agent=owner.agent, session=owner.id, holder=holder, claims=claims)
     move_task(tx, task, WAITING, why=why, keep_owner=True)

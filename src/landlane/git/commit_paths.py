@@ -17,13 +17,13 @@ from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.hooks_path import user_hooks_folder
 from landlane.git.repository import pattern_from
 from landlane.git.run import (
-    LOCATION_VARIABLES,
     GitResult,
     git_failed,
     resolve_revision,
     run_git_with_hooks,
     run_in,
     try_git_output,
+    user_environment,
 )
 from landlane.git.tree_diff import TreeChange, diff_trees, parse_raw_diff
 from landlane.git.untrusted_checkout import copy_index
@@ -249,7 +249,7 @@ def list_commit_hooks(here: Checkout) -> list[str]:
 
 def make_commit(here: Checkout, index: PrivateIndex, message: str, variables: Mapping[str, str]) -> GitResult:
     """Let git commit an index, in the environment that the user's hooks and signing expect."""
-    environment = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
+    environment = user_environment()
     if not os.path.lexists(os.path.join(here.root, ".git")):
         environment |= {"GIT_DIR": here.git_dir, "GIT_WORK_TREE": here.root}
     environment |= {"GIT_INDEX_FILE": index.path, **variables}

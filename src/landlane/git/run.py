@@ -27,6 +27,15 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
 LOCATION_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"
 )  # fmt: skip
+# What the user may say to git by environment: identity, settings, transport, editors, tracing. Everything else
+# (GIT_ICASE_PATHSPECS, GIT_EXTERNAL_DIFF, GIT_OBJECT_DIRECTORY ...) would change what our commands mean.
+_USER_VARIABLES = (
+    "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_", "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_LFS_",
+    "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR",
+    "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_TRACE",
+    "GIT_ADVICE",
+)  # fmt: skip
+_QUARANTINE = ("GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 
 
 @value
@@ -36,6 +45,25 @@ class GitResult:
     exit_code: int
     stdout: str
     stderr: str
+
+
+def foreign_variables() -> list[str]:
+    """Return the variables in the environment that no git of ours and no check may inherit."""
+    own = (*_USER_VARIABLES, *(_QUARANTINE if _is_receiving() else ()))
+    return [name for name in os.environ if name.startswith("GIT_") and not name.startswith(own)]
+
+
+def _is_receiving() -> bool:
+    """Return whether this process runs in a hook of a push, which alone sees the objects that arrive."""
+    path = os.environ.get("GIT_QUARANTINE_PATH", "")
+    is_named = path != "" and path == os.environ.get("GIT_OBJECT_DIRECTORY")
+    return is_named and "incoming-" in os.path.basename(path) and os.path.isdir(path)
+
+
+def user_environment() -> dict[str, str]:
+    """Return the environment without variables that would change what our git commands mean."""
+    foreign = foreign_variables()
+    return {name: text for name, text in os.environ.items() if name not in foreign}
 
 
 def run_git(
@@ -58,7 +86,7 @@ def run_git(
         RepositoryError: git is not installed, or took too long.
     """
     if environment is None:
-        usual = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
+        usual = user_environment()
         usual |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
         usual["GIT_NO_REPLACE_OBJECTS"] = "1"  # checks must see the objects that others get
         if git_dir:

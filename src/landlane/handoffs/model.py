@@ -323,7 +323,7 @@ def is_addressed(handoff: Handoff, agent: str, role: str) -> bool:
     to = handoff.to
     if to.startswith(_ROLE):
         return role == to.removeprefix(_ROLE)
-    return to in (ANYBODY, agent) or agent.startswith(f"{to}-{handoff.task}-")
+    return to in (ANYBODY, agent) or agent.partition(".")[0] == f"{to}-{handoff.task}"
 
 
 def may_take(handoff: Handoff, agent: str, role: str, now: int) -> bool:

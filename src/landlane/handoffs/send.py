@@ -138,7 +138,7 @@ def _send(
     drop_claims(tx, claims)
     wait_ms = handoff.until - handoff.sent_at
     if wait_ms > 0:
-        holder = begin_holder(tx, me, f"handoff-{handoff.id}", SessionKind.HANDOFF, wait_ms)
+        holder = begin_holder(tx, me, handoff.id, SessionKind.HANDOFF, wait_ms)
         note = f"{handoff.id}: {task.id} is handed to {handoff.to}"
         for claim, pattern in zip(claims, patterns, strict=True):
             give_claim(tx, holder, pattern, claim.mode, wait_ms, task=task.id, note=note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import PatternError
+from landlane.ids import is_record_id
 from landlane.journal.read import parse_leniently
 from landlane.patterns.pattern import overlap
 
@@ -14,15 +15,13 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.store.journal_chain import Entry
 
-_RECORD_PREFIXES = "TLGVHWRDB"  # ids are such a letter and a number
-
 
 def make_filter(repo: Repository, about: str) -> Callable[[Entry], bool]:
     """Return whether an entry is about a task or another id, about a path, or by an agent."""
     if not about:
         return lambda _: True
-    if about[:1].upper() in _RECORD_PREFIXES and about[1:].isdecimal():
-        wanted = about.upper()
+    wanted = about.upper()
+    if is_record_id(wanted):
         return lambda entry: wanted in _ids(entry.facts())
     names_path = _path_filter(repo, about)
     return lambda entry: entry.agent == about or names_path(entry)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from landlane.ids import is_record_id
+from landlane.sessions.model import OWN_NAME
 from landlane.store.journal_chain import Entry
 from landlane.units import clock_time
 
@@ -13,12 +15,10 @@ if TYPE_CHECKING:
 _COMMIT = 8  # digits of a commit that people see
 _LONGEST_TEXT = 160
 _NAME_WIDTH = 11
-SYSTEM = "landlane"  # acts when no session does
 
 # Bookkeeping that people see only with -v: another entry says the same, or nothing is to be learned from it.
 _INTERNAL = ("lineage.", "notice.", "runner.", "client.", "usage.", "attempt.", "event.", "rules.", "wait.")
 _INTERNAL_KINDS = frozenset({"task.asked", "task.answered", "task.reviewing", "landing.settled"})
-_HOLDER_KINDS = ("gate", "landing", "review", "handoff")
 
 # What happened to a task, by kind; {name} is its id and title, {why} a reason if there is one.
 _TASK_WORDS = {
@@ -97,7 +97,7 @@ def is_for_people(entry: Entry) -> bool:
     if entry.kind.startswith(_INTERNAL) or entry.kind in _INTERNAL_KINDS:
         return False
     # The sessions that hold claims for a gate or a landing come and go with it.
-    return not entry.agent.startswith(tuple(f"{kind}-" for kind in _HOLDER_KINDS))
+    return not is_record_id(entry.agent)
 
 
 def entry_sentence(entry: Entry, titles: Mapping[str, str]) -> str:
@@ -113,7 +113,7 @@ def entry_sentence(entry: Entry, titles: Mapping[str, str]) -> str:
 
 def entry_line(entry: Entry, titles: Mapping[str, str], *, has_seconds: bool = False) -> str:
     """Return an entry as a line: local time, who, what."""
-    who = entry.agent or SYSTEM
+    who = entry.agent or OWN_NAME
     clock = clock_time(entry.at, has_seconds=has_seconds)
     return f"{clock}  {who:<{_NAME_WIDTH}}  {entry_sentence(entry, titles)}"
 

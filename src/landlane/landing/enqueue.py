@@ -11,7 +11,7 @@ from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_clai
 from landlane.claims.model import ClaimMode
 from landlane.claims.take import claims_near, claims_of
 from landlane.errors import Held, NotAllowed
-from landlane.landing.model import HELD, QUEUED, Landing, entry_agent_name, landing_id_of, name_some
+from landlane.landing.model import HELD, QUEUED, Landing, is_landing_id, name_some
 from landlane.landing.records import NOUN, put_landing, read_landings
 from landlane.landing.rejected_tasks import check_not_stopped
 from landlane.landing.target_rules import lander_role
@@ -91,7 +91,7 @@ def enqueue(repo: Repository, session: Session, submission: Submission) -> tuple
             _check_role(tx, repo, author, task, submission.head)
         landing_id = records.next_id(tx, NOUN)
         # Its session has no process and never expires.
-        holder = begin_holder(tx, author, entry_agent_name(landing_id), SessionKind.LANDING)
+        holder = begin_holder(tx, author, landing_id, SessionKind.LANDING)
         fields = as_dict(submission)
         fields |= {"paths": list(submission.paths), "unidentified": list(submission.unidentified)}
         del fields["mergeable"], fields["free"]
@@ -214,12 +214,11 @@ def _claim_command(path: str) -> str:
 
 def _claim_held_error(pattern: Pattern, claim: Claim, paths: Sequence[str]) -> Held:
     """Return the error for a path that another session holds: an agent's, or that of an entry."""
-    is_entry = landing_id_of(claim.agent)
     return Held(
         f"the branch changes {pattern.text}, which {claim.agent} holds",
         code="CLAIM_HELD",
         hint=f"it is on its way ({claim.note}): wait until that has landed, claim the path, and submit again"
-        if is_entry
+        if is_landing_id(claim.agent)
         else f"take that change out, or ask {claim.agent}; then claim it and submit again",
         holder=claim.agent,
         paths=list(paths[:_MAX_PATHS]),

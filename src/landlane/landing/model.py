@@ -7,6 +7,7 @@ import shlex
 from enum import StrEnum
 
 from landlane.errors import SettingsError
+from landlane.ids import is_record_id
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -49,7 +50,6 @@ SQUASH = "squash"
 
 MAX_OUTPUT_CHARS = 8000  # of the output of a failing check: its end, where the error usually is
 QUEUE_LEASE_MS = 60_000
-_ENTRY_AGENT = "landing-"
 _MAX_NAMED = 5
 
 
@@ -276,16 +276,9 @@ def gated_path(gate: str) -> str:
     return rest.rpartition(" (")[0] if changes else ""
 
 
-def entry_agent_name(landing_id: str) -> str:
-    """Return the agent name under which a queue entry holds its claims."""
-    return f"{_ENTRY_AGENT}{landing_id}"
-
-
-def landing_id_of(agent: str) -> str:
-    """Return the id of the entry that has this agent name; empty for other agents."""
-    landing_id = agent.removeprefix(_ENTRY_AGENT)
-    is_entry = landing_id != agent and landing_id[:1] == "L" and landing_id[1:].isdigit()
-    return landing_id if is_entry else ""
+def is_landing_id(agent: str) -> bool:
+    """Return whether a queue entry holds its claims under this name: its id."""
+    return agent[:1] == "L" and is_record_id(agent)
 
 
 def queue_lease_name(target: str) -> str:

@@ -18,7 +18,7 @@ from landlane.landing.model import (
     Landing,
     LandingState,
     Rejection,
-    landing_id_of,
+    is_landing_id,
     name_some,
 )
 from landlane.landing.records import lock_landing, lock_queue, put_landing, put_queue, read_landings
@@ -238,7 +238,7 @@ def _notify_affected_sessions(tx: Transaction, repo: Repository, landing: Landin
     for path in landing.paths:
         pattern = repo.git.pattern_of(path, "literal")
         for claim in claims_near(tx, pattern.alternatives, ""):
-            is_own = claim.session in (landing.holder, landing.session) or landing_id_of(claim.agent)
+            is_own = claim.session in (landing.holder, landing.session) or is_landing_id(claim.agent)
             if not is_own and claim.overlaps(pattern) and not claim.is_over(tx.now):
                 affected.setdefault(claim.session, []).append(path)
     for session, paths in affected.items():

@@ -133,7 +133,7 @@ def _hold_claims(tx: Transaction, repo: Repository, task: Task, review: Review) 
         repo,
         author,
         task.id,
-        name=f"review-{review.id}",
+        name=review.id,
         kind=SessionKind.REVIEW,
         note=f"{review.id}: {task.id} of {author.agent} is under review",
     )

@@ -213,12 +213,15 @@ def _begin(
     def try_name(agent: str) -> BoundSession | None:
         if not repo.store.view(lambda snapshot: is_free(snapshot, find_latest_session(snapshot, agent))):
             return None
-        joined = join(repo, agent, role=role, keeps_role=agent == chosen)
+        joined = join(repo, agent, role=role, keeps_role=agent == chosen, is_internal=agent != chosen)
         id = joined.session.id
         return _bind_if(lambda tx: is_free(tx, find_session(tx, id)), repo, name, joined, parent, process)
 
     bound = next((bound for agent in agents if (bound := try_name(agent)) is not None), None)
-    return bound or bind_session(repo, name, join(repo, agents[-1], role=role, process=process), parent)
+    if bound is not None:
+        return bound
+    joined = join(repo, agents[-1], role=role, process=process, is_internal=True)
+    return bind_session(repo, name, joined, parent)
 
 
 def register_process(repo: Repository, session: str, process: Process | None) -> None:

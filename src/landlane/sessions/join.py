@@ -23,7 +23,13 @@ from landlane.sessions.leases import (
     sweep_if_due,
     touch,
 )
-from landlane.sessions.model import Session, SessionKind, check_agent_name, parse_credentials
+from landlane.sessions.model import (
+    Session,
+    SessionKind,
+    check_agent_name,
+    check_not_reserved,
+    parse_credentials,
+)
 from landlane.sessions.notices import pass_on_unread
 from landlane.text import check_label
 from landlane.values import as_dict, replace, value
@@ -54,17 +60,19 @@ def join(
     shown: str = "",
     may_choose_role: bool = False,
     keeps_role: bool = False,
+    is_internal: bool = False,
 ) -> Joined:
     """Attach to the live session with this name on this machine, or start one.
 
     Everything that an agent with a role starts has the same role, under any name. `shown` are the credentials
     that the caller presents, in addition to the session that it provably descends from. Only a person, or a
     caller without a session, may choose a role freely, even for a live session. With `keeps_role` the caller
-    claims to be this agent, and gets the role that the agent had when it left.
+    claims to be this agent, and gets the role that the agent had when it left. `is_internal` allows a name that
+    is reserved for workers.
 
     Raises:
         Held: the name is in use, and this user cannot read the secret of that session.
-        Malformed: the role is not defined.
+        Malformed: the role is not defined, or the name is reserved.
         NotAllowed: the caller has another role.
     """
     check_agent_name(name)
@@ -86,6 +94,8 @@ def join(
         attached = attach(repo, known, role, process, may_choose_role, inherited) if known else None
         if attached is not None:
             return attached
+        if not is_internal:
+            check_not_reserved(name)
         joined = repo.store.change(work, areas={f"//agent:{name}": True})
         if joined is not None:
             return joined
@@ -308,6 +318,20 @@ def find_ancestor_of_ended(repo: Repository, name: str) -> Process | None:
     if registered is None or not registered.is_over or registered.agent != name:
         return None
     return registered.process
+
+
+def find_live_by_name(repo: Repository, name: str) -> Session | None:
+    """Return the live session of this name, unless its lease or its processes have ended."""
+
+    def work(tx: Transaction) -> Session | None:
+        last = find_latest_session(tx, name)
+        if last is None or last.has_ended:
+            return None
+        lapse(tx, last.id)
+        live = find_live_session(tx, last.id)
+        return live if live is not None and not end_if_gone(tx, live.id, repo.processes) else None
+
+    return repo.change(work, areas={f"//agent:{name}": True})
 
 
 def leave(repo: Repository, session: Session) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from landlane.errors import Malformed
-from landlane.ids import Credentials
+from landlane.ids import Credentials, is_record_id
 from landlane.patterns.pattern import Alternative, alternatives_overlap, covers_all
 from landlane.values import from_columns, value
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-")
 _LONGEST_NAME = 64
+OWN_NAME = "landlane"  # in journal entries about what Landlane does by itself
 
 
 class SessionKind(StrEnum):
@@ -250,6 +251,33 @@ def check_agent_name(name: str) -> str:
             hint=f"landlane join {_valid_name(name)}",
         )
     return name
+
+
+def find_reserved_use(name: str) -> str:
+    """Return what Landlane itself uses a name for: an id, its own actions or a worker; empty if for nothing.
+
+    Ids of what can hold claims are reserved in both cases, because commands accept ids in both.
+    """
+    if is_record_id(name) or (name[:1] in "tlgvh" and is_record_id(name.upper())):
+        return f"the id {name.upper()}"
+    if name.lower() == OWN_NAME:
+        return "Landlane itself"
+    agent, _, task = name.partition(".")[0].rpartition("-")
+    is_worker = agent and task[:1] == "T" and is_record_id(task)
+    return f"the worker that `landlane run` starts for {task}" if is_worker else ""
+
+
+def check_not_reserved(name: str) -> None:
+    """Check that Landlane does not use a name itself.
+
+    Raises:
+        Malformed: it does.
+    """
+    use = find_reserved_use(name)
+    if use:
+        first = name.partition("-")[0]
+        free = "ann" if find_reserved_use(first) else first
+        raise Malformed(f"{name} is reserved for {use}", code="NAME_RESERVED", hint=f"landlane join {free}")
 
 
 def _valid_name(name: str) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from landlane.ids import short_id
 from landlane.sessions.client_sessions import ClientName, bind_session, list_links, list_subagents
-from landlane.sessions.join import join
+from landlane.sessions.join import find_live_by_name, join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from landlane.platform.process import Process
     from landlane.repository import Repository
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
@@ -23,11 +24,19 @@ _LINK = "worker"  # in place of the name of a coding client
 
 def join_worker_session(repo: Repository, supervisor: Session, role: str) -> Joined:
     """Start the session of a supervisor's worker, under a name that no other session has."""
-    name = f"{supervisor.agent}.w"
-    while not (joined := join(repo, name, role=role, may_choose_role=True)).is_new:
-        name = f"{supervisor.agent}.{short_id('w')[2:7]}"
+    joined = join_under_free_name(repo, f"{supervisor.agent}.w", role=role)
     bind_session(repo, ClientName(client=_LINK, session=joined.session.id), joined, parent=supervisor.id)
     return joined
+
+
+def join_under_free_name(repo: Repository, name: str, *, role: str, process: Process | None = None) -> Joined:
+    """Start a session under this name, or under one that extends it while the session of an earlier attempt lives."""
+    while True:
+        is_free = find_live_by_name(repo, name) is None
+        chosen = name if is_free else f"{name}.{short_id('w')[2:6]}"
+        joined = join(repo, chosen, role=role, process=process, may_choose_role=True, is_internal=True)
+        if joined.is_new:
+            return joined
 
 
 def find_supervisor(snapshot: Snapshot, session: str) -> str:

@@ -8,7 +8,7 @@ import tempfile
 
 from landlane.errors import RepositoryError
 from landlane.git.commits import is_ancestor, is_merged, merge_base
-from landlane.git.run import LOCATION_VARIABLES, run_git, try_git_output
+from landlane.git.run import foreign_variables, run_git, try_git_output
 from landlane.git.target import commit_at, find_target, share_verified, target_tip
 from landlane.ids import digest, short_id
 from landlane.processes.child import Child
@@ -189,7 +189,7 @@ def _failed(message: str) -> RepositoryError:
 
 def _run_check(command: str, folder: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
     # A check acts for no session, and only on the repository that it runs in.
-    without = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
+    without = (*foreign_variables(), "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
     mark = {CHECK_MARK: short_id("check")}
     child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
     try:

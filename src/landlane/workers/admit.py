@@ -15,7 +15,7 @@ from landlane.exec.sandboxed_run import search_path
 from landlane.git.run import run_in
 from landlane.git.target import find_base, find_target, target_tip
 from landlane.handoffs.transfer import open_handoff
-from landlane.landing.model import HELD, landing_id_of
+from landlane.landing.model import HELD, is_landing_id
 from landlane.landing.records import get_landing, get_queue
 from landlane.landing.target_rules import settings_at
 from landlane.patterns.pattern import alternatives_overlap
@@ -257,8 +257,8 @@ class Admission:
         """Return a refusal if an entry of the landing queue holds a path."""
         repo = self._repo
         claims = list_claims(repo, [repo.git.pattern_of(text, kind)])
-        holders = (landing_id_of(claim.agent) for claim in claims if claim.mode == ClaimMode.EXCLUSIVE)
-        entry = next(filter(None, holders), "")
+        holders = (claim.agent for claim in claims if claim.mode == ClaimMode.EXCLUSIVE)
+        entry = next(filter(is_landing_id, holders), "")
         if not entry:
             return None
         landing = get_landing(repo, entry)

@@ -11,13 +11,11 @@ from landlane.exec.cleanup import end_session
 from landlane.exec.clone import SandboxClone, make_throwaway_clone
 from landlane.exec.sandboxed_run import SandboxedRun
 from landlane.git.target import find_base, find_target
-from landlane.ids import short_id
 from landlane.landing.submit import is_commit_available
 from landlane.managed_files.client_files import equip
 from landlane.reviews.records import commit_under_review
 from landlane.roles.model import find_role, may_commit
-from landlane.sessions.join import join
-from landlane.sessions.worker_sessions import join_worker_session
+from landlane.sessions.worker_sessions import join_under_free_name, join_worker_session
 from landlane.state.slot_kinds import SlotRefused
 from landlane.state.slots import make_slot_request, return_unused, take_slot
 from landlane.tasks.attempts import begin_attempt, change_attempt
@@ -167,10 +165,10 @@ class AttemptResources:
     def take(self) -> AttemptResult | None:
         """Start a session, and take slots, task and claims; return a result if that is not possible now."""
         repo, order = self.repo, self.order
-        name = f"{order.agent.name[:40]}-{order.task}-{short_id('x')[2:7]}"
         own_role = self.role.name if self.is_committing else ""
         here = repo.processes.current()
-        self._owner = join(repo, name, role=own_role, process=here, may_choose_role=True)
+        name = f"{order.agent.name[:40]}-{order.task}"
+        self._owner = join_under_free_name(repo, name, role=own_role, process=here)
         task = get_task(repo, order.task)
         for kind, amount in needs_of(task, order.agent).items():
             slot = take_slot(repo, self.session, make_slot_request(repo, kind, amount=amount))

@@ -211,7 +211,7 @@ def _submit_task(repo: Repository, task: Task) -> str:
 
 def _join_as_lander(repo: Repository, id: str, task: Task) -> Session:
     role, here = lander_role(repo.settings, task), repo.processes.current()
-    return join(repo, f"lands-{id}", role=role, process=here, may_choose_role=True).session
+    return join(repo, f"lands-{id}", role=role, process=here, may_choose_role=True, is_internal=True).session
 
 
 def _not_submitted(error: LandlaneError, change: str) -> AttemptEnd:

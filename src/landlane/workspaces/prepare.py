@@ -7,7 +7,7 @@ import shutil
 
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError
-from landlane.git.run import LOCATION_VARIABLES
+from landlane.git.run import foreign_variables
 from landlane.processes.child import Child
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ def prepare(
     for step, command in commands:
         report(f"{step}: {command}")
         words = ["/bin/sh", "-c", command]
-        child = Child(words, cwd=path, environment=environment, without=LOCATION_VARIABLES)
+        child = Child(words, cwd=path, environment=environment, without=foreign_variables())
         _check_ended(step, command, child.wait(workspace.limit_ms / 1000, on_tick), workspace.limit_ms)
 
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 from landlane.errors import RepositoryError
-from landlane.git.run import LOCATION_VARIABLES, git_failed, run_git, run_git_with_hooks
+from landlane.git.run import git_failed, run_git, run_git_with_hooks, user_environment
 from landlane.values import value
 
 _SECONDS = 600.0
@@ -79,7 +79,7 @@ def commit_rest(folder: str, message: str) -> str:
     if staged.exit_code:
         is_known = run_git("var", "GIT_COMMITTER_IDENT", cwd=folder).exit_code == 0
         who = () if is_known else _IDENTITY
-        environment = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
+        environment = user_environment()
         environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
         words = (*who, "commit", "--quiet", "--file=-", "--cleanup=whitespace")
         done = run_git_with_hooks(
