@@ -67,8 +67,8 @@ def join(
     Everything that an agent with a role starts has the same role, under any name. `shown` are the credentials
     that the caller presents, in addition to the session that it provably descends from. Only a person, or a
     caller without a session, may choose a role freely, even for a live session. With `keeps_role` the caller
-    claims to be this agent, and gets the role that the agent had when it left. `is_internal` allows a name that
-    is reserved for workers.
+    claims to be this agent, and gets the role that the agent had when it left. `is_internal` allows a name
+    that is reserved for workers.
 
     Raises:
         Held: the name is in use, and this user cannot read the secret of that session.

@@ -30,7 +30,7 @@ def join_worker_session(repo: Repository, supervisor: Session, role: str) -> Joi
 
 
 def join_under_free_name(repo: Repository, name: str, *, role: str, process: Process | None = None) -> Joined:
-    """Start a session under this name, or under one that extends it while the session of an earlier attempt lives."""
+    """Start a session under this name, or under a longer one while that of an earlier attempt is alive."""
     while True:
         is_free = find_live_by_name(repo, name) is None
         chosen = name if is_free else f"{name}.{short_id('w')[2:6]}"
