@@ -27,8 +27,8 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
 LOCATION_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"
 )  # fmt: skip
-# What the user may say to git by environment: identity, settings, transport, editors, tracing. Everything else
-# (GIT_ICASE_PATHSPECS, GIT_EXTERNAL_DIFF, GIT_OBJECT_DIRECTORY ...) would change what our commands mean.
+# What the user may say to git by environment: identity, settings, transport, editors, tracing. The rest, such
+# as GIT_ICASE_PATHSPECS, GIT_EXTERNAL_DIFF or GIT_OBJECT_DIRECTORY, would change what our commands mean.
 _USER_VARIABLES = (
     "GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_", "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_",
     "GIT_LFS_", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL", "GIT_EXEC_PATH",
