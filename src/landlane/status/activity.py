@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.claims.describe import holder_name, list_holdings
+from landlane.claims.describe import list_holdings
 from landlane.claims.take import list_claims
 from landlane.claims.wait import list_waiters
 from landlane.clock import rfc3339
@@ -155,7 +155,7 @@ def waiting_json(repo: Repository) -> list[dict[str, Any]]:
 
 def _waiter_row(waiter: Waiter, holdings: list[Holding], waiters: list[Waiter]) -> dict[str, Any]:
     holders = [
-        holder_name(holding)
+        holding.claim.agent
         for holding in holdings
         if holding.claim.session != waiter.session
         and any(
@@ -182,7 +182,7 @@ def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> It
     """Yield the ready tasks whose paths other sessions have claimed."""
     for task in tasks if holdings else ():
         held = [
-            (pattern.text, holder_name(holding))
+            (pattern.text, holding.claim.agent)
             for pattern in task_patterns(repo, task)
             for holding in holdings
             if holding.claim.overlaps(pattern)
