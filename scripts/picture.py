@@ -46,7 +46,7 @@ COLOURS = (
     (r"✗|^L\d+ bounced", RED),
     (r"^refused:", AMBER),
     (r"\[[A-Z_]+\]$", DIM),
-    (r"^hint:.*?(?=landlane )|^hint:.*$|^#.*$", DIM),
+    (r"^hint:.*?(?= landlane )|^hint:.*$|^#.*$", DIM),
     (r"(?<=: )landlane .*$", CYAN),
     (r"main passing", GREEN),
 )
@@ -197,7 +197,7 @@ def _coloured(line: str) -> list[tuple[str, str]]:
     """Return the parts of a line, each with its colour."""
     prompt, dollar, command = line.partition("$ ")
     if dollar and prompt in PROMPTS:
-        return [(f"{prompt}$ ", PROMPTS[prompt]), (command, BRIGHT)]
+        return [(f"{prompt}$", PROMPTS[prompt]), (" ", PLAIN), (command, BRIGHT)]
     colours = [PLAIN] * len(line)
     for pattern, colour in COLOURS:
         for match in re.finditer(pattern, line):
