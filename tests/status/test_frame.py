@@ -63,7 +63,7 @@ def busy(shop: Shell, programs: Path) -> Shell:
     shop.run_json(*add, "List users", "--path", "src/api.py")
     shop.run_json(*add, "Document payments", "--after", "T1")
     shop.run_json(*add, "Add a health check", "--path", "src/api.py")
-    shop.run_json("next", "--as", "claude-T1")
+    shop.run_json("next", "--as", "claude-a1")
     shop.run_json("next", "--as", "ann")
     shop.run_json("usage", "add", "--task", "T2", "--cost", "0.84", "--as", "ann")
     shop.git("worktree", "add", "--quiet", "-b", "landlane/T1-1/work", "../work", "main")
@@ -72,7 +72,7 @@ def busy(shop: Shell, programs: Path) -> Shell:
     (work.folder / "src/pay/card.py").write_text("pay = 1\n", encoding="utf-8")
     work.git("add", ".")
     work.git("commit", "--quiet", "-m", "Charge cards")
-    work.run_json("land", "--as", "claude-T1", exit=7)
+    work.run_json("land", "--as", "claude-a1", exit=7)
     return shop
 
 
