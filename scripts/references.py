@@ -13,11 +13,13 @@ import inspect
 import re
 import sys
 from collections import defaultdict
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from landlane import api, errors
-from landlane.claims.check import PathCheck
+from landlane.api.results import Failure
+from landlane.api.session_view import SessionView
 from landlane.cli.specs.model import Command, Option
 from landlane.cli.specs.table import COMMON, HEADINGS, all_commands
 from landlane.clock import duration_text
@@ -52,12 +54,17 @@ size is a number of bytes, or one such as `500M` or `2G`. Patterns count from th
 ABOVE_LIBRARY = """# The library
 
 ```python
-from landlane import Landlane
-from landlane.api import ClaimRefused, Refused, Taken
+from landlane import ClaimRefused, Landlane, Refused, Taken
 ```
 
-Instants in values (`granted_at`, `until`, `seen_at`) are milliseconds of the store's own clock: fit to be
-compared with each other, not with a calendar. `Entry.at` is milliseconds since 1970."""
+All names on this page can be imported from `landlane`.
+
+An answer that can be a no is false then: `if landlane.claim("src/api.py"): …`. Its `unwrap()` raises the
+error with the same code, message and hint; the `unwrap()` of a yes returns the answer itself.
+
+Times in values are `datetime`s in UTC, lengths of time are `timedelta`s. A `Duration` is a text such as
+`"10m"`, a number of seconds, or a `timedelta`. `Since` is a text such as `"7d"` or `"2026-01-31"`, a
+`datetime`, or a `timedelta` before now."""
 
 ABOVE_ERRORS = """With `--json`, an answer that is not a success holds `ok: false`, `code`, `message` and
 `hint`, and what else is known, such as `holder` and `until`. Codes are stable; sentences may become better.
@@ -204,9 +211,11 @@ def _variable_rows() -> list[tuple[str, str]]:
 def library_page() -> str:
     """Return the class Landlane, and the values that it returns and accepts."""
     members = [(name, one) for name, one in vars(api.Landlane).items() if not name.startswith("_")]
-    others: list[type[Any]] = [vars(api)[name] for name in api.__all__ if name != "Landlane"]
-    values: set[type[Any]] = {one for one in others if not issubclass(one, Exception)} | {PathCheck}
-    raised = [one for one in others if issubclass(one, Exception)]
+    others = [vars(api)[name] for name in api.__all__ if name != "Landlane"]
+    kinds: list[type[Any]] = [one for one in others if isinstance(one, type)]
+    values = [one for one in kinds if hasattr(one, "_fields")]
+    states: list[type[Enum]] = [one for one in kinds if issubclass(one, Enum)]
+    raised = [one for one in kinds if issubclass(one, Exception)]
     parts = [
         ABOVE_LIBRARY,
         "## Landlane",
@@ -217,7 +226,8 @@ def library_page() -> str:
         parts += [f"### {name}", _member(name, member), _text(member)]
     for name, member in members:
         parts += _noun_section(name, member)
-    parts += ["## Values", *(_value_section(one) for one in sorted(values, key=lambda one: one.__name__))]
+    parts += ["## Values", *map(_value_section, values)]
+    parts += ["## States", *map(_states_section, states)]
     parts += ["## Errors", *(f"### {one.__name__}\n\n{_text(one)}" for one in raised)]
     return "\n\n".join([*parts, "All that can be raised, with codes and hints: [errors](errors.md)."])
 
@@ -226,8 +236,8 @@ def _noun_section(name: str, member: Any) -> list[str]:
     """Return the methods of a noun such as `Landlane.state`; nothing for any other member."""
     if not isinstance(member, property) or member.fget is None:
         return []
-    noun = vars(api).get(str(inspect.signature(member.fget).return_annotation))
-    if not inspect.isclass(noun) or noun in {vars(api)[one] for one in api.__all__}:
+    noun = member.fget.__globals__.get(str(inspect.signature(member.fget).return_annotation))
+    if not inspect.isclass(noun) or not issubclass(noun, SessionView):
         return []
     parts = [f"## Landlane.{name}", _text(noun)]
     for verb, function in vars(noun).items():
@@ -261,7 +271,12 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
 
 def _value_section(kind: Any) -> str:
     fields = "\n".join(f"{name}: {kind.__annotations__[name]}" for name in kind._fields)
-    return f"### {kind.__name__}\n\n{_text(kind)}\n\n```python\n{fields}\n```"
+    answer = "A refusal: always false. " if issubclass(kind, Failure) else ""
+    return f"### {kind.__name__}\n\n{answer}{_text(kind)}\n\n```python\n{fields}\n```"
+
+
+def _states_section(kind: type[Enum]) -> str:
+    return f"### {kind.__name__}\n\n{_text(kind)} One of {', '.join(f'`{one.value}`' for one in kind)}."
 
 
 def _text(thing: object) -> str:

@@ -65,7 +65,8 @@ def _give_methods(made: Any, names: list[str], defaults: dict[str, object]) -> N
     exec(source, space)  # noqa: S102 - the text is made of field names only
     for name in ("__init__", "__eq__", "__hash__"):
         setattr(made, name, space[name])
-    made.__repr__ = made.__dict__.get("__repr__", _repr)
+    if made.__repr__ is object.__repr__:  # neither the class nor a base has its own
+        made.__repr__ = _repr
     made.__setattr__ = made.__delattr__ = _refuse_change
     made.__match_args__ = ()
     made.__reduce__ = _reduce

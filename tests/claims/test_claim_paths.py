@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane import Landlane
-from landlane.claims.model import SavedWork, Taken
+from landlane.api import SavedWork, Taken
 from landlane.testing.repositories import make_repository
 from tests.hooks.stand_in_client import LANDLANE, StandIn
 from tests.mcp.speaking import Speaker

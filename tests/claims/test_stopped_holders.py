@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from landlane.api import Landlane
-from landlane.claims.model import Refused, Taken
+from landlane.api import Landlane, Refused, Taken
 from landlane.errors import LandlaneError
 from tests.support.project import let_time_pass
 from tests.support.store_stress import Replay, all_entries

@@ -7,6 +7,7 @@ tokens and ids may differ, `…` stands for any text. `<!-- not run: reason -->`
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -245,6 +246,30 @@ def test_the_two_commands_of_the_front_page_are_there() -> None:
     assert told.returncode == 0, told.stderr
     assert "landlane demo" in told.stdout
     assert "pytest" in told.stdout
+
+
+@pytest.mark.slow
+def test_every_python_snippet_passes_pyright_in_standard_mode(tmp_path: Path) -> None:
+    for page in WRITTEN:
+        blocks = re.findall(
+            r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        )
+        for number, block in enumerate(blocks, 1):
+            if re.search(r"^(from|import) ", block, re.MULTILINE):  # not a signature of the reference
+                (tmp_path / f"{page.parent.name}_{page.stem}_{number}.py").write_text(block, encoding="utf-8")
+    assert len(list(tmp_path.glob("*.py"))) > 15
+    settings = {"typeCheckingMode": "standard", "reportMissingImports": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+
+    checked = subprocess.run(
+        [Path(sys.executable).with_name("basedpyright"), "--pythonpath", sys.executable, "--level", "error"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+
+    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)

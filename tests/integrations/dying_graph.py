@@ -85,7 +85,7 @@ def _run(article: Any, die_at: int) -> int:
 def _approve() -> int:
     with Landlane() as person:
         for gate in person.gates.waiting():
-            answer_gate(person._repo, person.session, gate.id, approve=True)
+            answer_gate(person._repo, person._session, gate.id, approve=True)
     return 0
 
 

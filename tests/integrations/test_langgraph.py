@@ -72,7 +72,7 @@ def run(bridge: Bridge, graph: Any, thread: str = "one", **facts: Any) -> dict[s
 
 def approve(bridge: Bridge, gate: str, *, yes: bool = True) -> None:
     with Landlane(bridge.folder) as person:
-        answer_gate(person._repo, person.session, gate, approve=yes, why="" if yes else "no")
+        answer_gate(person._repo, person._session, gate, approve=yes, why="" if yes else "no")
 
 
 @contextmanager
@@ -485,7 +485,7 @@ def test_the_example_survives_kills_and_does_nothing_twice(tmp_path: Path) -> No
     with Landlane(repository, agent="judge") as judge:
         entries = list(judge.journal())
         kinds = Counter(entry.kind for entry in entries)
-        own = Counter(entry.kind for entry in entries if entry.facts().get("task") == "T1")
+        own = Counter(entry.kind for entry in entries if entry.data.get("task") == "T1")
         assert judge.verify().trouble == ()
         assert {task.id: task.state for task in judge.tasks.list()} == {
             "T1": "done", "T2": "done", "T3": "done", "T4": "failed",

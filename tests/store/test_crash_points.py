@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from landlane.api import Landlane
+from landlane.api import Landlane, Taken
 from landlane.app.open import open_repository
 from landlane.app.plain_files import read_journal
 from landlane.app.verify_journal import verify_journal
-from landlane.claims.model import Taken
 from landlane.errors import StoreError
 from tests.support.processes import fork, wait_for_exit
 from tests.support.store_stress import Replay, all_entries

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.api import Landlane
+from landlane.api import Landlane, Taken
 from landlane.app.open import open_repository
 from landlane.app.plain_files import journal_path, read_journal
 from landlane.app.verify_journal import verify_journal
-from landlane.claims.model import Taken
 from landlane.errors import LandlaneError
 from tests.support.store_stress import Replay, all_entries
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from landlane import Landlane
-from landlane.claims.model import Taken
+from landlane.api import Taken
 from landlane.ids import new_uuid
 from landlane.store.postgres.database import connect
 from landlane.store.postgres.store import PostgresStore

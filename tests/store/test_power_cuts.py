@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.api import Landlane
+from landlane.api import Landlane, Refused, Taken
 from landlane.app.open import open_repository
 from landlane.app.verify_journal import verify_journal
-from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError, StoreError
 from landlane.ids import epoch_of
 from landlane.store.journal_chain import Entry

@@ -2,47 +2,158 @@
 
 from __future__ import annotations
 
-from landlane.api.landlane import ClaimRefused, Landlane
-from landlane.claims.check import PathCheck
-from landlane.claims.model import Claim, Refusal, Refused, SavedWork, Taken
-from landlane.errors import LandlaneError
-from landlane.fanout.model import BranchResult, Fan
-from landlane.gates.model import Gate
-from landlane.handoffs.model import Handoff
-from landlane.reviews.model import Review
-from landlane.sessions.model import Session, Slot
-from landlane.state.key_rules import State, StateStale
-from landlane.state.numbers import AllocatedNumber
-from landlane.state.slot_kinds import SlotRefused, SlotTaken
-from landlane.state.steps import CompletedStep
-from landlane.store.journal_chain import Entry, JournalCheck
-from landlane.tasks.retry_rules import Decision, Lineage
+from landlane.api.claim_values import (
+    Claim,
+    ClaimRefused,
+    Entry,
+    Holding,
+    JournalCheck,
+    PathCheck,
+    Refusal,
+    Refused,
+    Session,
+    Taken,
+)
+from landlane.api.landlane import Landlane
+from landlane.api.session_view import Duration, Since
+from landlane.api.shared_values import (
+    AllocatedNumber,
+    Booked,
+    Closed,
+    CompletedStep,
+    Opened,
+    Period,
+    Rescue,
+    Slot,
+    SlotRefused,
+    SlotTaken,
+    State,
+    StateStale,
+    Stats,
+    UsageEntry,
+    Workspace,
+    WorkspaceStatus,
+)
+from landlane.api.task_values import (
+    Accepted,
+    Added,
+    AddedPlan,
+    Completion,
+    Decision,
+    Fan,
+    Gate,
+    Handoff,
+    Imported,
+    Landing,
+    Lesson,
+    Lineage,
+    LooksAlike,
+    NothingReady,
+    Picked,
+    Pool,
+    Review,
+    ReviewEntry,
+    SplitTask,
+    Task,
+)
+from landlane.claims.check import PathState
+from landlane.claims.model import ClaimMode, SavedWork
+from landlane.errors import (
+    Held,
+    LandlaneError,
+    Malformed,
+    NotAllowed,
+    RepositoryError,
+    Stale,
+    StoreError,
+    TimedOut,
+    WaitsForPerson,
+)
+from landlane.fanout.model import BranchResult
+from landlane.gates.model import GateState
+from landlane.landing.model import LandingState
+from landlane.reviews.model import Contradiction, ReviewFinding
+from landlane.stats.metrics import Metric
+from landlane.tasks.duplicates import SimilarTask
+from landlane.tasks.model import Evidence, TaskState
+from landlane.tasks.retry_rules import RetryOutcome
+from landlane.usage.model import Total
+from landlane.usage.totals import Totals
+from landlane.workspaces.commit import CommitResult
 
 __all__ = [
+    "Accepted",
+    "Added",
+    "AddedPlan",
     "AllocatedNumber",
+    "Booked",
     "BranchResult",
     "Claim",
+    "ClaimMode",
     "ClaimRefused",
+    "Closed",
+    "CommitResult",
     "CompletedStep",
+    "Completion",
+    "Contradiction",
     "Decision",
+    "Duration",
     "Entry",
+    "Evidence",
     "Fan",
     "Gate",
+    "GateState",
     "Handoff",
+    "Held",
+    "Holding",
+    "Imported",
     "JournalCheck",
+    "Landing",
+    "LandingState",
     "Landlane",
     "LandlaneError",
+    "Lesson",
     "Lineage",
+    "LooksAlike",
+    "Malformed",
+    "Metric",
+    "NotAllowed",
+    "NothingReady",
+    "Opened",
     "PathCheck",
+    "PathState",
+    "Period",
+    "Picked",
+    "Pool",
     "Refusal",
     "Refused",
+    "RepositoryError",
+    "Rescue",
+    "RetryOutcome",
     "Review",
+    "ReviewEntry",
+    "ReviewFinding",
     "SavedWork",
     "Session",
+    "SimilarTask",
+    "Since",
     "Slot",
     "SlotRefused",
     "SlotTaken",
+    "SplitTask",
+    "Stale",
     "State",
     "StateStale",
+    "Stats",
+    "StoreError",
     "Taken",
+    "Task",
+    "TaskState",
+    "TimedOut",
+    "Total",
+    "Totals",
+    "UsageEntry",
+    "WaitsForPerson",
+    "Workspace",
+    "WorkspaceStatus",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from landlane.api.session_view import SessionView, milliseconds
+from landlane.api.session_view import Duration, SessionView, milliseconds
+from landlane.api.task_values import SplitTask
 from landlane.fanout.join import find_fan, list_fans
-from landlane.fanout.split import SplitTask, split_task
+from landlane.fanout.split import split_task
 from landlane.plans.fields import make_task
 from landlane.plans.model import Plan, make_plan
 from landlane.plans.parse import read_plan
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.fanout.model import BranchResult, Fan
+    from landlane.api.task_values import Fan
+    from landlane.fanout.model import BranchResult
 
     Parts = str | Plan | Sequence[str | Mapping[str, Any]]
 
@@ -45,7 +47,7 @@ class Fans(SessionView):
         parts: Parts,
         *,
         policy: str | int = "all",
-        deadline: str | float = 0,
+        deadline: Duration = 0,
         rest: str = "drop",
         key: str = "",
         memo: Callable[[SplitTask], str] = lambda _: "",
@@ -69,7 +71,7 @@ class Fans(SessionView):
         step = find_step(repo, key) if key else None
         if step is not None:
             fan, branches = self.get(step.about)
-            tasks = tuple(get_task(repo, branch.task) for branch in branches)
+            tasks = self._public(tuple(get_task(repo, branch.task) for branch in branches))
             return SplitTask(fan=fan, tasks=tasks, is_new=False)
         plan, also = plan_of(parts), self._step_recorder(key, task, lambda split: split.fan.id, memo)
         return self._settled(split_task(repo, session, task, plan, str(policy), deadline_ms, rest, also))

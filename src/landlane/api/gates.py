@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 
-from landlane.api.session_view import SessionView, milliseconds
+from landlane.api.session_view import Duration, SessionView, milliseconds
 from landlane.clients.calling_process import why_not_a_person
 from landlane.errors import NotAllowed
 from landlane.gates.decide import answer_gate, withdraw_gate
-from landlane.gates.model import APPROVAL, Gate
+from landlane.gates.model import APPROVAL
 from landlane.gates.records import get_gate, list_gates
 from landlane.gates.subject import ask_person, check_subject_unchanged, wait_for_answer
 from landlane.roles import require_person
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.api.task_values import Gate
 
 
 class Gates(SessionView):
     """Questions to a person, asked by one session."""
 
-    def ask(
-        self, task: str, why: str, *, kind: str = APPROVAL, about: str = "", wait: str | float = 0
-    ) -> Gate:
-        """Ask about one of your tasks, which is paused until the answer; check `state` of the result.
+    def ask(self, task: str, why: str, *, kind: str = APPROVAL, about: str = "", wait: Duration = 0) -> Gate:
+        """Ask about one of your tasks, which is paused until the answer; the gate is true once approved.
 
         `about` is a commit, a file or NAME=TEXT; without it, the head of the task's branch. Asking the same
         again finds the same gate, so this is also how to get the answer later, in another process.
@@ -31,20 +33,24 @@ class Gates(SessionView):
             WaitsForPerson: another question about the task has no answer yet.
         """
         wait_ms = milliseconds(wait, "wait")
-        gate = self._settled(ask_person(self._repo, self._session, task, kind, why, about))
-        return wait_for_answer(self._repo, self._session, gate.id, wait_ms) if wait_ms else gate
+        gate = ask_person(self._repo, self._session, task, kind, why, about)
+        self._repo.settle()
+        if wait_ms:
+            gate = wait_for_answer(self._repo, self._session, gate.id, wait_ms)
+        return self._public(gate)
 
     def waiting(self) -> list[Gate]:
         """Return what waits for a person, riskiest first."""
-        return list_gates(self._repo)
+        return self._public(list_gates(self._repo))
 
-    def wait(self, gate: str, wait: str | float) -> Gate:
+    def wait(self, gate: str, wait: Duration) -> Gate:
         """Return the gate once it is answered, or as it is when the time is up; waiting renews the session.
 
         Raises:
             Malformed: there is no such gate.
         """
-        return wait_for_answer(self._repo, self._session, gate, milliseconds(wait, "wait"))
+        found = wait_for_answer(self._repo, self._session, gate, milliseconds(wait, "wait"))
+        return self._public(found)
 
     def answer(self, gate: str, *, approve: bool, why: str = "", head: str = "") -> Gate:
         """Answer as the person at the terminal of this process; any other caller is refused.
@@ -78,7 +84,7 @@ class Gates(SessionView):
         Raises:
             Malformed: there is no such gate.
         """
-        return get_gate(self._repo, gate)
+        return self._public(get_gate(self._repo, gate))
 
     def withdraw(self, gate: str, why: str = "") -> Gate:
         """Withdraw a question and resume the task.

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.claims.model import Refused
-    from landlane.handoffs.accept import Accepted
-    from landlane.handoffs.model import Handoff
+    from landlane.api.claim_values import Refused
+    from landlane.api.task_values import Accepted, Handoff
 
 
 class Handoffs(SessionView):
@@ -96,15 +95,15 @@ class Handoffs(SessionView):
 
     def show(self, task: str) -> Handoff | None:
         """Return the newest handoff of a task, or the one with this id."""
-        return find_handoff(self._repo, task)
+        return self._public(find_handoff(self._repo, task))
 
     def list(self, *, everything: bool = False) -> Sequence[Handoff]:
         """Return the handoffs that wait to be accepted, or all."""
-        return list_handoffs(self._repo, with_settled=everything)
+        return self._public(list_handoffs(self._repo, with_settled=everything))
 
     def mine(self) -> Sequence[Handoff]:
         """Return the handoffs that wait for this agent."""
-        return handed_to(self._repo, self._session)
+        return self._public(handed_to(self._repo, self._session))
 
     def context(self, task: str) -> str:
         """Return what a task's owner should read first: the handoff, or what its last owner left."""

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.landing.model import Landing
+    from landlane.api.task_values import Landing
 
 
 class Landings(SessionView):
@@ -25,20 +25,24 @@ class Landings(SessionView):
         Raises:
             NotAllowed: it is empty, its evidence is missing, or it changes unclaimed paths.
         """
-        return self._settled(submit_branch(prepare_git(self._repo), self._session, branch, task)).landing
+        submitted = submit_branch(prepare_git(self._repo), self._session, branch, task)
+        return self._settled(submitted.landing)
 
     def wait(self, landing: str, on_stage: Callable[[str], None] = lambda _: None) -> Landing:
         """Run the queue, or watch the process that runs it, until a landing has ended.
+
+        The landing is true if it landed.
 
         Raises:
             LandlaneError: the queue stopped before the entry had ended.
         """
         waited = wait_for_landing(prepare_git(self._repo), self._session, landing, on_stage)
-        ended, stop = self._settled(waited)
+        ended, stop = waited
+        public = self._settled(ended)
         if stop is not None and ended.state in (QUEUED, TESTING):
             raise stop
-        return ended
+        return public
 
     def list(self, *, ended: bool = False) -> list[Landing]:
         """Return the queued landings, or with `ended` all of them."""
-        return list_landings(self._repo, () if ended else OPEN)
+        return self._public(list_landings(self._repo, () if ended else OPEN))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from landlane.api.fanout import Fans
@@ -13,7 +12,7 @@ from landlane.api.handoffs import Handoffs
 from landlane.api.landings import Landings
 from landlane.api.retries import Retries
 from landlane.api.reviews import Reviews
-from landlane.api.session_view import SessionView, milliseconds
+from landlane.api.session_view import Duration, SessionView, Since, milliseconds, period_text
 from landlane.api.state import Numbers, SharedState, Slots, Steps
 from landlane.api.tasks import Tasks
 from landlane.api.usage import Usage
@@ -22,43 +21,25 @@ from landlane.app.open import open_repository, person_name
 from landlane.app.verify_journal import verify_journal
 from landlane.claims import check, held
 from landlane.claims.claim_paths import claim_paths
-from landlane.claims.model import ClaimMode, Refused
+from landlane.claims.model import ClaimMode
 from landlane.claims.take import list_claims, make_request
-from landlane.clock import parse_duration, rfc3339
-from landlane.errors import Held, LandlaneError, Stale
+from landlane.errors import LandlaneError, Stale
 from landlane.journal import read as journal
 from landlane.sessions import join as sessions
 from landlane.stats.calculate import period_of, stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+    from datetime import datetime
     from types import TracebackType
     from typing import Self
 
+    from landlane.api.claim_values import Claim, Entry, JournalCheck, PathCheck, Refused, Session, Taken
     from landlane.api.fanout import Parts
-    from landlane.claims.model import Claim, Taken
+    from landlane.api.shared_values import Stats
+    from landlane.api.task_values import SplitTask
     from landlane.clock import Clock
-    from landlane.fanout.split import SplitTask
     from landlane.patterns.pattern import Pattern
-    from landlane.sessions.model import Session
-    from landlane.stats.metrics import Stats
-    from landlane.store.journal_chain import Entry, JournalCheck
-
-
-class ClaimRefused(Held):
-    """Raised by `claiming` when claims are held by others; `refused` lists the holders."""
-
-    def __init__(self, outcome: Refused, until: str) -> None:
-        first = outcome.refused[0]
-        super().__init__(
-            f"{first.pattern} is held by {first.holder} until {until}",
-            code=outcome.code,
-            hint=first.hint,
-            holder=first.holder,
-            until=until,
-        )
-        self.refused = outcome.refused
-        self.cycle = outcome.cycle
 
 
 class Landlane(SessionView):
@@ -96,7 +77,7 @@ class Landlane(SessionView):
     @property
     def session(self) -> Session:
         """The session this object acts for."""
-        return self._session
+        return self._public(self._session)
 
     @property
     def folder(self) -> str:
@@ -106,37 +87,37 @@ class Landlane(SessionView):
     @property
     def tasks(self) -> Tasks:
         """The work queue."""
-        return Tasks(self._repo, self.session)
+        return Tasks(self._repo, self._session)
 
     @property
     def gates(self) -> Gates:
         """Questions that only a person may answer."""
-        return Gates(self._repo, self.session)
+        return Gates(self._repo, self._session)
 
     @property
     def handoffs(self) -> Handoffs:
         """Handoffs of tasks between sessions."""
-        return Handoffs(self._repo, self.session)
+        return Handoffs(self._repo, self._session)
 
     @property
     def state(self) -> SharedState:
         """Values under keys, each with a version."""
-        return SharedState(self._repo, self.session)
+        return SharedState(self._repo, self._session)
 
     @property
     def slots(self) -> Slots:
         """Ports, names and amounts that one session holds at a time."""
-        return Slots(self._repo, self.session)
+        return Slots(self._repo, self._session)
 
     @property
     def numbers(self) -> Numbers:
         """Unique numbers."""
-        return Numbers(self._repo, self.session)
+        return Numbers(self._repo, self._session)
 
     @property
     def fans(self) -> Fans:
         """Split tasks and the results of their branches."""
-        return Fans(self._repo, self.session)
+        return Fans(self._repo, self._session)
 
     def fan_out(
         self,
@@ -144,7 +125,7 @@ class Landlane(SessionView):
         parts: Parts,
         *,
         policy: str | int = "all",
-        deadline: str | float = 0,
+        deadline: Duration = 0,
         rest: str = "drop",
     ) -> SplitTask:
         """Split a task into branches; see `Fans.out`."""
@@ -153,55 +134,52 @@ class Landlane(SessionView):
     @property
     def retries(self) -> Retries:
         """How attempts end, and what a task may still use."""
-        return Retries(self._repo, self.session)
+        return Retries(self._repo, self._session)
 
     @property
     def reviews(self) -> Reviews:
         """Reviews of commits before they land."""
-        return Reviews(self._repo, self.session)
+        return Reviews(self._repo, self._session)
 
     @property
     def steps(self) -> Steps:
         """Steps already done, by key, for callers that may be killed."""
-        return Steps(self._repo, self.session)
+        return Steps(self._repo, self._session)
 
     @property
     def workspaces(self) -> Workspaces:
         """Checkouts made for tasks, and the work that was saved from them."""
-        return Workspaces(self._repo, self.session)
+        return Workspaces(self._repo, self._session)
 
     @property
     def landings(self) -> Landings:
         """The landing queue."""
-        return Landings(self._repo, self.session)
+        return Landings(self._repo, self._session)
 
     @property
     def usage(self) -> Usage:
         """Recorded cost."""
-        return Usage(self._repo, self.session)
+        return Usage(self._repo, self._session)
 
-    def stats(self, since: str = "7d", until: str = "") -> Stats:
+    def stats(self, since: Since = "7d", until: str | datetime = "") -> Stats:
         """Return the metrics of a period, such as the last `7d`, since a date, or `all`.
 
         Raises:
             Malformed: the period cannot be parsed.
         """
-        return stats(self._repo, period_of(self._repo, since, until))
+        period = period_of(self._repo, period_text(since), period_text(until))
+        return self._public(stats(self._repo, period))
 
     @property
     def credentials(self) -> str:
         """The value of `LANDLANE_SESSION` that lets a child process act for the same session."""
         return f"{self._proof.session}:{self._proof.secret}"
 
-    def when(self, at: int) -> datetime:
-        """Return the calendar time of a store instant such as `Claim.until`."""
-        return datetime.fromtimestamp(self._repo.store.wall_of(at) / 1000, tz=UTC)
-
     def claim(
         self,
         *patterns: str,
-        ttl: str | None = None,
-        wait: str | float = 0,
+        ttl: Duration | None = None,
+        wait: Duration = 0,
         partial: bool = False,
         shared: bool = False,
         literal: bool = False,
@@ -210,6 +188,7 @@ class Landlane(SessionView):
     ) -> Taken | Refused:
         """Take claims, or return who holds them. All or nothing, unless `partial`.
 
+        A refusal is false, and its `unwrap()` raises `ClaimRefused`.
         Changes that a former holder left on these paths when its lease expired are saved first:
         `Taken.saved`.
 
@@ -221,20 +200,20 @@ class Landlane(SessionView):
             self._repo,
             self._patterns(patterns, literal=literal),
             mode=ClaimMode.SHARED if shared else ClaimMode.EXCLUSIVE,
-            ttl_ms=parse_duration(ttl, what="ttl") if ttl is not None else None,
+            ttl_ms=milliseconds(ttl, "ttl") if ttl is not None else None,
             task=task,
             note=note,
             is_partial=partial,
         )
         wait_ms = milliseconds(wait, "wait")
-        return self._settled(claim_paths(self._repo, self.session, request, wait_ms))
+        return self._settled(claim_paths(self._repo, self._session, request, wait_ms))
 
     @contextmanager
     def claiming(
         self,
         *patterns: str,
-        ttl: str | None = None,
-        wait: str | float = 0,
+        ttl: Duration | None = None,
+        wait: Duration = 0,
         shared: bool = False,
         literal: bool = False,
         task: str = "",
@@ -246,23 +225,21 @@ class Landlane(SessionView):
             ClaimRefused: another session holds one of them.
             Stale: the lease expired before the end of the block; the work was not protected.
         """
-        outcome = self.claim(
+        taken = self.claim(
             *patterns, ttl=ttl, wait=wait, shared=shared, literal=literal, task=task, note=note
-        )
-        if isinstance(outcome, Refused):
-            raise ClaimRefused(outcome, rfc3339(self._repo.store.wall_of(outcome.refused[0].until)))
+        ).unwrap()
         try:
-            yield outcome
+            yield taken
         except BaseException:
             with suppress(LandlaneError):  # the caller sees the first failure
-                self._release_taken(outcome)
+                self._release_taken(taken)
             raise
-        self._release_taken(outcome)
+        self._release_taken(taken)
 
     def _release_taken(self, taken: Taken) -> None:
         for claim in taken.granted:
             pattern = self._repo.git.pattern_of(claim.pattern, claim.kind)
-            held.release(self._repo, self.session, (pattern,), token=claim.token)
+            held.release(self._repo, self._session, (pattern,), token=claim.token)
         self._repo.settle()
 
     def renew(self, *patterns: str, literal: bool = False) -> tuple[Claim, ...]:
@@ -272,7 +249,7 @@ class Landlane(SessionView):
             Stale: a lease expired and another session holds it now, or the session has ended.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
-        return self._settled(held.renew(self._repo, self.session, wanted)).granted
+        return self._settled(held.renew(self._repo, self._session, wanted)).granted
 
     def release(self, *patterns: str, commit: str = "", literal: bool = False) -> tuple[str, ...]:
         """Release these claims, or all; with the commit that completed the work.
@@ -283,43 +260,43 @@ class Landlane(SessionView):
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
         commit_id = self._repo.git.commit_id(commit) if commit else ""
-        return self._settled(held.release(self._repo, self.session, wanted, commit=commit_id))
+        return self._settled(held.release(self._repo, self._session, wanted, commit=commit_id))
 
-    def check(self, path: str, token: int | None = None) -> check.PathCheck:
-        """Return whether this session may change a path now; with a token, whether that grant is still valid.
+    def check(self, path: str, token: int | None = None) -> PathCheck:
+        """Return whether this session may change a path now; with a token, whether its grant is valid.
 
         Raises:
             Stale: the token's grant has expired.
         """
         pattern = self._repo.git.pattern(path, is_literal=True)
         sessions.prove(self._repo, self._proof)
-        return check.check(self._repo, self.session, pattern, token)
+        return self._public(check.check(self._repo, self._session, pattern, token))
 
     def claims(self, *paths: str) -> list[Claim]:
         """Return all live claims, or those that overlap these paths."""
         self._renew_session()
-        return list_claims(self._repo, self._patterns(paths))
+        return self._public(list_claims(self._repo, self._patterns(paths)))
 
     def sessions(self) -> list[Session]:
         """Return all live sessions."""
         self._renew_session()
-        return sessions.live_sessions(self._repo)
+        return self._public(sessions.live_sessions(self._repo))
 
     def journal(self, since: int = 0) -> Iterator[Entry]:
         """Return the entries after a position."""
         self._renew_session()
-        return journal.read_entries(self._repo, since)
+        return map(self._public, journal.read_entries(self._repo, since))
 
     def follow(
         self, since: int | None = None, is_done: Callable[[], bool] = lambda: False
     ) -> Iterator[Entry]:
         """Yield entries as they arrive, from now on or after a position."""
         after = journal.last_position(self._repo) if since is None else since
-        return journal.follow(self._repo, after, is_done)
+        return map(self._public, journal.follow(self._repo, after, is_done))
 
     def verify(self) -> JournalCheck:
         """Verify that the journal was not changed."""
-        return verify_journal(self._repo)
+        return self._public(verify_journal(self._repo))
 
     def leave(self) -> tuple[str, ...]:
         """End the session and return what was released.
@@ -327,7 +304,7 @@ class Landlane(SessionView):
         Raises:
             Stale: it has already ended.
         """
-        return self._settled(sessions.leave(self._repo, self.session))
+        return self._settled(sessions.leave(self._repo, self._session))
 
     def close(self) -> None:
         """Close the store; the session lives on until it leaves or expires."""

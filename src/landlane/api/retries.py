@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from landlane.api.session_view import SessionView, milliseconds
+from landlane.api.session_view import Duration, SessionView, milliseconds
 from landlane.state.steps import find_step
 from landlane.tasks.lineage import lineage_of
 from landlane.tasks.records import get_task, task_history
 from landlane.tasks.retry import end_attempt
-from landlane.tasks.retry_rules import AttemptEnd, Decision, RetryOutcome
+from landlane.tasks.retry_rules import AttemptEnd, RetryOutcome
+from landlane.tasks.retry_rules import Decision as MadeDecision
 from landlane.tasks.worker_pool import get_pool, pause_pool, resume_pool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.tasks.retry_rules import Lineage
-    from landlane.tasks.worker_pool import Pool
+    from landlane.api.task_values import Decision, Lineage, Pool
 
 
 class Retries(SessionView):
@@ -28,11 +28,11 @@ class Retries(SessionView):
         *,
         code: str = "failed",
         change: str = "",
-        took: str | float = 0,
+        took: Duration = 0,
         cost_usd: float | None = None,
         could_not_begin: bool = False,
         may_retry: bool = True,
-        retry_after: str | float = 0,
+        retry_after: Duration = 0,
         at_once: bool = False,
         key: str = "",
         memo: Callable[[Decision], str] = lambda _: "",
@@ -54,7 +54,8 @@ class Retries(SessionView):
         found = get_task(repo, task)
         done = find_step(repo, key) if key else None
         if done is not None:
-            return Decision(outcome=RetryOutcome(done.about), task=found, why=found.why)
+            decided = MadeDecision(outcome=RetryOutcome(done.about), task=found, why=found.why)
+            return self._public(decided)
         end = AttemptEnd(
             code=code,
             feedback=feedback,
@@ -78,16 +79,16 @@ class Retries(SessionView):
 
     def budget(self, task: str) -> Lineage:
         """Return what a task has used, with its retries, children and follow-ups."""
-        return lineage_of(self._repo, get_task(self._repo, task))
+        return self._public(lineage_of(self._repo, get_task(self._repo, task)))
 
     def pool(self) -> Pool:
         """Return the worker pool: whether workers are started, and what prevents it."""
-        return get_pool(self._repo)
+        return self._public(get_pool(self._repo))
 
     def pause(self, why: str) -> Pool:
         """Start no further work until the pool is resumed."""
-        return pause_pool(self._repo, self._session, why)
+        return self._public(pause_pool(self._repo, self._session, why))
 
     def resume(self) -> Pool:
         """Start work again."""
-        return resume_pool(self._repo, self._session)
+        return self._public(resume_pool(self._repo, self._session))

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.reviews.model import Review
-    from landlane.tasks.model import Task
+    from landlane.api.task_values import Review, Task
 
 
 class Reviews(SessionView):
@@ -22,7 +21,7 @@ class Reviews(SessionView):
 
     def get(self, name: str) -> Review:
         """Return a review by its id, or the newest of a task."""
-        return get_review(self._repo, name)
+        return self._public(get_review(self._repo, name))
 
     def list(self, *, with_all: bool = False) -> Sequence[Review]:
         """Return the open reviews, or all of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.api.session_view import SessionView, milliseconds
+from landlane.api.session_view import Duration, SessionView, milliseconds
 from landlane.state import keys as state
 from landlane.state import numbers, slots
 from landlane.state.steps import find_step, record_step
@@ -11,11 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.sessions.model import Slot
-    from landlane.state.key_rules import State, StateStale
-    from landlane.state.numbers import AllocatedNumber
-    from landlane.state.slot_kinds import SlotRefused, SlotTaken
-    from landlane.state.steps import CompletedStep
+    from landlane.api.shared_values import (
+        AllocatedNumber,
+        CompletedStep,
+        Slot,
+        SlotRefused,
+        SlotTaken,
+        State,
+        StateStale,
+    )
 
 
 class SharedState(SessionView):
@@ -23,7 +27,7 @@ class SharedState(SessionView):
 
     def get(self, key: str) -> State | None:
         """Return the current version of a key; None when there is none."""
-        return state.get_state(self._repo, key)
+        return self._public(state.get_state(self._repo, key))
 
     def set(
         self, key: str, value: Any, *, expect: int | None = None, overwrite: bool = False
@@ -51,25 +55,24 @@ class SharedState(SessionView):
 
     def list(self, prefix: str = "") -> tuple[State, ...]:
         """Return the keys with this prefix, each at its current version."""
-        return tuple(state.list_state(self._repo, prefix))
+        return self._public(tuple(state.list_state(self._repo, prefix)))
 
     def history(self, key: str) -> tuple[State, ...]:
         """Return the last versions of a key, oldest first."""
-        return tuple(state.state_history(self._repo, key))
+        return self._public(tuple(state.state_history(self._repo, key)))
 
-    def watch(
-        self, key: str, *, since: int | None = None, timeout: str | float | None = None
-    ) -> State | None:
+    def watch(self, key: str, *, since: int | None = None, timeout: Duration | None = None) -> State | None:
         """Wait until a key has a version above `since`, or above the current one; None on timeout."""
         timeout_ms = None if timeout is None else milliseconds(timeout, "timeout")
-        return state.watch_state(self._repo, key, since=since, timeout_ms=timeout_ms)
+        found = state.watch_state(self._repo, key, since=since, timeout_ms=timeout_ms)
+        return self._public(found)
 
 
 class Slots(SessionView):
     """Ports, names and amounts that one session holds at a time."""
 
     def take(
-        self, kind: str, *, name: str = "", amount: int = 1, wait: str | float = 0
+        self, kind: str, *, name: str = "", amount: int = 1, wait: Duration = 0
     ) -> SlotTaken | SlotRefused:
         """Take a slot, or return who holds it; it ends with the session, or when it is freed.
 
@@ -93,7 +96,7 @@ class Slots(SessionView):
 
     def list(self, kind: str = "") -> tuple[Slot, ...]:
         """Return all held slots."""
-        return tuple(slots.list_slots(self._repo, kind))
+        return self._public(tuple(slots.list_slots(self._repo, kind)))
 
 
 class Numbers(SessionView):
@@ -113,7 +116,7 @@ class Numbers(SessionView):
 
     def list(self, kind: str) -> tuple[AllocatedNumber, ...]:
         """Return every number of a kind: used, pending or abandoned."""
-        return tuple(numbers.list_numbers(self._repo, kind))
+        return self._public(tuple(numbers.list_numbers(self._repo, kind)))
 
 
 class Steps(SessionView):
@@ -121,7 +124,7 @@ class Steps(SessionView):
 
     def get(self, key: str) -> CompletedStep | None:
         """Return the step that was done under a key; None when there is none."""
-        return find_step(self._repo, key)
+        return self._public(find_step(self._repo, key))
 
     def keep(self, key: str, *, task: str = "", about: str = "", memo: str = "") -> CompletedStep:
         """Record that something was done; recording it again returns the first record.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from landlane.api.session_view import SessionView, milliseconds
+from landlane.api.session_view import Duration, SessionView, milliseconds
 from landlane.landing.submit import fetch_reviewed_commit, fetch_task_commits
 from landlane.plans.add_tasks import add_plan
 from landlane.plans.parse import read_plan
 from landlane.reviews.model import review_labels
+from landlane.tasks import pick
 from landlane.tasks.add import add_task
 from landlane.tasks.change import block_task, drop_task, fail_task, retry_task, unblock_task
 from landlane.tasks.evidence import change_digest, complete_task
@@ -14,20 +15,25 @@ from landlane.tasks.finish import add_dependency
 from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.import_checklist import import_checklist
 from landlane.tasks.model import REVIEW_KIND, NewTask
-from landlane.tasks.pick import Picked, next_task, resume_task, take_task
+from landlane.tasks.pick import next_task, resume_task, take_task
 from landlane.tasks.records import get_task, list_tasks, task_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.plans.add_tasks import AddedPlan
-    from landlane.store.journal_chain import Entry
-    from landlane.tasks.add import Added, LooksAlike
-    from landlane.tasks.evidence import Completion
-    from landlane.tasks.import_checklist import Imported
-    from landlane.tasks.model import Task
-    from landlane.tasks.pick import NothingReady
+    from landlane.api.claim_values import Entry
+    from landlane.api.task_values import (
+        Added,
+        AddedPlan,
+        Completion,
+        Imported,
+        LooksAlike,
+        NothingReady,
+        Picked,
+        Task,
+    )
+    from landlane.tasks import model
 
 
 class Tasks(SessionView):
@@ -78,7 +84,7 @@ class Tasks(SessionView):
         )
         return self._settled(add_task(self._repo, self._session, new, force=force))
 
-    def next(self, *, role: str = "", wait: str | float = 0, resume: bool = False) -> Picked | NothingReady:
+    def next(self, *, role: str = "", wait: Duration = 0, resume: bool = False) -> Picked | NothingReady:
         """Take the best ready task whose paths are free, and its paths; or resume the one it already has.
 
         Raises:
@@ -87,14 +93,14 @@ class Tasks(SessionView):
         wait_ms = milliseconds(wait, "wait")
         resumed = resume_task(self._repo, self._session) if resume else None
         if resumed is not None:
-            return resumed
+            return self._public(resumed)
         start = GitEvidence(self._repo).start
         outcome = next_task(self._repo, self._session, role, start, wait_ms=wait_ms)
-        if isinstance(outcome, Picked):
+        if isinstance(outcome, pick.Picked):
             self._fetch_reviewed(outcome.task)
         return self._settled(outcome)
 
-    def _fetch_reviewed(self, task: Task) -> None:
+    def _fetch_reviewed(self, task: model.Task) -> None:
         """Fetch the commits of another machine that this session is to review."""
         if task.kind == REVIEW_KIND:
             fetch_reviewed_commit(self._repo, task)
@@ -169,15 +175,15 @@ class Tasks(SessionView):
 
     def get(self, task: str) -> Task:
         """Return a task by its id."""
-        return get_task(self._repo, task)
+        return self._public(get_task(self._repo, task))
 
     def list(self, *states: str) -> Sequence[Task]:
         """Return all tasks, or those in these states."""
-        return list_tasks(self._repo, states)
+        return self._public(list_tasks(self._repo, states))
 
     def history(self, task: str) -> Sequence[Entry]:
         """Return the journal entries about a task, oldest first."""
-        return task_history(self._repo, task)
+        return self._public(task_history(self._repo, task))
 
     def import_checklist(self, text: str, *, force: bool = False) -> Imported:
         """Import a Markdown checklist as tasks; importing it again adds nothing."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from landlane.api.session_view import SessionView
+from landlane.api.session_view import SessionView, Since, period_text
 from landlane.stats.calculate import period_of
 from landlane.tasks.records import read_task
 from landlane.usage.add import book
 from landlane.usage.budget import why_over_budget
-from landlane.usage.model import UsageEntry, read_money, read_tokens
+from landlane.usage.model import UsageEntry as StoredEntry
+from landlane.usage.model import read_money, read_tokens
 from landlane.usage.totals import list_usage, totals_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
     from decimal import Decimal
 
-    from landlane.usage.add import Booked
+    from landlane.api.shared_values import Booked, UsageEntry
     from landlane.usage.totals import Totals
 
 
@@ -41,7 +44,7 @@ class Usage(SessionView):
         session = self._session
         booked = book(
             self._repo,
-            UsageEntry(
+            StoredEntry(
                 key=key,
                 task=task,
                 attempt=attempt,
@@ -54,21 +57,24 @@ class Usage(SessionView):
             ),
             session,
         )
-        self._repo.settle()
-        return booked
+        return self._settled(booked)
 
-    def totals(self, since: str = "", until: str = "") -> Totals:
+    def totals(self, since: Since = "", until: str | datetime = "") -> Totals:
         """Return what was spent: `tasks` and `unattributed` add up to `grand`. Default period: all time."""
-        return totals_of(self.list(since=since, until=until))
+        return totals_of(self._entries("", since, until))
 
-    def list(self, task: str = "", *, since: str = "", until: str = "") -> list[UsageEntry]:
+    def list(self, task: str = "", *, since: Since = "", until: str | datetime = "") -> list[UsageEntry]:
         """Return the usage entries; for a task, its own and those that refer to it.
 
         Raises:
             Malformed: there is no such task, or the period cannot be read.
         """
-        is_limited = since or until
-        period = period_of(self._repo, since, until, default="all") if is_limited else None
+        return self._public(self._entries(task, since, until))
+
+    def _entries(self, task: str, since: Since, until: str | datetime) -> Sequence[StoredEntry]:
+        period = None
+        if since or until:
+            period = period_of(self._repo, period_text(since), period_text(until), default="all")
         return list_usage(self._repo, period, task)
 
     def why_over_budget(self, task: str) -> str:

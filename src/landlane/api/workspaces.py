@@ -18,11 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.rescue.refs import Rescue
-    from landlane.workspaces.close import Closed
+    from landlane.api.shared_values import Closed, Opened, Rescue, WorkspaceStatus
     from landlane.workspaces.commit import CommitResult
-    from landlane.workspaces.open import Opened
-    from landlane.workspaces.survey import WorkspaceStatus
 
 
 class Workspaces(SessionView):
@@ -40,7 +37,7 @@ class Workspaces(SessionView):
 
     def list(self, *, closed: bool = False) -> list[WorkspaceStatus]:
         """Return all workspaces, with their state on disk."""
-        return survey(self._repo.require_git(), with_closed=closed)
+        return self._public(survey(self._repo.require_git(), with_closed=closed))
 
     def close(self, workspace: str, *, force: bool = False) -> Closed:
         """Save what exists nowhere else, then remove a workspace, given by its id, task or folder.
@@ -67,7 +64,7 @@ class Workspaces(SessionView):
 
     def rescues(self) -> Sequence[Rescue]:
         """Return all work that was saved before something was removed."""
-        return list_rescues(self._repo.require_git().common_dir)
+        return self._public(list_rescues(self._repo.require_git().common_dir))
 
     def restore(self, rescue: str, into: str | os.PathLike[str] = "") -> str:
         """Restore saved work into a clean checkout or a new folder; return its path.

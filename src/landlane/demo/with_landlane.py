@@ -7,13 +7,12 @@ import os
 import signal
 import sys
 
-from landlane.api import Landlane
+from landlane.api import Landlane, LooksAlike
 from landlane.demo.sample_project import TARGET, git, make_shop, write
 from landlane.demo.scratch import has_ended, has_moved, now_ms, wait_until
 from landlane.demo.scripted_person import Person
 from landlane.resident.messages import find_socket
 from landlane.resident.start import is_answering
-from landlane.tasks.add import LooksAlike
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import timedelta
 
 _WALL_MS = 1_767_322_245_000  # 2026-01-02T02:50:45Z: far from every round number
 _BOOT_MS = 86_400_000
@@ -36,8 +37,9 @@ class FakeClock:
         """Return the clock of a database server; time passes equally for both."""
         return self._server
 
-    def advance(self, ms: int) -> None:
-        """Advance the clock."""
+    def advance(self, by: int | timedelta) -> None:
+        """Advance the clock by a timedelta, or by milliseconds."""
+        ms = by // timedelta(milliseconds=1) if isinstance(by, timedelta) else by
         if ms < 0:
             raise ValueError("time does not go back; `jump_wall` moves the calendar")
         self._boot_ms += ms

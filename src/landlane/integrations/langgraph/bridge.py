@@ -21,7 +21,6 @@ from landlane.integrations.langgraph.fan_out import BranchRun, JoinRun, run_part
 from landlane.integrations.langgraph.graph_state import owned_keys
 from landlane.integrations.langgraph.interrupts import running
 from landlane.integrations.langgraph.node_run import KeepAlive, NodeOptions, NodeRun, key_part
-from landlane.tasks.add import LooksAlike
 
 Node = Callable[..., Any]
 Patterns = str | Sequence[str] | Callable[[Any], str | Sequence[str]]
@@ -109,8 +108,7 @@ class Bridge:
         with self.open() as landlane:
             given: dict[str, Any] = {"kind": "chore", "key": f"graph-{key_part(thread)}", **facts}
             outcome = landlane.tasks.add(title, force=True, **given)
-            assert not isinstance(outcome, LooksAlike)
-            return outcome.task.id
+            return outcome.unwrap().task.id
 
     def run(
         self, graph: Any, given: Mapping[str, Any], *, thread: str, title: str = "", **facts: Any

@@ -8,8 +8,9 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 from langgraph.channels.base import BaseChannel
 from langgraph.errors import EmptyChannelError, InvalidUpdateError
 
+from landlane.api import StateStale
 from landlane.ids import digest
-from landlane.state.key_rules import StateStale, check_owner
+from landlane.state.key_rules import check_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ def write_owned(
 
 def _stale(current: Any, expected: int) -> StateStale:
     return StateStale(
+        code="STATE_STALE",
+        message=f"{current.key} is at version {current.version}, not {expected}",
         key=current.key,
         expected=expected,
         version=current.version,

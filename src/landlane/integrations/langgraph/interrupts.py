@@ -8,9 +8,9 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from landlane.api import Landlane
+from landlane.api import Gate, Landlane
 from landlane.errors import Malformed
-from landlane.gates.model import APPROVAL, WAITING, Gate
+from landlane.gates.model import APPROVAL, WAITING
 from landlane.ids import digest
 from landlane.values import value
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from langgraph.types import Command, interrupt
 
-from landlane.api import Landlane
-from landlane.claims.model import Refused, Taken
+from landlane.api import Decision, Landlane, Refused, SplitTask, Taken
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, WaitsForPerson
 from landlane.ids import digest
 from landlane.integrations.langgraph.graph_state import write_owned
@@ -26,12 +25,11 @@ from landlane.integrations.langgraph.node_returns import (
 )
 from landlane.integrations.langgraph.take_task import refusals_of, take
 from landlane.tasks.model import DONE
-from landlane.tasks.retry_rules import ABORT, ESCALATE, Decision
+from landlane.tasks.retry_rules import ABORT, ESCALATE
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.fanout.split import SplitTask
     from landlane.integrations.langgraph.take_task import Refusals
 
 
@@ -107,7 +105,7 @@ class NodeRun:
             note="a node of a graph",
         )
         if isinstance(outcome, Refused):
-            return refusals_of(landlane, outcome)
+            return refusals_of(outcome)
         self._taken = outcome
         return []
 

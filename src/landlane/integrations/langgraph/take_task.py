@@ -7,17 +7,15 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from landlane.claims.model import Refused
 from landlane.clock import rfc3339
 from landlane.errors import Held
 from landlane.handoffs.model import SENT
 from landlane.integrations.langgraph.interrupts import describe_gate
-from landlane.tasks.model import IN_PROGRESS, READY, WAITING, Task
-from landlane.tasks.records import task_paths
+from landlane.tasks.model import IN_PROGRESS, READY, WAITING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.api import Landlane
+    from landlane.api import Landlane, Refused, Task
 
     Refusals = list[dict[str, Any]]
 
@@ -61,29 +59,28 @@ def _accept(landlane: Landlane, task: Task) -> Refusals:
         outcome = landlane.handoffs.accept(task.id)
     except Held as error:
         return [{"pattern": task.id, "code": error.code, "hint": error.hint, **error.facts}]
-    return refusals_of(landlane, outcome) if isinstance(outcome, Refused) else []
+    return [] if outcome else refusals_of(outcome)
 
 
 def _wait_for_backoff(landlane: Landlane, task: Task) -> bool:
     """Wait until the back-off of a retry is over; return whether there was one."""
-    until = landlane.retries.budget(task.id).held.get(task.id, 0) / 1000
-    if until <= time.time():
+    until = landlane.retries.budget(task.id).held.get(task.id)
+    if until is None or until.timestamp() <= time.time():
         return False
-    while (rest := until - time.time()) > 0:
+    while (rest := until.timestamp() - time.time()) > 0:
         time.sleep(min(rest, _MAX_SLEEP_SECONDS))
     return True
 
 
 def _find_holders(landlane: Landlane, task: Task) -> Refusals:
-    paths = task_paths(task)
-    held = [one for one in landlane.claims(*paths) if paths and one.session != landlane.session.id]
+    held = [one for one in landlane.claims(*task.paths) if task.paths and one.session != landlane.session.id]
     if not held:
         return [_not_ready(landlane.tasks.get(task.id), f"{task.id} cannot be had now")]
     return [
         {
             "pattern": one.pattern,
             "holder": one.agent,
-            "until": landlane.when(one.until).isoformat(),
+            "until": rfc3339(round(one.until.timestamp() * 1000)),
             "code": "CLAIM_HELD",
             "hint": f"{one.agent} holds it for {one.task or 'its own work'}",
         }
@@ -95,13 +92,13 @@ def _not_ready(task: Task, why: str) -> dict[str, Any]:
     return {"pattern": task.id, "holder": task.owner, "until": "", "code": "TASK_NOT_READY", "hint": why}
 
 
-def refusals_of(landlane: Landlane, outcome: Refused) -> Refusals:
+def refusals_of(outcome: Refused) -> Refusals:
     """Return refused claims as plain values for the state of a graph."""
     return [
         {
             "pattern": one.pattern,
             "holder": one.holder,
-            "until": rfc3339(round(landlane.when(one.until).timestamp() * 1000)),
+            "until": rfc3339(round(one.until.timestamp() * 1000)),
             "code": outcome.code,
             "hint": one.hint,
         }
