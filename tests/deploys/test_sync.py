@@ -25,6 +25,8 @@ from landlane.workspaces.locate import find_workspace
 from landlane.workspaces.model import Workspace, WorkspaceKind, WorkspaceState
 from tests.support.project import Background
 from tests.support.shell import Shell, fingerprint
+from tests.support.snapshots import check_snapshot
+from tests.support.transcripts import play
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -459,7 +461,7 @@ def test_an_update_waits_for_gits_lock(repository: Path, stand: Stand) -> None:
 def test_the_command_ends_with_four_when_behind(repository: Path, origin: Path, tmp_path: Path) -> None:
     shell = Shell(repository)
     assert shell.run_json("sync")["is_fresh"]
-    assert shell.run_text("sync") == "main: 0 behind and 0 ahead of origin/main\n"
+    assert shell.run_text("sync") == "✓ main is up to date with origin/main\n"
     tip = push(tmp_path, "theirs\n")
 
     answer = shell.run_error("BEHIND", "sync", exit=4)
@@ -468,9 +470,26 @@ def test_the_command_ends_with_four_when_behind(repository: Path, origin: Path, 
     assert (answer["behind"], answer["ahead"], answer["tip"], answer["dirty"]) == (1, 0, tip, False)
     assert said.exit == 4
     assert f"{tip[:8]}  Write README.md  bob  " in said.err
-    assert shell.run_text("sync", "--update", "merge").startswith("main: 0 behind")
+    assert shell.run_text("sync", "--update", "merge") == "✓ merged origin/main into main\n"
     origin.rename(tmp_path / "gone.git")
     assert not shell.run_error("OFFLINE", "sync", exit=1)["is_fresh"]
+
+
+def test_what_sync_prints_names_who_landed_what_and_when(repository: Path) -> None:
+    shell = Shell(repository)
+    git(repository, "switch", "--quiet", "-c", "feature")
+    (repository / "mine.txt").write_text("mine\n")
+    git(repository, "add", "mine.txt")
+    git(repository, "commit", "--quiet", "-m", "Mine")
+    git(repository, "switch", "--quiet", "main")
+    landed = "Parse ISO dates\n\nLandlane-Agent: claude-T11"
+    for message in (landed, "Log slow queries"):
+        git(repository, "commit", "--quiet", "--allow-empty", "-m", message)
+    git(repository, "switch", "--quiet", "feature")
+
+    text = play(shell, "sync --as ann", "sync --update rebase --no-check --as ann", "sync")
+
+    check_snapshot("deploys/snapshots/sync.txt", text)
 
 
 def test_a_failing_check_is_reported_and_the_update_stays(

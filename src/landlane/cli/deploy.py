@@ -11,7 +11,7 @@ from landlane.clock import parse_rfc3339
 from landlane.deploys.records import list_deploys
 from landlane.deploys.to_json import deployed_json, history_json
 from landlane.errors import LandlaneError
-from landlane.units import exact_duration, time_ago
+from landlane.units import count, exact_duration, time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,24 +46,32 @@ def deploy(call: CommandCall, target: str, command: tuple[str, ...], wait: str) 
     return call.terminal.answer(answer, in_one_line(text), quiet=done.id)
 
 
-def fail(call: CommandCall, error: LandlaneError) -> int:
-    """Report an error with the commits, paths and conflicts it names."""
+def fail(call: CommandCall, error: LandlaneError, *, is_outcome: bool = False) -> int:
+    """Report an error with the commits, paths and conflicts it names; see `Terminal.refuse` for outcomes."""
     if call.terminal.is_json:
         return call.fail(error)
     now = call.wall_now()
-    details = _commit_lines(error.facts.get("commits", ()), now)
+    commits = error.facts.get("commits", ())
+    details = _commit_lines(commits[::-1], now)
+    more = error.facts["behind"] - len(commits) if error.code == "BEHIND" else 0
+    details = [f"  {count(more, 'older commit')} not shown", *details] if more else details
     details += [f"  {in_one_line(path)}" for path in error.facts.get("paths", ())]
     for conflict in error.facts.get("conflicts", ()):
         details.append(f"  {in_one_line(conflict['path'])}")
         details += [f"  {line}" for line in _commit_lines(conflict["commits"], now)]
-    call.terminal.print_error(error.message, error.hint, error.code, details, error.exit_code)
+    exit_code = None if is_outcome else error.exit_code
+    call.terminal.print_error(error.message, error.hint, error.code, details, exit_code)
     return error.exit_code
 
 
 def _commit_lines(commits: Sequence[dict[str, str]], now: int) -> list[str]:
-    """Return one line per commit: its id, subject, agent and age."""
+    """Return one line per commit: its id, subject, agent or author, and age."""
     rows = [
-        (in_one_line(one["subject"]), in_one_line(one["agent"]), time_ago(parse_rfc3339(one["at"]), now))
+        (
+            in_one_line(one["subject"]),
+            in_one_line(one["agent"] or one["author"]),
+            time_ago(parse_rfc3339(one["at"]), now),
+        )
         for one in commits
     ]
     wide = max((text_width(subject) for subject, _, _ in rows), default=0)

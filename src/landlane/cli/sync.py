@@ -34,7 +34,8 @@ def _show_position(call: CommandCall, repo: Repository) -> int:
     call.renew_session()
     position = compare_with_target(repo)
     if position.behind:
-        raise behind_error(repo, position, "`landlane sync --update merge` or `--update rebase`")
+        error = behind_error(repo, position, call.command_text("sync", "--update", "rebase"))
+        return fail(call, error, is_outcome=True)
     answer = sync_json(position)
     return call.terminal.answer(answer, _position_text(answer))
 
@@ -54,11 +55,10 @@ def _update(call: CommandCall, repo: Repository, how: str, no_check: bool) -> in
 
 def _position_text(answer: dict[str, Any]) -> str:
     place = f"{answer['remote']}/{answer['target']}" if answer["remote"] else answer["target"]
-    branch = answer["branch"] or answer["head"][:12]
-    text = f"{branch}: {answer['behind']} behind and {answer['ahead']} ahead of {place}"
-    if answer["dirty"]:
-        text += ", with changes that are not committed"
-    if answer.get("updated"):
-        passed = len(answer["checks"])
-        text += f", by {answer['updated']}" + (f"; {count(passed, 'check')} passed" if passed else "")
-    return in_one_line(text)
+    branch = answer["branch"] or answer["head"][:8]
+    done = {"merge": f"merged {place} into {branch}", "rebase": f"rebased {branch} onto {place}"}
+    text = done.get(answer.get("updated") or "", f"{branch} is up to date with {place}")
+    text += f", {count(answer['ahead'], 'commit')} ahead" if answer["ahead"] else ""
+    text += ", with uncommitted changes" if answer["dirty"] else ""
+    passed = len(answer.get("checks", ()))
+    return in_one_line(f"✓ {text}" + (f"; {count(passed, 'check')} passed" if passed else ""))

@@ -1,25 +1,21 @@
-"""The commands for tasks: add, list, import, show, log, edit, after, block, unblock, retry, drop."""
+"""The commands for tasks: add, list, import, edit, after, block, unblock, retry, drop."""
 
 from __future__ import annotations
 
 from landlane.cli.arguments import read_file, read_number
-from landlane.cli.command import stop_on_signals
 from landlane.cli.person import person_at
 from landlane.cli.table import empty_text
-from landlane.cli.task_text import answer_task, earlier_attempts, feedback_lines
-from landlane.cli.terminal import field_lines, in_one_line
+from landlane.cli.task_text import answer_task
+from landlane.cli.terminal import in_one_line
 from landlane.error_json import failure_json
 from landlane.errors import LandlaneError, Malformed
-from landlane.journal.to_json import entry_json
 from landlane.reviews.model import review_labels
 from landlane.tasks.add import LooksAlike, TaskEdit, add_task, edit_task
-from landlane.tasks.attempts import attempts_of
 from landlane.tasks.change import block_task, drop_task, retry_task, unblock_task
 from landlane.tasks.checklist import as_checklist
-from landlane.tasks.extensions import settle_due
 from landlane.tasks.finish import add_dependency
 from landlane.tasks.import_checklist import import_checklist
-from landlane.tasks.lineage import family_with_lessons, lineage_of
+from landlane.tasks.lineage import lineage_of
 from landlane.tasks.model import (
     BLOCKED,
     DEAD,
@@ -27,18 +23,13 @@ from landlane.tasks.model import (
     FINAL,
     LONGEST_BODY,
     WAITING,
-    AttemptState,
     NewTask,
     TaskState,
     check_reason,
 )
-from landlane.tasks.records import get_task, lessons_of, links_of, list_tasks, task_history, task_paths
+from landlane.tasks.records import get_task, list_tasks, task_paths
 from landlane.tasks.text import NEEDS_YOU, count_text, read_state, state_text, tries_text, waits_text
 from landlane.tasks.to_json import (
-    attempt_json,
-    lesson_json,
-    lineage_json,
-    lineage_lines,
     similar_task_json,
     task_json,
     tasks_json,
@@ -46,7 +37,6 @@ from landlane.tasks.to_json import (
 from landlane.tasks.waits import find_waits
 from landlane.text import nearest_word
 from landlane.units import count, join_words
-from landlane.workers.attempt_log import follow_log, read_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +45,7 @@ if TYPE_CHECKING:
 
     from landlane.cli.command import CommandCall
     from landlane.tasks.duplicates import SimilarTask
-    from landlane.tasks.model import Attempt, Task, Wait
+    from landlane.tasks.model import Task, Wait
 
 
 _LONGEST_LIST = 8_000_000
@@ -254,31 +244,6 @@ def import_list(call: CommandCall, file: str, force: bool) -> int:
     return call.terminal.answer(answer, "\n".join(lines) or known)
 
 
-def show(call: CommandCall, task: str) -> int:
-    """Show one task in full."""
-    repo = call.repo
-    call.renew_session()
-    settle_due(repo)
-    loaded = get_task(repo, task)
-    waits = find_waits(repo, [loaded]).get(loaded.id, ())
-    item = task_json(loaded, repo.store, waits)
-    waiting = waits_text(waits, call.wall_now())
-    words = {"state": state_text(loaded.state), "tries": tries_text(loaded), "waits_for": waiting}
-    similar = [{"id": other, "reason": reason} for other, reason in links_of(repo, task)]
-    before = earlier_attempts(call, loaded, lessons_of(repo, task), with_own=True)
-    family, family_lessons = family_with_lessons(repo, loaded)
-    retries = lineage_json(loaded, lineage_of(repo, loaded), repo.settings.retries, family)
-    family_feedback = [lesson_json(lesson) for lesson in family_lessons]
-    lines = field_lines({**item, **words})
-    lines += [f"looks like    {link['id']}: {in_one_line(link['reason'])}" for link in similar]
-    lines += [in_one_line(line) for line in lineage_lines(retries)]
-    lines += feedback_lines(before["feedback"], "feedback      ")
-    lines += [f"work there    {branch}" for branch in before["branches"]]
-    lines += feedback_lines(family_feedback, "of its family ")
-    answer = {"ok": True, "task": item, "similar": similar, **before, "retries": retries}
-    return call.terminal.answer({**answer, "family_feedback": family_feedback}, "\n".join(lines))
-
-
 def after(call: CommandCall, task: str, before: str) -> int:
     """Make a task wait for another."""
     changed = add_dependency(call.repo, call.session(), task, before)
@@ -314,95 +279,3 @@ def retry(call: CommandCall, task: str, why: str) -> int:
     ready = retry_task(repo, session, task, check_reason(why) if why.strip() else "")
     allowed = count(ready.max_attempts, "attempt")
     return answer_task(call, ready, f"{ready.id} {ready.title} is {_new_state(ready)} again, with {allowed}")
-
-
-def log(call: CommandCall, task: str, attempt: str, follow: bool) -> int:
-    """Show the history of a task and the log of its newest or a given attempt."""
-    call.renew_session()
-    repo = call.repo
-    entries = [entry_json(entry) for entry in task_history(repo, task)]
-    attempts = attempts_of(repo, task)
-    wanted = _find_attempt(task, attempts, attempt)
-    if follow:
-        return _follow_log(call, task, wanted)
-    output = _read_log(call, task, wanted) if wanted is not None else None
-    lines = [_history_line(entry) for entry in entries]
-    if output is not None:
-        printed = [output["note"]] if output["note"] else output["lines"]
-        lines += ["", f"attempt {output['attempt']}:", *(f"  {line}" for line in printed)]
-    answer = {"ok": True, "entries": entries, "attempts": [attempt_json(one) for one in attempts]}
-    return call.terminal.answer({**answer, "log": output}, "\n".join(lines))
-
-
-def _history_line(entry: dict[str, Any]) -> str:
-    data = entry["data"]
-    number = f"attempt {data['attempt']}" if "attempt" in data else ""
-    detail = data.get("why") or data.get("title") or number
-    line = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
-    return in_one_line(line).rstrip()
-
-
-def _find_attempt(task: str, attempts: list[Attempt], number_text: str) -> Attempt | None:
-    """Return the requested or newest attempt; None when there is none."""
-    number = read_number(number_text, "--attempt")
-    if number is None:
-        return attempts[-1] if attempts else None
-    matching = [attempt for attempt in attempts if attempt.attempt == number]
-    if not matching:
-        known = ", ".join(str(attempt.attempt) for attempt in attempts) or "none yet"
-        raise Malformed(
-            f"no worker made attempt {number} of {task}",
-            code="UNKNOWN_ATTEMPT",
-            hint=f"attempts by workers: {known}; see all attempts: landlane task show {task}",
-            attempts=[attempt.attempt for attempt in attempts],
-        )
-    return matching[-1]
-
-
-def _read_log(call: CommandCall, task: str, attempt: Attempt) -> dict[str, Any]:
-    repo = call.repo
-    is_here = attempt.machine == repo.processes.machine
-    log = read_log(repo.state_folder, task, attempt.attempt)
-    note = ""
-    if log is None:
-        note = (
-            "no log: the worker printed nothing, or the log was old and has been removed"
-            if is_here
-            else f"the log is on another machine ({attempt.machine}), in the same repository"
-        )
-    return {
-        "attempt": attempt.attempt,
-        "machine": attempt.machine,
-        "is_here": is_here,
-        "lines": log.lines if log is not None else [],
-        "left_out": log.left_out if log is not None else 0,
-        "note": note,
-    }
-
-
-def _follow_log(call: CommandCall, task: str, attempt: Attempt | None) -> int:
-    """Print lines as they arrive until the attempt has ended; with --json, one object each."""
-    if attempt is None:
-        raise Malformed(
-            f"no worker has been started on {task} yet",
-            code="UNKNOWN_ATTEMPT",
-            hint=f"see its history: landlane task log {task}",
-            attempts=[],
-        )
-    repo = call.repo
-    if attempt.machine != repo.processes.machine:
-        raise Malformed(
-            f"attempt {attempt.attempt} of {task} runs on another machine: {attempt.machine}",
-            code="ELSEWHERE",
-            hint="follow it there, in the same repository",
-            machine=attempt.machine,
-        )
-
-    def is_over() -> bool:
-        running = (one.id for one in attempts_of(repo, task) if one.state == AttemptState.RUNNING)
-        return attempt.id not in running
-
-    stop_on_signals()
-    for line in follow_log(repo.state_folder, task, attempt.attempt, is_over):
-        call.terminal.line({"attempt": attempt.attempt, "line": line}, line)
-    return 0

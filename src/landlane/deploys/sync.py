@@ -6,6 +6,7 @@ from landlane.clock import rfc3339
 from landlane.errors import LandlaneError, RepositoryError, Stale
 from landlane.git.run import git_output, resolve_revision, try_git_output
 from landlane.git.target import fetch_target, find_target, target_tip
+from landlane.units import count
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
 
 MOST_SHOWN = 20  # commits and paths in an answer; the counts include the others
-_FIELDS = "%H%x1f%ct%x1f%s%x1f%(trailers:key=Landlane-Agent,valueonly,separator=%x2C )%x1e"
+_FIELDS = "%H%x1f%ct%x1f%s%x1f%an%x1f%(trailers:key=Landlane-Agent,valueonly,separator=%x2C )%x1e"
 
 
 @value
@@ -108,15 +109,16 @@ def list_changes(here: Checkout, *, with_untracked: bool) -> list[str]:
 
 
 def commits_in(here: Checkout, span: str, *paths: str) -> list[dict[str, str]]:
-    """Return the newest commits of a range that touch these paths, each with its agent if it names one."""
+    """Return the newest commits of a range that touch these paths, with author, and agent if it names one."""
     words = ("log", f"--max-count={MOST_SHOWN}", f"--format={_FIELDS}", span, "--")
     commits: list[dict[str, str]] = []
     for entry in try_git_output(here, "--literal-pathspecs", *words, *paths).split("\x1e"):
-        commit, *fields = entry.strip("\n").split("\x1f", 3)
+        commit, *fields = entry.strip("\n").split("\x1f", 4)
         if commit:
-            seconds, subject, agent = fields
+            seconds, subject, author, agent = fields
             at = rfc3339(int(seconds) * 1000)
-            commits.append({"commit": commit, "subject": subject, "agent": agent, "at": at})
+            names = {"agent": agent, "author": author}
+            commits.append({"commit": commit, "subject": subject, **names, "at": at})
     return commits
 
 
@@ -144,9 +146,10 @@ def offline(position: Position, hint: str) -> RepositoryError:
 
 def behind_error(repo: Repository, position: Position, hint: str) -> Stale:
     """Return the error for a checkout that lacks commits of the target, with these commits."""
-    commits = "commit" if position.behind == 1 else "commits"
+    ahead = f", {position.ahead} ahead" if position.ahead else ""
+    behind = f"{count(position.behind, 'commit')} behind {position.place}"
     return Stale(
-        f"{position.branch or position.head[:12]} is {position.behind} {commits} behind {position.place}",
+        f"{position.branch or position.head[:8]} is {behind}{ahead}",
         code="BEHIND",
         hint=hint,
         **position_facts(position),

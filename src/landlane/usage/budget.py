@@ -101,6 +101,13 @@ def left_for(repo: Repository, task: Task, *, run: str = "") -> int | None:
     return min([*left, *([own] if own is not None else [])], default=None)
 
 
+def task_budget(repo: Repository, task: Task) -> Budget | None:
+    """Return the smallest limit for all attempts at a task, and what counts against it; None without one."""
+    found = repo.store.view(lambda snapshot: _budgets_in(snapshot, repo, task, "", None))
+    limits = [budget for budget in found if budget.kind == TASK]
+    return min(limits, key=lambda budget: budget.limit - budget.spent, default=None)
+
+
 def _budgets_in(
     snapshot: Snapshot, repo: Repository, task: Task, run: str, so_far: Usage | None
 ) -> list[Budget]:

@@ -50,6 +50,7 @@ COMMANDS = (
         "task show",
         "Show one task in full.",
         argument("task", completes="task"),
+        handler="task_show:show",
         examples=("landlane task show T12",),
     ),
     command(
@@ -58,6 +59,7 @@ COMMANDS = (
         argument("task", completes="task"),
         option("--attempt", "Show this attempt (default: the newest)", "N"),
         flag("--follow", "Print output as it comes, until the attempt ends"),
+        handler="task_log:log",
         examples=(
             "landlane task log T12",
             "landlane task log T12 --follow",
