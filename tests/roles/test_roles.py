@@ -151,7 +151,7 @@ def test_a_task_for_a_role_that_is_not_there_is_refused(project: Project) -> Non
     with pytest.raises(Malformed) as told:
         add_task(ann.repo, ann.session, NewTask(title="Test it", role="tset"))
     assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "test")
-    with pytest.raises(Malformed, match="there is no role 'ops'"):
+    with pytest.raises(Malformed, match="unknown role ops"):
         import_checklist(ann.repo, ann.session, "- [ ] Ship it (role: ops)\n")
 
 

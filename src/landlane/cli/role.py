@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from landlane.cli.table import align
+from landlane.cli.terminal import in_one_line
+from landlane.clients.model import CLIENTS
 from landlane.clients.registry import permissions_for
 from landlane.roles.model import find_role, roles_of
 from landlane.roles.restrictions import denied_paths, find_active_guards, list_restrictions
+from landlane.roles.text import enforcement_text, may_text, not_text, writes_text
 from landlane.roles.to_json import restrictions_json, role_json
 
 TYPE_CHECKING = False
@@ -17,15 +21,12 @@ if TYPE_CHECKING:
 def list_all(call: CommandCall) -> int:
     """Show every role."""
     roles = roles_of(call.repo.settings)
-    rows = [[role.name, _writes(role), ", ".join(role.verbs) or "-", role.summary] for role in roles.values()]
-    table = call.terminal.table(f"{len(roles)} roles", ["role", "writes", "may", "summary"], rows)
-    return call.terminal.answer({"ok": True, "roles": [role_json(role) for role in roles.values()]}, table)
-
-
-def _writes(role: Role) -> str:
-    if role.is_read_only:
-        return "nothing"
-    return ", ".join([*role.writes, *(f"not {denied}" for denied in role.denies)])
+    rows = [
+        [role.name, writes_text(role), ", ".join(role.verbs) or "–", role.summary] for role in roles.values()
+    ]
+    table = call.terminal.table("", ["role", "writes", "may", "for"], rows, cut="FOR")
+    answer = {"ok": True, "roles": [role_json(role) for role in roles.values()]}
+    return call.terminal.answer(answer, table, quiet="\n".join(roles))
 
 
 def show(call: CommandCall, role: str, for_: str) -> int:
@@ -40,26 +41,35 @@ def show(call: CommandCall, role: str, for_: str) -> int:
     answer = {"ok": True, "role": role_json(found), **restrictions_json(lines, active, permissions)}
     if client:
         answer["client"] = client
-    return call.terminal.answer(answer, _restrictions_text(call, found, lines, active, client))
+    return call.terminal.answer(answer, _role_text(call, found, lines, active, client))
 
 
-def _restrictions_text(
-    call: CommandCall, role: Role, lines: list[Restriction], active: ActiveGuards, client: str
+def _role_text(
+    call: CommandCall, role: Role, restrictions: list[Restriction], active: ActiveGuards, client: str
 ) -> str:
-    rows = [[line.capability, line.verdict, line.what, ", ".join(line.guards) or "-"] for line in lines]
-    title = f"{role.name}: {role.summary}" + (f" (for {client})" if client else "")
-    text = call.terminal.table(title, ["to", "verdict", "what", "held by"], rows)
-    unrestricted = [f"{line.capability}: {line.open}" for line in lines if line.open]
-    if client:
-        unrestricted.append("client settings: they hold where it is started with them; --json shows them")
+    title = CLIENTS[client].title if client else ""
+    lines = [f"{role.name}: {role.summary}" + (f" (in {title})" if title else "")]
+    lines.append(f"  ✓ may     {may_text(restrictions)}")
+    rows = [(not_text(role, one), enforcement_text(one, title)) for one in restrictions]
+    for number, line in enumerate(align([row for row in rows if row[0]], cut=0)):
+        lines.append(f"  {'✗ not  ' if not number else '       '} {line}")
+    lines += _guard_lines(active, client)
+    if call.terminal.is_verbose:
+        lines += ["", "What stays possible"]
+        lines += [f"  {one.capability}: {one.open}" for one in restrictions if one.open]
+    return "\n".join(map(in_one_line, lines))
+
+
+def _guard_lines(active: ActiveGuards, client: str) -> list[str]:
+    """Return what would enforce a role but is not active here, each with its remedy."""
+    lines: list[str] = []
     if client and not active.hook:
-        unrestricted.append(
-            f"client hook: it does not stand ({active.hook_trouble}); `landlane init --client {client}`"
+        title = CLIENTS[client].title
+        lines.append(
+            f"! the hook of {title} is not active ({active.hook_trouble}): landlane init --client {client}"
         )
-    if not client:
-        unrestricted.append("client hook: `--for CLIENT` tells whether it stands")
     if not active.git_hooks:
-        unrestricted.append("git hooks: they are not set up; `landlane init` does")
+        lines.append("! the git hooks are not installed: landlane init")
     if not active.kernel:
-        unrestricted.append("kernel: neither bubblewrap nor Landlock works here")
-    return f"{text}\n\nnot restricted:\n" + "\n".join(f"  {line}" for line in unrestricted)
+        lines.append("! no sandbox works here; see why: landlane doctor")
+    return lines

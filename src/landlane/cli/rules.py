@@ -8,19 +8,21 @@ from landlane.rules.file import load_rules, no_rules
 from landlane.rules.model import is_version
 from landlane.rules.report import count_violations
 from landlane.rules.to_json import report_json, rules_json
-from landlane.rules.versions import COMMAND, list_readers, see_version
+from landlane.rules.versions import COMMAND, change_since, list_readers, see_version
 from landlane.rules.versions import acknowledge as record_reading
-from landlane.units import count
+from landlane.units import count, join_words
 from landlane.usage.period import read_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from landlane.cli.command import CommandCall
-    from landlane.rules.model import Rules
+    from landlane.rules.model import Rules, RulesChange
+    from landlane.rules.versions import RulesReader
 
 
+_SHOWN = 8  # digits of a version that people see
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
@@ -35,21 +37,47 @@ def show(call: CommandCall) -> int:
     see_version(repo, session, rules, file=file)
     readers = list_readers(repo, rules.version)
     answer = rules_json(rules, file, readers)
-    lines = [f"{file}, version {rules.version}"]
+    version = rules.version if call.terminal.is_verbose else rules.version[:_SHOWN]
+    mine = next((one for one in readers if session is not None and one.session.id == session.id), None)
+    read = _reading_text(call, rules, readers, mine)
+    lines = [f"{file}, version {version}{f' ({read})' if read else ''}"]
     for number, rule in enumerate(rules.rules, 1):
         lines += ["", f"{number}. {in_one_line(rule.name)}"]
         lines += [f"   {in_one_line(line)}" if line else "" for line in rule.text.split("\n")]
-    unread = [reader for reader in readers if not reader.is_current]
-    rows = [[reader.session.agent, reader.version or "none"] for reader in unread]
-    title = f"unread in {len(unread)} of {len(readers)} sessions"
-    lines += ["", call.terminal.table(title if unread else _all_read(len(readers)), ["agent", "read"], rows)]
-    return call.terminal.answer(answer, "\n".join(lines))
+    unread = [one.session.agent for one in readers if not one.is_current and one is not mine]
+    lines += ["", f"not read by {join_words(unread)}"] if unread else [""]
+    if mine is not None and not mine.is_current:
+        lines.append(f"next: {call.command_text('rules', 'ack', version)}")
+    return call.terminal.answer(answer, "\n".join(lines).rstrip("\n"), quiet=rules.version)
 
 
-def _all_read(count: int) -> str:
-    if not count:
-        return "no session is here"
-    return "the session that is here has read it" if count == 1 else f"all {count} sessions have read it"
+def _reading_text(
+    call: CommandCall, rules: Rules, readers: Sequence[RulesReader], mine: RulesReader | None
+) -> str:
+    """Return what the caller has read, or how many sessions have read this version."""
+    if mine is None:
+        have = sum(one.is_current for one in readers)
+        verb = "has" if have == 1 else "have"
+        if not have:
+            return "no session has read it"
+        return f"{have} of {count(len(readers), 'session')} {verb} read it"
+    if mine.is_current:
+        return f"{mine.session.agent} has read it"
+    if not mine.version:
+        return f"{mine.session.agent} has not read it"
+    change = _change_text(change_since(call.repo, mine.version, rules), rules)
+    return f"{mine.session.agent} has read {mine.version[:_SHOWN]}; {change} since"
+
+
+def _change_text(change: RulesChange, rules: Rules) -> str:
+    numbers = {rule.name: str(number) for number, rule in enumerate(rules.rules, 1)}
+    parts = [
+        f"{'rule' if len(names) == 1 else 'rules'} {join_words([numbers[name] for name in names])} {verb}"
+        for names, verb in ((change.changed, "changed"), (change.added, "added"))
+        if names
+    ]
+    parts += [f"{count(len(change.removed), 'rule')} removed"] if change.removed else []
+    return join_words(parts) or "the text around the rules changed"
 
 
 def acknowledge(call: CommandCall, version: str) -> int:
@@ -57,15 +85,15 @@ def acknowledge(call: CommandCall, version: str) -> int:
     rules, file = _load(call)
     if version and not _HEX.issuperset(version):
         raise Malformed(
-            f"{version[:40]!r} is no version of the rules",
+            f"{version[:40]} is not a version of {file}; it is at {rules.version[:_SHOWN]}",
             code="BAD_VERSION",
-            hint="`landlane rules` shows the version: twelve digits and letters from a to f",
+            hint=f"read them first, then: {call.command_text('rules', 'ack', rules.version[:_SHOWN])}",
         )
     if version and not is_version(version, rules.version):
         raise Stale(
-            f"{file} is at version {rules.version}, not at {version[:40]}",
+            f"{file} is at version {rules.version[:_SHOWN]}, not {version[:40]}",
             code="RULES_CHANGED",
-            hint="read it again: landlane rules show",
+            hint=f"read it again: {call.command_text('rules', 'show')}",
             version=rules.version,
         )
     session = call.session()
@@ -74,7 +102,7 @@ def acknowledge(call: CommandCall, version: str) -> int:
     readers = list_readers(call.repo, rules.version)
     have = sum(reader.is_current for reader in readers)
     verb = "has read" if is_new else "had already read"
-    text = f"✓ {session.agent} {verb} {file} version {rules.version}"
+    text = f"✓ {session.agent} {verb} {file} version {rules.version[:_SHOWN]}"
     return call.terminal.answer(
         answer | {"is_new": is_new, "read_by": have, "sessions": len(readers)},
         f"{text} ({have} of {count(len(readers), 'session')} {'has' if have == 1 else 'have'})",
@@ -90,9 +118,9 @@ def report(call: CommandCall, since: str) -> int:
         [str(rule.count), rule.rule, _counted(rule.agents), _counted(rule.guards), rule.last_what]
         for rule in broken
     ]
-    title = f"{answer['total']} caught" if broken else "nothing was caught"
     columns = ["times", "rule", "by", "guard", "last"]
-    return call.terminal.answer(answer, call.terminal.table(title, columns, rows))
+    text = call.terminal.table("", columns, rows, right=("TIMES",), cut="LAST")
+    return call.terminal.answer(answer, text or "No rules were broken.")
 
 
 def _counted(counts: Mapping[str, int]) -> str:

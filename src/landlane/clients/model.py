@@ -7,6 +7,7 @@ if it can work without a person.
 from __future__ import annotations
 
 from landlane.errors import Malformed
+from landlane.text import nearest_word
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -158,4 +159,6 @@ def check_client(name: str, known: Collection[str], problem: str, more: str = ""
         Malformed: it is not; `problem` says why, `more` adds to the hint.
     """
     if name not in known:
-        raise Malformed(problem, code="UNKNOWN_CLIENT", hint=f"one of {', '.join(known)}{more}")
+        near = nearest_word(name, known)
+        meant = {"unknown": name, "meant": near} if near else {}
+        raise Malformed(problem, code="UNKNOWN_CLIENT", hint=f"use {' or '.join(known)}{more}", **meant)

@@ -29,8 +29,8 @@ def adapter_of(name: str) -> WorkerAdapter:
     Raises:
         Malformed: no such client can be a worker.
     """
-    problem = f"{name[:40]!r} is no client that can work by itself"
-    check_client(name, WORKER_CLIENTS, problem, "; any other command can speak the worker protocol itself")
+    problem = f"{name[:40]} cannot run as a worker"
+    check_client(name, WORKER_CLIENTS, problem, ", or give a command: [agents.NAME] command")
     return __import__(f"landlane.clients.{name}.worker", fromlist=["ADAPTER"]).ADAPTER
 
 
@@ -44,7 +44,7 @@ def permissions_for(
     Raises:
         Malformed: there are no permissions for this client.
     """
-    check_client(client, ROLE_CLIENTS, f"there are no permissions for {client[:40]!r}")
+    check_client(client, ROLE_CLIENTS, f"unknown client {client[:40]}")
     make = adapter_of(client).permissions
     assert make is not None
     return make(role, denied, is_sandboxed)

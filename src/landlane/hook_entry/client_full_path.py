@@ -57,7 +57,7 @@ def answer(
 
         return answer_for_guest(word, payload, environment, open_at or open_from_hook)
     try:
-        check_client(client, HOOK_CLIENTS, f"{client[:40]!r} is no client that Landlane knows")
+        check_client(client, HOOK_CLIENTS, f"unknown client {client[:40]}")
     except LandlaneError as error:
         return HookOutput(exit_code=2, stderr=f"{error.message}; {error.hint}")
     hooks = hooks_of(client)

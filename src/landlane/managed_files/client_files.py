@@ -57,7 +57,7 @@ def check_names(names: Sequence[str]) -> None:
         Malformed: there is none of that name.
     """
     for name in names:
-        check_client(name, HOOK_CLIENTS, f"{name[:40]!r} is not a client that can be set up")
+        check_client(name, HOOK_CLIENTS, f"unknown client {name[:40]}")
 
 
 def client_requests(names: Sequence[str], env: ClientEnvironment) -> list[FileRequest]:

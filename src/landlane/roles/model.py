@@ -97,10 +97,7 @@ def forbidden(agent: str, role: str, reason: str, **facts: Any) -> NotAllowed:
     return NotAllowed(
         f"{agent} cannot do that: {reason}",
         code="ROLE_FORBIDS",
-        hint=(
-            f"hand it to an agent whose role may, as a task: landlane task add … --role R; "
-            f"`landlane role show {role}` tells what {role} does"
-        ),
+        hint=f"see what {role} may do: landlane role show {role}",
         holder=agent,
         role=role,
         **facts,
@@ -219,23 +216,23 @@ BUILT_IN: dict[str, Role] = {
     for role in (
         Role(
             name="orchestrator",
-            summary="plans and hands out work; changes no file itself, claims only names such as deploy:prod",
+            summary="plans and hands out work",
             tools=("read", "shell", "network", "agents"),
             verbs=("claim",),
         ),
-        _writer("code", "changes the source, not the tests", ["**"], [TESTS_WORD]),
-        _writer("test", "changes the tests, not the source", [TESTS_WORD]),
-        _reader("debug", "finds out why something fails; changes nothing"),
-        _reader("review", "judges the work of others; changes nothing"),
-        _reader("verify", "runs checks and tells what it saw; changes nothing"),
-        _reader("explore", "looks around and reports; changes nothing"),
-        _writer("document", "changes documents", [DOCS_WORD], [TESTS_WORD]),
-        _writer("refactor", "changes the form of source and tests, not what they do", ["**"]),
-        _reader("security", "looks for weaknesses and reports them; changes nothing"),
-        _reader("research", "reads widely, also on the network, and reports; changes nothing", "network"),
+        _writer("code", "changes source, not tests", ["**"], [TESTS_WORD]),
+        _writer("test", "changes tests, not source", [TESTS_WORD]),
+        _reader("debug", "finds out why something fails"),
+        _reader("review", "judges the work of others"),
+        _reader("verify", "runs checks and reports the results"),
+        _reader("explore", "explores the code and reports"),
+        _writer("document", "changes documentation", [DOCS_WORD], [TESTS_WORD]),
+        _writer("refactor", "restructures source and tests", ["**"]),
+        _reader("security", "finds and reports vulnerabilities"),
+        _reader("research", "researches, also on the network, and reports", "network"),
         Role(
             name="release",
-            summary="versions, change logs and deployments",
+            summary="prepares versions and deploys",
             tools=_WORKING,
             writes=(RELEASE_WORD,),
             verbs=(*_BUILDING, "deploy"),
@@ -276,12 +273,12 @@ def find_role(settings: Settings, name: str) -> Role:
 def unknown_role(name: str, known: list[str]) -> Malformed:
     """Return the error for an unknown role, naming the closest one."""
     near = nearest_word(name, known, cutoff=0.5)
-    meant = f"did you mean {near}? " if near else ""
     return Malformed(
-        f"there is no role {name[:40]!r}",
+        f"unknown role {name[:40]}",
         code="UNKNOWN_ROLE",
-        hint=f"{meant}one of {', '.join(known)}; or define it: [roles.{name[:40]}] in landlane.toml",
+        hint=f"{f'did you mean {near}? ' if near else ''}all roles: landlane role list",
         nearest=near,
+        **({"unknown": name, "meant": near} if near else {}),
     )
 
 
@@ -295,4 +292,4 @@ def role_or_read_only(settings: Settings, name: str) -> Role | None:
     try:
         return find_role(settings, name)
     except Malformed:
-        return Role(name=name, summary="is not defined any more, so it may only read", tools=("read",))
+        return Role(name=name, summary="is no longer defined, so it may only read", tools=("read",))

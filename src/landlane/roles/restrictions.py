@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from landlane.settings.model import Settings
 
 
-_SETTINGS, _HOOK, _GIT = "client settings", "client hook", "git hooks"
-_KERNEL, _LANDING, _COMMANDS = "kernel", "landing", "landlane's commands"
+SETTINGS, HOOK, GIT = "client settings", "client hook", "git hooks"
+KERNEL, LANDING, COMMANDS = "kernel", "landing", "landlane's commands"
 
 
 class RoleVerdict(StrEnum):
@@ -128,12 +128,12 @@ def list_restrictions(role: Role, settings: Settings, client: str, active: Activ
         _subagents(role, permissions),
         _outside(active),
         *(_verb(role, verb, active) for verb in VERBS),
-        _forbidden("approve", "no role decides for a person", [_COMMANDS]),
+        _forbidden("approve", "no role decides for a person", [COMMANDS]),
     ]
 
 
 def _by_client(permissions: Permissions | None, kind: str) -> list[str]:
-    return [_SETTINGS] if permissions is not None and kind in permissions.closed else []
+    return [SETTINGS] if permissions is not None and kind in permissions.closed else []
 
 
 def _opened(permissions: Permissions | None, kind: str) -> str:
@@ -141,33 +141,33 @@ def _opened(permissions: Permissions | None, kind: str) -> str:
 
 
 def _active_guards(active: ActiveGuards, *, kernel: bool = False, git: bool = False) -> list[str]:
-    found = [_HOOK] if active.hook else []
+    found = [HOOK] if active.hook else []
     found += _kernel(active) if kernel else []
-    return found + ([_GIT] if git and active.git_hooks else [])
+    return found + ([GIT] if git and active.git_hooks else [])
 
 
 def _kernel(active: ActiveGuards) -> list[str]:
-    return [f"{_KERNEL} ({active.kernel}, inside exec)"] if active.promises.get(Promise.FILES) else []
+    return [f"{KERNEL} ({active.kernel}, inside exec)"] if active.promises.get(Promise.FILES) else []
 
 
 def _editing(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
     if EDIT in role.tools and not role.is_read_only:
         return _allowed("edit", "edit tools, within its paths")
-    guards = (*_by_client(permissions, EDIT), *_active_guards(active), _LANDING)
-    left = "inside `exec` it writes in a clone that is thrown away" if active.kernel else ""
+    guards = (*_by_client(permissions, EDIT), *_active_guards(active), LANDING)
+    left = "in `landlane exec` it writes to a clone that is thrown away" if active.kernel else ""
     return _forbidden("edit", "no edit tool", guards, _join(_opened(permissions, EDIT), left))
 
 
 def _paths(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
     if role.is_read_only:
-        guards = (*_active_guards(active, kernel=True, git=True), _COMMANDS, _LANDING)
+        guards = (*_active_guards(active, kernel=True, git=True), COMMANDS, LANDING)
         return _forbidden("paths", "writes nothing but scratch", guards)
     writes, denies = ", ".join(role.writes), ", ".join(role.denies)
-    guarded = "" if role.may_change_protected else f"; {len(PROTECTED)} kinds of protected files are nobody's"
+    guarded = "" if role.may_change_protected else f", not {len(PROTECTED)} kinds of protected files"
     what = f"writes {writes}" + (f", not {denies}" if denies else "") + guarded
-    guards = (*_by_client(permissions, PATHS), *_active_guards(active, git=True), _COMMANDS, _LANDING)
+    guards = (*_by_client(permissions, PATHS), *_active_guards(active, git=True), COMMANDS, LANDING)
     left = (
-        "in its own workspace the kernel tells no paths apart: found after a shell call, stopped at landing"
+        "the sandbox does not separate paths inside a workspace: such writes are found later and do not land"
     )
     return _partly("paths", what, guards, _join(_opened(permissions, PATHS), left))
 
@@ -175,9 +175,9 @@ def _paths(role: Role, permissions: Permissions | None, active: ActiveGuards) ->
 def _shell(role: Role, permissions: Permissions | None, active: ActiveGuards) -> Restriction:
     opened = _opened(permissions, SHELL)
     if SHELL in role.tools:
-        left = "" if active.kernel else "the kernel holds nothing here"
+        left = "" if active.kernel else "no sandbox works here"
         return _allowed("shell", "any command", _join(opened, left))
-    left = "" if permissions else "whoever starts the client must take the shell away"
+    left = "" if permissions else "start the client without its shell tool"
     return _forbidden("shell", "no shell", _by_client(permissions, SHELL), opened or left)
 
 
@@ -189,14 +189,12 @@ def _network(role: Role, permissions: Permissions | None, active: ActiveGuards) 
     held = [word for promise, word in named.items() if active.promises.get(promise)]
     ports = "any TCP port" if role.connects is None else f"TCP ports {list(role.connects)}"
     guards = _by_client(permissions, NETWORK)
-    guards += [f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []
+    guards += [f"{KERNEL} ({', '.join(held)}, inside exec)"] if held else []
     left = ""
     if role.connects is None:
-        left = (
-            "TCP is open to the shell, since the client must reach its model: `connects = [443]` narrows it"
-        )
+        left = "the shell can open TCP connections, as the client must reach its model (limit: connects)"
     elif not active.promises.get(Promise.TCP):
-        left = "the kernel here cannot hold TCP ports"
+        left = "the kernel here cannot restrict TCP ports"
     restrict = _partly if has_tools or role.connects != () else _forbidden
     what = ports if has_tools else f"{ports}; no web tools"
     return restrict("network", what, guards, left or _opened(permissions, NETWORK))
@@ -205,27 +203,27 @@ def _network(role: Role, permissions: Permissions | None, active: ActiveGuards) 
 def _subagents(role: Role, permissions: Permissions | None) -> Restriction:
     if AGENTS in role.tools:
         return _allowed("subagents", "in its own role")
-    what = "starts none; one that it starts all the same has its role"
-    left = _opened(permissions, AGENTS) if permissions else "whoever starts the client must take them away"
+    what = "none; one that it starts anyway has its role"
+    left = _opened(permissions, AGENTS) if permissions else "start the client without its subagent tool"
     return _forbidden("subagents", what, _by_client(permissions, AGENTS), left)
 
 
 def _outside(active: ActiveGuards) -> Restriction:
     guards = _kernel(active)
-    left = "nothing holds this here: neither bubblewrap nor Landlock works"
+    left = "not enforced here: neither bubblewrap nor Landlock works"
     if guards:
-        left = "only inside `landlane exec`: a client that you start yourself runs without a sandbox"
+        left = "a client that you start yourself runs without the sandbox of `landlane exec`"
     return _forbidden("write outside", "nothing beyond its workspace and scratch", guards, left)
 
 
 def _verb(role: Role, verb: str, active: ActiveGuards) -> Restriction:
     if verb in role.verbs:
         return _allowed(verb, f"landlane {verb}")
-    git = [_GIT] if verb == "commit" and active.git_hooks else []
-    guards = (_COMMANDS, *git, *([_LANDING] if verb in ("commit", "land") else []))
+    git = [GIT] if verb == "commit" and active.git_hooks else []
+    guards = (COMMANDS, *git, *([LANDING] if verb in ("commit", "land") else []))
     left = {
-        "commit": "a commit by git's own means is not prevented, but never lands",
-        "deploy": "a deploy past landlane is seen by nobody",
+        "commit": "git itself can still commit, but such a commit does not land",
+        "deploy": "a deploy without Landlane is not noticed",
     }
     return _forbidden(verb, f"landlane {verb}", guards, "" if git else left.get(verb, ""))
 
