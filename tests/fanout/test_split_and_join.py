@@ -60,7 +60,7 @@ def test_split_task_is_released_and_its_branches_are_offered(project: Project) -
     assert ann.holds() == []
     parent = read.get_task(ann.repo, "T1")
     assert (parent.state, parent.owner, parent.session) == ("blocked", "", "")
-    assert parent.why == "waits for its branches T2, T3, T4 (F1)"
+    assert parent.why == "waits for its parts T2, T3, T4 (F1)"
     assert [take(ann).task.id for _ in range(3)] == ["T2", "T3", "T4"]
 
 

@@ -15,7 +15,7 @@ from landlane.handoffs import records as handoffs_records
 from landlane.handoffs.accept import Accepted, accept_handoff, decline_handoff
 from landlane.handoffs.model import Draft, Handoff, HandoffState, is_unchanged
 from landlane.handoffs.send import send_handoff
-from landlane.handoffs.text import format_state
+from landlane.handoffs.text import state_text
 from landlane.sessions.notices import take_notices
 from landlane.settings.model import HandoffSettings, Settings
 from landlane.store import records
@@ -49,7 +49,7 @@ def accept(agent: Agent, task: str, digest: str = "") -> Accepted:
 def state_line(agent: Agent) -> str:
     (handoff,) = handoffs_records.list_handoffs(agent.repo)
     store = agent.repo.store
-    return format_state(handoff, store.view(lambda snapshot: store.wall_of(snapshot.now)))
+    return state_text(handoff, store.view(lambda snapshot: store.wall_of(snapshot.now)))
 
 
 def owner(project: Project, task: str) -> tuple[str, str]:
@@ -130,9 +130,9 @@ def test_only_the_receiver_may_accept_until_the_wait_is_over(project: Project) -
     project.clock.advance(WAIT - 1)
     eve.authenticate()
     expect_no_task(eve)
-    assert state_line(eve).startswith("waits for bob until")
+    assert state_line(eve) == "waits for bob, open to anyone now"  # in 1 ms
     project.clock.advance(1)
-    assert state_line(eve).startswith("waits for anybody (bob did not come)")
+    assert state_line(eve).startswith("open to anyone (bob has not accepted it)")
     picked = take(eve)
     assert (picked.task.id, picked.task.attempt) == ("T1", 1)
     assert eve.holds() == ["src/**"]
@@ -198,7 +198,7 @@ def test_declining_notifies_the_sender_and_is_not_offered_again(project: Project
         decline_handoff(bob.repo, bob.session, "T1", " ")
     decline_handoff(bob.repo, bob.session, "T1", "no time")
     assert take_notices(ann.repo, ann.session.id) == [
-        "bob declined H1: no time. T1 is anybody's now",
+        "bob declined H1: no time. T1 is open to anyone now",
     ]
     assert project.claims() == []
     expect_no_task(bob)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -103,7 +104,7 @@ def test_a_failed_task_passes_its_lesson_to_the_next_owner(shell: Shell) -> None
     ((lesson),) = again["feedback"]
     assert (lesson["agent"], lesson["attempt"], lesson["why"]) == ("ann", 1, "the RFC has two forms")
     text = shell.run_text("task", "show", "T1")
-    assert "feedback      attempt 1, ann: the RFC has two forms" in text
+    assert re.search(r"\n  1  ✗ ann   \d\d:\d\d–\d\d:\d\d   the RFC has two forms\n", text)
     resumed = shell.run_json("next", "--resume", "--as", "bob")
     assert (resumed["task"]["id"], resumed["resumed"], resumed["task"]["attempt"]) == ("T1", True, 2)
     assert shell.run_json("next", "--as", "bob", exit=5)["in_hand"] == ["T1"]

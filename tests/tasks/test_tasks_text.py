@@ -19,6 +19,8 @@ MASKS = (
     (r"\((under )?\d+ s\)", "(SECONDS)"),
     (r"\b\d\d:\d\d\b", "HH:MM"),
     (r"\b\d+ s ago", "N s ago"),
+    (r"HH:MM:\d\d", "HH:MM:SS"),
+    (r"\b[0-9a-f]{12}\b", "HASH"),
 )
 
 
@@ -118,3 +120,35 @@ def test_an_edit_is_recorded_and_its_values_are_checked(shell: Shell) -> None:
     assert "task.edited" in shell.kinds()
     shell.run_error("OUT_OF_RANGE", "task", "edit", "T1", "--priority", "5000")
     shell.run_error("BAD_NUMBER", "task", "edit", "T1", "--priority", "high")
+
+
+def test_showing_a_task_its_log_its_parts_and_its_handoffs(shell: Shell) -> None:
+    page = Transcript(shell)
+    (shell.folder / "body.md").write_text("Refund an order in full or in part.\n\n- keep the audit trail\n")
+    (shell.folder / "parts.md").write_text("# Parts\n- [ ] Card (kind: chore)\n- [ ] Bank (kind: chore)\n")
+    words = ("--path", "src/refund.py", "--check", "true", "--body", "body.md", "--priority", "2")
+    shell.run_json("task", "add", "Refund orders", *words, "--label", "budget:1.25", "--as", "lead")
+    shell.run_json("task", "add", "Document payments", "--after", "T1", "--kind", "chore")
+    page.run("task", "show", "t1")
+    shell.run_json("next", "--as", "ann")
+    shell.run_json("usage", "add", "--task", "T1", "--attempt", "1", "--cost", "0.51", "--agent", "ann")
+    shell.run_json("fail", "T1", "--why", "no such endpoint", "--as", "ann")
+    page.run("task", "show", "T1")
+    shell.run_json("next", "--as", "ann")
+    page.run("handoff", "T1", "--to", "bob", "--next", "write the test", "--assumption", "UTC", "--as", "ann")
+    page.run("handoff")
+    page.run("handoff", "show", "T1")
+    page.run("handoff", "accept", "T1", "--as", "bob")
+    page.run("task", "show", "T1", "--as", "bob")
+    page.run("handoff", "T1", "--to", "cid", "--next", "land it", "--as", "bob")
+    page.run("handoff", "decline", "T1", "--why", "no time", "--as", "cid")
+    page.run("task", "log", "T1")
+    page.run("task", "split", "T1", "parts.md", "--policy", "any", "--deadline", "2h", "--as", "lead")
+    page.run("task", "split", "T1", "parts.md", "--policy", "any", "--deadline", "2h", "--as", "lead")
+    page.run("task", "parts")
+    page.run("task", "show", "T1")
+    shell.run_json("next", "--as", "ann")
+    shell.run_json("done", "T3", "--as", "ann", "--result", "cards are refunded")
+    page.run("task", "parts", "T1")
+    page.run("task", "parts")
+    page.check("show")

@@ -34,6 +34,5 @@ def commit(
         call.terminal.note(f"changed while the hooks ran, and not committed: {names}")
     if made.left_alone:
         call.terminal.note(f"left alone: {made.left_alone} other staged path(s)")
-    return call.terminal.answer(
-        commit_json(made), in_one_line(f"committed {made.commit[:12]} {made.subject}")
-    )
+    text = in_one_line(f"✓ committed {made.commit[:8]} {made.subject}")
+    return call.terminal.answer(commit_json(made), text, quiet=made.commit)

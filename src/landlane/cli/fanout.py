@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from landlane.cli.plan import load_plan
+from landlane.cli.table import empty_text
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
 from landlane.errors import NotAllowed
 from landlane.fanout import split as fans
 from landlane.fanout.join import find_fan, list_fans
-from landlane.fanout.to_json import fan_json, fan_text
+from landlane.fanout.model import OPEN
+from landlane.fanout.to_json import condition_text, fan_json, fan_lines
+from landlane.tasks.records import get_task
 from landlane.tasks.to_json import task_json
-from landlane.units import count
+from landlane.units import join_words
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +30,16 @@ def split(call: CommandCall, task: str, plan: str, policy: str, deadline: str, r
     repo = call.repo
     done = fans.split_task(repo, call.session(), task, planned, policy, deadline_ms, rest or "drop")
     tasks = [task_json(one, repo.store) for one in done.tasks]
-    count = f"{len(tasks)} branch{'' if len(tasks) == 1 else 'es'}"
-    word = "waits for" if done.is_new else "waits already for"
-    lines = [f"{done.fan.id}: {done.fan.task} {word} {count} ({done.fan.policy})"]
-    lines += [in_one_line(f"  {item['id']} {item['title']} ({item['state']})") for item in tasks]
+    names = join_words([item["id"] for item in tasks])
+    named = f"{done.fan.task} {get_task(repo, done.fan.task).title}"
+    how = f"split {named} into {names}" if done.is_new else f"{named} is already split into {names}"
+    condition = condition_text(done.fan, call.wall_now())
+    lines = [
+        in_one_line(f"✓ {how}; {done.fan.task} continues {condition}"),
+        f"next: {call.command_text('run')}",
+    ]
     answer = {"ok": True, "fan": fan_json(done.fan), "tasks": tasks, "new": done.is_new}
-    return call.terminal.answer(answer, "\n".join(lines))
+    return call.terminal.answer(answer, "\n".join(lines), quiet="\n".join(item["id"] for item in tasks))
 
 
 def _refuse_checks(call: CommandCall, plan: Plan) -> None:
@@ -39,9 +47,9 @@ def _refuse_checks(call: CommandCall, plan: Plan) -> None:
     checked = next((task.name for task in plan.tasks if task.check), "")
     if checked and call.is_sandboxed:
         raise NotAllowed(
-            f"the check of {checked[:80]!r} would run outside the sandbox",
+            f'the check of "{checked[:80]}" would run outside the sandbox',
             code="NOT_IN_SANDBOX",
-            hint="leave the checks out, or ask who started you to split the task",
+            hint="remove the checks from the plan, or ask a person to split the task",
         )
 
 
@@ -51,11 +59,23 @@ def parts(call: CommandCall, task: str, all: bool) -> int:
     if not task:
         return _list(call, with_all=all)
     fan, branches = find_fan(call.repo, task)
-    text = "\n".join(in_one_line(line) for line in fan_text(fan, branches).split("\n"))
+    fan = replace(fan, title=get_task(call.repo, fan.task).title)
+    text = "\n".join(map(in_one_line, fan_lines(fan, branches, call.wall_now())))
     return call.terminal.answer({"ok": True, "fan": fan_json(fan, branches)}, text)
 
 
 def _list(call: CommandCall, *, with_all: bool) -> int:
-    items = [fan_json(fan) for fan in list_fans(call.repo, with_all=with_all)]
-    columns = ["id", "task", "state", "policy", "branches", "deadline", "why"]
-    return call.terminal.answer_items(count(len(items), "split task"), "fans", items, columns)
+    fans = list_fans(call.repo, with_all=with_all)
+    now = call.wall_now()
+    rows = [
+        [
+            f"{fan.task} {get_task(call.repo, fan.task).title}",
+            fan.state,
+            ", ".join(fan.children),
+            condition_text(fan, now) if fan.state == OPEN else fan.why,
+        ]
+        for fan in fans
+    ]
+    table = call.terminal.table("", ["task", "state", "parts", "continues"], rows, cut="TASK")
+    answer = {"ok": True, "fans": [fan_json(fan) for fan in fans]}
+    return call.terminal.answer(answer, table or empty_text("split task"))

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+
 from landlane.app.repair_config import prepare_git
 from landlane.claims.model import Refused
 from landlane.claims.to_json import claim_json, outcome_json
 from landlane.cli.arguments import read_file, read_number
+from landlane.cli.table import empty_text, text_width
 from landlane.cli.terminal import in_one_line
-from landlane.clock import rfc3339
 from landlane.errors import Malformed
 from landlane.handoffs.accept import accept_handoff, decline_handoff
 from landlane.handoffs.context import context_for, handed_by, traces_of
-from landlane.handoffs.model import LONGEST_TEXT, Draft, check_receiver, read_field
+from landlane.handoffs.model import LONGEST_TEXT, SENT, Draft, check_receiver, is_unchanged, read_field
 from landlane.handoffs.records import find_handoff, list_handoffs
 from landlane.handoffs.send import collect_and_send, send_handoff
-from landlane.handoffs.to_json import handoff_json, handoff_row, handoff_text
-from landlane.tasks.records import get_task
+from landlane.handoffs.text import field_rows, sent_text, state_text
+from landlane.handoffs.to_json import handoff_json
+from landlane.tasks.records import get_task, list_tasks
 from landlane.tasks.to_json import task_json
-from landlane.units import count
+from landlane.text import home_path
+from landlane.units import exact_duration, time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from landlane.cli.command import CommandCall
+    from landlane.handoffs.model import Handoff
     from landlane.tasks.model import Task
+
+_WIDTH = 100
+_NAME = 10  # width of the names of fields
+_HASH = 12  # digits of a hash that people see
 
 
 def send(
@@ -61,21 +72,19 @@ def send(
         sent = collect_and_send(prepare_git(repo, call.terminal.note), session, draft)
     else:
         sent = send_handoff(repo, session, draft)
-    item = task_json(get_task(repo, task), repo.store)
-    lines = [f"{sent.id} hands {sent.task} to {sent.to} (handoff {sent.attempt} of {sent.maximum})"]
+    found = get_task(repo, task)
+    item = task_json(found, repo.store)
+    lines = [f"✓ {sent_text(sent, found.title)}"]
     if sent.until > sent.sent_at:
-        lines.append(f"  kept for it until {rfc3339(sent.until)}; then it is anybody's")
-    if sent.taken.get("branch"):
-        lines.append(
-            f"  branch {sent.taken['branch']} at {str(sent.taken.get('head', ''))[:12] or 'nothing yet'}"
-        )
-    if sent.taken.get("rescue"):
-        lines.append(
-            f"  not committed, and saved as {sent.taken['rescue']}: {len(sent.taken['dirty'])} paths"
-        )
-    lines += [f"  not known: {in_one_line(text)}" for text in sent.taken.get("unknown", ())]
-    lines.append(f"  hash {sent.digest}")
-    return call.terminal.answer({"ok": True, "handoff": handoff_json(sent), "task": item}, "\n".join(lines))
+        wait = exact_duration(sent.until - sent.sent_at)
+        lines.append(f"  Open to anyone if {sent.to} has not accepted in {wait}.")
+    lines += [f"  ! not collected: {text}" for text in sent.taken.get("unknown", ())]
+    if call.terminal.is_verbose:
+        lines.append(f"  handoff {sent.attempt} of at most {sent.maximum}, hash {sent.digest}")
+    text = "\n".join(map(in_one_line, lines))
+    return call.terminal.answer(
+        {"ok": True, "handoff": handoff_json(sent), "task": item}, text, quiet=sent.id
+    )
 
 
 def _read_texts(product: str, context: str) -> tuple[str, str]:
@@ -98,16 +107,43 @@ def show(call: CommandCall, task: str) -> int:
     call.renew_session()
     handoff = find_handoff(call.repo, task)
     if handoff is not None:
-        text = handoff_text(handoff, call.wall_now())
+        text = _card_text(call, handoff)
         return call.terminal.answer({"ok": True, "handoff": handoff_json(handoff), "context": text}, text)
     context = context_for(call.repo, get_task(call.repo, task))
     if not context:
         raise Malformed(
-            f"nothing was handed over with {task}",
+            f"{task.upper()} was not handed over",
             code="NO_HANDOFF",
-            hint=f"`landlane task show {task}` tells how it stands",
+            hint=f"see where it stands: {call.command_text('task', 'show', task.upper())}",
         )
     return call.terminal.answer({"ok": True, "handoff": None, "context": context}, context)
+
+
+def _card_text(call: CommandCall, handoff: Handoff) -> str:
+    """Return a handoff in full, with the command that accepts it while it waits."""
+    now = call.wall_now()
+    title = f"{handoff.id} {handoff.task} {get_task(call.repo, handoff.task).title}"
+    sent = f"{handoff.sender} to {handoff.to}, {time_ago(handoff.sent_at, now)}"
+    changed = "" if is_unchanged(handoff) else " (it was changed after it was sent)"
+    rows = [
+        ("state", state_text(handoff, now)),
+        *field_rows(handoff),
+        ("number", f"{handoff.attempt} of at most {handoff.maximum}"),
+        ("hash", f"{handoff.digest[:_HASH]}{changed}"),
+    ]
+    lines = [f"{title}{' ' * max(_WIDTH - text_width(title) - text_width(sent), 3)}{sent}", *_row_lines(rows)]
+    if handoff.state == SENT:
+        lines += ["", f"next: {call.command_text('handoff', 'accept', handoff.task)}"]
+    return "\n".join(map(in_one_line, lines))
+
+
+def _row_lines(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield named texts; a name is shown once for all its lines."""
+    before = ""
+    for name, text in rows:
+        for line in text.splitlines():
+            yield f"  {'' if name == before else name:<{_NAME}} {line}"
+            before = name
 
 
 def accept(call: CommandCall, task: str, hash: str) -> int:
@@ -120,13 +156,27 @@ def accept(call: CommandCall, task: str, hash: str) -> int:
         answer |= {"task": None, "claims": []}
         answer["message"] = f"{task} will change {first['pattern']}, which {first['holder']} holds"
         return call.terminal.refuse(answer, code)
+    handoff = outcome.handoff
     item = task_json(outcome.task, repo.store)
     claims = [claim_json(claim, repo.store) for claim in outcome.claims]
     context = context_for(repo, outcome.task)
-    lines = [f"{item['id']} {item['title']} is yours (attempt {item['attempt']}, branch {item['branch']})"]
-    lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
-    answer = {"ok": True, "task": item, "claims": claims, "handoff": handoff_json(outcome.handoff)}
-    return call.terminal.answer({**answer, "context": context}, "\n".join([*lines, "", context]))
+    sent = time_ago(handoff.sent_at, call.wall_now())
+    lines = [f"✓ {item['id']} {item['title']} is yours (handed over by {handoff.sender} {sent})"]
+    lines += _row_lines(field_rows(handoff, is_accepted=True))
+    lines.append(f"next: {_work_here(call, outcome.task, handoff)}")
+    answer = {"ok": True, "task": item, "claims": claims, "handoff": handoff_json(handoff)}
+    text = "\n".join(map(in_one_line, lines))
+    return call.terminal.answer({**answer, "context": context}, text, quiet=item["id"])
+
+
+def _work_here(call: CommandCall, task: Task, handoff: Handoff) -> str:
+    """Return the command that goes to the checkout with the work."""
+    path = str(handoff.taken.get("path") or "")
+    if handoff.taken.get("workspace") and os.path.isdir(path):
+        shown = home_path(path)
+        is_plain = shown.startswith("~/") and shlex.quote(shown[2:]) == shown[2:]
+        return f"cd {shown if is_plain else shlex.quote(path)}"
+    return f'cd "$({call.command_text("workspace", "open", task.id)})"'
 
 
 def describe_earlier_work(call: CommandCall, task: Task) -> tuple[dict[str, Any], list[str]]:
@@ -142,7 +192,8 @@ def describe_earlier_work(call: CommandCall, task: Task) -> tuple[dict[str, Any]
 def decline(call: CommandCall, task: str, why: str) -> int:
     """Decline a handoff."""
     declined = decline_handoff(call.repo, call.session(), task, why)
-    text = f"{declined.id} is declined: {declined.task} is anybody's now"
+    title = get_task(call.repo, declined.task).title
+    text = in_one_line(f"✓ declined {declined.id}; {declined.task} {title} is open to anyone now")
     return call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)
 
 
@@ -151,7 +202,12 @@ def list_all(call: CommandCall, all: bool) -> int:
     call.renew_session()
     handoffs = list_handoffs(call.repo, with_settled=all)
     now = call.wall_now()
-    rows = [handoff_row(handoff, now) for handoff in handoffs]
-    columns = ["id", "task", "from", "to", "standing", "next"]
-    table = call.terminal.table(count(len(rows), "handoff"), columns, rows)
-    return call.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in handoffs]}, table)
+    titles = {task.id: task.title for task in list_tasks(call.repo)} if handoffs else {}
+    rows = [
+        [one.id, f"{one.task} {titles[one.task]}", one.sender, one.to, state_text(one, now), one.next]
+        for one in handoffs
+    ]
+    columns = ["handoff", "task", "from", "to", "state", "next step"]
+    table = call.terminal.table("", columns, rows, cut="NEXT STEP") or empty_text("open handoff")
+    answer = {"ok": True, "handoffs": [handoff_json(one) for one in handoffs]}
+    return call.terminal.answer(answer, table, quiet="\n".join(one.id for one in handoffs))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # An empty value here would act as another agent, check nothing or mean something else than what was typed.
 _NEVER_EMPTY = {"--as", "--repo", "--token", "--pid", "--commit", "--ttl", "--since", "--last", "--wait"}
+_IDS = ("gate", "landing", "rescue", "review", "task", "workspace")  # arguments and options that name one
 _INSTANTS = ("--since", "--until", "--at")  # take a date or a time of day
 # Words that people try, and former names, with the command that they mean.
 _SYNONYMS = {
@@ -157,6 +158,7 @@ class _Reader:
             raise self._malformed(f"{name} needs a value", self._help())
         if option.metavar == "TIME":
             self._check_time(option, text, f"{name}=" if equals and word.startswith("--") else "")
+        text = as_id(text) if option.completes in _IDS else text
         self._given[option.key] = (*self._given.get(option.key, ()), text) if option.is_repeated else text
 
     def _check_time(self, option: Option, text: str, before: str) -> None:
@@ -225,7 +227,8 @@ class _Reader:
                 self._given[argument.key], self._plain = tuple(self._plain), []
             else:
                 self._read_missing(argument, bool(self._plain) or argument.is_optional)
-                self._given[argument.key] = self._plain.pop(0) if self._plain else ""
+                word = self._plain.pop(0) if self._plain else ""
+                self._given[argument.key] = as_id(word) if argument.completes in _IDS else word
         if self._plain:
             if self._after_wait and self._after_wait in self._plain:
                 parse_duration(self._after_wait, what="--wait")
@@ -267,9 +270,19 @@ class _Reader:
     def _unknown_option(self, name: str, known: Iterable[str]) -> Malformed:
         meant = _nearest(name, known)
         path = self._path() or "landlane"
-        return self._malformed(
-            f"{path} has no option {name}", self._corrected(meant) if meant else self._help()
-        )
+        hint = self._corrected(meant) if meant else self._with_verb(name) or self._help()
+        return self._malformed(f"{path} has no option {name}", hint)
+
+    def _with_verb(self, name: str) -> str:
+        """Return the call with the verb whose option this is, where a noun was given alone."""
+        alone = LISTED_ALONE.get(self._noun, "")
+        is_alone = self._command is NO_COMMAND or self._command.path == self._noun
+        command = find_command(alone) if is_alone and not self._plain else None
+        if command is None or all(option.name != name for option in command.options):
+            return ""
+        rest = list(self._words)
+        rest.remove(self._noun)
+        return call_text([*alone.split(), *rest])
 
 
 def find_command(path: str) -> Command | None:
@@ -278,6 +291,11 @@ def find_command(path: str) -> Command | None:
         if command.path == path:
             return command
     return None
+
+
+def as_id(word: str) -> str:
+    """Return an id in its usual form: `t12` means T12."""
+    return word.upper() if word[:1].isascii() and word[:1].islower() and word[1:].isdecimal() else word
 
 
 def call_text(words: Iterable[str]) -> str:

@@ -15,49 +15,55 @@ from landlane.reviews.give_verdict import give_verdict
 from landlane.reviews.open import withdraw_from_review
 from landlane.reviews.read_verdict import bad_verdict, verdict_fields
 from landlane.reviews.records import get_review
-from landlane.reviews.to_json import review_json, review_text, verdict_text
-from landlane.tasks.records import get_task
+from landlane.reviews.to_json import review_json, review_lines, verdict_text
+from landlane.tasks.records import get_task, list_tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import CommandCall
-    from landlane.reviews.model import Review
 
 
 _LONGEST = 3_000_000
+_MARKS = {"approve": "✓", "reject": "✗", "": "…"}
 
 
 def list_all(call: CommandCall, all: bool) -> int:
     """Show open reviews, or all."""
     call.renew_session()
     items = [review_json(review) for review in list_reviews(call.repo, with_all=all)]
+    titles = {task.id: task.title for task in list_tasks(call.repo)} if items else {}
     rows = [
         [
-            *(item["id"], item["task"], item["state"], (item["head"] or "")[:8], item["author"] or ""),
+            *(item["id"], f"{item['task']} {titles.get(item['task'], '')}", item["state"]),
+            *((item["head"] or "")[:8], item["author"] or ""),
             ", ".join(
-                f"{one['reviewer'] or 'any agent'} {one['verdict'] or '…'}" for one in item["verdicts"]
+                f"{one['reviewer'] or 'any agent'} {_MARKS[one['verdict'] or '']}" for one in item["verdicts"]
             ),
-            item["why"] or "",
         ]
         for item in items
     ]
-    columns = ["id", "task", "state", "commit", "author", "verdicts", "why"]
-    table = call.terminal.table("", columns, rows, cut="WHY") if items else empty_text("open review")
-    return call.terminal.answer({"ok": True, "reviews": items}, table)
+    columns = ["review", "task", "state", "commit", "author", "verdicts"]
+    empty = empty_text("review" if all else "open review")
+    table = call.terminal.table("", columns, rows, cut="TASK") or empty
+    quiet = "\n".join(item["id"] for item in items)
+    return call.terminal.answer({"ok": True, "reviews": items}, table, quiet=quiet)
 
 
 def show(call: CommandCall, id: str) -> int:
     """Show one review in full."""
     call.renew_session()
     settle_reviews(call.repo)
-    return _answer(call, get_review(call.repo, id))
-
-
-def _answer(call: CommandCall, review: Review) -> int:
-    text = "\n".join(in_one_line(line) for line in review_text(review).split("\n"))
-    return call.terminal.answer({"ok": True, "review": review_json(review)}, text)
+    review = get_review(call.repo, id)
+    lines = review_lines(review, get_task(call.repo, review.task).title, call.wall_now())
+    if review.awaited and not review.ended_at:
+        give = ("review", "give", review.id, "--verdict")
+        lines += ["", f"approve: {call.command_text(*give, 'approve')}"]
+        lines += [f"reject:  {call.command_text(*give, 'reject', '--summary', 'reason')}"]
+    return call.terminal.answer(
+        {"ok": True, "review": review_json(review)}, "\n".join(map(in_one_line, lines))
+    )
 
 
 def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, head: str) -> int:

@@ -67,7 +67,7 @@ def show(call: CommandCall, task: str) -> int:
     blocks = [
         [_heading(loaded), *_field_lines(_fields(answer, waits_text(waits, now), now))],
         _body_lines(loaded.body),
-        _section("Attempts", _attempt_lines(answer["attempts"])),
+        _section("Attempts", _attempt_lines(answer["attempts"], _doing(loaded, waits, now))),
         _section("Notes", _note_lines([*answer["family_feedback"], *_notes(answer["feedback"])], now)),
     ]
     step = _next_step(loaded, waits, answer["attempts"])
@@ -182,7 +182,14 @@ def _section(title: str, lines: list[str]) -> list[str]:
     return [title, *lines] if lines else []
 
 
-def _attempt_lines(attempts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _doing(task: Task, waits: Sequence[Wait], now: int) -> str:
+    """Return what becomes of an attempt that has not ended, where no worker says what it does."""
+    if task.state in IN_PROGRESS:
+        return "working"
+    return f"waits for {waits_text(waits, now)}" if waits else state_text(task.state)
+
+
+def _attempt_lines(attempts: Sequence[Mapping[str, Any]], doing: str) -> list[str]:
     """Return a line for each attempt, followed by the lines that show its failure."""
     has_costs = any(one["cost"]["usd"] is not None for one in attempts)
     rows = [
@@ -190,7 +197,7 @@ def _attempt_lines(attempts: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{one['attempt']}  {_MARKS[one['state']]} {one['agent']}",
             f"{_clock(one['started_at'])}–{_clock(one['ended_at']) if one['ended_at'] else 'now'}",
             _money(one["cost"]) if has_costs else "",
-            one["result"] or one["doing"] or ("running" if one["is_worker"] else "working"),
+            one["result"] or one["doing"] or doing,
         )
         for one in attempts
     ]

@@ -33,11 +33,13 @@ def earlier_attempts(
 
 
 def feedback_lines(feedback: list[dict[str, Any]], prefix: str) -> list[str]:
-    """Return the feedback of earlier attempts as lines of text."""
-    return [
-        f"{prefix}attempt {one['attempt']}, {one['agent'] or 'landlane'}: {in_one_line(one['why'])}"
-        for one in feedback
-    ]
+    """Return the feedback of earlier attempts as lines of text; further lines are indented."""
+    lines: list[str] = []
+    for one in feedback:
+        first, *more = one["why"].splitlines() or [""]
+        lines.append(f"{prefix}attempt {one['attempt']}, {one['agent'] or 'landlane'}: {in_one_line(first)}")
+        lines += [f"{' ' * len(prefix)}{in_one_line(line)}" for line in more if line.strip()]
+    return lines
 
 
 def picked_lines(task: Task, claims: list[dict[str, Any]]) -> list[str]:

@@ -47,7 +47,7 @@ def settle_fan(tx: Transaction, repo: Repository, fan_id: str) -> None:
     decision = decide_join(fan.policy, fan.need, branches, is_late=is_late)
     parent = lock_task(tx, fan.task)
     if parent.state != BLOCKED:
-        why = f"{fan.task} is {parent.state}: it no longer waits for its branches"
+        why = f"{fan.task} is {parent.state}: it no longer waits for its parts"
         abandoned = fan.become(ABANDONED, is_settled=True, why=why, joined_at=now)
         records.put(tx, NOUN, as_dict(abandoned), "abandoned")
     elif decision is not None:
@@ -70,7 +70,7 @@ def _resume_task(tx: Transaction, task: Task, fan: Fan, text: str) -> None:
     if is_waiting_for(task.why, fan.id):  # otherwise it was blocked by hand for another reason, too
         state = READY if fan.is_met else FAILED
         why = f"{fan.id} joined: {fan.why}"
-        action = f"go on with what the branches brought: landlane task parts {fan.id}"
+        action = f"continue with the results of its parts: landlane task parts {fan.task}"
         move_task(tx, task, state, why=why, ready_at=tx.now, next_action=task.next_action or action)
         facts |= {"state": state, "kept_why": why}
         tx.has_freed = True
@@ -141,9 +141,9 @@ def find_fan(repo: Repository, name: str) -> tuple[Fan, tuple[BranchResult, ...]
         fans = fans_of_task(snapshot, name) if document is None else [Fan.from_document(document)]
         if not fans:
             raise Malformed(
-                f"{name[:40]!r} was not split",
+                f"{name[:40]} was not split",
                 code="UNKNOWN_FAN",
-                hint="`landlane task parts --all` shows all",
+                hint="all split tasks: landlane task parts --all",
             )
         return fans[-1], results_of(snapshot, fans[-1])
 

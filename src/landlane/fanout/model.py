@@ -131,15 +131,17 @@ def read_policy(text: str, count: int) -> tuple[str, int]:
         return word, {ALL: count, ANY: 1, COLLECT: 0}[word]
     if not (word.isascii() and word.isdigit() and len(word) < 6 and int(word)):
         raise Malformed(
-            f"{str(text)[:40]!r} is no policy",
+            f"--policy {str(text)[:40]} is not valid; use all, any, collect or a number",
             code="BAD_POLICY",
-            hint="all, any, collect, or at least how many branches must be done, such as 2",
+            hint="see what they mean: landlane help task split",
         )
     if int(word) > count:
         raise Malformed(
-            f"{word} of {count} branches can never be done",
+            f"--policy {word} needs more parts than the plan has ({count})",
             code="BAD_POLICY",
-            hint=f"ask for {count} at most",
+            hint="see what they mean: landlane help task split",
+            unknown=str(text),
+            meant=str(count),
         )
     return str(int(word)), int(word)
 
@@ -170,12 +172,13 @@ def decide_join(
 
 def waiting_text(fan: Fan) -> str:
     """Return why a split task waits."""
-    return f"waits for its branches {list_some(fan.children, 8)} ({fan.id})"
+    return f"waits for its parts {list_some(fan.children, 8)} ({fan.id})"
 
 
 def is_waiting_for(why: str, fan_id: str) -> bool:
     """Return whether this reason is the one of `waiting_text`, so that no one blocked the task by hand."""
-    return why.startswith("waits for its branches ") and why.endswith(f"({fan_id})")
+    starts = ("waits for its parts ", "waits for its branches ")  # the second in stores of the first edition
+    return why.startswith(starts) and why.endswith(f"({fan_id})")
 
 
 def results_text(fan: Fan, branches: Sequence[BranchResult], most: int) -> str:

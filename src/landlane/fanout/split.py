@@ -20,6 +20,7 @@ from landlane.tasks.records import (
     require_owner,
     with_dependencies,
 )
+from landlane.text import list_some
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -65,11 +66,15 @@ def split_task(
     checked = require_valid_plan(repo, plan)
     names = [task.name for task in plan.tasks if not task.is_ticked]
     if not names:
-        raise Malformed("all of this plan is done", code="BAD_PLAN", hint="leave at least one box empty")
+        raise Malformed(
+            "all of this plan is done",
+            code="BAD_PLAN",
+            hint="leave at least one box unticked",
+        )
     policy, need = read_policy(policy, len(names))
     if rest not in (DROP, KEEP):
         raise Malformed(
-            f"{rest[:40]!r} is not known here", code="BAD_REST", hint="--rest drop, or --rest keep"
+            f"--rest {rest[:40]} is not valid", code="BAD_REST", hint="use --rest drop or --rest keep"
         )
 
     def work(tx: Transaction) -> SplitTask:
@@ -114,9 +119,9 @@ def split_task(
 def _check_same_plan(fan: Fan, plan: Plan) -> None:
     if fan.plan != plan.digest:
         raise Held(
-            f"{fan.task} waits for the branches of {fan.id} already",
+            f"{fan.task} is already split into {list_some(fan.children, 8)}",
             code="FAN_OPEN",
-            hint=f"`landlane task parts {fan.id}` tells how far they are",
+            hint=f"see where they stand: landlane task parts {fan.task}",
             holder=fan.agent,
         )
 
@@ -128,9 +133,9 @@ def _lock_splittable(tx: Transaction, me: Session, task_id: str) -> Task:
     if task.state == ACTIVE:
         return require_owner(tx, me, task_id, allow_worker=True)
     raise NotAllowed(
-        f"{task_id} is {task.state}: it cannot be split now",
+        f"{task_id} {task.title} is {task.state}; only a ready task or your own can be split",
         code="TASK_WRONG_STATE",
-        hint="a task is split while it is ready, or by its owner",
+        hint=f"see where it stands: landlane task show {task_id}",
         state=task.state,
     )
 

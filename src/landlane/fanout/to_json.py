@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.fanout.model import JOINED, OPEN
+from landlane.fanout.model import COLLECT, JOINED, OPEN
+from landlane.units import count, time_ago, time_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.fanout.model import BranchResult, Fan
+
+_HALF_MINUTE = 30_000  # a deadline that was just set is not shown a unit shorter
 
 
 def fan_json(fan: Fan, branches: Sequence[BranchResult] = ()) -> dict[str, Any]:
@@ -46,13 +49,29 @@ def fan_json(fan: Fan, branches: Sequence[BranchResult] = ()) -> dict[str, Any]:
     }
 
 
-def fan_text(fan: Fan, branches: Sequence[BranchResult]) -> str:
-    """Return a fan-out as text, with a line for each branch."""
-    until = f", until {rfc3339(fan.deadline_at)}" if fan.deadline_at else ""
-    progress = f"{sum(branch.is_over for branch in branches)} of {len(branches)} over"
-    summary = progress if fan.state == OPEN else fan.why
-    lines = [f"{fan.id} {fan.task} ({fan.policy}{until}): {fan.state}, {summary}"]
+def condition_text(fan: Fan, now: int) -> str:
+    """Return when a split task continues: `when all 3 are done`; `now` is wall-clock time."""
+    total = len(fan.children)
+    if fan.policy == COLLECT:
+        text = f"when all {total} have ended"
+    elif fan.need == total:
+        text = f"when all {total} are done" if total > 1 else "when it is done"
+    else:
+        text = f"when {fan.need} of {total} {'is' if fan.need == 1 else 'are'} done"
+    return f"{text}, or {time_left(fan.deadline_at - now + _HALF_MINUTE)}" if fan.deadline_at else text
+
+
+def fan_lines(fan: Fan, branches: Sequence[BranchResult], now: int) -> list[str]:
+    """Return a split task as lines: where it stands, and each part; `now` is wall-clock time."""
+    done = f"{sum(branch.is_done for branch in branches)} of {count(len(branches), 'part')} done"
+    standing = f"{done}; continues {condition_text(fan, now)}"
+    if fan.state == JOINED:
+        standing = f"joined {time_ago(fan.joined_at, now)}: {fan.why}"
+    elif fan.state != OPEN:
+        standing = f"{fan.state}: {fan.why}"
+    lines = [f"{fan.task} {fan.title}".rstrip() + f": {standing}"]
+    width = max((len(branch.task) for branch in branches), default=0)
     for branch in branches:
         text = f": {branch.text}" if branch.text else ""
-        lines.append(f"  {branch.task} {branch.name}: {branch.state}{text}")
-    return "\n".join(lines)
+        lines.append(f"  {branch.task:<{width}}  {branch.name} ({branch.state}){text}")
+    return lines

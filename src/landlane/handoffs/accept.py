@@ -112,7 +112,7 @@ def decline_handoff(repo: Repository, session: Session, task_id: str, why: str) 
         tx.run("task_set_why", task=task_id, why=text, next_action=task.next_action)
         sender = find_session(tx, handoff.session)
         if sender is not None and sender.is_alive(tx.now):
-            add_notice(tx, sender.id, f"{text}. {task_id} is anybody's now")
+            add_notice(tx, sender.id, f"{text}. {task_id} is open to anyone now")
         return declined
 
     return repo.change(work)
@@ -131,7 +131,7 @@ def _find_accepted(tx: Transaction, me: Session, task: Task, digest: str) -> Acc
         raise Stale(
             f"{newest.accepted_by} has accepted {newest.id} already",
             code="HANDOFF_ACCEPTED",
-            hint="`landlane next` gives you a task of your own",
+            hint="take a task of your own: landlane next",
             holder=newest.accepted_by,
             task=task.id,
         )

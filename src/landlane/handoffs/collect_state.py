@@ -109,7 +109,10 @@ def _collect_commits(
     else:
         branch, head = _find_branch(repo, task, checkout.root)
     changed = paths_changed_by(repo, head)[:_MOST_PATHS]
-    return {"branch": branch, "head": head, "base": _merge_base(repo, head), "changed": changed}
+    base = _merge_base(repo, head)
+    counted = try_git_output(repo.home, "rev-list", "--count", f"{base}..{head}") if base else ""
+    commits = int(counted) if counted.isdecimal() else 0
+    return {"branch": branch, "head": head, "base": base, "commits": commits, "changed": changed}
 
 
 def _merge_base(repo: Repository, head: str) -> str:

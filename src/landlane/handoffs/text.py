@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from landlane.clock import rfc3339
 from landlane.handoffs.model import ACCEPTED, SENT, is_unchanged
 from landlane.tasks.model import ANYBODY
 from landlane.text import list_some
+from landlane.units import count, join_words, time_ago, time_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from landlane.handoffs.model import Handoff
 
+_COMMIT = 8  # digits of a commit that people see
 _MOST_PATHS = 20
 _MOST_COMMANDS = 12
 _MOST_FAILURES = 5
@@ -39,8 +40,7 @@ def format_sender_fields(handoff: Handoff, longest: int = 2500) -> list[str]:
         if items:
             lines += [f"{name}:", *(f"- {_indent(item)}" for item in items)]
     for name, item in handoff.fields.items():
-        shown = "; ".join(map(str, item)) if isinstance(item, (list, tuple)) else str(item)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        lines += _block(name, shown)
+        lines += _block(name, _field_text(item))
     return lines
 
 
@@ -84,23 +84,86 @@ def _exit(command: Mapping[str, Any]) -> str:
 def format_failures(failures: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return why earlier attempts failed as lines, newest last."""
     return [
-        f"Attempt {one['attempt']} of {one['agent'] or 'somebody'} left: "
+        f"Attempt {one['attempt']} of {one['agent'] or 'landlane'} left: "
         f"{_indent(shorten(str(one['why']), _LONGEST_WHY))}"
         for one in failures[-_MOST_FAILURES:]
     ]
 
 
-def format_state(handoff: Handoff, now: int) -> str:
+def state_text(handoff: Handoff, now: int) -> str:
     """Return the state of a handoff in one line; `now` is wall-clock time."""
-    count = f"handoff {handoff.attempt} of at most {handoff.maximum}"
     if handoff.state == ACCEPTED:
-        return f"accepted by {handoff.accepted_by}, {count}"
+        return f"accepted by {handoff.accepted_by} {time_ago(handoff.accepted_at, now)}"
     if handoff.state != SENT:
         return f"{handoff.state}: {handoff.why}"
     if handoff.to == ANYBODY or now >= handoff.until:
-        why = handoff.why or ("" if handoff.to == ANYBODY else f"{handoff.to} did not come")
-        return f"waits for anybody{f' ({why})' if why else ''}, {count}"
-    return f"waits for {handoff.to} until {rfc3339(handoff.until)}, {count}"
+        late = "" if handoff.to == ANYBODY else f"{handoff.to} has not accepted it"
+        why = handoff.why or late
+        return f"open to anyone{f' ({why})' if why else ''}"
+    return f"waits for {handoff.to}, open to anyone {time_left(handoff.until - now)}"
+
+
+def sent_text(handoff: Handoff, title: str) -> str:
+    """Return what was handed over to whom: `handed T12 List users to bob as H3, with 1 commit`."""
+    taken = handoff.taken
+    dirty = len(taken.get("dirty", ())) if taken.get("rescue") else 0
+    parts = ["branch"] if taken.get("workspace") or taken.get("commits") else []
+    parts += [count(taken["commits"], "commit")] if taken.get("commits") else []
+    parts += [count(dirty, "uncommitted file")] if dirty else []
+    parts += [count(len(taken["claims"]), "claim")] if taken.get("claims") and not parts else []
+    goods = f", with {join_words(parts)}" if parts else ""
+    to = "anyone" if handoff.to == ANYBODY else handoff.to
+    return f"handed {handoff.task} {title} to {to} as {handoff.id}{goods}"
+
+
+def field_rows(handoff: Handoff, *, is_accepted: bool = False) -> list[tuple[str, str]]:
+    """Return the names and texts of what a handoff says: the sender's words, then what was collected."""
+    taken = handoff.taken
+    rows = [
+        ("next step", handoff.next),
+        ("context", handoff.context),
+        ("product", handoff.product),
+        *(("must hold", text) for text in handoff.constraints),
+        *(("blocker", text) for text in handoff.blockers),
+        *(("assumption", text) for text in handoff.assumptions),
+        *((name, _field_text(given)) for name, given in handoff.fields.items()),
+        ("branch", _branch_text(handoff, is_accepted=is_accepted)),
+        ("changed", _join_paths(taken.get("changed", ()))),
+        ("claimed", _join_paths([one["pattern"] for one in taken.get("claims", ())])),
+    ]
+    rows += [
+        ("ran", f"{one['command']}: exit {_exit(one)}") for one in taken.get("commands", ())[-_MOST_COMMANDS:]
+    ]
+    tried = [one for one in taken.get("failed", ()) if not str(one["why"]).startswith("handed to ")]
+    rows += [("tried", _failure_text(one)) for one in tried[-_MOST_FAILURES:]]
+    rows += [("unknown", text) for text in taken.get("unknown", ())]
+    return [(name, text) for name, text in rows if text]
+
+
+def _failure_text(failure: Mapping[str, Any]) -> str:
+    why = shorten(" ".join(str(failure["why"]).split()), _LONGEST_WHY)
+    return f"{why} (attempt {failure['attempt']}, {failure['agent'] or 'landlane'})"
+
+
+def _field_text(given: object) -> str:
+    return "; ".join(map(str, given)) if isinstance(given, (list, tuple)) else str(given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _branch_text(handoff: Handoff, *, is_accepted: bool) -> str:
+    taken = handoff.taken
+    if not taken.get("branch"):
+        return ""
+    head = str(taken.get("head", ""))[:_COMMIT]
+    text = f"{taken['branch']}{f' at {head}' if head else ', no commit yet'}"
+    if taken.get("rescue"):
+        files = count(len(taken.get("dirty", ())), "uncommitted file")
+        kept = (
+            "kept in its workspace"
+            if taken.get("workspace") and is_accepted
+            else f"saved as {taken['rescue']}"
+        )
+        text += f", {files} {kept}"
+    return text
 
 
 def format_handoff(handoff: Handoff) -> list[str]:
@@ -108,7 +171,7 @@ def format_handoff(handoff: Handoff) -> list[str]:
     head = f"{handoff.sender} handed you {handoff.task} ({handoff.id}, hash {handoff.digest[:12]})."
     lines = [head, *format_sender_fields(handoff), *format_collected_state(handoff.taken)]
     if not is_unchanged(handoff):
-        lines.insert(1, "Take care: it was changed after it was sealed; its hash does not fit.")
+        lines.insert(1, "Careful: it was changed after it was sent; its hash does not match.")
     return lines
 
 

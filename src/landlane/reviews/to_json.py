@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.reviews.model import APPROVE, APPROVED, DECIDING, OPEN
+from landlane.reviews.model import APPROVE, APPROVED, DECIDING, OPEN, REJECT
 from landlane.reviews.reconcile import merge_findings, place_text
-from landlane.units import count
+from landlane.units import count, time_ago
 from landlane.values import as_dict
 
 TYPE_CHECKING = False
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from landlane.reviews.model import Review, ReviewEntry
 
 
+_WIDTH = 100
+_MARKS = {APPROVE: "✓ approved", REJECT: "✗ rejected"}
 _COMMIT = 8  # digits of a commit that people see
 
 
@@ -64,22 +66,35 @@ def _entry_json(entry: ReviewEntry) -> dict[str, Any]:
     }
 
 
-def review_text(review: Review) -> str:
-    """Return a review as text: who says what, then each finding once."""
-    at = review.head[:_COMMIT] or f"attempt {review.attempt}"
-    lines = [f"{review.id} of {review.task} at {at} (round {review.round}): {review.state}"]
-    lines += [f"  {review.why}"] if review.why else []
+def review_lines(review: Review, title: str, now: int) -> list[str]:
+    """Return a review as lines: where it stands, who says what, then each finding once."""
+    heading = f"{review.id} {review.task} {title}"
+    standing = f"{review.state}, {time_ago(review.ended_at or review.opened_at, now)}"
+    lines = [f"{heading}{' ' * max(_WIDTH - len(heading) - len(standing), 3)}{standing}"]
+    commit = review.head[:_COMMIT] or f"attempt {review.attempt}"
+    lines.append(
+        f"  commit    {commit} by {review.agent}" + (f", round {review.round}" if review.round > 1 else "")
+    )
+    if review.base and review.head:
+        lines.append(f"  diff      git diff {review.base[:_COMMIT]}...{review.head[:_COMMIT]}")
+    lines += [f"  why       {review.why}"] if review.why else []
     for entry in review.all_entries:
+        who = entry.by or entry.name or "any agent"
         summary = f": {entry.summary}" if entry.summary else ""
-        verdict = entry.verdict or "no verdict yet"
-        lines.append(f"  {entry.by or entry.name or 'any agent'} ({entry.task}) {verdict}{summary}")
-    lines += [f"  disagree at {place_text(one.path, one.line)}: {one.what}" for one in review.contradictions]
-    for one in merge_findings(review.opinions):
-        place = place_text(one.finding.path, one.finding.line)
-        lines.append(f"  {one.finding.severity} {place} ({', '.join(one.sources)}): {one.finding.text}")
-    if review.gate and not review.ended_at:
-        lines.append(f"  a person decides: landlane inbox {review.gate}")
-    return "\n".join(lines)
+        lines.append(
+            f"  {_MARKS[entry.verdict]} by {who}{summary}" if entry.verdict else f"  – {who} has not answered"
+        )
+    if review.decider and not review.ended_at and review.state == DECIDING:
+        who = f"a person: landlane inbox {review.gate}" if review.gate else review.decider
+        lines.append(f"  decides   {who}")
+    findings = [
+        f"  {one.finding.severity}  {place_text(one.finding.path, one.finding.line)}  "
+        f"{one.finding.text} ({', '.join(one.sources)})"
+        for one in merge_findings(review.opinions)
+    ]
+    lines += ["", "Findings", *findings] if findings else []
+    disagreements = [f"  {place_text(one.path, one.line)}: {one.what}" for one in review.contradictions]
+    return lines + (["", "Disagreements", *disagreements] if disagreements else [])
 
 
 def verdict_text(review: Review, title: str, verdict: str, findings: int) -> str:

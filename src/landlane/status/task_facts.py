@@ -102,7 +102,7 @@ def _attempts_json(
         if entry.kind == "task.taken":
             spent = [one for one in entries if one.attempt == facts["attempt"]]
             found.append(_attempt_json(task, entry, facts["attempt"], workers, spent))
-        elif found and entry.kind in _ENDED and "attempt" in facts:
+        elif found and found[-1]["ended_at"] is None and entry.kind in _ENDED:
             found[-1] |= _end_json(entry, facts, landings.get(facts.get("landing", "")))
         elif found and entry.kind == "task.done":
             landing = next((one for one in landings.values() if one.state == LANDED), None)
@@ -136,6 +136,8 @@ def _end_json(entry: Entry, facts: dict[str, Any], landing: Landing | None) -> d
         line for line in str(facts.get("feedback") or facts.get("why") or "").splitlines() if line.strip()
     ]
     result = said[0] if said else str(facts.get("code") or "ended")
+    if result.startswith("handed to "):
+        result = result.partition(": ")[0]  # what was said is in the handoff
     lines = [line for line in failing_lines("\n".join(said[1:])) if line not in result][:_MOST_LINES]
     if landing is not None and landing.state == BOUNCED:
         shown = [line for run in landing.check_runs if not run.is_green for line in run.lines]
