@@ -1,4 +1,4 @@
-"""Write files atomically; compute the digest and the stamp of a file."""
+"""Write files atomically; compute the digest and the stamp of a file; judge relative paths."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ def write_atomically(
     except BaseException:
         os.unlink(scratch)
         raise
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a path stays within a working tree and out of its `.git`."""
+    parts = path.split("/")
+    return (
+        "\0" not in path and parts[0].lower() != ".git" and not any(part in {"", ".", ".."} for part in parts)
+    )
 
 
 def sync_folder(folder: str) -> None:

@@ -193,6 +193,8 @@ def test_a_line_that_one_moves_and_the_other_removes_is_a_conflict() -> None:
 
 
 def test_line_ends_and_the_missing_last_one_are_those_of_the_target() -> None:
+    assert merge("a", "a", "a\r\nb") == "a\r\nb", "a target of one line has no line end of its own"
+    assert merge("a\r\n", "a", "a\r\nb\r\n") == "a\r\nb"
     base = "a\r\nb\r\nc"
     assert merge(base, "x\r\na\r\nb\r\nc", "a\nb\nc\ny\n") == "x\r\na\r\nb\r\nc\r\ny"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import once
 from landlane.state.once import RunCrashed, RunEnded, StillRunning
 from tests.support.project import MINUTE, SQLITE_ONLY, Background, opened
+from tests.support.shell import LANDLANE
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from tests.support.project import Agent, Project
+    from tests.support.shell import Shell
 
 pytestmark = pytest.mark.contract
 
@@ -296,3 +300,14 @@ def test_a_rebuilt_store_knows_what_was_run(project: Project) -> None:
     known = _known(project.repo())
     assert (known.run.exit_code, known.run.agent, known.run.run) == (5, "ann", 1)
     assert known.run.done_at is not None
+
+
+def test_a_key_inside_of_its_own_command_is_refused_and_not_waited_for(shell: Shell) -> None:
+    inner = [LANDLANE, "once", "k", "--json", "--as", "ann", "--", "true"]
+
+    outer = shell.run("once", "k", "--as", "ann", "--", *inner)
+    again = shell.run("once", "k", "--as", "ann", "--again", "--", "sh", "-c", f"{shlex.join(inner)} && true")
+
+    for ended in (outer, again):
+        assert ended.exit == 2, ended
+        assert json.loads(ended.out)["code"] == "ONCE_NESTED"

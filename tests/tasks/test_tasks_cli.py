@@ -274,6 +274,13 @@ def test_a_waiting_next_ends_on_a_signal_and_leaves_nothing_behind(shell: Shell)
     assert list(wakes.iterdir()) == []
 
 
+def test_an_output_outside_the_repository_is_refused_when_the_task_is_added(shell: Shell) -> None:
+    for output in ("/etc/x", "../x", "a/../../x", ".git/config", "a//b", "."):
+        shell.run_error("PATH_OUTSIDE", "task", "add", "Write it", "--output", output, exit=2)
+
+    assert shell.run_json("task", "list")["tasks"] == []
+
+
 def test_a_task_without_git_names_an_output_and_its_check(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     (folder / ".landlane").mkdir(parents=True)

@@ -413,3 +413,14 @@ def test_misplaced_changes_say_where_they_belong(shell: Shell) -> None:
 
     text = re.sub(r"\(\d\d:\d\d\)", "(14:20)", "\n".join(said)).replace(str(shell.folder.parent), "~")
     check_snapshot("workspaces/snapshots/misplaced.txt", text.rstrip("\n"))
+
+
+def test_a_task_over_its_budget_is_not_opened_and_says_so(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text("[budgets]\nday = 1.0\n", encoding="utf-8")
+    shell.run_json("task", "add", "Say it", "--path", "n", "--as", "lead")
+    shell.run_json("usage", "add", "--cost", "1.4", "--as", "ann")
+
+    refused = shell.run_error("OVER_BUDGET", "workspace", "open", "T1", "--as", "bob", exit=6)
+
+    assert refused["message"].startswith("T1 Say it is over its budget (")
+    assert "$1.40" in refused["message"]

@@ -11,6 +11,7 @@ import os
 import stat
 
 from landlane.errors import RepositoryError
+from landlane.files import is_inside
 from landlane.git.untrusted_checkout import to_bytes, to_text
 from landlane.platform.process import read_umask
 
@@ -151,14 +152,6 @@ def _check_gone(path: str, error: OSError) -> None:
     """Raise our error, unless the path is gone or behind a link."""
     if not isinstance(error, _GONE) and error.errno not in (errno.ELOOP, errno.ENXIO):
         raise unreadable_error(path, error) from error
-
-
-def is_inside(path: str) -> bool:
-    """Return whether a path stays within a working tree and out of its `.git`."""
-    parts = path.split("/")
-    return (
-        "\0" not in path and parts[0].lower() != ".git" and not any(part in {"", ".", ".."} for part in parts)
-    )
 
 
 class TreeWriter:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from landlane.merge.lines import Hunk, clean_lines, hunks, merge_lines
 from landlane.merge.model import SIDES, CannotMerge, quote
-from landlane.values import value
+from landlane.values import replace, value
 
 BYTE_ORDER_MARK = "\ufeff"
 MARKERS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")  # `=======` alone may be the underline of a heading
@@ -21,6 +21,10 @@ class Text:
     is_ended: bool = True
     is_mixed: bool = False
     mark: str = ""
+
+    @property
+    def has_line_end(self) -> bool:
+        return len(self.lines) > (not self.is_ended)
 
     @property
     def body(self) -> str:
@@ -62,7 +66,7 @@ def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> T
 def read_sides(
     base: bytes | None, ours: bytes | None, theirs: bytes | None, *, is_strict: bool = False
 ) -> tuple[Text, Text, Text]:
-    """Read all three; an empty target takes the style of the candidate.
+    """Read all three; a target without lines, or without line ends, takes those of another side.
 
     Raises:
         CannotMerge: one of them is no text, or has conflict markers left in it.
@@ -76,6 +80,9 @@ def read_sides(
             raise CannotMerge(f"{side} has {marker}")
     if not second.lines:
         second = Text(lines=(), newline=third.newline, is_ended=third.is_ended, mark=third.mark)
+    if not second.has_line_end:
+        newline = next((text.newline for text in (third, first) if text.has_line_end), second.newline)
+        second = replace(second, newline=newline)
     return first, second, third
 
 

@@ -7,10 +7,11 @@ import os
 import tempfile
 
 from landlane.errors import RepositoryError
+from landlane.files import is_inside
 from landlane.git.discovery import checkout_at
 from landlane.git.run import GitResult, GitStream, git_failed, run_git
 from landlane.git.untrusted_checkout import BIG_FILE, LIMIT_SECONDS, SUBMODULE, UntrustedCheckout, to_text
-from landlane.git.worktree_files import TreeWriter, is_inside
+from landlane.git.worktree_files import TreeWriter
 from landlane.rescue.find_unsaved import FILE, LINK
 from landlane.rescue.scan_checkout import STASH, is_state_path
 

@@ -77,6 +77,7 @@ class StillRunning:
     """Another process still runs it, and the time to wait is over."""
 
     run: OnceRun
+    processes: tuple[Process, ...] = ()  # the one that records its end, and the command
 
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def run_once(
     If it is running, wait until it ends, or for `wait_ms`; `on_wait` is called once with the run.
 
     Raises:
-        Malformed: the key cannot be used.
+        Malformed: the key cannot be used, or its command is running and made this call.
         Stale: the session is over.
     """
     check_key(key)
@@ -112,10 +113,22 @@ def run_once(
     shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
     found = _begin(repo, session, key, shown, is_again=is_again)
     if isinstance(found, StillRunning):
+        _check_not_nested(repo, found)
         if on_wait is not None and wait_ms != 0:
             on_wait(found.run)
         found = _wait(repo, session, key, shown, is_again=is_again, wait_ms=wait_ms)
     return _carry_out(repo, session, found, runner) if isinstance(found, OnceRun) else found
+
+
+def _check_not_nested(repo: Repository, running: StillRunning) -> None:
+    """Refuse to wait for a run that the caller is a part of: it would wait for itself."""
+    if any(ancestor in running.processes for ancestor in repo.processes.ancestry()):
+        key = running.run.key
+        raise Malformed(
+            f"{key} is what runs this command, so waiting for {key} would never end",
+            code="ONCE_NESTED",
+            hint=f"use another key inside it: landlane once {shlex.quote(f'{key}/part')} -- COMMAND",
+        )
 
 
 def _wait(
@@ -198,7 +211,9 @@ def _read_status(
     if row["child_pid"]:
         child = replace(process, pid=row["child_pid"], started=row["child_started"])
     has_crashed = _has_crashed(repo, snapshot, run.session, row["machine"], process, child)
-    return RunCrashed(run=run) if has_crashed else StillRunning(run=run)
+    if has_crashed:
+        return RunCrashed(run=run)
+    return StillRunning(run=run, processes=(process, child) if child is not None else (process,))
 
 
 def _has_crashed(

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 
 from landlane.claims.model import find_cycle
 from landlane.errors import Malformed, NotAllowed, SettingsError
+from landlane.files import is_inside
 from landlane.text import check_label, check_text
 from landlane.values import replace, value
 
@@ -215,6 +216,12 @@ def check_new_task(task: NewTask) -> NewTask:
     for label in task.labels:
         check_label(label, "label")
     _check_counts(task)
+    if task.output and not is_inside(task.output.removeprefix("./").rstrip("/")):
+        raise Malformed(
+            f"{task.output} is not a path inside the repository, so no task can write it",
+            code="PATH_OUTSIDE",
+            hint=f"name a path below the root, such as --output {task.output.rpartition('/')[2] or 'out'}",
+        )
     if not -1000 <= task.priority <= 1000 or not 1 <= task.max_attempts <= 100:
         raise Malformed(
             "priority goes from -1000 to 1000, attempts from 1 to 100",

@@ -19,10 +19,13 @@ from landlane.managed_files.client_files import equip
 from landlane.platform.file_users import processes_in
 from landlane.rescue.save import drop_same_rescues, save_checkout
 from landlane.sessions.leases import touch
-from landlane.tasks.model import READY
+from landlane.tasks.model import READY, WaitKind
 from landlane.tasks.pick import take_task
 from landlane.tasks.records import get_task
+from landlane.tasks.text import waits_text
+from landlane.tasks.waits import find_waits
 from landlane.units import byte_size
+from landlane.usage.budget import why_over_budget
 from landlane.values import value
 from landlane.workspaces import records
 from landlane.workspaces.clean_up import finish_interrupted
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from landlane.git.target import BaseCommit
     from landlane.repository import Repository
     from landlane.sessions.model import Session
+    from landlane.tasks.model import Task
 
 
 _TASK_BRANCHES = "refs/heads/landlane/"
@@ -115,19 +119,36 @@ def _take_task_if_ready(repo: Repository, session: Session, task_id: str, base: 
     """Take a task that nobody has, so that `next` does not give it to another session.
 
     Raises:
-        Held: another session holds paths that the task will change.
+        Held: another session holds paths that the task will change, or it is offered again only later.
+        NotAllowed: its budget is used up.
     """
     if get_task(repo, task_id).state != READY:
         return
     if take_task(repo, session, task_id, base) is not None:
         repo.report(f"{task_id} and its paths are yours now")
-    elif get_task(repo, task_id).state == READY:
-        raise Held(
-            f"{task_id} changes paths that another session has claimed",
-            code="TASK_PATHS_HELD",
-            hint="take a task that is free: landlane next",
-            task=task_id,
+        return
+    task = get_task(repo, task_id)
+    if task.state == READY:
+        raise _not_taken_error(repo, task)
+
+
+def _not_taken_error(repo: Repository, task: Task) -> LandlaneError:
+    """Return the error for a ready task that could not be taken, with what it waits for."""
+    why = why_over_budget(repo, task)
+    if why:
+        hint = "see what was spent: landlane usage"
+        return NotAllowed(
+            f"{task.id} {task.title} is over its budget ({why})", code="OVER_BUDGET", hint=hint, task=task.id
         )
+    waits = find_waits(repo, [task]).get(task.id, ())
+    now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
+    is_held = not waits or any(wait.kind == WaitKind.CLAIM for wait in waits)
+    return Held(
+        f"{task.id} {task.title} waits for {waits_text(waits, now, is_person=False) or 'a claimed path'}",
+        code="TASK_PATHS_HELD" if is_held else "TASK_WAITS",
+        hint="take a task that is free: landlane next",
+        task=task.id,
+    )
 
 
 def _save_former_work(repo: Repository, session: Session, known: Workspace) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ from base64 import b85decode
 from contextlib import contextmanager
 
 from landlane.errors import NotAllowed, RepositoryError
+from landlane.files import is_inside
 from landlane.git.create_checkout import add_detached_clone, clone_at
 from landlane.git.run import git_failed, git_output, resolve_revision, run_in
-from landlane.git.worktree_files import TreeReader, TreeWriter, is_inside
+from landlane.git.worktree_files import TreeReader, TreeWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import stat
 
 from landlane.claims.check import find_covering
 from landlane.errors import NotAllowed
+from landlane.files import is_inside
 from landlane.git.run import run_in
-from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes, is_inside
+from landlane.git.worktree_files import TreeReader, TreeWriter, default_modes
 from landlane.roles.enforce import refuse_paths
 from landlane.sessions.leases import renew_session
 from landlane.workers.returned.apply import unsafe_change
