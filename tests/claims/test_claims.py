@@ -46,7 +46,7 @@ def test_an_overlapping_claim_is_refused_with_holder_end_and_hint(project: Proje
     assert ([one.claim.token for one in refusal.holders], refusal.position) == ([claim.token], 1)
 
 
-def test_a_refused_claim_leaves_no_trace(project: Project) -> None:
+def test_a_refused_claim_changes_nothing_and_is_journaled(project: Project) -> None:
     project.agent("ann").take("src")
     bob = project.agent("bob")
     before = project.entries()
@@ -54,7 +54,8 @@ def test_a_refused_claim_leaves_no_trace(project: Project) -> None:
     bob.expect_refusal("src/a.py")
 
     assert bob.holds() == []
-    assert project.entries() == before
+    *earlier, last = project.entries()
+    assert (earlier, last.kind, last.agent) == (before, "claim.refused", "bob")
 
 
 OVERLAPPING = [

@@ -11,9 +11,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import landlane
 from landlane.clients.setup_files import hook_words
 from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.testing.repositories import git
@@ -90,6 +92,29 @@ def test_what_is_held_and_unchanged_takes_the_quick_road(one: StandIn) -> None:
     for number in range(3):
         assert one.edit("a.py", f"x = {number}\n").is_silent
     assert one.type("log")["entries"] == before
+
+
+def test_the_quick_road_alone_marks_the_last_action(one: StandIn, root: Path, tmp_path: Path) -> None:
+    one.edit("a.py", "x = 1\n")
+    (file,) = (root / ".git/landlane/activity").iterdir()
+    file.write_text("stale".ljust(240), encoding="utf-8")
+    os.utime(file, (1, 1))
+
+    done = call_half_installed(tmp_path, edit_payload(one.session, root / "a.py"))
+
+    assert (done.returncode, done.stderr) == (0, b""), "the ordinary road is not there"
+    assert file.read_text(encoding="utf-8") == "editing a.py".ljust(240)
+    assert file.stat().st_mtime > 1
+
+
+def test_status_shows_client_action_and_age(one: StandIn) -> None:
+    one.read("b.py")
+    one.edit("a.py", "x = 1\n")
+    one.read("src/c.py")
+    (row,) = one.type("status")["working"]
+
+    assert (row["client"], row["doing"], row["seen_accuracy_seconds"]) == ("claude", "reading src/c.py", 1)
+    assert row["idle_seconds"] < 60
 
 
 @pytest.mark.promise(
@@ -456,17 +481,23 @@ def test_an_unknown_client_is_a_refusal(root: Path) -> None:
     assert done.returncode == 2
 
 
-def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> None:
-    """Half of an upgrade: the quick road is there, the ordinary one is not."""
-    import landlane
-
-    package = tmp_path / "half" / "landlane"
+def call_half_installed(folder: Path, payload: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
+    """Call a hook that has only the quick road, as in the middle of an upgrade."""
+    package = folder / "half" / "landlane"
     shutil.copytree(Path(landlane.__file__).parent / "hook_entry", package / "hook_entry")
     words = hook_words("claude")
     words[3] = str(package / "hook_entry" / "client_hook.py")
-    payload = {"session_id": "1", "cwd": str(root), "hook_event_name": "PreToolUse", "tool_name": "Edit"}
-    payload |= {"tool_input": {"file_path": str(root / "a.py")}}
-    done = subprocess.run(words, input=json.dumps(payload).encode(), capture_output=True, timeout=60)
+    return subprocess.run(words, input=json.dumps(payload).encode(), capture_output=True, timeout=60)
+
+
+def edit_payload(session: str, file: Path) -> dict[str, Any]:
+    payload = {"session_id": session, "cwd": str(file.parent), "hook_event_name": "PreToolUse"}
+    return payload | {"tool_name": "Edit", "tool_input": {"file_path": str(file)}}
+
+
+def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> None:
+    """Half of an upgrade: the quick road is there, the ordinary one is not."""
+    done = call_half_installed(tmp_path, edit_payload("1", root / "a.py"))
     assert done.returncode == 2
     assert b"refused" in done.stderr
 

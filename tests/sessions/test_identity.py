@@ -214,7 +214,7 @@ def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_t
     assert told.count("\n4\n") == 2
     assert "the session of ann is over" in told
     assert "joined ann, generation 2" in told
-    assert "a  ann  active" in told.partition("Working")[2]
+    assert "a   ann  active" in told.partition("Working")[2]
 
 
 def test_join_as_somebody_else_contradicts_itself(shell: Shell) -> None:

@@ -10,6 +10,7 @@ from landlane.api.hints import library_text
 from landlane.api.publish import Publisher
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import LandlaneError
+from landlane.sessions.signs_of_life import mark_file
 from landlane.state.steps import record_step_in
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class SessionView:
 
     def _settled(self, result: Any) -> Any:
         """Return the public result of a change, after updating the plain files that show the state."""
+        if self._repo.store.activity_folder:
+            mark_file(self._repo.store, self._session.id)
         self._repo.settle()
         return self._public(result)
 

@@ -168,7 +168,9 @@ def take(repo: Repository, session: Session, request: Request) -> Taken | Refuse
         session, request.patterns, request.mode, request.ttl_ms, request.task, request.note
     )
     if grant is None:
-        return repo.change(lambda tx: take_in(tx, repo, session, request), areas=areas_of(request.patterns))
+        return repo.change(
+            lambda tx: _take_and_journal(tx, repo, session, request), areas=areas_of(request.patterns)
+        )
     if grant.granted_at - grant.seen_at > session.shortest_ms // 3:
         renew_session(repo.store, session)
     granted = [
@@ -176,6 +178,17 @@ def take(repo: Repository, session: Session, request: Request) -> Taken | Refuse
         for pattern, token in zip(request.patterns, grant.tokens, strict=True)
     ]
     return Taken(granted=tuple(granted))
+
+
+def _take_and_journal(
+    tx: Transaction, repo: Repository, session: Session, request: Request
+) -> Taken | Refused:
+    outcome = take_in(tx, repo, session, request)
+    if outcome.refused:
+        from landlane.claims.journal_refusals import journal_refusals  # noqa: PLC0415 - most are granted
+
+        journal_refusals(tx, session, outcome.refused)
+    return outcome
 
 
 def take_in(
@@ -246,15 +259,13 @@ def _find_refusal(
     if own and (identity(pattern), request.mode) in own:
         return None
     held = [claim for claim in others if find_conflict(pattern, request.mode, claim) is not None]
+    if not held and (not tx.has_waiters or _holds_all(tx, me, pattern)):
+        return None
+    from landlane.claims.describe import refuse_awaited, refuse_held  # noqa: PLC0415 - most are granted
+
     if held:
-        from landlane.claims.describe import refuse_held  # noqa: PLC0415 - most requests are granted
-
         return refuse_held(tx, me, request, pattern, held, ticket)
-    if tx.has_waiters and not _holds_all(tx, me, pattern):
-        from landlane.claims.describe import refuse_awaited  # noqa: PLC0415 - most requests are granted
-
-        return refuse_awaited(tx, me, request, pattern, ticket)
-    return None
+    return refuse_awaited(tx, me, request, pattern, ticket)
 
 
 def _holds_all(tx: Transaction, me: Session, pattern: Pattern) -> bool:

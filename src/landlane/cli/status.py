@@ -15,8 +15,10 @@ from landlane.inbox.items import list_items
 from landlane.journal.read import last_position
 from landlane.landing.records import list_landings
 from landlane.landing.to_json import landing_json
+from landlane.sessions.client_sessions import list_live_links
 from landlane.sessions.join import live_sessions
 from landlane.sessions.notices import take_notices
+from landlane.sessions.signs_of_life import read_activity
 from landlane.sessions.to_json import session_json
 from landlane.state.slots import list_slots
 from landlane.state.to_json import slot_json
@@ -56,6 +58,7 @@ def read_facts(call: CommandCall, me: Session | None) -> dict[str, Any]:
     """Return all that the frame shows, and what programs may want to know besides."""
     repo, store, person = call.repo, call.repo.store, person_name()
     counts, overview, now = count_tasks(repo), read_overview(repo), call.wall_now()
+    clients = {link.session: link.name.client for link in store.view(list_live_links)}
     headline, today, working = read_headline(repo, person), spent_today(repo), working_json(repo)
     return {
         "ok": True,
@@ -68,8 +71,11 @@ def read_facts(call: CommandCall, me: Session | None) -> dict[str, Any]:
         "landing": landing_rows(repo),
         "waiting": waiting_json(repo),
         "money": money_json(repo, headline, working),
-        "you": session_json(me, store) if me else None,
-        "sessions": [session_json(session, store) for session in live_sessions(repo)],
+        "you": session_json(me, store, read_activity(repo, me)) if me else None,
+        "sessions": [
+            session_json(session, store, read_activity(repo, session)) | {"client": clients.get(session.id)}
+            for session in live_sessions(repo)
+        ],
         "claims": [claim_json(claim, store) for claim in list_claims(repo)],
         "waiters": [waiter_json(waiter, store) for waiter in store.view(list_waiters)],
         "workspaces": [workspace_json(workspace) for workspace in list_workspaces(repo)],

@@ -15,7 +15,7 @@ Nothing is imported at first but C modules: `json`, `re`, `os` and even `sqlite3
 import sys
 from _functools import _lru_cache_wrapper
 from _thread import start_new_thread
-from posix import O_NONBLOCK, O_RDONLY, _exit, environ, fstat, lstat, stat
+from posix import O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY, _exit, environ, fstat, lstat, stat
 from posix import close as close_file
 from posix import open as open_file
 from posix import read as read_file
@@ -34,6 +34,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 # Copies of store/sqlite/database.py and store/schema_version.py.
 APPLICATION_ID = 0x4C4E444C
 SCHEMA_VERSION = 1
+_RECORD_BYTES = 240  # a copy of sessions/signs_of_life.py
 _unclosed = []  # connections to other stores: closing one could checkpoint its log
 _LINK, _KIND_OF_FILE, _FOLDER = 0o120000, 0o170000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
@@ -427,6 +428,24 @@ def decide(client: str, event_name: str, document: "Json", cache: list[str]) -> 
         for relative_path, path in zip(relative_paths, paths, strict=True):
             _check_held(db, repository, session, relative_path, now)
             _check_unchanged(db, session, path)
+    verb = "editing" if is_edit else "reading" if is_read else "using"
+    _show_life(store, session, verb, relative_paths or [tool])
+
+
+def _show_life(store: str, session: str, verb: str, names: list[str]) -> None:
+    """Mark the session's file: its time is the last sign of life, its content the action."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    action = f"{verb} {names[0]}{more}".encode("utf-8", "replace")[:_RECORD_BYTES].ljust(_RECORD_BYTES)
+    try:
+        file = open_file(f"{store[: store.rindex('/')]}/activity/{session}", O_WRONLY | O_NOFOLLOW)
+    except OSError:
+        return  # the full path makes it
+    try:
+        write_file(file, action)
+    except OSError:
+        pass  # the disk is full: the answer counts
+    finally:
+        close_file(file)
 
 
 def _ask_resident(

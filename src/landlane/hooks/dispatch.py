@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.clients.calling_process import client_process
 from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError, NotAllowed, RepositoryError, Stale
+from landlane.hooks.action import describe_action
 from landlane.hooks.edit import check_edit, note_edit, note_named
 from landlane.ids import digest
 from landlane.protocol.hook_events import (
@@ -31,6 +32,7 @@ from landlane.sessions.join import Joined, leave, prove
 from landlane.sessions.leases import find_parent, find_session, touch
 from landlane.sessions.model import parse_credentials
 from landlane.sessions.notices import add_notice, take_undelivered
+from landlane.sessions.signs_of_life import show_life
 from landlane.sessions.tool_calls import announce_call, forget_reads, list_open_calls, note_command
 from landlane.values import replace
 from landlane.workspaces.records import adopt, is_held, list_workspaces
@@ -182,6 +184,13 @@ def _handle(repo: Repository, event: HookEvent, environment: Mapping[str, str]) 
     if event.kind == EventKind.OTHER:
         return NOTHING
     caller = find_or_begin_session(repo, event, environment)
+    answer = _answer(repo, caller, event)
+    is_refused = answer.verdict == Verdict.DENY
+    show_life(repo, caller.session, "" if is_refused else describe_action(repo.checkout.root, event))
+    return answer
+
+
+def _answer(repo: Repository, caller: BoundSession, event: HookEvent) -> HookAnswer:
     session = caller.session
     report = _report_earlier_calls(repo, session, event)
     if event.kind == EventKind.BEFORE:

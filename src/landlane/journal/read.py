@@ -58,7 +58,7 @@ def find_last_claim_entry(repo: Repository, pattern: Pattern) -> Entry | None:
     found: Entry | None = None
     kinds: dict[int, str] = {}  # an entry that ends a claim does not repeat the kind of its pattern
     for entry in read_entries(repo, max(0, newest - _LOOK_BACK)):
-        if entry.kind.startswith("claim."):
+        if entry.kind.startswith("claim.") and entry.kind != "claim.refused":
             facts = entry.facts()
             kind = kinds.setdefault(facts.get("token", 0), str(facts.get("kind", "glob")))
             held = parse_leniently(repo, str(facts.get("pattern", "")), kind)

@@ -171,7 +171,8 @@ class _Words(dict[str, str]):
         return f': "{note}"' if (note := self._fact("note")) else ""
 
     def _holder(self) -> str:
-        return f": claimed by {holder}" if (holder := self._fact("holder")) else ""
+        how = "awaited" if self._facts.get("is_waiting") else "claimed"
+        return f": {how} by {holder}" if (holder := self._fact("holder")) else ""
 
     def _answer(self) -> str:
         return f': "{said}"' if (said := self._fact("answer")) else ""

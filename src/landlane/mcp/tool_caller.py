@@ -8,7 +8,8 @@ from landlane.errors import NotAllowed
 from landlane.ids import digest
 from landlane.sessions.client_sessions import ClientName, find_bound_session
 from landlane.sessions.join import Caller, identify, join, known_session, leave, prove
-from landlane.sessions.leases import find_session, touch
+from landlane.sessions.leases import find_session
+from landlane.sessions.signs_of_life import show_life
 from landlane.sessions.tool_calls import end_call, list_announced_calls
 from landlane.values import value
 
@@ -130,7 +131,7 @@ def _proven(repo: Repository, session_id: str) -> Session:
             code="NOT_YOUR_SESSION",
             hint="run the client and its server as one user",
         )
-    touch(repo.store, session)
+    show_life(repo, session)
     return session
 
 

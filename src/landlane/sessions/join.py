@@ -21,7 +21,6 @@ from landlane.sessions.leases import (
     lock_live_session,
     session_over,
     sweep_if_due,
-    touch,
 )
 from landlane.sessions.model import (
     Session,
@@ -31,6 +30,7 @@ from landlane.sessions.model import (
     parse_credentials,
 )
 from landlane.sessions.notices import pass_on_unread
+from landlane.sessions.signs_of_life import forget_file, mark_file, show_life
 from landlane.text import check_label
 from landlane.values import as_dict, replace, value
 
@@ -98,6 +98,8 @@ def join(
             check_not_reserved(name)
         joined = repo.store.change(work, areas={f"//agent:{name}": True})
         if joined is not None:
+            if repo.store.activity_folder:
+                mark_file(repo.store, joined.session.id)
             return joined
 
 
@@ -184,7 +186,7 @@ def attach(
 
         repo.change(amend)
         session = replace(session, role=role or session.role)
-    touch(repo.store, session)
+    show_life(repo, session)
     return Joined(session=session, secret=known.secret, is_new=False)
 
 
@@ -349,6 +351,7 @@ def leave(repo: Repository, session: Session) -> tuple[str, ...]:
 
     freed = repo.change(work)
     drop_secret(repo, session)
+    forget_file(repo.store, session.id)
     return tuple(dict.fromkeys(freed))
 
 
@@ -391,7 +394,7 @@ def prove(repo: Repository, credentials: Credentials) -> Session:
         )
     if session.has_ended:
         raise session_over(session.agent)
-    touch(repo.store, session)
+    show_life(repo, session)
     return session
 
 

@@ -166,7 +166,7 @@ _SECRETS = (
 
 def note_command(repo: Repository, session: str, command: str, exit_code: int | None) -> None:
     """Record a command that a session has run; without an exit code, it is unknown how it ended."""
-    line = _mask_command(command)
+    line = mask_command(command)
     if not line:
         return
 
@@ -180,7 +180,7 @@ def note_command(repo: Repository, session: str, command: str, exit_code: int | 
     repo.store.change(work, areas={f"//trail:{session}": True}, is_durable=False)
 
 
-def _mask_command(command: str) -> str:
+def mask_command(command: str) -> str:
     """Return a command as one line to store: shortened, and without anything that looks like a secret."""
     import re  # noqa: PLC0415 - expensive, and few hooks record a command
 

@@ -13,7 +13,9 @@ from landlane.landing.records import list_landings
 from landlane.landing.target_status import view_queue
 from landlane.landing.to_text import state_text
 from landlane.patterns.pattern import alternatives_overlap
+from landlane.sessions.client_sessions import list_live_links
 from landlane.sessions.join import live_sessions
+from landlane.sessions.signs_of_life import Activity, newer_activity, read_activity
 from landlane.status.headline import sessions_without_task
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.lineage import find_lineage
@@ -26,15 +28,21 @@ from landlane.usage.totals import of_lineage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from landlane.claims.model import Holding
     from landlane.landing.model import Landing
     from landlane.landing.target_status import QueueView
     from landlane.repository import Repository
-    from landlane.sessions.model import Claim, Session, Waiter
+    from landlane.sessions.model import Session, Waiter
     from landlane.tasks.model import Attempt, Task
+
+_ATTEMPT_MS = 5_000  # how often a supervisor records what its worker does
+_NO_TASK = {
+    **dict.fromkeys(("task", "title", "tries", "max_tries", "cost_usd")),
+    "is_cost_known": True,
+}
 
 
 def working_json(repo: Repository) -> list[dict[str, Any]]:
@@ -42,27 +50,54 @@ def working_json(repo: Repository) -> list[dict[str, Any]]:
     now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
     attempts = {attempt.task: attempt for attempt in running_attempts(repo)}
     sessions = {session.id: session for session in live_sessions(repo)}
+    clients = {link.session: link.name.client for link in repo.store.view(list_live_links)}
     all_tasks = list_tasks(repo)
-    tasks = [task for task in all_tasks if task.state in IN_PROGRESS]
-    found = [_task_row(repo, task, attempts.get(task.id), sessions.get(task.session), now) for task in tasks]
+    found: list[dict[str, Any]] = []
+    for task in all_tasks:
+        if task.state in IN_PROGRESS:
+            life = _life(repo, attempts.get(task.id), sessions.get(task.session), clients, now)
+            found.append({**_task_row(repo, task), **life})
     claims = list_claims(repo)
-    return found + [
-        _session_row(repo, session, claims, now) for session in sessions_without_task(repo, all_tasks)
-    ]
+    for session in sessions_without_task(repo, all_tasks):
+        patterns = [claim.pattern for claim in claims if claim.session == session.id]
+        row = {**_NO_TASK, "agent": session.agent, "claims": patterns}
+        found.append({**row, **_life(repo, None, session, clients, now)})
+    return found
 
 
-def _task_row(
-    repo: Repository, task: Task, attempt: Attempt | None, session: Session | None, now: int
+def _life(
+    repo: Repository,
+    attempt: Attempt | None,
+    session: Session | None,
+    clients: Mapping[str, str],
+    now: int,
 ) -> dict[str, Any]:
+    """Return what a worker does, with which client, and when it was last active, as exactly as it is known.
+
+    Of a worker that `run` started the supervisor knows it; of other sessions their own calls do.
+    """
+    client = clients.get(session.id, "") if session is not None else ""
+    activity = read_activity(repo, session) if session is not None else None
+    if attempt is not None and attempt.seen_at:
+        recorded = Activity(seen_at=attempt.seen_at, accuracy_ms=_ATTEMPT_MS, doing=attempt.doing)
+        activity = newer_activity(recorded, activity) if activity is not None else recorded
+    return {
+        "doing": activity.doing if activity is not None else "",
+        "seen_at": rfc3339(activity.seen_at) if activity is not None else None,
+        "seen_accuracy_seconds": -(-activity.accuracy_ms // 1000) if activity is not None else None,
+        "idle_seconds": max(now - activity.seen_at, 0) // 1000 if activity is not None else None,
+        "client": (attempt.client if attempt is not None else "") or client or None,
+        "limit_ends_in_seconds": _limit_left(repo, attempt, now),
+    }
+
+
+def _task_row(repo: Repository, task: Task) -> dict[str, Any]:
     lineage, spent = repo.store.view(
         lambda snapshot: (
             find_lineage(snapshot, task.lineage),
             add_up(entry for entry in of_lineage(snapshot, task.lineage) if entry.task == task.id),
         )
     )
-    seen_at = attempt.seen_at if attempt is not None else 0
-    if not seen_at and session is not None:
-        seen_at = repo.store.wall_of(session.seen_at)
     limits = repo.settings.retries
     return {
         "task": task.id,
@@ -70,11 +105,6 @@ def _task_row(
         "agent": task.owner,
         "tries": lineage.attempts + 1,
         "max_tries": attempt_limit(lineage, limits, task.max_attempts),
-        "doing": attempt.doing if attempt is not None else "",
-        "seen_at": rfc3339(seen_at) if seen_at else None,
-        "idle_seconds": max(now - seen_at, 0) // 1000 if seen_at else None,
-        "client": attempt.client if attempt is not None else None,
-        "limit_ends_in_seconds": _limit_left(repo, attempt, now),
         "cost_usd": spent.cost_micros / 1_000_000 if spent.entries else None,
         "is_cost_known": spent.is_known,
         "claims": [],
@@ -88,25 +118,6 @@ def _limit_left(repo: Repository, attempt: Attempt | None, now: int) -> int | No
     limit = get_pool(repo).admission.get(attempt.client) or {}
     left = int(limit.get("until") or 0) - now
     return left // 1000 if left > 0 else None
-
-
-def _session_row(repo: Repository, session: Session, claims: list[Claim], now: int) -> dict[str, Any]:
-    seen_at = repo.store.wall_of(session.seen_at)
-    return {
-        "task": None,
-        "title": None,
-        "agent": session.agent,
-        "tries": None,
-        "max_tries": None,
-        "doing": "",
-        "seen_at": rfc3339(seen_at),
-        "idle_seconds": max(now - seen_at, 0) // 1000,
-        "client": None,
-        "limit_ends_in_seconds": None,
-        "cost_usd": None,
-        "is_cost_known": True,
-        "claims": [claim.pattern for claim in claims if claim.session == session.id],
-    }
 
 
 def landing_rows(repo: Repository) -> list[dict[str, Any]]:

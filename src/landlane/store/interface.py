@@ -117,6 +117,11 @@ class Store(Protocol):
         ...
 
     @property
+    def activity_folder(self) -> str:
+        """Where the sessions leave signs of life as files; empty for a store on a server."""
+        ...
+
+    @property
     def repository(self) -> str:
         """The id of the repository whose state this is."""
         ...

@@ -38,6 +38,8 @@ NOUNS = {
     "fan": ("task", "F"),
     "usage": ("lineage", "U"),
     "trail": ("session", ""),
+    "refusal": ("session", ""),
+    "activity": ("session", ""),
     "step": ("task", ""),
 }
 SETTLED = "settled"

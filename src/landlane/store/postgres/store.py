@@ -54,6 +54,7 @@ class PostgresStore:
     """One repository in a PostgreSQL database."""
 
     is_shared = True
+    activity_folder = ""  # files of this machine would not be seen on others
 
     def __init__(
         self,

@@ -53,6 +53,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.folder = os.path.dirname(path)
+        self.activity_folder = os.path.join(self.folder, "activity")
         self._clone = clone
         self.repository = repository
         self.clock: Clock = clock or SystemClock()
