@@ -1,4 +1,4 @@
-"""When a session was last active, to the second, and what it did then; no write to the store for each call."""
+"""When a session was last active, to the second, and what it did then, without a write for each call."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Store, Transaction
 
-# Copied by hook_entry/client_fast_path.py. All actions have one size: no reader finds the end of an older one.
+# Also in hook_entry/client_fast_path.py. All actions have one size, so that no end of an older one is left.
 RECORD_BYTES = 240
 SHARED_MS = 15_000  # between two writes to a store on a server
 _FILE_MS = 1_000
