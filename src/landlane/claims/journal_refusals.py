@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.describe import holder_name
 from landlane.store import records
 
 TYPE_CHECKING = False
@@ -25,13 +24,8 @@ def journal_refusals(tx: Transaction, session: Session, refused: Sequence[Refusa
     if not new:
         return
     for pattern, refusal in new.items():
-        first = refusal.holders[0] if refusal.holders else None
-        facts = {
-            "pattern": pattern,
-            "holder": refusal.holder if first is None else holder_name(first),
-            "held": refusal.held,
-            "is_waiting": refusal.is_waiting,
-        }
+        facts: dict[str, object] = {"pattern": pattern, "holder": refusal.holder, "held": refusal.held}
+        facts["is_waiting"] = refusal.is_waiting
         tx.record("claim.refused", session.agent, session.id, facts)
         known.pop(pattern, None)
         known[pattern] = _cause(refusal)
