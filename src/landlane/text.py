@@ -72,3 +72,21 @@ def home_path(path: str) -> str:
     if path == home:
         return "~"
     return f"~/{path[len(home) + 1 :]}" if home != "/" and path.startswith(f"{home}/") else path
+
+
+def short_path(path: str) -> str:
+    """Return a path as people read it: relative below the current directory, else from their home folder."""
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:  # the current directory no longer exists
+        return home_path(path)
+    full = os.path.realpath(path)
+    return os.path.relpath(full, here) if full.startswith(os.path.join(here, "")) else home_path(path)
+
+
+def shell_path(path: str) -> str:
+    """Return a path as it is typed in a shell."""
+    shown = short_path(path)
+    if all(letter.isalnum() or letter in "/._~-+@" for letter in shown):
+        return shown
+    return "'" + path.replace("'", "'\\''") + "'"

@@ -19,6 +19,7 @@ from landlane.hook_entry import client_fast_path
 from landlane.store import schema_version
 from landlane.store.sqlite.database import APPLICATION_ID
 from landlane.testing.repositories import open_test_repository
+from landlane.version import __version__, upgrade_command
 from tests.store.databases import facts_of, refusal, run_sql
 from tests.support.project import POSTGRES_ONLY, SQLITE_ONLY, Background
 
@@ -93,7 +94,9 @@ def test_a_store_of_another_number_is_refused_and_left_as_it_is(
     assert refusal(project).code == code
 
     assert (type(error), error.code, error.exit_code) == (StoreError, code, 1)
-    assert f"schema version {number}; this one uses {schema_version.SCHEMA_VERSION}" in error.message
+    current = f"this is {__version__} (schema {schema_version.SCHEMA_VERSION})"
+    assert error.message.endswith(f" Landlane (schema {number}); {current}")
+    assert error.facts["schema"] == number
     assert error.hint
     assert content_of(project) == before
     set_number(project, schema_version.SCHEMA_VERSION)
@@ -111,6 +114,20 @@ def test_a_store_is_older_once_the_program_has_a_higher_number(
 
     assert refusal(project).code == "STORE_OLDER"
     assert content_of(project) == before
+
+
+@pytest.mark.own_database
+def test_a_newer_store_names_the_release_that_wrote_it(project: Project) -> None:
+    project.agent("ann").take("src")
+    assert facts_of(project)["written_by"] == __version__
+    project.close()
+    set_number(project, 99)
+    run_sql(project, "UPDATE meta SET value = '2.3' WHERE key = 'written_by'")
+
+    error = refusal(project)
+
+    assert error.message == f"the state was written by Landlane 2.3; this is {__version__}"
+    assert error.hint == upgrade_command()
 
 
 @SQLITE_ONLY

@@ -26,6 +26,7 @@ from landlane.store.file_lock import FairLock
 from landlane.store.schema_version import READABLE_BY, SCHEMA_VERSION
 from landlane.store.sqlite.database import APPLICATION_ID
 from landlane.testing.repositories import open_test_repository
+from landlane.version import upgrade_command
 from tests.store.databases import facts_of, refusal, run_sql
 from tests.support.project import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened
 from tests.support.waiting import wait_until
@@ -79,7 +80,7 @@ def test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is(projec
     error = refusal(project)
 
     assert (error.code, error.exit_code) == ("STORE_NEWER", 1)
-    assert "upgrade landlane" in error.hint
+    assert error.hint == upgrade_command()
     assert "9007" in error.message
     if not project.is_postgres:
         assert fingerprint(project.place) == before

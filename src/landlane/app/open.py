@@ -15,7 +15,6 @@ from landlane.app.repository_record import (
     begin_repository,
     change_case,
     repository_id_of,
-    unwritable,
     write_id,
 )
 from landlane.errors import StoreError
@@ -29,10 +28,12 @@ from landlane.sessions.model import find_reserved_use
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME, LOCAL_NAME
-from landlane.store.sqlite.database import store_moved_error
+from landlane.store.sqlite.database import store_moved_error, translate_os_error
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.extensions import install
+from landlane.text import short_path
 from landlane.values import replace, value
+from landlane.version import install_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,14 +134,14 @@ def _make_folder(folder: str, checkout: Checkout) -> None:
     marker = os.path.join(checkout.git_dir, ANSWERED)
     if checkout.git_dir and not os.path.isdir(folder) and os.path.exists(marker):
         raise StoreError(
-            f"the state in {folder} is gone, and with it who holds what",
+            f"{short_path(folder)} was deleted: claims, tasks and the journal are gone",
             code="STATE_GONE",
-            hint="bring the folder back from a backup; to begin anew with nothing held: landlane init",
+            hint="restore it from a backup, or start again with an empty state: landlane init",
         )
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise translate_os_error(error, folder) from error
 
 
 def _ignores_case(store: Store, checkout: Checkout, settings: Settings, former_id: str) -> bool:
@@ -212,15 +213,15 @@ def _pointed_to(folder: str) -> str:
         return ""
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be read: {error.strerror}",
+            f"{short_path(path)} cannot be read: {error.strerror}",
             code="STORE_FORBIDDEN",
-            hint="it says where the store is: ask the user who moved it, or set LANDLANE_STORE",
+            hint="it names the store; ask the user who moved it, or set LANDLANE_STORE",
         ) from error
     if "://" not in place and not os.path.isabs(place):
         raise StoreError(
-            f"{path} does not say where the store is",
+            f"{short_path(path)} does not name a store",
             code="STORE_POINTER_BROKEN",
-            hint="write the store's URL or path into it; remove it only if the store was never moved",
+            hint="write the store's URL or path into it; delete it only if the store was never moved",
         )
     return place
 
@@ -241,17 +242,18 @@ def open_store(
             from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise StoreError(
-                "the driver for PostgreSQL is not installed",
+                "the store is PostgreSQL, and its driver is not installed",
                 code="POSTGRES_MISSING",
-                hint="pip install 'landlane[postgres]'",
+                hint=install_command("postgres"),
             ) from error
 
         return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store.wait_ms)
     if "://" in place:
+        kind, _, rest = place.partition("://")
         raise StoreError(
-            f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
+            f"{kind}:// is not supported; use a file or postgresql://",
             code="STORE_UNKNOWN_KIND",
-            hint="give a path for SQLite or a postgresql:// URL",
+            hint=f"export LANDLANE_STORE=postgresql://{rest}",
         )
     return SqliteStore(
         sqlite_path(place),

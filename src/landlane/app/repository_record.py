@@ -10,6 +10,7 @@ from landlane.files import write_atomically
 from landlane.ids import epoch_of, is_uuid, new_uuid
 from landlane.patterns.pattern import parse
 from landlane.sessions.model import Claim
+from landlane.store.sqlite.database import translate_os_error
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -85,15 +86,6 @@ def begin_epoch(store: Store, above: int, kind: str, facts: dict[str, object]) -
     return store.change(work)
 
 
-def unwritable(path: str, error: OSError) -> StoreError:
-    """Return the error for a state folder that this user cannot write."""
-    return StoreError(
-        f"{path} cannot be written: {error.strerror}",
-        code="STORE_READONLY",
-        hint="make the folder landlane in the git directory writable for this user",
-    )
-
-
 def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
     """Return the repository's id, and its former id if the settings name another now.
 
@@ -141,4 +133,4 @@ def write_id(path: str, repository_id: str) -> None:
     try:
         write_atomically(path, repository_id + "\n", is_durable=True)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise translate_os_error(error, path) from error

@@ -158,9 +158,9 @@ def _build_store(cwd: str, build: Callable[..., T]) -> T:
     place = store_place(checkout, settings)
     if "://" in place or sqlite_path(place) != os.path.join(folder, STORE_NAME):
         raise Malformed(
-            "only the store beside its journal can be rebuilt from it",
+            "only a SQLite store in the state folder can be rebuilt from the journal",
             code="STORE_ELSEWHERE",
-            hint="restore a backup of the database there",
+            hint="restore a backup of the database",
         )
     repository_id, _ = repository_id_of(folder, settings)
     ignore_case = settings.claims.ignore_case
@@ -308,7 +308,7 @@ def describe_store(repo: Repository) -> dict[str, Any]:
             **{
                 row["key"]: row["value"]
                 for row in snapshot.all("meta_all")
-                if row["key"] in ("schema", "epoch", "store_id")
+                if row["key"] in ("schema", "written_by", "epoch", "store_id")
             },
         }
     )

@@ -54,9 +54,9 @@ def move_store(repo: Repository, place: str) -> Moved:
     """
     if os.environ.get("LANDLANE_STORE"):
         raise Malformed(
-            "LANDLANE_STORE decides where the store is, so moving it would change nothing",
+            "LANDLANE_STORE names the store, so a move would have no effect",
             code="STORE_PINNED",
-            hint="unset LANDLANE_STORE, move, and set it to the new place where it is needed",
+            hint="unset it, then move the store: unset LANDLANE_STORE",
         )
     if "://" not in place:
         place = sqlite_path(place)
@@ -64,7 +64,7 @@ def move_store(repo: Repository, place: str) -> Moved:
     target = open_store(place, repo.state_folder, repo.store.repository, repo.settings, is_fresh=True)
     try:
         if read_store_id(repo.store) == read_store_id(target):
-            raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
+            raise Malformed("the store is already there", code="STORE_SAME", hint="landlane store info")
         moved = _copy(repo, target, place)
         write_copied_store_id(repo.state_folder, read_store_id(target))  # the journal continues there
     finally:
@@ -111,9 +111,9 @@ def _copy(repo: Repository, target: Store, place: str) -> Moved:
         arrived = target.entries(0, moved.entries + 10)
         if check_chain(arrived).trouble or len(arrived) < moved.entries:
             raise StoreError(
-                "what arrived is not what was sent; the old store stays in use",
+                "the copy differs from the original; the old store stays in use",
                 code="STORE_MOVE_FAILED",
-                hint="look at the target, empty it, and try again",
+                hint="empty the new store, then try again",
             )
         tx.run("meta_set", key=f"moved_to/{source.repository}", value=_without_password(place))
         return moved
@@ -126,9 +126,9 @@ def _receive(
 ) -> Moved:
     if tx.one("repository_get") is not None:
         raise StoreError(
-            "the target store holds this repository already",
+            "the new store already has this repository",
             code="STORE_NOT_EMPTY",
-            hint="use it by setting [store] url or LANDLANE_STORE, or name an empty one",
+            hint="name an empty store, or use that one: landlane config set store.url URL",
         )
     for table, rows in tables.items():
         for row in rows:

@@ -37,6 +37,7 @@ from landlane.store.records import replay_record
 from landlane.store.sqlite import database
 from landlane.store.sqlite.store import SqliteStore, file_at
 from landlane.tasks.replay import TaskReplay
+from landlane.text import shell_path, short_path
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -109,7 +110,7 @@ def _lock_store(path: str, repository_id: str, wait_ms: int) -> Generator[Sqlite
             before = file_at(path)
             old = _open_old(path, repository_id, wait_ms)
             if not lock.acquire(wait_ms / 1000):
-                raise database.busy_error(path)
+                raise database.busy_error(path, wait_ms / 1000)
             if file_at(path) == before:
                 break
             lock.release()  # another process has just replaced the file: open that one
@@ -137,9 +138,9 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
     entries, unreadable = _all_entries(journal, folder, old)
     if not entries:
         raise StoreCorrupt(
-            f"there is no journal at {journal} to rebuild from",
+            f"there is no {short_path(journal)} to rebuild the store from",
             code="NO_JOURNAL",
-            hint="restore a backup of the folder, or remove it to begin anew",
+            hint=f"restore a backup, or start with an empty state: rm -r {shell_path(folder)}",
         )
     if old is not None:
         old.close()  # before its file is set aside, so that its log is checkpointed

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from landlane.errors import StoreCorrupt, StoreError
+from landlane.version import __version__, upgrade_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 READABLE_BY = 1  # the oldest SCHEMA_VERSION of a program that may use what this one writes
 STABLE_SINCE: int | None = None
+WRITTEN_BY = "written_by"  # the release that created or last migrated the store
 
 FOLDER = os.path.dirname(__file__)
 
 
 def version_facts() -> dict[str, str]:
     """Return what a store of this version says about its schema."""
-    return {"schema": str(SCHEMA_VERSION), "readable_by": str(READABLE_BY)}
+    return {"schema": str(SCHEMA_VERSION), "readable_by": str(READABLE_BY), WRITTEN_BY: __version__}
 
 
 def is_current(facts: Mapping[str, str]) -> bool:
@@ -66,18 +68,28 @@ def check_version(facts: Mapping[str, str], place: str, way_out: Callable[[], st
     version, readable_by = _number(facts, "schema", place), _number(facts, "readable_by", place)
     if version > SCHEMA_VERSION and (STABLE_SINCE is None or readable_by > SCHEMA_VERSION):
         raise StoreError(
-            f"the store {place} was written by a newer Landlane"
-            f" (schema version {version}; this one uses {SCHEMA_VERSION})",
+            f"the state was written by {_writer(facts, 'a newer Landlane', version)}",
             code="STORE_NEWER",
-            hint="upgrade landlane here: pip install --upgrade landlane",
+            hint=upgrade_command(),
+            place=place,
+            schema=version,
         )
     if version < SCHEMA_VERSION and (STABLE_SINCE is None or version < STABLE_SINCE):
         raise StoreError(
-            f"the store {place} was written by an older Landlane"
-            f" (schema version {version}; this one uses {SCHEMA_VERSION})",
+            f"the state was written by {_writer(facts, 'an older Landlane', version)}",
             code="STORE_OLDER",
-            hint=f"use the Landlane that wrote it, or {way_out()}",
+            hint=f"use the version that wrote it, or {way_out()}",
+            place=place,
+            schema=version,
         )
+
+
+def _writer(facts: Mapping[str, str], unknown: str, version: int) -> str:
+    """Return which Landlane wrote a store, and which this one is."""
+    writer = facts.get(WRITTEN_BY, "")
+    if writer and writer != __version__:
+        return f"Landlane {writer}; this is {__version__}"
+    return f"{unknown} (schema {version}); this is {__version__} (schema {SCHEMA_VERSION})"
 
 
 def _number(facts: Mapping[str, str], key: str, place: str) -> int:
@@ -85,7 +97,7 @@ def _number(facts: Mapping[str, str], key: str, place: str) -> int:
         return int(facts[key])
     except (KeyError, ValueError) as error:
         raise StoreCorrupt(
-            f"the store {place} is damaged: it does not say which schema version it has",
+            f"the store {place} is damaged: its schema version is missing",
             code="STORE_CORRUPT",
-            hint="`landlane doctor --fix` rebuilds a SQLite store; restore PostgreSQL from its backup",
+            hint="rebuild a SQLite store, or restore PostgreSQL from a backup: landlane doctor --fix",
         ) from error

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 # 25P03: the client was idle in its transaction for too long, so the server rolled it back.
+_PORT = "5432"
 _RETRIABLE = ("40001", "40P01", "57P01", "57P02", "57P03", "25P03", "08")
 _MESSAGES: dict[str, tuple[str, str, str]] = {
-    "25006": ("STORE_READONLY", "takes no changes: it is read-only", "point at the primary server"),
+    "25006": ("STORE_READONLY", "is read-only", "use the URL of the primary server"),
     "28": ("STORE_FORBIDDEN", "refused this user or password", "check the user and password in the URL"),
     "3D000": ("STORE_UNOPENABLE", "does not exist", "create the database first: createdb NAME"),
     "42501": (
@@ -33,7 +34,7 @@ _MESSAGES: dict[str, tuple[str, str, str]] = {
         "refused this user",
         "grant it the right to create and use the schema landlane",
     ),
-    "53100": ("STORE_FULL", "has no room: its disk is full", "free some space; nothing was changed"),
+    "53100": ("STORE_FULL", "cannot be written: its disk is full", "nothing was changed; free some space there"),
     "53300": (
         "STORE_CROWDED",
         "has no connection left",
@@ -54,9 +55,10 @@ def translate(error: psycopg.Error, url: str) -> LandlaneError:
     place = hide_password(url)
     if state == "55P03":
         busy = StoreTransient(
-            f"the store {place} stayed locked by another program",
+            "the store is locked by another program",
             code="STORE_BUSY",
-            hint="try again; if it lasts, look into pg_stat_activity for who holds it",
+            hint="see who holds it, in psql: SELECT pid, application_name, query FROM pg_stat_activity",
+            place=place,
         )
         busy.exit_code = 5
         return busy
@@ -69,13 +71,30 @@ def translate(error: psycopg.Error, url: str) -> LandlaneError:
         str(error).strip().splitlines()[0].replace(url, place)[:200] if str(error).strip() else "no answer"
     )
     if not state or state.startswith(("08", "57P")):
-        return StoreTransient(
-            f"the store {place} cannot be reached: {message}",
-            code="STORE_UNREACHABLE",
-            hint="check that the server runs and that the URL names it",
-        )
+        return _unreachable(url, place, message)
     return StoreError(
-        f"the store {place} failed: {message} ({state})", code="STORE_FAILED", hint="run `landlane doctor`"
+        f"the store {place} failed: {message} ({state})", code="STORE_FAILED", hint="landlane doctor"
+    )
+
+
+def _unreachable(url: str, place: str, message: str) -> StoreTransient:
+    """Return the error for a server that does not answer, with a command that asks whether it runs."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:  # the URL itself cannot be read
+        return StoreTransient(
+            f"{place} is not a PostgreSQL URL: {message}",
+            code="STORE_UNREACHABLE",
+            hint="write it as postgresql://USER@HOST:PORT/DATABASE",
+        )
+    host, port = str(given.get("host") or ""), str(given.get("port") or _PORT)
+    server = f"{host}:{port}" if host and not host.startswith("/") else f"port {port} of this machine"
+    why = message.rpartition(": ")[2].strip()
+    return StoreTransient(
+        f"cannot reach PostgreSQL at {server}: {why[:1].lower()}{why[1:]}",
+        code="STORE_UNREACHABLE",
+        hint=f"is it running? pg_isready{f' -h {host}' if host else ''}{f' -p {port}' if port != _PORT else ''}",
+        place=place,
     )
 
 
@@ -189,7 +208,7 @@ def _not_a_store(url: str) -> StoreCorrupt:
     return StoreCorrupt(
         f"the schema landlane in {hide_password(url)} belongs to another program",
         code="NOT_A_STORE",
-        hint="set LANDLANE_STORE to the URL of another database; this one was left as it is",
+        hint="it was not changed; set LANDLANE_STORE to the URL of another database",
     )
 
 

@@ -11,6 +11,8 @@ from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransi
 from landlane.ids import new_uuid
 from landlane.store.file_lock import FairLock
 from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
+from landlane.store.unwritable import unwritable_error
+from landlane.text import shell_path, short_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
 
 
 _BUSY = (5, 6)  # SQLITE_BUSY, SQLITE_LOCKED
+_CANNOT_OPEN = 14  # SQLITE_CANTOPEN
+_UNWRITABLE = (3, 8)  # SQLITE_PERM, SQLITE_READONLY
 _DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
 _MESSAGES: dict[int, tuple[str, str, str]] = {
-    3: ("STORE_FORBIDDEN", "may not be used by this user", "check the owner and mode of its folder"),
-    8: ("STORE_READONLY", "cannot be written", "make the file and its folder writable for this user"),
-    10: ("STORE_IO", "met an input/output error of the disk", "check the disk, then run `landlane doctor`"),
-    13: ("STORE_FULL", "has no room: the disk is full", "free some space; nothing was changed"),
+    10: ("STORE_IO", "cannot be read: the disk reports an error", "check the disk, then: landlane doctor"),
+    13: ("STORE_FULL", "cannot be written: the disk is full", "nothing was changed; free some space: df -h ."),
     14: ("STORE_UNOPENABLE", "cannot be opened", "check that its folder exists and is writable"),
 }
 
@@ -50,7 +52,7 @@ class translating_errors:  # noqa: N801 - reads as a word in `with translating_e
         if isinstance(error, sqlite3.Error):
             raise translate(error, self._path) from error
         if isinstance(error, OSError):
-            raise _translate_os_error(error, self._path) from error
+            raise translate_os_error(error, self._path) from error
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -66,7 +68,7 @@ def retry_while_busy(attempt: Callable[[], T], deadline: float, path: str) -> T:
     Raises:
         StoreTransient: the file is still locked at the deadline.
     """
-    pause = 0.0002
+    pause, begun_at = 0.0002, time.monotonic()
     while True:
         try:
             return attempt()
@@ -74,24 +76,29 @@ def retry_while_busy(attempt: Callable[[], T], deadline: float, path: str) -> T:
             if not is_busy(error):
                 raise
             if time.monotonic() >= deadline:
-                raise busy_error(path) from error
+                raise busy_error(path, time.monotonic() - begun_at) from error
         jitter = int.from_bytes(os.urandom(2), "big") / 65536
         time.sleep(pause * (0.5 + jitter))
         pause = min(pause * 1.5, 0.005)
 
 
-def busy_error(path: str) -> StoreTransient:
+def busy_error(path: str, waited_seconds: float = 0.0) -> StoreTransient:
     """Return the error for a store that was locked until the timeout; it names the process, if known."""
     from landlane.store.sqlite.lock_holder import find_lock_holder  # noqa: PLC0415 - only a failure needs it
 
     holder = find_lock_holder(path)
-    hint = "try again; if it lasts, `fuser` shows who holds the file (a stopped process can be continued)"
+    hint = f"see who has it open: fuser -v {shell_path(path)}"
     if holder is not None and holder.is_stopped:
-        hint = f"`kill -CONT {holder.pid}` lets it go on, `kill -9 {holder.pid}` ends it: nothing is lost"
+        hint = f"let it continue; nothing is lost: kill -CONT {holder.pid}"
     elif holder is not None:
-        hint = f"try again; if it lasts, see what process {holder.pid} does; ending it loses nothing"
+        hint = f"see what it does: ps -fp {holder.pid}"
+    waited = f"has been locked for {waited_seconds:.0f} s" if waited_seconds >= 1 else "is locked"
     error = StoreTransient(
-        f"the store {path} stayed locked by {holder or 'another program'}", code="STORE_BUSY", hint=hint
+        f"the store {waited} by {holder or 'another program'}",
+        code="STORE_BUSY",
+        hint=hint,
+        place=path,
+        pid=holder.pid if holder is not None else None,
     )
     error.exit_code = 5
     return error
@@ -102,26 +109,26 @@ def translate(error: sqlite3.Error, path: str) -> LandlaneError:
     code = _code(error)
     if code in _BUSY:
         return busy_error(path)
+    if code in _UNWRITABLE:
+        return unwritable_error(path)
     if code in _DAMAGED or (isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error)):
         return StoreCorrupt(
-            f"the store {path} is damaged or not a store: {error}",
+            f"the store {short_path(path)} is damaged or not a store: {error}",
             code="STORE_CORRUPT",
-            hint="`landlane doctor --fix` keeps it aside and rebuilds it from journal.jsonl",
+            hint="rebuild it from the journal; the damaged file is kept: landlane doctor --fix",
         )
-    name, message, hint = _MESSAGES.get(code, ("STORE_FAILED", f"failed: {error}", "run `landlane doctor`"))
+    if code == _CANNOT_OPEN and os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
+        return unwritable_error(path)
+    name, message, hint = _MESSAGES.get(code, ("STORE_FAILED", f"failed: {error}", "landlane doctor"))
     return StoreError(f"the store {path} {message}", code=name, hint=hint)
 
 
-def _translate_os_error(error: OSError, path: str) -> LandlaneError:
-    sqlite_codes = {
-        errno.EROFS: 8,
-        errno.EACCES: 8,
-        errno.EPERM: 8,
-        errno.ENOSPC: 13,
-        errno.EDQUOT: 13,
-        errno.EIO: 10,
-    }
-    name, message, hint = _MESSAGES[sqlite_codes.get(error.errno or 0, 14)]
+def translate_os_error(error: OSError, path: str) -> LandlaneError:
+    """Return the error of Landlane for one of the file system, met at a store or its folder."""
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return unwritable_error(path, error.strerror)
+    sqlite_codes = {errno.ENOSPC: 13, errno.EDQUOT: 13, errno.EIO: 10}
+    name, message, hint = _MESSAGES[sqlite_codes.get(error.errno or 0, _CANNOT_OPEN)]
     return StoreError(f"the store {path} {message} ({error.strerror})", code=name, hint=hint)
 
 
@@ -155,7 +162,7 @@ def open_database(
         lock = FairLock(path + ".lock")
         if not is_current(facts) or facts.get("boot_id") != clock.boot_id():
             if not lock.acquire(wait_seconds):
-                raise busy_error(path)
+                raise busy_error(path, wait_seconds)
             try:
                 facts = retry_while_busy(
                     lambda: _bring_up_to_date(db, path, clock, is_fresh=is_fresh), deadline, path
@@ -224,9 +231,9 @@ def _facts(db: sqlite3.Connection) -> dict[str, str]:
 def _not_a_store(path: str, application_id: int) -> StoreCorrupt:
     named = f" (application id {application_id & 0xFFFFFFFF:#010x})" if application_id else ""
     return StoreCorrupt(
-        f"{path} is a database of another program{named}",
+        f"{short_path(path)} is a database of another program{named}",
         code="NOT_A_STORE",
-        hint="point LANDLANE_STORE at another file; this one was left as it is",
+        hint="it was not changed; set LANDLANE_STORE to another file",
     )
 
 
@@ -234,7 +241,7 @@ def _way_out(path: str) -> str:
     """Return how to go on without a store of an older version, as the end of a hint."""
     folder = os.path.dirname(path)
     if os.path.exists(os.path.join(folder, "journal.jsonl")):
-        return "run `landlane store rebuild`: it keeps this one aside and builds a new one from journal.jsonl"
+        return "rebuild the store from the journal (the old file is kept): landlane store rebuild"
     from shlex import quote  # noqa: PLC0415 - only a failure needs it
 
     aside = quote(os.path.join(folder, "older-store"))
@@ -246,7 +253,7 @@ def store_moved_error(place: str, moved_to: str) -> StoreError:
     return StoreError(
         f"the store {place} has moved to {moved_to}",
         code="STORE_MOVED",
-        hint="set LANDLANE_STORE or [store] url to the new place, or take LANDLANE_STORE away",
+        hint="set LANDLANE_STORE or [store] url to the new place, or unset LANDLANE_STORE",
     )
 
 
@@ -276,9 +283,9 @@ def _refuse_lost(path: str) -> None:
     journal = os.path.join(os.path.dirname(path), "journal.jsonl")
     if os.path.exists(journal) and os.path.getsize(journal):
         raise StoreCorrupt(
-            f"the store {path} is empty or gone, but its journal is there",
+            f"the store {short_path(path)} is empty or missing, but its journal exists",
             code="STORE_LOST",
-            hint="`landlane doctor --fix` rebuilds it from journal.jsonl; move that file away to start empty",
+            hint="rebuild it from the journal: landlane doctor --fix",
         )
 
 

@@ -10,6 +10,7 @@ import os
 from landlane.values import value
 
 _LOCKS = "/proc/locks"
+_INTERPRETERS = ("python", "node", "perl", "ruby", "bash", "sh")
 _WRITE_BYTE = 120  # SQLite's write lock is on this byte of the -shm file
 
 
@@ -74,8 +75,19 @@ def _program(pid: int) -> str:
             words = file.read(400).decode("utf-8", "replace").split("\0")
     except OSError:
         return "gone"
-    command = " ".join(words).strip()[:80]
+    command = _name(words)[:80]
     return "".join(letter if letter.isprintable() else "?" for letter in command) or "unknown"
+
+
+def _name(words: list[str]) -> str:
+    """Return what a command line runs: the script or module of an interpreter, else the program."""
+    name = os.path.basename(words[0])
+    for word in words[1:] if name.startswith(_INTERPRETERS) else ():
+        if word == "-c":
+            break
+        if word and not word.startswith("-"):
+            return os.path.basename(word)
+    return name
 
 
 def _is_stopped(pid: int) -> bool:

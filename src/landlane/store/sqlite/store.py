@@ -115,7 +115,7 @@ class SqliteStore:
         """Wait for the lock of the file that is there now."""
         while True:
             if not self._lock.acquire(wait_seconds):
-                raise database.busy_error(self.path)
+                raise database.busy_error(self.path, wait_seconds)
             if self._file == file_at(self.path):
                 return
             self._lock.release()
