@@ -34,7 +34,11 @@ _MESSAGES: dict[str, tuple[str, str, str]] = {
         "refused this user",
         "grant it the right to create and use the schema landlane",
     ),
-    "53100": ("STORE_FULL", "cannot be written: its disk is full", "nothing was changed; free some space there"),
+    "53100": (
+        "STORE_FULL",
+        "cannot be written: its disk is full",
+        "nothing was changed; free some space there",
+    ),
     "53300": (
         "STORE_CROWDED",
         "has no connection left",

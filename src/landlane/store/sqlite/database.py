@@ -30,7 +30,11 @@ _UNWRITABLE = (3, 8)  # SQLITE_PERM, SQLITE_READONLY
 _DAMAGED = (11, 26)  # SQLITE_CORRUPT, SQLITE_NOTADB
 _MESSAGES: dict[int, tuple[str, str, str]] = {
     10: ("STORE_IO", "cannot be read: the disk reports an error", "check the disk, then: landlane doctor"),
-    13: ("STORE_FULL", "cannot be written: the disk is full", "nothing was changed; free some space: df -h ."),
+    13: (
+        "STORE_FULL",
+        "cannot be written: the disk is full",
+        "nothing was changed; free some space: df -h .",
+    ),
     14: ("STORE_UNOPENABLE", "cannot be opened", "check that its folder exists and is writable"),
 }
 
