@@ -32,7 +32,7 @@ def _summary_lines(store: dict[str, Any]) -> list[str]:
     place = str(store["place"])
     shown = place if "://" in place else short_path(place)
     return [
-        f"{str(store['kind']).partition(' (')[0]} in {shown}{size}{writer}",
+        f"{str(store['kind']).partition(' (')[0]} at {shown}{size}{writer}",
         f"  {_counts(store['entries'], store['claims'], store['sessions'])}",
     ]
 

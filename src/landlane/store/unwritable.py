@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def unwritable_error(path: str, why: str | None = None) -> StoreError:
-    """Return the error for a folder, or for a store and the files beside it, with the owner if that is why."""
+    """Return the error for a folder or a store; it names the owner of what belongs to another user."""
     folder = path
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)

@@ -94,10 +94,11 @@ def _unreachable(url: str, place: str, message: str) -> StoreTransient:
     host, port = str(given.get("host") or ""), str(given.get("port") or _PORT)
     server = f"{host}:{port}" if host and not host.startswith("/") else f"port {port} of this machine"
     why = message.rpartition(": ")[2].strip()
+    ask = ["pg_isready", *(["-h", host] if host else []), *(["-p", port] if port != _PORT else [])]
     return StoreTransient(
         f"cannot reach PostgreSQL at {server}: {why[:1].lower()}{why[1:]}",
         code="STORE_UNREACHABLE",
-        hint=f"is it running? pg_isready{f' -h {host}' if host else ''}{f' -p {port}' if port != _PORT else ''}",
+        hint=f"is it running? {' '.join(ask)}",
         place=place,
     )
 
