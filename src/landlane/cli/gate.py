@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+from landlane.app.open import person_name
 from landlane.cli.arguments import read_wait
 from landlane.cli.command import stop_on_signals
-from landlane.cli.person import person_at
+from landlane.cli.person import person_at, why_no_person
 from landlane.cli.terminal import in_one_line
 from landlane.errors import NotAllowed, WaitsForPerson
 from landlane.gates.decide import answer_gate, withdraw_gate
@@ -21,6 +22,7 @@ from landlane.gates.to_json import gate_json
 from landlane.git.run import try_git_output
 from landlane.git.target import find_target
 from landlane.inbox.card import card_text, change_text, question
+from landlane.inbox.decisions import note_answered, note_shown
 from landlane.inbox.held_landings import landing_gate_json
 from landlane.inbox.outcome import gate_outcome, landing_outcome
 from landlane.inbox.unblocks import find_unblocked
@@ -108,6 +110,8 @@ def show(call: CommandCall, id: str) -> int:
     """Show everything a person needs to decide, and the commands that answer."""
     call.renew_session()
     item = read_item(call, id.upper())
+    if item["state"] == "waiting" and not call.terminal.is_json and not why_no_person(call):
+        note_shown(repo=call.repo, person=person_name(), item=item["id"])
     text = card_text(item)
     if call.terminal.is_verbose and item["diffstat"]:
         text += f"\n\n{item['diffstat']}"
@@ -146,7 +150,12 @@ def diff_of(call: CommandCall, item: dict[str, Any]) -> str:
     if trusted is None or not head or not base:
         return "There is no diff to show."
     diff = try_git_output(trusted.home, "diff", f"{base}...{head}")
-    return "\n".join(map(in_one_line, diff.replace("\t", "    ").split("\n"))) or "The diff is empty."
+    return printable_diff(diff) or "The diff is empty."
+
+
+def printable_diff(diff: str) -> str:
+    """Return a diff with its control characters made visible."""
+    return "\n".join(map(in_one_line, diff.replace("\t", "    ").split("\n")))
 
 
 def _stat_of(repo: Repository | None, head: str) -> str:
@@ -224,6 +233,7 @@ def _answer_gate(call: CommandCall, person: Session, id: str, *, approve: bool, 
     if approve and gate.state == "waiting" and trusted is not None:
         check_subject_unchanged(trusted, gate)
     gate = answer_gate(repo, person, id, approve=approve, why=why, head=head)
+    note_answered(repo, person, id)
     word = "approved" if approve else "rejected"
     item = {**gate_json(gate, call.wall_now()), "decision": word, "by": person.agent}
     return call.terminal.answer({"ok": True, "gate": item}, f"✓ {in_one_line(gate_outcome(repo, gate))}")
@@ -234,6 +244,7 @@ def _decide_landing(
 ) -> int:
     repo = call.repo.require_git()
     landing = decide_held_entry(repo, person, id, is_approved=approve, head=head, why=why)
+    note_answered(repo, person, id)
     if not approve:
         delete_entry_ref(repo, find_target(repo.home, repo.settings), landing)
     elif repo.settings.landing.resident:

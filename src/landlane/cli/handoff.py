@@ -19,6 +19,7 @@ from landlane.handoffs.records import find_handoff, list_handoffs
 from landlane.handoffs.send import collect_and_send, send_handoff
 from landlane.handoffs.text import field_rows, sent_text, state_text
 from landlane.handoffs.to_json import handoff_json
+from landlane.inbox.decisions import note_answered
 from landlane.tasks.records import get_task, list_tasks
 from landlane.tasks.to_json import task_json
 from landlane.text import home_path
@@ -149,7 +150,8 @@ def _row_lines(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 def accept(call: CommandCall, task: str, hash: str) -> int:
     """Accept a handoff and show it."""
     repo = call.repo
-    outcome = accept_handoff(repo, call.session(), task, hash.strip())
+    session = call.session()
+    outcome = accept_handoff(repo, session, task, hash.strip())
     if isinstance(outcome, Refused):
         answer, code = outcome_json(outcome, repo.store)
         first = answer["refused"][0]
@@ -157,6 +159,7 @@ def accept(call: CommandCall, task: str, hash: str) -> int:
         answer["message"] = f"{task} will change {first['pattern']}, which {first['holder']} holds"
         return call.terminal.refuse(answer, code)
     handoff = outcome.handoff
+    note_answered(repo, session, handoff.id)
     item = task_json(outcome.task, repo.store)
     claims = [claim_json(claim, repo.store) for claim in outcome.claims]
     context = context_for(repo, outcome.task)
@@ -191,7 +194,9 @@ def describe_earlier_work(call: CommandCall, task: Task) -> tuple[dict[str, Any]
 
 def decline(call: CommandCall, task: str, why: str) -> int:
     """Decline a handoff."""
-    declined = decline_handoff(call.repo, call.session(), task, why)
+    session = call.session()
+    declined = decline_handoff(call.repo, session, task, why)
+    note_answered(call.repo, session, declined.id)
     title = get_task(call.repo, declined.task).title
     text = in_one_line(f"✓ declined {declined.id}; {declined.task} {title} is open to anyone now")
     return call.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)

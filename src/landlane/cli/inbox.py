@@ -1,17 +1,27 @@
-"""The command `inbox`: what waits for you, and one item in full."""
+"""The command `inbox`: what waits for you, and one item in full, with the question that it asks."""
 
 from __future__ import annotations
 
 from landlane.app.open import person_name
 from landlane.cli import gate
+from landlane.cli.handoff import show as show_handoff
 from landlane.cli.person import why_no_person
 from landlane.cli.review import show as show_review
 from landlane.cli.table import align
 from landlane.cli.terminal import cut_width, in_one_line
+from landlane.errors import Malformed
 from landlane.gates.model import digest_in
-from landlane.inbox.card import card_text
+from landlane.git.run import try_git_output
+from landlane.inbox.card import card_text, dead_task_text
+from landlane.inbox.decisions import note_shown
 from landlane.inbox.items import list_items
+from landlane.reviews.records import get_review
 from landlane.status.headline import headline_json, headline_text, read_headline
+from landlane.status.overview import read_overview
+from landlane.status.troubles import trouble_lines
+from landlane.tasks.model import DEAD, FAILED
+from landlane.tasks.records import get_task
+from landlane.tasks.to_json import task_json
 from landlane.units import rough_duration
 
 TYPE_CHECKING = False
@@ -21,34 +31,66 @@ if TYPE_CHECKING:
 
     from landlane.cli.command import CommandCall
 
-_REVIEW = "V"  # prefix of review ids
 _GAP = "   "
-_QUESTION = "Approve, reject, diff or later? [a/r/d/L]"
+_APPROVE = "Approve, reject, diff or later? [a/r/d/L]"
+_ACCEPT = "Accept, decline or later? [a/d/L]"
+_RETRY = "Retry, drop or later? [r/d/L]"
+_WORKERS = "workers"  # in place of an id: why no workers are started
 
 
 def inbox(call: CommandCall, id: str = "") -> int:
     """Show what waits for a person, or show one item of any kind and ask for the answer."""
-    if id.upper().startswith(_REVIEW):
-        return show_review(call, id.upper())
-    if id:
-        return _show_item(call, id.upper())
+    if not id:
+        return _list(call)
+    headline = read_headline(call.repo, person_name())
+    if id.lower() == _WORKERS:
+        return _show_workers(call, is_paused=headline.is_paused)
+    if id == headline.target:
+        return call.run("queue", "show", *_output(call))
+    show = {"V": _show_review, "H": _show_handoff, "T": _show_dead_task}.get(id[:1].upper(), _show_gate)
+    return show(call, id.upper())
+
+
+def _list(call: CommandCall) -> int:
     call.renew_session()
-    person = person_name()
-    items = list_items(call.repo, person)
-    headline = read_headline(call.repo, person)
-    lines = [in_one_line(headline_text(headline)), *item_lines(items)]
-    answer = {"ok": True, "headline": headline_json(headline), "items": items}
-    return call.terminal.answer(answer, "\n".join(lines), quiet="\n".join(item["id"] for item in items))
+    repo, person = call.repo, person_name()
+    items, headline = list_items(repo, person), read_headline(repo, person)
+    troubles = trouble_lines(repo, read_overview(repo), call.wall_now())
+    lines = [headline_text(headline), *(["", *troubles, ""] if troubles else [])]
+    answer = {"ok": True, "headline": headline_json(headline), "troubles": troubles, "items": items}
+    text = "\n".join([*map(in_one_line, lines), *item_lines(items)]).rstrip()
+    return call.terminal.answer(answer, text, quiet="\n".join(item["id"] for item in items))
 
 
-def _show_item(call: CommandCall, id: str) -> int:
-    """Show an item; a person at the terminal is asked for the answer."""
+def _is_asked(call: CommandCall, id: str) -> bool:
+    """Return whether a person at a terminal sees this and can answer; then it counts as shown."""
     if not call.terminal.can_ask or why_no_person(call):
+        return False
+    note_shown(call.repo, person_name(), id)
+    return True
+
+
+def _ask(call: CommandCall, question: str) -> str:
+    """Return the first letter of the answer; no answer means later."""
+    return call.terminal.ask(question)[:1].lower()
+
+
+def _show(call: CommandCall, text: str) -> None:
+    call.terminal.answer({}, "\n".join(map(in_one_line, text.split("\n"))))
+
+
+def _output(call: CommandCall) -> list[str]:
+    return ["--json"] if call.terminal.is_json else []
+
+
+def _show_gate(call: CommandCall, id: str) -> int:
+    """Show a question or a landing that waits for approval."""
+    if not _is_asked(call, id):
         return gate.show(call, id)
     item = gate.read_item(call, id)
-    call.terminal.answer({}, "\n".join(map(in_one_line, card_text(item).split("\n"))))
+    _show(call, card_text(item))
     while item["state"] == "waiting":
-        choice = call.terminal.ask(_QUESTION)[:1].lower()
+        choice = _ask(call, _APPROVE)
         if choice == "a":
             return gate.approve(call, id, head=digest_in(item["about"]))
         if choice == "r" and (why := call.terminal.ask("Why?")):
@@ -57,6 +99,78 @@ def _show_item(call: CommandCall, id: str) -> int:
             break
         call.terminal.note(gate.diff_of(call, item))
     return 0
+
+
+def _show_review(call: CommandCall, id: str) -> int:
+    """Show a review, and take the verdict of a person who is asked for one."""
+    if not _is_asked(call, id):
+        return show_review(call, id)
+    show_review(call, id, has_commands=False)
+    review = get_review(call.repo, id)
+    names = {entry.name for entry in review.awaited}
+    while not review.ended_at and not review.gate and names & {"person", person_name(), ""}:
+        choice = _ask(call, _APPROVE)
+        head = ("--head", review.head) if review.head else ()
+        if choice == "a":
+            return call.run("review", "give", id, "--verdict", "approve", *head)
+        if choice == "r" and (why := call.terminal.ask("Why?")):
+            return call.run("review", "give", id, "--verdict", "reject", "--summary", why, *head)
+        if choice != "d":
+            break
+        diff = try_git_output(call.repo.home, "diff", f"{review.base}...{review.head}") if review.base else ""
+        call.terminal.note(gate.printable_diff(diff) or "There is no diff to show.")
+    return 0
+
+
+def _show_handoff(call: CommandCall, id: str) -> int:
+    """Show a handoff, and take the answer of the person that it was sent to."""
+    is_mine = any(item["id"] == id for item in list_items(call.repo, person_name()))
+    is_asked = is_mine and _is_asked(call, id)
+    code = show_handoff(call, id)
+    choice = _ask(call, _ACCEPT) if is_asked else ""
+    if choice == "a":
+        return call.run("handoff", "accept", _task_of(call, id))
+    if choice == "d" and (why := call.terminal.ask("Why?")):
+        return call.run("handoff", "decline", _task_of(call, id), "--why", why)
+    return code
+
+
+def _task_of(call: CommandCall, id: str) -> str:
+    items = list_items(call.repo, person_name())
+    return next(str(item["task"]) for item in items if item["id"] == id)
+
+
+def _show_dead_task(call: CommandCall, id: str) -> int:
+    """Show why a task has failed for good, and retry or drop it."""
+    task = get_task(call.repo, id)
+    if task.state not in (DEAD, FAILED):
+        raise Malformed(
+            f"{task.id} {task.title} does not wait for a person",
+            code="NOT_WAITING",
+            hint=f"see where it stands: landlane task show {task.id}",
+        )
+    text = dead_task_text(call.repo, task, call.wall_now())
+    if not _is_asked(call, id):
+        commands = f"\nretry: landlane task retry {id}\ndrop:  landlane task drop {id} --why 'reason'"
+        answer = {"ok": True, "task": task_json(task, call.repo.store)}
+        return call.terminal.answer(answer, "\n".join(map(in_one_line, (text + commands).split("\n"))))
+    _show(call, text)
+    choice = _ask(call, _RETRY)
+    if choice == "r":
+        return call.run("task", "retry", id)
+    if choice == "d" and (why := call.terminal.ask("Why?")):
+        return call.run("task", "drop", id, "--why", why)
+    return 0
+
+
+def _show_workers(call: CommandCall, *, is_paused: bool) -> int:
+    """Show why no workers are started, and start them again."""
+    lines = trouble_lines(call.repo, read_overview(call.repo), call.wall_now()) if is_paused else []
+    text = "\n".join(lines) or "The workers are not paused."
+    if not is_paused or not _is_asked(call, _WORKERS):
+        return call.terminal.answer({"ok": True, "is_paused": is_paused, "troubles": lines}, text)
+    _show(call, text)
+    return call.run("run", "resume") if _ask(call, "Resume or later? [r/L]") == "r" else 0
 
 
 def item_lines(items: Sequence[dict[str, Any]]) -> list[str]:

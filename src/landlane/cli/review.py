@@ -9,6 +9,7 @@ from landlane.cli.table import empty_text
 from landlane.cli.task_text import answer_task
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
+from landlane.inbox.decisions import note_answered
 from landlane.reviews.close import adopt as adopt_review
 from landlane.reviews.close import list_reviews, settle_reviews
 from landlane.reviews.give_verdict import give_verdict
@@ -51,13 +52,13 @@ def list_all(call: CommandCall, all: bool) -> int:
     return call.terminal.answer({"ok": True, "reviews": items}, table, quiet=quiet)
 
 
-def show(call: CommandCall, id: str) -> int:
+def show(call: CommandCall, id: str, *, has_commands: bool = True) -> int:
     """Show one review in full."""
     call.renew_session()
     settle_reviews(call.repo)
     review = get_review(call.repo, id)
     lines = review_lines(review, get_task(call.repo, review.task).title, call.wall_now())
-    if review.awaited and not review.ended_at:
+    if has_commands and review.awaited and not review.ended_at:
         give = ("review", "give", review.id, "--verdict")
         lines += ["", f"approve: {call.command_text(*give, 'approve')}"]
         lines += [f"reject:  {call.command_text(*give, 'reject', '--summary', 'reason')}"]
@@ -72,15 +73,17 @@ def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, 
     repo = call.repo
     findings_given = document.get("findings") or ()
     word = verdict or str(document.get("verdict", ""))
+    session = call.session()
     review = give_verdict(
         repo,
-        call.session(),
+        session,
         get_review(repo, id.upper()).id,
         verdict=word,
         findings=findings_given,
         summary=summary or str(document.get("summary") or ""),
         head=head,
     )
+    note_answered(repo, session, review.id)
     title = get_task(repo, review.task).title
     text = verdict_text(review, title, word, len(findings_given))
     return call.terminal.answer({"ok": True, "review": review_json(review)}, f"✓ {in_one_line(text)}")

@@ -8,7 +8,6 @@ from landlane.cli.terminal import WIDEST, cut_width, in_one_line, terminal_width
 from landlane.text import list_some
 from landlane.units import (
     clock_time,
-    count,
     join_words,
     money,
     money_limit,
@@ -29,7 +28,6 @@ _MOST_NAMED = 3
 _BAR = 13
 _GAPS = (2, 3, 2, 3, 2, 0)  # behind each column: id, title, agent, try, activity, cost
 _SHORTEST_TITLE = 12
-_DEAD = "landlane task list --state dead --state failed"
 
 
 @value
@@ -67,9 +65,6 @@ def frame_lines(facts: Mapping[str, Any], now: int, lost: str = "") -> list[Fram
     frame = [FrameLine(text=in_one_line(line)) for line in lines]
     for title, body in sections.items():
         frame += [FrameLine(text=""), FrameLine(text=title), *body] if body else []
-    if facts["dead_letters"]:
-        dead = f"! {count(facts['dead_letters'], 'task')} failed for good: {_DEAD}"
-        frame += [FrameLine(text=""), FrameLine(text=dead)]
     return frame + [FrameLine(text=f"notice: {in_one_line(text)}") for text in facts["notices"]]
 
 

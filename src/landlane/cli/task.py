@@ -9,6 +9,7 @@ from landlane.cli.task_text import answer_task
 from landlane.cli.terminal import in_one_line
 from landlane.error_json import failure_json
 from landlane.errors import LandlaneError, Malformed
+from landlane.inbox.decisions import note_answered
 from landlane.reviews.model import review_labels
 from landlane.tasks.add import LooksAlike, TaskEdit, add_task, edit_task
 from landlane.tasks.change import block_task, drop_task, retry_task, unblock_task
@@ -264,7 +265,10 @@ def unblock(call: CommandCall, task: str) -> int:
 
 def drop(call: CommandCall, task: str, why: str) -> int:
     """Drop a task permanently."""
-    dropped = drop_task(call.repo, call.session(), task, why)
+    session, was = call.session(), get_task(call.repo, task)
+    dropped = drop_task(call.repo, session, task, why)
+    if was.state == DEAD:
+        note_answered(call.repo, session, dropped.id)
     return answer_task(call, dropped, f"dropped {dropped.id} {dropped.title}")
 
 
@@ -277,5 +281,7 @@ def retry(call: CommandCall, task: str, why: str) -> int:
     if stopped.id in lineage.parked or (lineage.stopped and stopped.state in (DEAD, FAILED)):
         session = person_at(call)
     ready = retry_task(repo, session, task, check_reason(why) if why.strip() else "")
+    if stopped.state == DEAD:
+        note_answered(repo, session, ready.id)
     allowed = count(ready.max_attempts, "attempt")
     return answer_task(call, ready, f"{ready.id} {ready.title} is {_new_state(ready)} again, with {allowed}")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from landlane.gates.model import WAITING, describe_subject
+from landlane.gates.subject import lineage_cost
+from landlane.inbox.unblocks import find_unblocked
 from landlane.landing.model import gated_path
-from landlane.units import count, join_words, money, rough_duration
+from landlane.tasks.records import lessons_of, list_tasks, task_history
+from landlane.units import count, join_words, money, rough_duration, time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from landlane.repository import Repository
+    from landlane.tasks.model import Task
 
 _WIDTH = 100
 _MOST_PATHS = 6
@@ -26,8 +32,9 @@ def card_text(item: Mapping[str, Any]) -> str:
     title = f"{item['id']} {question(item)}"
     rows = {
         "why": _reason(item),
-        "about": _subject(item),
+        "about": _subject(item) if item["kind"] != "landing" else "",
         "change": change_text(evidence),
+        "evidence": _evidence(item) if item["kind"] == "landing" else "",
         "check": evidence.get("check") or "",
         "cost": _cost(evidence),
         "keeps": ", ".join(item.get("keeps") or ()),
@@ -43,6 +50,24 @@ def card_text(item: Mapping[str, Any]) -> str:
         if evidence.get(name):
             lines += ["", heading, *(f"  {line}" for line in str(evidence[name]).splitlines())]
     return "\n".join(lines)
+
+
+def dead_task_text(repo: Repository, task: Task, now: int) -> str:
+    """Return a task that failed for good as a card: why, its attempts, and what waits for it."""
+    history = task_history(repo, task.id)
+    died = time_ago(history[-1].at, now) if history else ""
+    title = f"{task.id} Retry {task.title}?"
+    cost = lineage_cost(repo, task.lineage)
+    rows = {
+        "why": task.why or "its attempts are used up",
+        "check": task.check,
+        "cost": _cost({"cost": cost}),
+        "unblocks": unblocks_text(find_unblocked(list_tasks(repo), task.id)),
+    }
+    lines = [f"{title}{' ' * max(_WIDTH - len(title) - len(died), 3)}{died}"]
+    lines += [f"  {name:<9} {' '.join(text.split())}" for name, text in rows.items() if text]
+    lessons = [f"  {lesson.attempt}  {' '.join(lesson.why.split())}" for lesson in lessons_of(repo, task.id)]
+    return "\n".join([*lines, *(["", "Earlier attempts", *lessons] if lessons else [])])
 
 
 def question(item: Mapping[str, Any]) -> str:
@@ -78,6 +103,15 @@ def change_text(evidence: Mapping[str, Any]) -> str:
     paths = list(evidence.get("paths") or ())
     more = f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
     return f"{count(files, 'file')}{lines}: {', '.join(paths[:_MOST_PATHS])}{more}"
+
+
+def _evidence(item: Mapping[str, Any]) -> str:
+    """Return what holds for a landing: its commit, what was verified when its task was done, its checks."""
+    found = [f"✓ commit {str(item['about']['head'])[:_COMMIT]}"]
+    found += [f"✓ {name}" for name in item["evidence"].get("verified") or ()]
+    for check in item["landing"]["checks"]:
+        found.append(f"{'✓' if check['state'] == 'passed' else '✗'} {check['name']} on the merge")
+    return "  ".join(found)
 
 
 def _cost(evidence: Mapping[str, Any]) -> str:

@@ -26,6 +26,8 @@ def landing_gate_json(repo: Repository, landing: Landing, now: int) -> dict[str,
         task = get_task(repo, landing.task)
         cost = lineage_cost(repo, task.lineage)
         evidence |= {"title": task.title, "attempt": landing.attempt, "cost": cost}
+        if task.head and task.head == landing.head:  # the commit whose evidence was verified
+            evidence["verified"] = ["paths", *([task.check] if task.check else [])]
     checks = repo.settings.landing.checks
     has_checks = None if checks is None else bool(checks)
     return {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from landlane.errors import NotAllowed, Stale
-from landlane.reviews.model import DECIDING, OPEN, UNDECIDED, Review, ReviewEntry, is_asked
+from landlane.reviews.model import DECIDING, OPEN, PERSON, UNDECIDED, Review, ReviewEntry, is_asked
 from landlane.reviews.read_verdict import bad_verdict, read_opinion, verdict_fields
 from landlane.reviews.records import (
     find_review,
@@ -173,7 +173,8 @@ def _find_entry_for(tx: Transaction, review: Review, session: Session) -> Review
         task = lock_task(tx, entry.task)
         if task.state in IN_PROGRESS and task.session in (session.id, supervisor):
             return entry
-        if task.state == READY and is_asked(entry.name, session.agent):
+        is_for_person = entry.name == PERSON and session.is_person
+        if task.state == READY and (is_for_person or is_asked(entry.name, session.agent)):
             free.append(entry)
     if free:
         return min(free, key=lambda entry: not entry.name)

@@ -52,9 +52,9 @@ class Headline:
 
 def read_headline(repo: Repository, person: str = "") -> Headline:
     """Return the headline; `person` is who looks at it."""
-    waiting, landings, queues = repo.store.view(
+    waiting = find_waiting(repo, person)
+    landings, queues = repo.store.view(
         lambda snapshot: (
-            find_waiting(snapshot, person),
             read_landings(snapshot, (QUEUED, TESTING)),
             records.find_all(snapshot, "queue"),
         )

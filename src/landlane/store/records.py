@@ -40,6 +40,7 @@ NOUNS = {
     "trail": ("session", ""),
     "refusal": ("session", ""),
     "activity": ("session", ""),
+    "shown": ("item", ""),
     "step": ("task", ""),
 }
 SETTLED = "settled"
