@@ -38,7 +38,13 @@ def run_queue(call: CommandCall, drain: bool, wait: str) -> int:
     stop_on_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     before = [landing.id for landing in list_landings(repo)]
-    stop = serve_queue(repo, call.caller_name(), is_drained=drain, wait_ms=wait_ms)
+    stop = serve_queue(
+        repo,
+        call.caller_name(),
+        is_drained=drain,
+        wait_ms=wait_ms,
+        on_check=lambda ids, name: repo.report(f"{', '.join(ids)}: {name}"),
+    )
     if isinstance(stop, TimedOut):
         raise stop
     ended = [get_landing(repo, landing_id) for landing_id in before]

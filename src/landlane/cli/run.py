@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
+import time
 
 from landlane.app.repair_config import prepare_git
 from landlane.cli.plan import load_plan
-from landlane.cli.run_progress import RunView
-from landlane.cli.terminal import in_one_line
+from landlane.cli.run_progress import LiveView, RunView
+from landlane.cli.table import align
+from landlane.cli.terminal import cut_width, in_one_line
 from landlane.error_json import failure_json
 from landlane.errors import Malformed
+from landlane.landing.model import QUEUED, TESTING
+from landlane.landing.records import list_landings
 from landlane.plans.add_tasks import add_plan
-from landlane.platform.terminal import is_terminal
 from landlane.processes.fork_server import ForkServer
 from landlane.roles.model import forbidden
+from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import check_reason
 from landlane.tasks.records import list_tasks
-from landlane.tasks.to_json import pool_json, pool_lines
-from landlane.tasks.worker_pool import pause_pool, resume_pool
-from landlane.units import count
+from landlane.tasks.to_json import pool_json
+from landlane.tasks.worker_pool import get_pool, pause_pool, resume_pool
+from landlane.units import count, running_time
 from landlane.values import replace
 from landlane.workers.admit import check_can_run
 from landlane.workers.agents import find_agent, with_command
-from landlane.workers.model import RunRequest
+from landlane.workers.model import RunRequest, RunSummary, RunTotals
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.preflight import check_before_run
-from landlane.workers.to_json import preflight_json, summary_json, summary_text
+from landlane.workers.to_json import preflight_json, summary_json
+from landlane.workers.to_text import (
+    next_step,
+    paused_text,
+    preflight_text,
+    resumed_text,
+    stopped_text,
+    summary_headline,
+    summary_rows,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from landlane.cli.command import CommandCall
     from landlane.cli.terminal import Terminal
     from landlane.sessions.model import Session
-    from landlane.tasks.worker_pool import Pool
-    from landlane.workers.model import RunSummary
     from landlane.workers.preflight import Preflight
 
 
 _MOST_WORKERS = 256
 _OVER = ("done", "dropped", "dead")
+_SHOWN_AFTER_SECONDS = 0.5
 
 
 def run(
@@ -81,27 +95,28 @@ def run(
     return _run(call, request)
 
 
-def pause(call: CommandCall, why: str) -> int:
-    """Start no new attempts."""
-    return _answer_pool(call, pause_pool(call.repo, _decider(call), check_reason(why)))
+def pause(call: CommandCall, why: str, all: bool) -> int:
+    """Start no new attempts; with --all, land and deploy nothing, either."""
+    pool = pause_pool(call.repo, _decider(call), check_reason(why), pauses_landing=all)
+    running = list(dict.fromkeys(attempt.task for attempt in running_attempts(call.repo)))
+    landings = [landing.id for landing in list_landings(call.repo, (QUEUED, TESTING))] if all else []
+    text = paused_text(pool, running, landings)
+    return call.terminal.answer({"ok": True, "pool": pool_json(pool), "running": running}, text)
 
 
 def resume(call: CommandCall) -> int:
     """Start attempts again."""
-    return _answer_pool(call, resume_pool(call.repo, _decider(call)))
+    session, before = _decider(call), get_pool(call.repo)
+    pool = resume_pool(call.repo, session)
+    return call.terminal.answer({"ok": True, "pool": pool_json(pool)}, resumed_text(before))
 
 
 def _decider(call: CommandCall) -> Session:
     """Return the caller's session; refuse one with a role, which must not control the other workers."""
     session = call.session()
     if session.role:
-        raise forbidden(session.agent, session.role, "no role decides about the whole pool")
+        raise forbidden(session.agent, session.role, "no role may pause or resume workers")
     return session
-
-
-def _answer_pool(call: CommandCall, pool: Pool) -> int:
-    lines = [in_one_line(line) for line in pool_lines(pool)]
-    return call.terminal.answer({"ok": True, "pool": pool_json(pool)}, "\n".join(lines))
 
 
 def _read_count(call: CommandCall, workers: str) -> int:
@@ -139,28 +154,73 @@ def _run(call: CommandCall, request: RunRequest) -> int:
     if request.agent:
         find_agent(repo.settings, request.agent)
     check_can_run(repo, tasks, request)
-    preflight = check_before_run(repo, tasks, request, lambda name: _note_check(call.terminal, name))
+    clock = _PreflightClock(call.terminal)
+    preflight = check_before_run(repo, tasks, request, clock.on_check, clock.on_tick)
+    call.terminal.live(lambda: "")
     if preflight.problems:
         return _refuse_start(call.terminal, preflight)
     if not (request.is_continuous or request.tasks) and all(task.state in _OVER for task in tasks):
-        call.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
-    view = _make_view(call.terminal)
-    is_json = call.terminal.is_json or view.is_live
-    common = {"folder": call.cwd, "is_json": is_json, "command": list(request.command)}
+        return _answer_nothing(call.terminal)
+    view = _make_view(call)
+    if preflight.checks and not call.terminal.is_quiet:
+        view.note(preflight_text(preflight, request.workers, is_live=isinstance(view, LiveView)))
+    common = {"folder": call.cwd, "command": list(request.command)}
     fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], call.cwd, common)
     orchestrator = Orchestrator(repo, request, fork_server, view.on_event)
     _handle_signals(orchestrator)
     with view:
         summary = orchestrator.run(view.on_status)
+    return _answer_summary(call.terminal, summary)
+
+
+def _answer_nothing(terminal: Terminal) -> int:
+    summary = RunSummary(done=(), failed=(), waiting=(), left=(), totals=RunTotals())
+    text = "No tasks are ready.\nnext: landlane task add 'what is to be done' --path PATH"
+    return terminal.answer({"ok": True, "summary": summary_json(summary)}, text)
+
+
+def _answer_summary(terminal: Terminal, summary: RunSummary) -> int:
+    """Answer with the counts, the exceptions with their commands, the money and the next step."""
     code = _exit_code(summary)
     answer = _refusal(summary, code) if code else {"ok": True}
-    return call.terminal.answer({**answer, "summary": summary_json(summary)}, summary_text(summary), code)
+    if stopped := stopped_text(summary):
+        terminal.note(stopped)
+    lines = [summary_headline(summary)]
+    if summary.done and len(summary.done) < _count_tasks(summary):
+        lines.append(f"  ✓ {', '.join(summary.done)}")
+    rows = [[in_one_line(cell) for cell in row] for row in summary_rows(summary)]
+    lines += align(rows, cut=1, width=cut_width(), gap="   ")
+    if step := next_step(summary):
+        lines.append(f"next: {step}")
+    document = {**answer, "summary": summary_json(summary)}
+    return terminal.answer(document, "\n".join(lines), code, quiet="\n".join(summary.done))
 
 
-def _note_check(terminal: Terminal, name: str) -> None:
-    """Say on a terminal which check runs before workers start."""
-    if is_terminal(sys.stderr):
-        terminal.note(f"preflight: {in_one_line(name)} on the target branch")
+def _count_tasks(summary: RunSummary) -> int:
+    return len(summary.done) + len(summary.failed) + len(summary.waiting) + len(summary.left)
+
+
+class _PreflightClock:
+    """Shows on a terminal which check runs before workers start, and for how long."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._began = time.monotonic()
+        self._check = ""
+        self._estimate = ""
+
+    def on_check(self, name: str, branch: str, estimate_ms: int | None) -> None:
+        """Begin with a check."""
+        self._began = time.monotonic()
+        self._check = f"{name} on {branch}"
+        self._estimate = f" of about {running_time(estimate_ms)}" if estimate_ms else ""
+
+    def on_tick(self) -> None:
+        """Show the running check, after half a second."""
+        took = time.monotonic() - self._began
+        if self._check and took >= _SHOWN_AFTER_SECONDS:
+            clock = running_time(round(took * 1000))
+            self._terminal.live(lambda: f"preflight: {self._check} ({clock}{self._estimate})")
 
 
 def _refuse_start(terminal: Terminal, preflight: Preflight) -> int:
@@ -194,28 +254,30 @@ def _handle_signals(orchestrator: Orchestrator) -> None:
 
 def _exit_code(summary: RunSummary) -> int:
     if summary.is_stopped:
-        return 1 if summary.left or summary.failed else 0
-    if summary.failed or summary.paused or summary.left:
-        return 1
-    return 7 if summary.waiting else 0
+        return 130
+    if summary.waiting:
+        return 7
+    return 1 if summary.failed or summary.paused or summary.left else 0
 
 
 def _refusal(summary: RunSummary, code: int) -> dict[str, Any]:
+    step = next_step(summary)
+    if code == 130:
+        return failure_json("INTERRUPTED", f"stopped: {summary_headline(summary)}", step or "landlane run")
     if code == 7:
-        message = f"{len(summary.waiting)} tasks wait for a person"
-        return failure_json("WAITS_FOR_PERSON", message, "`landlane gate list` shows what is asked")
+        message = f"{count(len(summary.waiting), 'task')} {_verb(summary.waiting, 'wait')} for a person"
+        return failure_json("WAITS_FOR_PERSON", message, step)
     if summary.paused:
-        hint = "mend it, then run again; `landlane run resume` where the pool was paused"
-        return failure_json("RUN_PAUSED", f"the pool is paused: {summary.paused}", hint)
-    message = f"{len(summary.failed)} tasks failed, {len(summary.left)} are left"
-    hint = "`landlane task show T` tells why; `landlane task retry T` tries again"
-    return failure_json("TASKS_LEFT", message, hint)
+        return failure_json("RUN_PAUSED", f"workers are paused: {summary.paused}", "landlane run resume")
+    first = (*summary.failed, *summary.left)[0]
+    return failure_json("TASKS_LEFT", summary_headline(summary), step or f"landlane task show {first.task}")
 
 
-def _make_view(terminal: Terminal) -> RunView:
+def _verb(tasks: Sequence[object], verb: str) -> str:
+    return f"{verb}s" if len(tasks) == 1 else verb
+
+
+def _make_view(call: CommandCall) -> RunView:
     """Return a live view for a terminal, or a line-based view for a log."""
-    if terminal.is_json or not is_terminal(sys.stderr):
-        return RunView(terminal)
-    from landlane.cli.run_live import LiveView  # noqa: PLC0415 - rich is slow to load
-
-    return LiveView(terminal)
+    is_live = call.terminal.is_live and os.environ.get("TERM") != "dumb"
+    return (LiveView if is_live else RunView)(call.terminal, call.repo.wall_ms)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import signal
-import sys
 
 from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
@@ -41,13 +39,13 @@ def main() -> None:
 
 def _work(order: dict[str, Any], report: Report) -> None:
     try:
-        repo = _open_repository(order["folder"], is_json=order["is_json"])
+        os.chdir(order["folder"])
+        repo = open_repository(order["folder"], is_short_lived=False)
         if order["kind"] == "land":
-            _land(repo)
+            _land(repo.require_git(lambda text: report({"event": "note", "text": text})))
         else:
             _supervise(repo, order, report)
     except LandlaneError as error:  # such as settings that became invalid
-        _note(f"{error.message} [{error.code}]", is_json=order["is_json"])
         why = f"{error.message}. {error.hint}"
         report({"event": "ended", "outcome": Outcome.NOT_STARTED, "why": why, "code": error.code})
 
@@ -76,26 +74,15 @@ def _supervise(repo: Repository, order: dict[str, Any], report: Report) -> None:
         orchestrator=order["orchestrator"],
         is_offline=order["is_offline"],
     )
-    Supervisor(AttemptResources(repo, work_order, report, stop)).run()
+    attempt = AttemptResources(
+        repo.require_git(lambda text: attempt.write_log("note", text)), work_order, report, stop
+    )
+    Supervisor(attempt).run()
 
 
 def _exit(_: int, __: object) -> None:
     """Exit at once; checks that are running end on the way out."""
     raise SystemExit(0)
-
-
-def _open_repository(folder: str, *, is_json: bool) -> Repository:
-    os.chdir(folder)
-    repo = open_repository(folder, is_short_lived=False)
-    return repo.require_git(lambda text: _note(text, is_json=is_json))
-
-
-def _note(text: str, *, is_json: bool) -> None:
-    if is_json or sys.stderr is None:
-        return
-    with contextlib.suppress(OSError):  # the terminal is gone; the work continues
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
 
 
 if __name__ == "__main__":

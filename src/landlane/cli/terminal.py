@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _RED, _GREEN, _YELLOW, _CYAN, _DIM, _BOLD, _PLAIN = (f"\x1b[{code}m" for code in (31, 32, 33, 36, 2, 1, 0))
+_STYLES = {"green": _GREEN, "yellow": _YELLOW, "dim": _DIM}
 _SYMBOLS = {"✓": _GREEN, "✗": _RED, "!": _YELLOW}
 _KINDS = {"error:": _RED, "refused:": _YELLOW, "timed out:": _YELLOW, "waiting:": _YELLOW}
 _COMMAND_LABELS = ("hint:", "next:", "then:", "fix:", "approve:", "reject:")
@@ -230,6 +231,25 @@ def terminal_width() -> int:
     except (OSError, ValueError, AttributeError):
         columns = WIDEST
     return max(columns or WIDEST, 40)
+
+
+def stderr_width() -> int:
+    """Return how wide the terminal is that shows stderr."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        columns = WIDEST
+    return max(columns or WIDEST, 40)
+
+
+def stderr_style(text: str, style: str) -> str:
+    """Return a text in a colour if stderr has colours; `style` is green, yellow, dim or empty."""
+    return f"{_STYLES[style]}{text}{_PLAIN}" if style and text and has_colour(sys.stderr) else text
+
+
+def stderr_text(text: str) -> str:
+    """Return a text as stderr shows it: with the colours of its words, in the characters that it has."""
+    return encodable(paint(text) if has_colour(sys.stderr) else text, sys.stderr)
 
 
 def cut_width() -> int:

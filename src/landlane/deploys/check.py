@@ -11,6 +11,7 @@ from landlane.git.target import find_target
 from landlane.landing.model import OPEN as UNLANDED
 from landlane.patterns.pattern import covers_alternative
 from landlane.store import records
+from landlane.tasks.worker_pool import check_may_change
 from landlane.units import count
 from landlane.values import replace
 from landlane.workspaces.committed_settings import committed_at, of_main_checkout
@@ -31,8 +32,10 @@ def find_deployable_commit(repo: Repository, settings: Settings, target: DeployT
     Raises:
         Stale: the checkout is behind, or older than what is live.
         Held: something must land first.
+        WaitsForPerson: a person paused deploys.
         LandlaneError: the checkout has commits or changes that did not land, or cannot be compared.
     """
+    repo.store.view(lambda snapshot: check_may_change(snapshot, "deploys"))
     if target.settings.branch:
         settings = replace(settings, landing=replace(settings.landing, target=target.settings.branch))
     position = find_position(repo, find_target(repo.home, settings), is_remote_only=True)

@@ -387,7 +387,14 @@ def has_new_entries(repo: Repository, known_ids: Collection[str] = ()) -> bool:
     return any(landing.target == target.branch and landing.id not in known_ids for landing in queued)
 
 
-def serve_queue(repo: Repository, who: str, *, is_drained: bool, wait_ms: int = 0) -> LandlaneError | None:
+def serve_queue(
+    repo: Repository,
+    who: str,
+    *,
+    is_drained: bool,
+    wait_ms: int = 0,
+    on_check: Callable[[Sequence[str], str], None] = lambda _, __: None,
+) -> LandlaneError | None:
     """Run the queue until it is empty (`is_drained`) or until a signal; return why it stopped early.
 
     While another process runs the queue, this one waits for it, at most `wait_ms`.
@@ -411,9 +418,7 @@ def serve_queue(repo: Repository, who: str, *, is_drained: bool, wait_ms: int = 
                 hint="see how far it is: landlane queue list",
                 holder=lease.agent,
             )
-        runner = QueueRunner(
-            repo, lease, target, on_check=lambda ids, name: repo.report(f"{', '.join(ids)}: {name}")
-        )
+        runner = QueueRunner(repo, lease, target, on_check=on_check)
         try:
             stop = drain_queue(runner)
         except Stale as error:

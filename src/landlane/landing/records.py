@@ -11,6 +11,7 @@ from landlane.landing.estimate import add_sample
 from landlane.landing.model import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Queue
 from landlane.sessions.runner_lease import check_runner
 from landlane.store import records
+from landlane.tasks.worker_pool import check_may_change
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -126,6 +127,7 @@ def begin_move(repo: Repository, lease: RunnerLease, target: str, move: TargetMo
 
     def work(tx: Transaction) -> bool:
         check_runner(tx, lease)
+        check_may_change(tx, "landing")
         if any(lock_landing(tx, landing_id).state != TESTING for landing_id in move.entries):
             return False
         put_queue(tx, replace(lock_queue(tx, target), move=as_dict(move)), "moving")

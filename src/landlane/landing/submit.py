@@ -210,7 +210,7 @@ def _verify_evidence(repo: Repository, session: Session, task_id: str, head: str
     Raises:
         NotAllowed: evidence is missing, or the task waits for its review.
     """
-    completion = complete_task(repo, session, task_id, on_step=lambda name: repo.report(f"evidence: {name}"))
+    completion = complete_task(repo, session, task_id)
     task = completion.task
     if task.state == DONE and not task.head:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.landing.model import BOUNCED, EJECTED, HELD, LANDED, TESTING, gated_path
 from landlane.landing.target_status import TargetState
 from landlane.tasks.model import DEAD, FAILED, WAITING
-from landlane.units import clock_time, exact_duration, rough_duration, running_time, time_ago
+from landlane.units import clock_time, exact_duration, ordinal, rough_duration, running_time, time_ago
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +88,22 @@ def running_line(landing: Landing, view: QueueView) -> str:
     estimate = view.check_estimate(landing.check)
     of = f" of about {running_time(estimate)}" if estimate else ""
     return f"  ● {landing.check:<{stage_width(view.checks)}}  {running_time(view.now - landing.stage_at)}{of}"
+
+
+def progress_text(landing: Landing, view: QueueView) -> str:
+    """Return how far an open entry is, in one line: `L11: make test, 0:41 of about 1:10`."""
+    eta = view.estimates.get(landing.id)
+    if landing.state == TESTING and landing.check:
+        estimate = view.check_estimate(landing.check)
+        of = f" of about {running_time(estimate)}" if estimate else ""
+        return f"{landing.id}: {landing.check}, {running_time(view.now - landing.stage_at)}{of}"
+    if landing.state == TESTING:
+        return f"{landing.id}: {landing.stage or 'merging'}"
+    place = (
+        f" ({', '.join([ordinal(view.position(landing.id)), *([about(eta)] if eta is not None else [])])})"
+    )
+    waits = f" until {landing.target} passes" if landing.code == "TARGET_RED" else place
+    return f"{landing.id}: queued to land{waits}"
 
 
 def ended_message(landing: Landing, task: Task | None) -> str:

@@ -342,6 +342,13 @@ class Attempt:
     head: str = ""
     usage: Mapping[str, Any] | None = None  # unknown is not zero
     log: str = ""
+    kind: str = ""  # the agent as the settings name it; `agent` is its session
+    resets_at: int = 0  # when the provider's limit that ended it is over, as the provider said
+
+    @property
+    def provider(self) -> str:
+        """The name for a provider's limit: the coding client, or the agent of a custom worker."""
+        return self.client if self.client != "command" or not self.kind else self.kind
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Attempt:
@@ -427,3 +434,4 @@ class Wait:
     path: str = ""
     why: str = ""
     until: int = 0  # in wall-clock milliseconds
+    resets_at: int = 0  # when a provider's limit ends, if the provider said so; `until` also has our back-off

@@ -58,10 +58,18 @@ def _wait_text(wait: Wait, now: int, person: str) -> str:
     if wait.kind in (WaitKind.HANDOFF, WaitKind.REVIEW) and wait.holder:
         return f"{wait.holder}: {wait.id}"
     if wait.kind == WaitKind.LIMIT:
-        return f"{wait.holder.capitalize()} limit, resets {time_left(wait.until - now)}"
+        return limit_text(wait, now, ", ")
     if wait.kind == WaitKind.RETRY:
         return f"retry {time_left(wait.until - now)}"
     return wait.id or wait.why
+
+
+def limit_text(wait: Wait, now: int, separator: str = " ") -> str:
+    """Return a provider's limit: `Claude limit resets in 12 min`, or our own retry if the end is unknown."""
+    name = f"{wait.holder[:1].upper()}{wait.holder[1:]} limit"
+    if wait.resets_at > now:
+        return f"{name}{separator}resets {time_left(wait.resets_at - now)}"
+    return f"{name}, retry {time_left(wait.until - now)}"
 
 
 def count_text(tasks: Sequence[Task]) -> str:

@@ -76,6 +76,7 @@ def wait_json(wait: Wait) -> dict[str, Any]:
         "path": wait.path or None,
         "why": wait.why or None,
         "until": rfc3339(wait.until) if wait.until else None,
+        "resets_at": rfc3339(wait.resets_at) if wait.resets_at else None,
     }
 
 
@@ -143,6 +144,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "agent": attempt.agent,
         "role": attempt.role,
         "client": attempt.client,
+        "kind": attempt.kind or None,
         "session": attempt.session,
         "machine": attempt.machine,
         "state": attempt.state,
@@ -155,6 +157,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "outcome": attempt.outcome or None,
         "head": attempt.head or None,
         "usage": dict(attempt.usage) if attempt.usage is not None else None,
+        "resets_at": rfc3339(attempt.resets_at) if attempt.resets_at else None,
     }
 
 
@@ -207,26 +210,16 @@ def pool_json(pool: Pool) -> dict[str, Any]:
         "paused": pool.paused or None,
         "paused_at": rfc3339(pool.paused_at) if pool.paused_at else None,
         "paused_by": pool.paused_by or None,
+        "pauses_landing": pool.pauses_landing,
         "failures": [
             {"task": one["task"], "reason": one["text"], "at": rfc3339(one["at"])} for one in pool.infra
         ],
         "admission": {
-            kind: {"limit": one["limit"], "until": rfc3339(one["until"])}
+            kind: {
+                "limit": one["limit"],
+                "until": rfc3339(one["until"]),
+                "resets_at": rfc3339(one["resets_at"]) if one.get("resets_at") else None,
+            }
             for kind, one in sorted(pool.admission.items())
         },
     }
-
-
-def pool_lines(pool: Pool) -> list[str]:
-    """Return the worker pool as lines of text."""
-    lines = ["the pool starts work"]
-    if pool.paused:
-        by = f" by {pool.paused_by}" if pool.paused_by else ""
-        lines = [f"the pool is paused{by} since {rfc3339(pool.paused_at)}: {pool.paused}"]
-        lines.append("  mend it, then: landlane run resume")
-    lines += [f"  {one['task']} could not begin: {one['text']}" for one in pool.infra]
-    lines += [
-        f"  {kind}: at most {one['limit']} at once, and none before {rfc3339(one['until'])}"
-        for kind, one in sorted(pool.admission.items())
-    ]
-    return lines

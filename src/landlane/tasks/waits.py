@@ -72,7 +72,8 @@ def _retries(snapshot: Snapshot, task: Task, until: int) -> tuple[Wait, ...]:
     documents = records.find_by_key(snapshot, "attempt", task.id)
     attempts = sorted(map(Attempt.from_document, documents), key=lambda attempt: attempt.started_at)
     if attempts and attempts[-1].code == RATE_LIMITED:
-        return (Wait(kind=WaitKind.LIMIT, holder=attempts[-1].client, until=until),)
+        last = attempts[-1]
+        return (Wait(kind=WaitKind.LIMIT, holder=last.provider, until=until, resets_at=last.resets_at),)
     return (Wait(kind=WaitKind.RETRY, until=until),)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from landlane.errors import WaitsForPerson
 from landlane.store import records
 from landlane.tasks.lineage import find_lineage, lock_lineage, put_lineage
 from landlane.tasks.model import READY, WAITING, check_reason
@@ -48,22 +49,29 @@ class Pool:
     paused: str = ""  # why it starts nothing
     paused_at: int = 0
     paused_by: str = ""  # empty when it paused itself
+    pauses_landing: bool = False  # nothing lands and nothing is deployed, either
     infra: Sequence[Mapping[str, Any]] = ()  # {task, text, at, kind}: recent failures to start work
-    admission: Mapping[str, Mapping[str, Any]] = {}  # kind of agent → {limit, until, before}
+    # Kind of agent → {limit, until, before, resets_at}: `until` is when it is started again, `resets_at` when
+    # the provider's limit ends, as far as the provider said so.
+    admission: Mapping[str, Mapping[str, Any]] = {}
 
     @property
     def is_paused(self) -> bool:
         return self.state == PoolState.PAUSED
 
 
-def pause(pool: Pool, why: str, now: int, by: str = "") -> Pool:
+def pause(pool: Pool, why: str, now: int, by: str = "", *, pauses_landing: bool = False) -> Pool:
     """Return the pool after it was paused."""
-    return replace(pool, state=PoolState.PAUSED, paused=why, paused_at=now, paused_by=by)
+    return replace(
+        pool, state=PoolState.PAUSED, paused=why, paused_at=now, paused_by=by, pauses_landing=pauses_landing
+    )
 
 
 def resume(pool: Pool) -> Pool:
     """Return the pool after it was resumed; earlier failures are forgotten."""
-    return replace(pool, state=PoolState.OPEN, paused="", paused_at=0, paused_by="", infra=())
+    return replace(
+        pool, state=PoolState.OPEN, paused="", paused_at=0, paused_by="", pauses_landing=False, infra=()
+    )
 
 
 def with_failure(
@@ -110,7 +118,8 @@ def slow_down(pool: Pool, kind: str, running: int, retry_after_ms: int, now: int
         limit = max(1, least // 2)
         before = max(running, int(known.get("before") or 0))
     until = max(until, int(known.get("until") or 0))
-    entry = {"limit": limit, "until": until, "before": before}
+    resets_at = max(now + retry_after_ms if retry_after_ms else 0, int(known.get("resets_at") or 0))
+    entry = {"limit": limit, "until": until, "before": before, "resets_at": resets_at}
     return replace(pool, admission={**pool.admission, kind: entry})
 
 
@@ -205,14 +214,34 @@ def note_success(repo: Repository, kind: str) -> Pool:
     )
 
 
-def pause_pool(repo: Repository, session: Session, why: str) -> Pool:
+def check_may_change(snapshot: Snapshot, what: str) -> None:
+    """Refuse to land or deploy while a person has paused that, too.
+
+    Raises:
+        WaitsForPerson: it is paused.
+    """
+    pool = _from_document(records.find(snapshot, _NOUN, _NOUN))
+    if pool.pauses_landing:
+        by = f"{pool.paused_by} paused" if pool.paused_by else "paused:"
+        raise WaitsForPerson(
+            f'{by} {what}: "{pool.paused}"', code="RUN_PAUSED", hint="continue: landlane run resume"
+        )
+
+
+def pause_pool(repo: Repository, session: Session, why: str, *, pauses_landing: bool = False) -> Pool:
     """Start no further work until the pool is resumed; running attempts continue.
+
+    With `pauses_landing`, nothing lands and nothing is deployed until then, either.
 
     Raises:
         Malformed: there is no reason.
     """
     reason = check_reason(why)
-    return _change(repo, "paused", lambda pool, now: pause(pool, reason, now, session.agent), session=session)
+
+    def change(pool: Pool, now: int) -> Pool:
+        return pause(pool, reason, now, session.agent, pauses_landing=pauses_landing)
+
+    return _change(repo, "paused", change, session=session)
 
 
 def resume_pool(repo: Repository, session: Session) -> Pool:

@@ -41,6 +41,11 @@ class Budget:
     words: str
 
     @property
+    def is_shared(self) -> bool:
+        """Whether it is of the run or the day: no attempt starts, and running ones go on to their end."""
+        return self.kind in (RUN, TODAY)
+
+    @property
     def why(self) -> str:
         """Return the message that it is used up."""
         return f"{self.words}: {money_words(self.spent)} spent of {money_words(self.limit)}"

@@ -9,7 +9,6 @@ import tempfile
 from landlane.claims.model import ClaimMode
 from landlane.claims.take import list_claims
 from landlane.clients.as_worker.command import find_program
-from landlane.clock import duration_text
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.exec.sandboxed_run import search_path
 from landlane.git.run import run_in
@@ -23,10 +22,12 @@ from landlane.roles.model import Scope, find_role, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import count_in_use
 from landlane.tasks.lineage import held_in
-from landlane.tasks.model import ANYBODY, BLOCKED, READY, effective_kind
+from landlane.tasks.model import ANYBODY, BLOCKED, READY, Wait, WaitKind, effective_kind
 from landlane.tasks.records import declared_patterns, task_patterns
+from landlane.tasks.text import limit_text
 from landlane.tasks.worker_pool import get_pool
-from landlane.usage.budget import why_over_budget
+from landlane.units import exact_duration, time_left
+from landlane.usage.budget import over_budget
 from landlane.workers.agents import agent_for, find_agent, needs_of, role_for
 from landlane.workers.model import COMMAND, StartRefusal
 
@@ -157,7 +158,7 @@ class Admission:
         try:
             return find_agent(self._repo.settings, handoff.to).name
         except LandlaneError:
-            why = f"it is handed to {handoff.to} for {duration_text(until - self._now)} more"
+            why = f"it is handed to {handoff.to} for {exact_duration(until - self._now)} more"
             return StartRefusal(why=why, is_permanent=False)
 
     def why_not(self, task: Task) -> StartRefusal | None:
@@ -175,7 +176,7 @@ class Admission:
         if missing:
             return StartRefusal(why=missing, is_permanent=True)
         if self._pool.paused:
-            return StartRefusal(why=f"the pool is paused: {self._pool.paused}", is_permanent=False)
+            return StartRefusal(why=f"workers are paused: {self._pool.paused}", is_permanent=False)
         return (
             self._why_not_needs(task, agent)
             or self._why_not_yet(task)
@@ -209,10 +210,10 @@ class Admission:
     def _why_not_yet(self, task: Task) -> StartRefusal | None:
         until = self._repo.store.view(held_in).get(task.id, 0)
         if until > self._now:
-            return StartRefusal(why=f"tried again in {duration_text(until - self._now)}", is_permanent=False)
-        over = why_over_budget(self._repo, task, run=self._run)
-        if over:
-            return StartRefusal(why=over, is_permanent=True)
+            return StartRefusal(why=f"tried again {time_left(until - self._now)}", is_permanent=False)
+        over = over_budget(self._repo, task, run=self._run)
+        if over is not None:
+            return StartRefusal(why=over.why, is_permanent=True, budget=over if over.is_shared else None)
         return self._machine
 
     def _why_agent_busy(self, agent: Agent) -> StartRefusal | None:
@@ -222,12 +223,14 @@ class Admission:
         limit = self._pool.admission.get(agent.name, {})
         until = int(limit.get("until") or 0)
         if until > self._now:
-            why = f"{agent.name} is rate-limited for {duration_text(until - self._now)}"
-            return StartRefusal(why=why, is_permanent=False)
+            client = agent.name if agent.client == COMMAND else agent.client
+            resets_at = int(limit.get("resets_at") or 0)
+            wait = Wait(kind=WaitKind.LIMIT, holder=client, until=until, resets_at=resets_at)
+            return StartRefusal(why=limit_text(wait, self._now), is_permanent=False)
         most = limit.get("limit")
         if most is not None and running >= int(most):
             return StartRefusal(
-                why=f"{agent.name} was rate-limited: {most} at once for now", is_permanent=False
+                why=f"after a provider's limit, {most} {agent.name} at once for now", is_permanent=False
             )
         return None
 
@@ -263,7 +266,7 @@ class Admission:
             return None
         landing = get_landing(repo, entry)
         if landing.state == HELD:
-            why = f"{entry} waits for a person, and holds {text}: `landlane gate list`"
+            why = f"{entry} waits for a person, and holds {text}: landlane inbox {entry}"
             return StartRefusal(why=why, is_permanent=True, is_for_person=True)
         if get_queue(repo, landing.target).is_paused:
             why = f"{entry} holds {text}, and the landing queue is paused: `landlane queue list`"

@@ -195,7 +195,7 @@ class AttemptResources:
         self._task, self._attempt = task, begun[-1]
         self.log = AttemptLog(repo.state_folder, task.id, task.attempt, secrets=(self._owner.secret,))
         self.log.write("begun", f"{self.session.agent} in the role {self.role.name} from {self.base[:12]}")
-        taken = {"attempt": task.attempt, "agent": self.session.agent, "id": self._attempt.id}
+        taken = {"tries": task.tries, "agent": self.session.agent, "id": self._attempt.id}
         self.report({"event": "taken", **taken})
         return None
 
@@ -208,6 +208,7 @@ class AttemptResources:
             task,
             role=self.role.name,
             client=self.order.agent.client,
+            kind=self.order.agent.name,
             orchestrator=self.order.orchestrator,
             log=os.path.basename(log_path(self.repo.state_folder, task.id, task.attempt)),
         )
@@ -248,32 +249,41 @@ class AttemptResources:
             clone = SandboxClone(path=path, task=task.id)
         self.run.enter(clone)
 
-    def release(self, result: AttemptResult) -> None:
-        """End and remove everything; a step that fails does not stop the next ones."""
+    def release(self, result: AttemptResult) -> str:
+        """End and remove everything; a step that fails does not stop the next ones.
+
+        Return the id under which uncommitted work was saved; empty if there was none.
+        """
         repo = self.repo
         if self._task is None and self._slots:  # resources counted over time were not used, either
             self._try(lambda: return_unused(repo, self.session, self._slots))
         if self._attempt is not None:
-            changes = result.to_report() | {"state": AttemptState.ENDED}
-            changes["reason"] = changes.pop("why")[:2000]
             attempt = self._attempt
+            changes = {
+                "state": AttemptState.ENDED,
+                "outcome": result.outcome,
+                "reason": result.why[:2000],
+                "code": result.code,
+                "head": result.head,
+                "usage": result.usage,
+                "resets_at": result.resets_at,
+            }
             self._try_with_retry(lambda: change_attempt(repo, attempt, "ended", **changes))
         for joined in (self.worker_session, self._owner):
             if joined is not None:
                 self._try_with_retry(lambda session=joined.session: end_session(repo, session))
+        rescues: list[str] = []
         if not result.keeps_workspace:
-            self._try(self._close_workspace)
+            self._try(lambda: rescues.append(self._close_workspace()))
         self._try(self.run.unpin)
         self._try(self.run.remove_scratch)
         self._try_with_retry(lambda: self.run.end(result.outcome))
+        return "".join(rescues)
 
-    def _close_workspace(self) -> None:
+    def _close_workspace(self) -> str:
+        """Close the workspace; return the id under which its uncommitted work was saved."""
         workspace = self.run.clone.workspace if self.run.clone is not None else None
-        if workspace is None:
-            return
-        closed = close_workspace(self.repo, None, workspace, force=True)
-        if closed.rescue:
-            self.repo.report(f"what was not committed is saved: `landlane rescue restore {closed.rescue}`")
+        return close_workspace(self.repo, None, workspace, force=True).rescue if workspace is not None else ""
 
     def _try_with_retry(self, step: Callable[[], object]) -> None:
         """Run a step that writes to the store, again while the store is unavailable."""

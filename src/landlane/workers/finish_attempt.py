@@ -34,8 +34,8 @@ from landlane.tasks.model import (
 )
 from landlane.tasks.records import get_task
 from landlane.tasks.retry import end_attempt
-from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.worker_pool import note_infrastructure, note_rate_limit, note_success
+from landlane.tasks.retry_rules import RATE_LIMITED, AttemptEnd
+from landlane.tasks.worker_pool import note_rate_limit, note_success
 from landlane.usage.add import book, with_reported
 from landlane.usage.model import UsageEntry, attempt_key
 from landlane.usage.totals import cost_of_attempt
@@ -67,11 +67,16 @@ def return_task(attempt: AttemptResources, *, code: str, why: str) -> AttemptRes
 
     The same failure on several tasks pauses the worker pool.
     """
-    task, agent = attempt.task, attempt.order.agent.name
-    note_infrastructure(attempt.repo, task.id, why, agent)
+    agent = attempt.order.agent.name
     end = AttemptEnd(code=code, feedback=why[:_MAX_FEEDBACK], is_infrastructure=True, kind=agent)
-    decision = end_attempt(attempt.repo, attempt.session, task.id, end)
-    return AttemptResult(outcome=Outcome(decision.outcome), why=decision.why or why, code=code)
+    decision = end_attempt(attempt.repo, attempt.session, attempt.task.id, end)
+    return AttemptResult(
+        outcome=Outcome(decision.outcome),
+        why=decision.why or why,
+        code=code,
+        cause=why,
+        retry_at=decision.not_before,
+    )
 
 
 def save_returned_work(attempt: AttemptResources, message: Ending | None) -> str:
@@ -194,7 +199,7 @@ class AttemptFinisher:
         stderr, exit_code = self._end.stderr.strip(), self._end.exit_code
         reason = message.reason + (f"\n{stderr[-1500:]}" if stderr and message.code != "stopped" else "")
         notes = f"\nnotes: {message.notes}" if message.notes else ""
-        if message.code == "rate_limited":
+        if message.code == RATE_LIMITED:
             self._note_rate_limit(message)
         if message.code == "died" and exit_code in _KILLED:
             return self._end_attempt("killed", reason + notes, message=message)
@@ -209,8 +214,8 @@ class AttemptFinisher:
     def _note_rate_limit(self, message: WorkFailed) -> None:
         agent = self._attempt.order.agent.name
         attempts = self._retry(lambda: running_attempts(self._repo))
-        running = sum(attempt.agent.startswith(f"{agent[:40]}-{attempt.task}-") for attempt in attempts)
-        pause_ms = round((message.retry_after_seconds or 0) * 1000)
+        running = sum(attempt.kind == agent for attempt in attempts)
+        pause_ms = _retry_after_ms(message)
         self._retry(lambda: note_rate_limit(self._repo, agent, running, pause_ms))
 
     def _end_attempt(
@@ -231,14 +236,23 @@ class AttemptFinisher:
             took_ms=max(repo.wall_ms() - attempt.started_at, 0),
             cost_micros=self._retry(lambda: cost_of_attempt(repo, attempt.id)),
             may_retry=may_retry,
-            retry_after_ms=round((message.retry_after_seconds or 0) * 1000) if message else 0,
+            retry_after_ms=_retry_after_ms(message) if message else 0,
         )
         # If repeated, either step finds that the task has moved on, and raises Stale.
         if self._read_task().state == LANDING:  # it was verified, and belongs to the queue
             decision = self._retry(lambda: fail_unsubmitted(repo, self._session, task, end))
         else:
             decision = self._retry(lambda: end_attempt(repo, self._session, task.id, end))
-        return self._result(decision.outcome, why=decision.why or feedback, code=code, head=head)
+        is_limit = code == RATE_LIMITED and end.retry_after_ms > 0
+        return self._result(
+            decision.outcome,
+            why=decision.why or feedback,
+            code=code,
+            head=head,
+            cause=feedback,
+            resets_at=repo.wall_ms() + end.retry_after_ms if is_limit else 0,
+            retry_at=decision.not_before,
+        )
 
     def _digest_change(self, head: str) -> str:
         """Return a digest that is the same for the same change, whenever it was made."""
@@ -368,3 +382,8 @@ class AttemptFinisher:
             self._retry(lambda: note_success(self._repo, self._attempt.order.agent.name))
         except StoreError as error:
             self._repo.report(str(error))
+
+
+def _retry_after_ms(message: WorkFailed) -> int:
+    """Return after what time the provider takes requests again, as it said; 0 if it did not."""
+    return round((message.retry_after_seconds or 0) * 1000)

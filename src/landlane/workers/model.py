@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from landlane.landing.model import HELD
-from landlane.tasks.model import BLOCKED, DEAD, DONE, FAILED, FINISHED, IN_PROGRESS, READY, WAITING
+from landlane.tasks.model import BLOCKED, DEAD, DONE, DROPPED, FAILED, FINISHED, IN_PROGRESS, READY, WAITING
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from landlane.landing.model import Landing
     from landlane.tasks.model import Task
+    from landlane.usage.budget import Budget
 
 COMMAND = "command"  # the client of an agent that is not a coding client
 EXIT, MESSAGES = "exit", "messages"  # the protocols of commands
-ALL_SLOTS_TAKEN = "all places are taken"
+ALL_SLOTS_TAKEN = "all workers are busy"
 
 
 class Stage(StrEnum):
@@ -27,8 +28,8 @@ class Stage(StrEnum):
     STARTING = "starting"  # the supervisor has not taken its task yet
     PREPARING = "preparing"
     WORKING = "working"
-    COLLECTING = "handing in"
-    VERIFYING = "proving"
+    COLLECTING = "collecting its change"
+    VERIFYING = "verifying"
     SUBMITTING = "submitting"
 
 
@@ -106,6 +107,10 @@ class AttemptResult:
     head: str = ""
     usage: dict[str, Any] | None = None
     keeps_workspace: bool = False
+    cause: str = ""  # why the attempt failed, without what was decided then
+    resets_at: int = 0  # when the provider's limit ends, as it said; wall-clock milliseconds
+    retry_at: int = 0  # when the task is offered again
+    rescue: str = ""  # where uncommitted work was saved
 
     def to_report(self) -> dict[str, Any]:
         """Return the fields that the orchestrator reads."""
@@ -125,12 +130,14 @@ class StopRequest:
 class StartRefusal:
     """Why a task does not start now. `is_permanent`: waiting will not help, somebody must change something.
 
-    `is_for_person`: only a person's answer to a gate is missing.
+    `is_for_person`: only a person's answer to a gate is missing. `budget` is the one of the day or the run
+    that is used up.
     """
 
     why: str
     is_permanent: bool
     is_for_person: bool = False
+    budget: Budget | None = None
 
 
 @value
@@ -139,13 +146,48 @@ class WorkerSlot:
 
     task: str
     title: str
-    agent: str
-    attempt: int
+    agent: str  # as the settings name it
+    tries: int
+    max_tries: int
     stage: Stage
     doing: str
     started_at: float
     heard_at: float
-    cost_usd: float | None = None
+    silence_seconds: float = 0.0  # that it may be silent; 0: unlimited
+    cost_micros: int | None = None
+
+
+class RunEventKind(StrEnum):
+    """What happened to a task of a run, or to the run itself."""
+
+    STARTED = "started"
+    LANDED = "landed"
+    DONE = "done"  # without landing: it has no commits, or is a review
+    FAILED = "failed"  # one attempt
+    LIMITED = "limited"  # by the provider
+    NEEDS_PERSON = "needs a person"
+    NOTE = "note"
+
+
+@value
+class RunEvent:
+    """One event of a run, to display."""
+
+    kind: RunEventKind
+    task: str = ""
+    title: str = ""
+    text: str = ""  # why it failed, what a person is asked, or a note
+    agent: str = ""
+    tries: int = 0
+    max_tries: int = 0
+    id: str = ""  # of the inbox item
+    code: str = ""  # why it failed, in one word
+    commit: str = ""
+    took_ms: int = 0
+    cost_micros: int | None = None
+    resets_at: int = 0  # wall-clock milliseconds
+    retry_at: int = 0
+    rescue: str = ""
 
 
 @value
@@ -153,50 +195,92 @@ class RunTotals:
     """Attempts made and their cost; `unknown_costs` counts attempts that reported none."""
 
     attempts: int = 0
-    cost_usd: float = 0.0
+    cost_micros: int = 0
     unknown_costs: int = 0
 
-    def plus(self, cost_usd: float | None) -> RunTotals:
+    def plus(self, cost_micros: int | None) -> RunTotals:
         """Return the totals with one more attempt."""
         return RunTotals(
             attempts=self.attempts + 1,
-            cost_usd=self.cost_usd + (cost_usd or 0.0),
-            unknown_costs=self.unknown_costs + (cost_usd is None),
+            cost_micros=self.cost_micros + (cost_micros or 0),
+            unknown_costs=self.unknown_costs + (cost_micros is None),
         )
+
+
+class RowState(StrEnum):
+    """How a task of a run is doing."""
+
+    RUNNING = "running"
+    SILENT = "silent"
+    LIMITED = "limited"  # by the provider
+    LANDING = "landing"
+
+
+@value
+class RunRow:
+    """A task that is being worked on or lands now, to display."""
+
+    task: str
+    title: str
+    tries: int
+    max_tries: int
+    doing: str
+    state: RowState
+    elapsed_ms: int
+    agent: str = ""
+    cost_micros: int | None = None
 
 
 @value
 class RunStatus:
     """The current state of a run, to display."""
 
-    slots: tuple[WorkerSlot, ...]
+    rows: tuple[RunRow, ...]
     workers: int
     ready: int = 0
     blocked: int = 0
-    landing: int = 0
     waiting: int = 0  # for a person
     done: int = 0
     failed: int = 0
+    total: int = 0
+    elapsed_ms: int = 0
     refusals: tuple[tuple[str, str], ...] = ()  # task, and why it does not start
     paused: str = ""
+    budget: Budget | None = None  # of the day or the run, used up
     is_draining: bool = False
     is_stopping: bool = False
     trouble: str = ""  # why the store is not available
-    cost_usd: float = 0.0
-    unknown_costs: int = 0
+    running: tuple[str, ...] = ()  # tasks with a running attempt
+    totals: RunTotals = RunTotals()
+
+
+@value
+class TaskReason:
+    """A task that is not done, and why; `id` is the inbox item that a person answers."""
+
+    task: str
+    title: str
+    why: str
+    state: str
+    id: str = ""
+    question: str = ""
+    tries: int = 0
 
 
 @value
 class RunSummary:
-    """The result of a run; each pair is a task and why."""
+    """The result of a run. `stopped` are the tasks of the attempts that were ended on request."""
 
     done: tuple[str, ...]
-    failed: tuple[tuple[str, str], ...]
-    waiting: tuple[tuple[str, str], ...]
-    left: tuple[tuple[str, str], ...]
+    failed: tuple[TaskReason, ...]
+    waiting: tuple[TaskReason, ...]
+    left: tuple[TaskReason, ...]
     totals: RunTotals
+    took_ms: int = 0
     paused: str = ""
-    is_stopped: bool = False
+    is_stopped: bool = False  # by a signal
+    stopped: tuple[str, ...] = ()
+    rescues: tuple[str, ...] = ()
 
 
 def count_states(tasks: Sequence[Task]) -> dict[str, int]:
@@ -204,15 +288,14 @@ def count_states(tasks: Sequence[Task]) -> dict[str, int]:
     columns = {
         READY: "ready",
         BLOCKED: "blocked",
-        "landing": "landing",
-        "review": "landing",
         WAITING: "waiting",
         DONE: "done",
         DEAD: "failed",
         FAILED: "failed",
     }
-    counts: dict[str, int] = {}
+    counts: dict[str, int] = {"total": 0}
     for task in tasks:
+        counts["total"] += task.state != DROPPED
         if task.state in columns:
             counts[columns[task.state]] = counts.get(columns[task.state], 0) + 1
     return counts
@@ -222,42 +305,55 @@ def summarize(
     tasks: Sequence[Task],
     landings: Sequence[Landing],
     refusals: Mapping[str, StartRefusal],
+    questions: Mapping[str, tuple[str, str]],
     totals: RunTotals,
-    *,
-    paused: str,
-    is_stopped: bool,
 ) -> RunSummary:
-    """Return the result of a run, with the most useful reason for each task that is not done."""
+    """Return the result of a run, with the most useful reason for each task that is not done.
+
+    `questions` are the inbox items of tasks: id and question.
+    """
     reasons = {landing.task: landing.reason for landing in landings}
-    held = {landing.task for landing in landings if landing.state == HELD}
-    waiting = [(task.id, task.why) for task in tasks if task.state == WAITING]
-    left: list[tuple[str, str]] = []
+    held = {landing.task: landing for landing in landings if landing.state == HELD}
+
+    def reason_of(task: Task, why: str) -> TaskReason:
+        item, question = questions.get(task.id, ("", ""))
+        return TaskReason(
+            task=task.id,
+            title=task.title,
+            why=why,
+            state=task.state,
+            id=item,
+            question=question,
+            tries=task.failures,
+        )
+
+    failed, waiting, left = list[TaskReason](), list[TaskReason](), list[TaskReason]()
     for task in tasks:
-        if task.state in (*FINISHED, WAITING):
-            continue
         refusal = refusals.get(task.id) if task.state == READY else None
-        if task.id in held:
-            waiting.append((task.id, reasons[task.id]))
+        if task.state in (DEAD, FAILED):
+            failed.append(reason_of(task, task.why))
+        elif task.state == WAITING:
+            waiting.append(reason_of(task, task.why))
+        elif task.state in FINISHED:
+            continue
+        elif task.id in held:
+            waiting.append(reason_of(task, held[task.id].reason))
         elif refusal is not None and refusal.is_for_person:
-            waiting.append((task.id, refusal.why))
+            waiting.append(reason_of(task, refusal.why))
         else:
-            why = reasons.get(task.id) or _why_left(task, refusals.get(task.id))
-            left.append((task.id, f"{task.state}{f': {why}' if why else ''}"))
+            left.append(reason_of(task, reasons.get(task.id) or _why_left(task, refusal)))
     return RunSummary(
         done=tuple(task.id for task in tasks if task.state == DONE),
-        failed=tuple((task.id, task.why) for task in tasks if task.state in (DEAD, FAILED)),
+        failed=tuple(failed),
         waiting=tuple(waiting),
         left=tuple(left),
         totals=totals,
-        paused=paused,
-        is_stopped=is_stopped,
     )
 
 
 def _why_left(task: Task, refusal: StartRefusal | None) -> str:
     if task.state in IN_PROGRESS and task.owner:
-        return f"in the hands of {task.owner}"
-    why = refusal.why if refusal is not None and task.state == READY else ""
+        return f"{task.owner} works on it"
     if refusal is not None and refusal.is_permanent:
-        return why  # more useful than why the task was returned
-    return task.why or why
+        return refusal.why  # more useful than why the task was returned
+    return task.why or (refusal.why if refusal is not None else "")

@@ -25,14 +25,17 @@ from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import FINISHED, READY
 from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import get_pool
+from landlane.values import replace
 from landlane.workers.admit import Admission
 from landlane.workers.agents import role_for
+from landlane.workers.follow_tasks import TaskFollower, find_questions
 from landlane.workers.model import (
     ALL_SLOTS_TAKEN,
     WITHOUT_ATTEMPT,
     Outcome,
+    RunEvent,
+    RunEventKind,
     RunStatus,
-    RunTotals,
     Stage,
     StartRefusal,
     WorkOrder,
@@ -52,7 +55,6 @@ from landlane.workers.supervisor_pool import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from landlane.processes.fork_server import ForkedChild, ForkServer
     from landlane.repository import Repository
@@ -83,12 +85,15 @@ class LandingProcess:
     def is_running(self) -> bool:
         return self._child is not None
 
-    def poll(self) -> None:
-        """Notice when the child has ended."""
-        if self._child is not None:
-            self._child.read()
-            if self._child.has_ended():
-                self._child = None
+    def poll(self) -> list[str]:
+        """Notice when the child has ended; return what it reported."""
+        if self._child is None:
+            return []
+        reports = self._child.read()
+        notes = [str(report.get("text") or report.get("why") or "") for report in reports]
+        if self._child.has_ended():
+            self._child = None
+        return list(filter(None, notes))
 
     def start_if_needed(self) -> None:
         """Start the child if something waits and none is running."""
@@ -131,21 +136,24 @@ class Orchestrator:
         repo: Repository,
         request: RunRequest,
         fork_server: ForkServer,
-        on_event: Callable[[str, dict[str, Any]], None],
+        on_event: Callable[[RunEvent], None],
     ) -> None:
         here = repo.processes.current()
         self.name = f"{repo.processes.machine}:{here.pid}:{here.started}"
         self.is_draining = False
         self.is_stopping = False
+        self.is_interrupted = False  # by a signal
         self._is_stop_urgent = False
         self._repo = repo
         self._request = request
         self._fork_server = fork_server
         self._on_event = on_event
-        self._pool = SupervisorPool(fork_server, on_event)
+        self._follower = TaskFollower(repo, on_event)
+        self._pool = SupervisorPool(fork_server, self._follower.on_report)
         self._landing = LandingProcess(repo, fork_server)
         self._backoff = StartBackoff(is_continuous=request.is_continuous)
-        self._totals = RunTotals()
+        self._began = time.monotonic()
+        self._stopped: dict[str, str] = {}  # tasks whose attempts were ended on request, and their rescues
         self._tasks: list[Task] = []
         self._finished_before: set[str] = set()
         self._paused = ""
@@ -156,7 +164,7 @@ class Orchestrator:
 
     def drain(self) -> None:
         """Start nothing more, and end when the running attempts have ended."""
-        self.is_draining = True
+        self.is_draining = self.is_interrupted = True
 
     def stop(self) -> None:
         """End running attempts; their tasks return to the queue, and their work is saved.
@@ -164,7 +172,7 @@ class Orchestrator:
         A second call kills the supervisors at once.
         """
         self._is_stop_urgent = self.is_stopping
-        self.is_draining = self.is_stopping = True
+        self.is_draining = self.is_stopping = self.is_interrupted = True
 
     def run(self, on_status: Callable[[RunStatus], None] = lambda _: None) -> RunSummary:
         """Run to the end; `on_status` gets the status a few times a second.
@@ -195,6 +203,7 @@ class Orchestrator:
         try:
             self._upkeep()
             self._tasks = self._list_tasks()
+            self._follower.look(self._own_tasks())
             if not self.is_draining:
                 self._start_ready()
             # A task that others finished since the tasks were read may have let another one start.
@@ -230,13 +239,14 @@ class Orchestrator:
         for process in self._pool.read_reports():
             self._step_at = 0.0
             self._handle_end(process)
-        self._landing.poll()
+        for text in self._landing.poll():
+            self._on_event(RunEvent(kind=RunEventKind.NOTE, text=text))
 
     def _handle_end(self, process: SupervisorProcess) -> None:
         task_id, outcome = process.task.id, process.outcome
         if outcome == Outcome.KILLED and process.slot.stage == Stage.STARTING:
             self._upkeep_at = 0.0  # its last reports may be lost, and it may have taken its task
-            self._note_failed_start(task_id, "the process that should look after it ended at once")
+            self._note_failed_start(task_id, "its supervisor ended at once")
             return
         self._backoff.failed_starts = 0
         if outcome in WITHOUT_ATTEMPT:
@@ -244,10 +254,12 @@ class Orchestrator:
             self._backoff.note_not_taken(task_id, why, is_error=is_error)
             return
         self._backoff.note_attempt(task_id)
-        self._totals = self._totals.plus(process.cost_usd)
+        self._follower.note_cost(process)
+        if self.is_stopping and outcome == Outcome.RETURNED:
+            self._stopped[task_id] = str(process.result.get("rescue") or "")
         if outcome == Outcome.KILLED:
             self._upkeep_at = 0.0
-            self._on_event(task_id, {"event": "ended", "outcome": outcome, "why": "its keeper was killed"})
+            self._follower.on_report(process, {"event": "ended", "cause": "its supervisor was killed"})
 
     def _note_failed_start(self, task_id: str, why: str) -> None:
         """Drain after too many failed starts: something other than the task is broken."""
@@ -389,26 +401,36 @@ class Orchestrator:
     def _has_open_tasks(self) -> bool:
         return any(task.state not in FINISHED for task in self._tasks)
 
+    def _own_tasks(self) -> list[Task]:
+        """Return the tasks of this run without those that were finished before it, unless requested."""
+        return [task for task in self._tasks if task.id not in self._finished_before]
+
     def status(self, trouble: str = "") -> RunStatus:
         """Return the current status of the run."""
-        slots = tuple(process.slot for process in self._pool.processes)
+        processes = self._pool.processes
         supervised, refusals = self._pool.task_ids, self._backoff.refusals
+        own = self._own_tasks()
+        running = [process.slot.cost_micros or 0 for process in processes]
+        totals = self._follower.totals
         refused = [
             (task.id, refusals[task.id].why)
             for task in self._tasks
             if task.state == READY and task.id in refusals and task.id not in supervised
         ]
+        budgets = (refusals[task_id].budget for task_id, _ in refused)
         return RunStatus(
-            slots=slots,
+            rows=self._follower.rows(processes, own) if not trouble else (),
             workers=self._request.workers,
+            elapsed_ms=round((time.monotonic() - self._began) * 1000),
             refusals=tuple(refused),
             paused=self._paused,
+            budget=next(filter(None, budgets), None),
             is_draining=self.is_draining,
             is_stopping=self.is_stopping,
             trouble=trouble,
-            cost_usd=self._totals.cost_usd + sum(slot.cost_usd or 0.0 for slot in slots),
-            unknown_costs=self._totals.unknown_costs + sum(slot.cost_usd is None for slot in slots),
-            **count_states(self._tasks),
+            running=tuple(process.task.id for process in processes),
+            totals=replace(totals, cost_micros=totals.cost_micros + sum(running)),
+            **count_states(own),
         )
 
     def _summarize(self) -> RunSummary:
@@ -416,19 +438,21 @@ class Orchestrator:
         give_up_at = time.monotonic() + (0.0 if self.is_stopping else _MAX_OUTAGE_SECONDS)
         while True:
             try:
-                # Tasks that were finished before are left out, unless they were requested by name.
-                tasks = [task for task in self._list_tasks() if task.id not in self._finished_before]
-                landings = list_landings(self._repo)
+                self._tasks = self._list_tasks()
+                tasks, landings = self._own_tasks(), list_landings(self._repo)
+                self._follower.look(tasks)
+                questions = find_questions(self._repo)
             except StoreTransient:
                 if time.monotonic() >= give_up_at:
                     raise
                 time.sleep(RETRY_SECONDS)
             else:
-                return summarize(
-                    tasks,
-                    landings,
-                    self._backoff.refusals,
-                    self._totals,
+                totals, refusals = self._follower.totals, self._backoff.refusals
+                return replace(
+                    summarize(tasks, landings, refusals, questions, totals),
+                    took_ms=round((time.monotonic() - self._began) * 1000),
                     paused=self._paused,
-                    is_stopped=self.is_stopping,
+                    is_stopped=self.is_interrupted,
+                    stopped=tuple(self._stopped),
+                    rescues=tuple(filter(None, self._stopped.values())),
                 )

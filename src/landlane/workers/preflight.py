@@ -11,8 +11,12 @@ from landlane.errors import LandlaneError
 from landlane.exec.sandboxed_run import search_path
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import find_target, target_tip
+from landlane.landing.estimate import estimate_check
+from landlane.landing.records import get_queue
 from landlane.landing.run_checks import CheckRunner
 from landlane.landing.target_rules import settings_at
+from landlane.sandbox.model import BackendKind
+from landlane.sandbox.start import choose_backend
 from landlane.tasks.model import BLOCKED, READY, effective_kind
 from landlane.values import value
 from landlane.workers.agents import agent_for
@@ -45,12 +49,23 @@ class Preflight:
 
     checks: int
     problems: tuple[Problem, ...] = ()
+    tasks: int = 0  # that are open
+    branch: str = ""  # the target, if something has to land, and its tip
+    tip: str = ""
+    is_sandboxed: bool = False
 
 
 def check_before_run(
-    repo: Repository, tasks: Sequence[Task], request: RunRequest, on_check: Callable[[str], None]
+    repo: Repository,
+    tasks: Sequence[Task],
+    request: RunRequest,
+    on_check: Callable[[str, str, int | None], None] = lambda _, __, ___: None,
+    on_tick: Callable[[], None] = lambda: None,
 ) -> Preflight:
-    """Check what every attempt needs; `on_check` gets the name of each landing check that has to be run.
+    """Check what every attempt needs.
+
+    `on_check` gets each landing check that has to be run, the branch, and how many milliseconds it usually
+    takes; `on_tick` is called while one runs.
 
     Raises:
         RepositoryError: there is no target branch, or its settings cannot be read.
@@ -64,8 +79,11 @@ def check_before_run(
     for agent in agents:
         checks += 1
         problems += _check_program(agent)
+    is_sandboxed = choose_backend().name != BackendKind.NONE
     if not any(_needs_landing(task) for task in open_tasks):
-        return Preflight(checks=checks, problems=tuple(problems))
+        return Preflight(
+            checks=checks, problems=tuple(problems), tasks=len(open_tasks), is_sandboxed=is_sandboxed
+        )
     target = find_target(repo.home, repo.settings)
     tip = target_tip(repo.home, target)
     for script in dict.fromkeys(script for agent in agents for script in _scripts_of(repo, agent)):
@@ -74,11 +92,16 @@ def check_before_run(
     if not request.is_continuous:  # it goes on while others fix the target
         settings = settings_at(repo, target, tip)
         checks += len(settings.landing.checks or ())
-        runner = CheckRunner(repo, settings, target.branch, lambda: None)
+        queue = get_queue(repo, target.branch)
+        runner = CheckRunner(repo, settings, target.branch, on_tick)
+
+        def on_begin(name: str, _: object) -> None:
+            on_check(name, target.branch, estimate_check(queue, name))
+
         try:
             tree = try_git_output(repo.home, "rev-parse", f"{tip}^{{tree}}").strip()
             # A saved failure may be the machine's fault or fixed since, so it does not stop the run.
-            result = runner.check(tip, tree, {}, lambda name, _: on_check(name), rerun_failed=True)
+            result = runner.check(tip, tree, {}, on_begin, rerun_failed=True)
         finally:
             runner.close()
         if not result.is_green:
@@ -86,7 +109,14 @@ def check_before_run(
             text = f"{result.check} fails on {target.branch}, so nothing could land"
             fix = f"git switch -c fix-{target.branch} {target.branch} && {result.check}"
             problems.append(Problem(text=text, fix=fix, lines=tuple(lines[-_MOST_LINES:])))
-    return Preflight(checks=checks, problems=tuple(problems))
+    return Preflight(
+        checks=checks,
+        problems=tuple(problems),
+        tasks=len(open_tasks),
+        branch=target.branch,
+        tip=tip,
+        is_sandboxed=is_sandboxed,
+    )
 
 
 def _agents_of(repo: Repository, tasks: Sequence[Task], request: RunRequest) -> list[Agent]:

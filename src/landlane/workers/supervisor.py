@@ -123,12 +123,13 @@ class WorkerMonitor:
         return self.lost or (self.exceeded.why if self.exceeded is not None else "")
 
     def _check_budget(self) -> Budget | None:
-        """Record the usage so far, and return the budget that it exceeds."""
+        """Record the usage so far, and return the budget of the attempt or the task that it exceeds."""
         attempt, usage = self._attempt, self._relay.usage
         if usage is not None and usage != self._recorded_usage:
             record_usage_so_far(attempt.repo, attempt.attempt, usage, model=attempt.order.agent.model)
             self._recorded_usage = usage
-        return over_budget(attempt.repo, attempt.task, run=attempt.order.orchestrator)
+        budget = over_budget(attempt.repo, attempt.task)
+        return None if budget is not None and budget.is_shared else budget
 
     def _why_lost(self) -> str:
         """Return why the task is not ours any more. While it waits for a person, the worker's clock stops."""
@@ -150,7 +151,7 @@ class WorkerMonitor:
         return (self._waiting_since or awake_ms()) - self._waited_ms
 
     def with_budget_code(self, end: WorkerEnd) -> WorkerEnd:
-        """Fail a worker that was stopped for its cost. A budget of the day or the run is not its failure."""
+        """Fail a worker that was stopped for its cost."""
         message = end.outcome
         if self.exceeded is None or not isinstance(message, WorkFailed) or message.code != "stopped":
             return end
@@ -174,7 +175,8 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - the task must be returned, whatever is broken
             result = self._handle_error(error)
         finally:
-            self._attempt.release(result)
+            rescue = self._attempt.release(result)
+        result = replace(result, rescue=result.rescue or rescue)
         self._attempt.write_log(result.outcome, result.why)
         self._attempt.report({"event": "ended", **result.to_report()})
         return result

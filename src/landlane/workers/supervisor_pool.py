@@ -6,20 +6,21 @@ import select
 import signal
 import time
 
+from landlane.settings.money import micros_from
 from landlane.values import as_dict, replace
-from landlane.workers.model import Outcome, Stage, StartRefusal, WorkerSlot
+from landlane.workers.model import COMMAND, Outcome, Stage, StartRefusal, WorkerSlot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from landlane.processes.fork_server import ForkedChild, ForkServer
     from landlane.tasks.model import Task
-    from landlane.workers.model import WorkOrder
+    from landlane.workers.model import Agent, WorkOrder
 
 
-TICK_SECONDS = 0.2
+TICK_SECONDS = 0.25  # also the time between two frames of a live view
 RETRY_SECONDS = 2.0  # before a task that could not be taken is tried again
 MAX_RETRY_SECONDS = 30.0
 MAX_FAILED_STARTS = 5  # in a row
@@ -31,20 +32,23 @@ _KILL_SECONDS = 5.0
 class SupervisorProcess:
     """A running supervisor, and what it has reported."""
 
-    def __init__(self, child: ForkedChild, task: Task, agent: str) -> None:
+    def __init__(self, child: ForkedChild, task: Task, agent: Agent) -> None:
         now = time.monotonic()
         self.child = child
         self.task = task
-        self.agent = agent
+        self.agent = agent.name
+        self.provider = agent.name if agent.client == COMMAND else agent.client
         self.slot = WorkerSlot(
             task=task.id,
             title=task.title,
-            agent=agent,
-            attempt=task.attempt + 1,
+            agent=agent.name,
+            tries=task.failures + 1,
+            max_tries=task.max_attempts,
             stage=Stage.STARTING,
             doing="",
             started_at=now,
             heard_at=now,
+            silence_seconds=agent.heartbeat_ms / 1000,
         )
         self.outcome = Outcome.KILLED  # unless it reports another
         self.result: dict[str, Any] = {}
@@ -54,38 +58,41 @@ class SupervisorProcess:
         event = report.get("event")
         changes: dict[str, Any] = {"heard_at": time.monotonic()}
         if event == "taken":
-            changes |= {
-                "stage": Stage.PREPARING,
-                "agent": report["agent"],
-                "attempt": report["attempt"],
-            }
+            changes |= {"stage": Stage.PREPARING, "tries": report["tries"]}
         elif event == "started":
             changes["stage"] = Stage.WORKING
         elif event == "stage":
             changes["stage"] = Stage(report["stage"])
         elif event == "says":
             changes["doing"] = report.get("doing") or self.slot.doing
-            usage: dict[str, Any] = report.get("usage") or {}
-            cost: float | None = usage.get("cost_usd")
-            changes["cost_usd"] = self.slot.cost_usd if cost is None else cost
+            cost = micros_of(report)
+            changes["cost_micros"] = self.slot.cost_micros if cost is None else cost
         elif event == "ended":
             self.result = report
             self.outcome = Outcome(report["outcome"])
         self.slot = replace(self.slot, **changes)
 
     @property
-    def cost_usd(self) -> float | None:
-        """What the attempt cost, as far as it is known."""
-        usage: dict[str, Any] = self.result.get("usage") or {}
-        return usage.get("cost_usd", self.slot.cost_usd)
+    def cost_micros(self) -> int | None:
+        """What the attempt cost in millionths of a US dollar, as far as it is known."""
+        cost = micros_of(self.result)
+        return self.slot.cost_micros if cost is None else cost
+
+
+def micros_of(report: Mapping[str, Any]) -> int | None:
+    """Return the cost that a report states, in millionths of a US dollar."""
+    usage: Mapping[str, Any] = report.get("usage") or {}
+    return micros_from(usage.get("cost_usd"))
 
 
 class SupervisorPool:
     """Starts supervisors through the fork server, reads their reports and stops them."""
 
-    def __init__(self, fork_server: ForkServer, on_event: Callable[[str, dict[str, Any]], None]) -> None:
+    def __init__(
+        self, fork_server: ForkServer, on_report: Callable[[SupervisorProcess, dict[str, Any]], None]
+    ) -> None:
         self._fork_server = fork_server
-        self._on_event = on_event
+        self._on_report = on_report
         self.processes: list[SupervisorProcess] = []
         self._signal_at = 0.0
         self._kill_at = 0.0
@@ -103,8 +110,7 @@ class SupervisorPool:
         """
         document = {"kind": "supervise", **as_dict(order), "agent": order.agent.name}
         child = self._fork_server.begin(document)
-        self.processes.append(SupervisorProcess(child, task, order.agent.name))
-        self._on_event(task.id, {"event": "begun", "agent": order.agent.name, "role": order.role})
+        self.processes.append(SupervisorProcess(child, task, order.agent))
 
     def read_reports(self) -> list[SupervisorProcess]:
         """Read what supervisors report, and return those that have ended."""
@@ -112,7 +118,7 @@ class SupervisorPool:
         for process in list(self.processes):
             for report in process.child.read():
                 process.apply(report)
-                self._on_event(process.task.id, report)
+                self._on_report(process, report)
             if process.child.has_ended():
                 self.processes.remove(process)
                 ended.append(process)

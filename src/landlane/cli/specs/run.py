@@ -195,8 +195,12 @@ COMMANDS = (
     command(
         "run pause",
         "Start no new attempts; running ones continue.",
+        flag("--all", "Land and deploy nothing, either"),
         option("--why", "Reason, for whoever reads it next", "TEXT"),
-        examples=("landlane run pause --why 'release freeze'",),
+        examples=(
+            "landlane run pause --why 'release freeze'",
+            "landlane run pause --all --why 'release freeze'",
+        ),
     ),
     command(
         "run resume",
