@@ -84,7 +84,7 @@ def test_a_bounce_is_one_answer_with_a_task(shell: Shell) -> None:
     answer = one.run_error("CHECK_FAILED", "land", "--wait", "--as", "ann", exit=1)
 
     assert answer["message"] == (
-        "L1 bounced: echo look here; test ! -e bad fails (exit 1); main is unchanged; T1 was added to fix it"
+        "L1 bounced: echo look here; test ! -e bad fails; main is unchanged; T1 was added to fix it"
     )
     assert answer["hint"] == "fix it, commit and land again; the full output: landlane queue show L1 -v"
     assert answer["landing"]["bounce_task"] == "T1"

@@ -163,7 +163,6 @@ def work_on(works: Works, task: str, tell: Callable[[dict[str, Any]], None], rol
     order = {
         "kind": "supervise",
         "folder": str(works.root),
-        "is_json": True,
         "task": task,
         "agent": "scripted",
     }
@@ -199,11 +198,11 @@ def interrupt(process: subprocess.Popen[str]) -> str:
     process.send_signal(signal.SIGINT)
     give_up_at = time.monotonic() + LIMIT_SECONDS
     said = b""
-    while b"draining" not in said:
+    while b"stopping: no new attempts" not in said:
         # From the pipe itself: what the text layer had read ahead, `communicate` would not find.
         is_ready = select.select([process.stderr], [], [], max(give_up_at - time.monotonic(), 0))[0]
         got = os.read(process.stderr.fileno(), 65_536) if is_ready else b""
-        assert got, f"it does not say that it is draining: {said!r}"
+        assert got, f"it does not say that it is stopping: {said!r}"
         said += got
     return said.decode()
 

@@ -168,7 +168,8 @@ def test_ctrl_c_once_drains(works: Works) -> None:
     (folder / "go").touch()
     process.communicate(timeout=LIMIT_SECONDS)
 
-    assert "draining" in said
+    assert f"! stopping: no new attempts; {first} runs to the end (Ctrl-C again stops it now)" in said
+    assert process.returncode == 130
     assert works.states() == {first: "landing", second: "ready"} or works.states()[first] == "done"
     assert works.states()[second] == "ready"
     works.run()
@@ -181,11 +182,12 @@ def test_ctrl_c_twice_stops_and_nothing_is_lost(works: Works) -> None:
     process = works.begin()
     wait_until(lambda: any((folder / "a.txt").exists() for folder in _workspaces(works)))
 
-    stop(process, times=2)
+    said = stop(process, times=2)
 
     assert works.states()[task] == "ready"
-    rescues = works.shell.run_json("rescue", "list")["rescues"]
-    assert len(rescues) == 1
+    (rescue,) = works.shell.run_json("rescue", "list")["rescues"]
+    assert process.returncode == 130
+    assert f"✓ stopped {task}: it is ready again; uncommitted work saved as {rescue['id']}\n" in said
     works.check_clean()
 
 

@@ -17,8 +17,7 @@ import landlane.workers.admit as admitting
 import landlane.workers.orchestrator as orchestrating
 import landlane.workers.supervisor_pool as pool
 from landlane.app.open import open_repository
-from landlane.cli.run_live import LiveView
-from landlane.cli.run_progress import RunView
+from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
 from landlane.platform.process import read_process
@@ -28,7 +27,7 @@ from landlane.settings.model import RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.records import list_tasks
 from landlane.workers import attempt_resources, finish_attempt, supervisor
-from landlane.workers.model import RunRequest, RunStatus
+from landlane.workers.model import RunEvent, RunEventKind, RunRequest, RunStatus
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.supervisor import MessageRelay
 from tests.support.processes import fork, wait_for_exit
@@ -205,7 +204,7 @@ def test_a_task_that_cannot_start_is_reported_and_left(works: Works, monkeypatch
     task = works.edit("Not to be begun", "a.txt")
     said: list[str] = []
     repo = open_repository(str(works.root)).require_git(said.append)
-    common = {"folder": str(works.root), "is_json": True}
+    common = {"folder": str(works.root)}
 
     def run(before: Callable[[], object] = lambda: None) -> str:
         fork_server = ForkServer(
@@ -213,7 +212,7 @@ def test_a_task_that_cannot_start_is_reported_and_left(works: Works, monkeypatch
         )
         orchestrator = Orchestrator(repo, RunRequest(workers=1), fork_server, lambda *_: None)
         before()
-        return dict(orchestrator.run().left)[task]
+        return {one.task: one.why for one in orchestrator.run().left}[task]
 
     monkeypatch.chdir(works.root)
     assert "origin cannot be asked" in run()
@@ -237,7 +236,7 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(orchestrating, "list_tasks", away_for_a_while)
     monkeypatch.chdir(works.root)
-    common = {"folder": str(works.root), "is_json": True}
+    common = {"folder": str(works.root)}
     fork_server = ForkServer(
         [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
@@ -263,7 +262,7 @@ def test_a_task_unblocked_by_others_is_started(works: Works, monkeypatch: pytest
             return super()._is_finished()
 
     monkeypatch.chdir(works.root)
-    common = {"folder": str(works.root), "is_json": True}
+    common = {"folder": str(works.root)}
     fork_server = ForkServer(
         [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
     )
@@ -346,7 +345,7 @@ def test_a_flood_of_messages_is_not_relayed() -> None:
 
 
 def status(**more: Any) -> RunStatus:
-    return RunStatus(slots=(), workers=0, **more)
+    return RunStatus(rows=(), workers=0, **more)
 
 
 def test_a_waiting_task_is_reported_once_for_each_reason(
@@ -354,15 +353,15 @@ def test_a_waiting_task_is_reported_once_for_each_reason(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    view = RunView(Terminal(is_json=False))
+    view = RunView(Terminal(is_json=False), lambda: 0)
     for second in range(60):
         now[0] = float(second)
         why = f"needs 8 of gpu; {second} of 60 are in use"
-        waits = (("T1", why), ("T2", "all places are taken")) if second % 3 else ()  # it was tried just then
+        waits = (("T1", why), ("T2", "all workers are busy")) if second % 3 else ()  # it was tried just then
         view.on_status(status(refusals=waits, is_draining=second > 50))
 
     said = capsys.readouterr().err.splitlines()
-    assert [line[:9] for line in said] == ["T1 waits:", "draining:"]
+    assert [line.split(" ", 1)[1][:11] for line in said] == ["T1 waits: n", "! stopping:"]
 
 
 def test_a_terminal_that_is_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,11 +369,13 @@ def test_a_terminal_that_is_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) ->
         def write(self, _: str) -> int:
             raise OSError("Input/output error")
 
-    view = LiveView(Terminal(is_json=False))
+    monkeypatch.setattr(sys, "stderr", Gone())
+    view = LiveView(Terminal(is_json=False), lambda: 0)
     with view:
-        view._console.file = Gone()  # pyright: ignore[reportPrivateUsage]
-        view.on_status(status())
-        view.on_event("T1", {"event": "ended", "outcome": "lost", "why": "so"})
+        monkeypatch.setattr(view, "_draw_at", 0.0)
+        view.on_status(status(total=1))
+        view.on_event(RunEvent(kind=RunEventKind.FAILED, task="T1", title="Do it", text="so"))
+        view.on_status(status(total=2))
 
 
 @pytest.mark.parametrize(("total", "is_permanent"), [(64_000_000, False), (1_000_000, True)])

@@ -79,7 +79,8 @@ def test_exit_0_without_a_change_has_failed(scripts: Works) -> None:
     answer = scripts.run("--", "./do.sh", exit=1)
 
     why = "its only attempt failed: it reported success but changed no file"
-    assert answer["summary"]["failed"] == [{"task": task, "why": why}]
+    (failed,) = answer["summary"]["failed"]
+    assert (failed["task"], failed["title"], failed["why"]) == (task, "Do it", why)
 
 
 def test_a_deleted_file_and_an_ignored_output_are_returned(scripts: Works) -> None:

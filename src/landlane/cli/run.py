@@ -29,7 +29,7 @@ from landlane.units import count, running_time
 from landlane.values import replace
 from landlane.workers.admit import check_can_run
 from landlane.workers.agents import find_agent, with_command
-from landlane.workers.model import RunRequest, RunSummary, RunTotals
+from landlane.workers.model import RunRequest
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.preflight import check_before_run
 from landlane.workers.to_json import preflight_json, summary_json
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
     from landlane.cli.terminal import Terminal
     from landlane.sessions.model import Session
+    from landlane.workers.model import RunSummary
     from landlane.workers.preflight import Preflight
 
 
 _MOST_WORKERS = 256
-_OVER = ("done", "dropped", "dead")
 _SHOWN_AFTER_SECONDS = 0.5
 
 
@@ -97,6 +97,9 @@ def run(
 
 def pause(call: CommandCall, why: str, all: bool) -> int:
     """Start no new attempts; with --all, land and deploy nothing, either."""
+    if not why.strip():
+        command = f"landlane run pause{' --all' if all else ''} --why 'release freeze'"
+        raise Malformed("pausing needs a reason, which others see", code="NO_REASON", hint=command)
     pool = pause_pool(call.repo, _decider(call), check_reason(why), pauses_landing=all)
     running = list(dict.fromkeys(attempt.task for attempt in running_attempts(call.repo)))
     landings = [landing.id for landing in list_landings(call.repo, (QUEUED, TESTING))] if all else []
@@ -159,8 +162,6 @@ def _run(call: CommandCall, request: RunRequest) -> int:
     call.terminal.live(lambda: "")
     if preflight.problems:
         return _refuse_start(call.terminal, preflight)
-    if not (request.is_continuous or request.tasks) and all(task.state in _OVER for task in tasks):
-        return _answer_nothing(call.terminal)
     view = _make_view(call)
     if preflight.checks and not call.terminal.is_quiet:
         view.note(preflight_text(preflight, request.workers, is_live=isinstance(view, LiveView)))
@@ -173,20 +174,17 @@ def _run(call: CommandCall, request: RunRequest) -> int:
     return _answer_summary(call.terminal, summary)
 
 
-def _answer_nothing(terminal: Terminal) -> int:
-    summary = RunSummary(done=(), failed=(), waiting=(), left=(), totals=RunTotals())
-    text = "No tasks are ready.\nnext: landlane task add 'what is to be done' --path PATH"
-    return terminal.answer({"ok": True, "summary": summary_json(summary)}, text)
-
-
 def _answer_summary(terminal: Terminal, summary: RunSummary) -> int:
     """Answer with the counts, the exceptions with their commands, the money and the next step."""
     code = _exit_code(summary)
     answer = _refusal(summary, code) if code else {"ok": True}
     if stopped := stopped_text(summary):
         terminal.note(stopped)
+    if not _count_tasks(summary):
+        text = "No tasks are ready.\nnext: landlane task add 'what is to be done' --path PATH"
+        return terminal.answer({**answer, "summary": summary_json(summary)}, text, code)
     lines = [summary_headline(summary)]
-    if summary.done and len(summary.done) < _count_tasks(summary):
+    if summary.done and len(summary.done) < _count_tasks(summary) and not summary.is_stopped:
         lines.append(f"  ✓ {', '.join(summary.done)}")
     rows = [[in_one_line(cell) for cell in row] for row in summary_rows(summary)]
     lines += align(rows, cut=1, width=cut_width(), gap="   ")

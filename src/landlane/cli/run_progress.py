@@ -33,7 +33,7 @@ _MOST_WAITING = 5
 _ROW_STYLES = {RowState.SILENT: "yellow", RowState.LIMITED: "dim"}
 _WIDEST = 100
 _NARROWEST = 12
-_CLOCK_WIDTH, _MONEY_WIDTH = 5, 6
+_CLOCK_WIDTH, _MONEY_WIDTH = 4, 5
 _GAP = "   "
 
 

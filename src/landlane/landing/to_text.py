@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MINUTE_MS = 60_000
 _WIDEST_NAME = 40
+_WIDTH = 97  # where the state ends at the right of a title
 _OUTPUT_INDENT = "     "
 
 
@@ -114,7 +115,10 @@ def ended_message(landing: Landing, task: Task | None) -> str:
         return f"{landing.id} {why}"
     if landing.state == EJECTED:
         return f"{landing.id} was taken out of the queue by {landing.reason}"
-    parts = [f"{landing.id} bounced: {landing.reason}"]
+    reason = landing.reason
+    for run in landing.check_runs:  # the line above shows its exit code
+        reason = reason.removesuffix(f" ({exit_text(run.exit)})")
+    parts = [f"{landing.id} bounced: {reason}"]
     if not landing.pair_commit:
         parts.append(f"{landing.target} is unchanged")
     if task is not None:
@@ -214,7 +218,8 @@ def landing_lines(landing: Landing, task: Task | None, fix: Task | None, now: in
     `fix` is the task that a rejected entry goes back to: its own, or one that was added to fix it.
     """
     title = f"{landing_title(landing, task)} → {landing.target}"
-    lines = [f"{title}  {landing.state if landing.state != HELD else 'needs you'}"]
+    state = landing.state if landing.state != HELD else "needs you"
+    lines = [f"{title}{' ' * max(_WIDTH - len(title) - len(state), 2)}{state}"]
     lines.append(f"  from      {landing.agent}, {landing.branch} at {landing.head[:8]}")
     if landing.code == "CONFLICT":
         lines.append(f"  merge     ✗ {landing.reason}")

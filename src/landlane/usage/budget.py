@@ -7,6 +7,7 @@ from landlane.store import records
 from landlane.tasks.model import READY
 from landlane.tasks.records import get_task, lock_task
 from landlane.tasks.retry import hold_for_person_in
+from landlane.units import money, money_limit
 from landlane.usage.model import (
     UsageEntry,
     day_of,
@@ -44,6 +45,12 @@ class Budget:
     def is_shared(self) -> bool:
         """Whether it is of the run or the day: no attempt starts, and running ones go on to their end."""
         return self.kind in (RUN, TODAY)
+
+    @property
+    def reached(self) -> str:
+        """Return what was spent of a shared budget: `$20.04 of $20 today`."""
+        scope = "today" if self.kind == TODAY else "for this run"
+        return f"{money(self.spent)} of {money_limit(self.limit)} {scope}"
 
     @property
     def why(self) -> str:

@@ -25,6 +25,7 @@ from landlane.tasks.lineage import held_in
 from landlane.tasks.model import ANYBODY, BLOCKED, READY, Wait, WaitKind, effective_kind
 from landlane.tasks.records import declared_patterns, task_patterns
 from landlane.tasks.text import limit_text
+from landlane.tasks.waits import find_waits
 from landlane.tasks.worker_pool import get_pool
 from landlane.units import exact_duration, time_left
 from landlane.usage.budget import over_budget
@@ -210,10 +211,15 @@ class Admission:
     def _why_not_yet(self, task: Task) -> StartRefusal | None:
         until = self._repo.store.view(held_in).get(task.id, 0)
         if until > self._now:
-            return StartRefusal(why=f"tried again {time_left(until - self._now)}", is_permanent=False)
+            waits = find_waits(self._repo, [task]).get(task.id, ())
+            limits = [limit_text(wait, self._now) for wait in waits if wait.kind == WaitKind.LIMIT]
+            why = limits[0] if limits else f"tried again {time_left(until - self._now)}"
+            return StartRefusal(why=why, is_permanent=False)
         over = over_budget(self._repo, task, run=self._run)
         if over is not None:
-            return StartRefusal(why=over.why, is_permanent=True, budget=over if over.is_shared else None)
+            if over.is_shared:
+                return StartRefusal(why=f"budget reached: {over.reached}", is_permanent=True, budget=over)
+            return StartRefusal(why=over.why, is_permanent=True)
         return self._machine
 
     def _why_agent_busy(self, agent: Agent) -> StartRefusal | None:

@@ -148,6 +148,11 @@ class TaskFollower:
     def _event(self, kind: RunEventKind, task: Task, **fields: Any) -> RunEvent:
         return RunEvent(kind=kind, task=task.id, title=task.title, max_tries=task.max_attempts, **fields)
 
+    @property
+    def held_tasks(self) -> set[str]:
+        """The tasks whose landing waits for a person."""
+        return {landing.task for landing in self._landings if landing.state == HELD}
+
     def elapsed_ms(self, task_id: str, since: float = 0.0) -> int:
         """Return how long ago a task was first started by this run."""
         now = time.monotonic()

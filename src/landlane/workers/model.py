@@ -6,11 +6,11 @@ from enum import StrEnum
 
 from landlane.landing.model import HELD
 from landlane.tasks.model import BLOCKED, DEAD, DONE, DROPPED, FAILED, FINISHED, IN_PROGRESS, READY, WAITING
-from landlane.values import as_dict, value
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from landlane.landing.model import Landing
@@ -265,6 +265,7 @@ class TaskReason:
     id: str = ""
     question: str = ""
     tries: int = 0
+    is_stuck: bool = False  # another run would not start it, either
 
 
 @value
@@ -283,8 +284,11 @@ class RunSummary:
     rescues: tuple[str, ...] = ()
 
 
-def count_states(tasks: Sequence[Task]) -> dict[str, int]:
-    """Return how many tasks are in which column of `RunStatus`."""
+def count_states(tasks: Sequence[Task], shown: Collection[str], held: Collection[str]) -> dict[str, int]:
+    """Return how many tasks are in which column of `RunStatus`.
+
+    A ready task with a row of its own is not counted as ready; one whose landing is held needs a person.
+    """
     columns = {
         READY: "ready",
         BLOCKED: "blocked",
@@ -296,8 +300,9 @@ def count_states(tasks: Sequence[Task]) -> dict[str, int]:
     counts: dict[str, int] = {"total": 0}
     for task in tasks:
         counts["total"] += task.state != DROPPED
-        if task.state in columns:
-            counts[columns[task.state]] = counts.get(columns[task.state], 0) + 1
+        column = "waiting" if task.id in held else columns.get(task.state, "")
+        if column and not (task.state == READY and task.id in shown):
+            counts[column] = counts.get(column, 0) + 1
     return counts
 
 
@@ -341,7 +346,8 @@ def summarize(
         elif refusal is not None and refusal.is_for_person:
             waiting.append(reason_of(task, refusal.why))
         else:
-            left.append(reason_of(task, reasons.get(task.id) or _why_left(task, refusal)))
+            one = reason_of(task, reasons.get(task.id) or _why_left(task, refusal))
+            left.append(replace(one, is_stuck=refusal is not None and refusal.is_permanent))
     return RunSummary(
         done=tuple(task.id for task in tasks if task.state == DONE),
         failed=tuple(failed),

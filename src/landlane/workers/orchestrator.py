@@ -118,7 +118,8 @@ class LandingProcess:
     def is_stuck(self) -> bool:
         """Return whether the queue is paused, or has been run repeatedly without effect."""
         branch = find_target(self._repo.home, self._repo.settings).branch
-        return self._idle_runs >= _MAX_IDLE_LANDINGS or get_queue(self._repo, branch).is_paused
+        is_paused = get_queue(self._repo, branch).is_paused or get_pool(self._repo).pauses_landing
+        return is_paused or self._idle_runs >= _MAX_IDLE_LANDINGS
 
     def stop(self) -> None:
         """End the child."""
@@ -418,11 +419,17 @@ class Orchestrator:
             if task.state == READY and task.id in refusals and task.id not in supervised
         ]
         budgets = (refusals[task_id].budget for task_id, _ in refused)
+        rows = self._follower.rows(processes, own) if not trouble else ()
+        shown = {row.task for row in rows}
         return RunStatus(
-            rows=self._follower.rows(processes, own) if not trouble else (),
+            rows=rows,
             workers=self._request.workers,
             elapsed_ms=round((time.monotonic() - self._began) * 1000),
-            refusals=tuple(refused),
+            refusals=tuple(
+                (task_id, why)
+                for task_id, why in refused
+                if task_id not in shown and refusals[task_id].budget is None
+            ),
             paused=self._paused,
             budget=next(filter(None, budgets), None),
             is_draining=self.is_draining,
@@ -430,7 +437,7 @@ class Orchestrator:
             trouble=trouble,
             running=tuple(process.task.id for process in processes),
             totals=replace(totals, cost_micros=totals.cost_micros + sum(running)),
-            **count_states(own),
+            **count_states(own, shown, self._follower.held_tasks),
         )
 
     def _summarize(self) -> RunSummary:

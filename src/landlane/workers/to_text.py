@@ -151,13 +151,11 @@ def stopped_text(summary: RunSummary) -> str:
 
 def budget_lines(budget: Budget, running: Sequence[str], now: int) -> list[str]:
     """Return that a budget of the day or the run is used up, and how to raise it."""
-    spent = f"{money(budget.spent)} of {money_limit(budget.limit)}"
+    first = f"! budget reached: {budget.reached}; no new attempts"
     if budget.kind == TODAY:
         midnight = (now // _DAY_MS + 1) * _DAY_MS
         until = f"{clock_time(midnight)} (00:00 UTC)" if clock_time(midnight) != "00:00" else "00:00 UTC"
-        first = f"! budget reached: {spent} today; no new attempts until {until}"
-    else:
-        first = f"! budget reached: {spent} for this run; no new attempts"
+        first += f" until {until}"
     more = f"  {run_on_text(running)}" if running else ""
     raised = money_limit(2 * budget.limit).removeprefix("$").replace(",", "")
     hint = f"hint: raise it: landlane config set budgets.{budget.kind} {raised} --local"
@@ -197,7 +195,7 @@ def summary_rows(summary: RunSummary) -> list[tuple[str, str, str]]:
     rows += [
         (f"– {one.task} {one.title}", f"{state_text(one.state)}: {first_line(one.why)}", _show_command(one))
         for one in summary.left
-        if one.why and one.task not in summary.stopped
+        if one.is_stuck or (one.why and one.state != READY and not summary.is_stopped)
     ]
     return rows
 

@@ -29,6 +29,7 @@ from landlane.protocol.worker.fields import (
     VERSION,
     find_problem,
 )
+from landlane.units import exact_duration
 from landlane.values import as_dict, replace, value
 
 _LONGEST_SHOWN = 80
@@ -325,7 +326,7 @@ class Conversation:
             return None
         silent_ms = now - self.received_at
         if silent_ms >= limits.silence_ms:
-            return Flaw(code="silent", reason=f"no sign of life for {silent_ms / 1000:g} s")
+            return Flaw(code="silent", reason=f"no sign of life for {exact_duration(silent_ms)}")
         if limits.total_ms is not None and now - self.began_at >= limits.total_ms:
             return Flaw(code="late", reason=f"not done within {limits.total_ms / 1000:g} s")
         if self.messages > limits.most_messages:
