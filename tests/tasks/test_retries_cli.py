@@ -61,6 +61,7 @@ def test_the_pool_is_paused_with_a_reason_and_resumed(shell: Shell) -> None:
         "paused": None,
         "paused_at": None,
         "paused_by": None,
+        "pauses_landing": False,
         "failures": [],
         "admission": {},
     }

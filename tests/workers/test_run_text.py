@@ -6,7 +6,7 @@ import pytest
 
 from landlane.cli.run_progress import region_lines
 from landlane.tasks.worker_pool import Pool, pause, resume, slow_down
-from landlane.usage.budget import RUN, TODAY, Budget
+from landlane.usage.model import RUN, TODAY, Budget
 from landlane.workers.model import (
     RowState,
     RunEvent,
@@ -67,9 +67,9 @@ FRAME = RunStatus(
 
 def test_a_frame_has_a_row_per_task_and_the_progress() -> None:
     assert region_lines(FRAME, 96, lambda text, _: text) == [
-        "  T27  Paginate orders        1/3   silent for 42 s (limit 60 s)                     2:40   $0.31",
-        "  T28  Export orders as CSV   1/3   L11: make test, 0:41 of about 1:10               2:38   $0.22",
-        "  T29  Convert currencies     1/3   Claude limit resets in 12 min                    1:10   $0.05",
+        "  T27  Paginate orders        1/3   silent for 42 s (limit 60 s)                    2:40   $0.31",
+        "  T28  Export orders as CSV   1/3   L11: make test, 0:41 of about 1:10              2:38   $0.22",
+        "  T29  Convert currencies     1/3   Claude limit resets in 12 min                   1:10   $0.05",
         "  ━━━━━━────────────────────────  1 of 5 landed · 1 ready · 2:41 · $0.70",
     ]
 
@@ -93,8 +93,8 @@ def test_an_agent_column_appears_when_there_are_several() -> None:
     )
     lines = region_lines(RunStatus(rows=rows, workers=2, total=2), 70, lambda text, _: text)
 
-    assert lines[0] == "  T1  List users   claude   1/3   editing                  0:03   $0.01"
-    assert lines[1] == "  T2  Sort users   codex    1/3   editing                  0:02   $0.01"
+    assert lines[0] == "  T1  List users   claude   1/3   editing                 0:03   $0.01"
+    assert lines[1] == "  T2  Sort users   codex    1/3   editing                 0:02   $0.01"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])

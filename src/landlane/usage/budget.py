@@ -8,14 +8,8 @@ from landlane.tasks.model import READY
 from landlane.tasks.records import get_task, lock_task
 from landlane.tasks.retry import hold_for_person_in
 from landlane.units import money, money_limit
-from landlane.usage.model import (
-    UsageEntry,
-    day_of,
-    money_words,
-    price_of,
-)
+from landlane.usage.model import ATTEMPT, RUN, TASK, TODAY, Budget, day_of, price_of
 from landlane.usage.totals import of_day, of_lineage, of_run
-from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,33 +23,10 @@ if TYPE_CHECKING:
     from landlane.usage.model import UsageEntry
 
 
-ATTEMPT, TASK, RUN, TODAY = "attempt", "task", "run", "day"
-
-
-@value
-class Budget:
-    """A limit, what counts against it, its subject, and its name for people."""
-
-    kind: str
-    limit: int
-    spent: int
-    words: str
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether it is of the run or the day: no attempt starts, and running ones go on to their end."""
-        return self.kind in (RUN, TODAY)
-
-    @property
-    def reached(self) -> str:
-        """Return what was spent of a shared budget: `$20.04 of $20 today`."""
-        scope = "today" if self.kind == TODAY else "for this run"
-        return f"{money(self.spent)} of {money_limit(self.limit)} {scope}"
-
-    @property
-    def why(self) -> str:
-        """Return the message that it is used up."""
-        return f"{self.words}: {money_words(self.spent)} spent of {money_words(self.limit)}"
+def reached_text(budget: Budget) -> str:
+    """Return what was spent of a budget of the day or the run: `$20.04 of $20 today`."""
+    scope = "today" if budget.kind == TODAY else "for this run"
+    return f"{money(budget.spent)} of {money_limit(budget.limit)} {scope}"
 
 
 def why_over_budget(repo: Repository, task: Task, *, run: str = "", so_far: Usage | None = None) -> str:

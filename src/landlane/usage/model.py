@@ -192,3 +192,26 @@ def total_words(total: Total) -> str:
         return money_words(total.cost_micros)
     text = f"at least {money_words(total.cost_micros)}"
     return f"{text}; unknown for {total.unknown} of {total.entries}" if total.unknown else text
+
+
+ATTEMPT, TASK, RUN, TODAY = "attempt", "task", "run", "day"
+
+
+@value
+class Budget:
+    """A limit, what counts against it, its subject, and its name for people."""
+
+    kind: str
+    limit: int
+    spent: int
+    words: str
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is of the run or the day: no attempt starts, and running ones go on to their end."""
+        return self.kind in (RUN, TODAY)
+
+    @property
+    def why(self) -> str:
+        """Return the message that it is used up."""
+        return f"{self.words}: {money_words(self.spent)} spent of {money_words(self.limit)}"

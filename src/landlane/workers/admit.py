@@ -28,7 +28,7 @@ from landlane.tasks.text import limit_text
 from landlane.tasks.waits import find_waits
 from landlane.tasks.worker_pool import get_pool
 from landlane.units import exact_duration, time_left
-from landlane.usage.budget import over_budget
+from landlane.usage.budget import over_budget, reached_text
 from landlane.workers.agents import agent_for, find_agent, needs_of, role_for
 from landlane.workers.model import COMMAND, StartRefusal
 
@@ -218,7 +218,9 @@ class Admission:
         over = over_budget(self._repo, task, run=self._run)
         if over is not None:
             if over.is_shared:
-                return StartRefusal(why=f"budget reached: {over.reached}", is_permanent=True, budget=over)
+                return StartRefusal(
+                    why=f"budget reached: {reached_text(over)}", is_permanent=True, budget=over
+                )
             return StartRefusal(why=over.why, is_permanent=True)
         return self._machine
 

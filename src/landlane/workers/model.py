@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from landlane.landing.model import Landing
     from landlane.tasks.model import Task
-    from landlane.usage.budget import Budget
+    from landlane.usage.model import Budget
 
 COMMAND = "command"  # the client of an agent that is not a coding client
 EXIT, MESSAGES = "exit", "messages"  # the protocols of commands

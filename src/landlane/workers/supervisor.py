@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.worker.messages import Ending, Usage
-    from landlane.usage.budget import Budget
+    from landlane.usage.model import Budget
     from landlane.workers.attempt_resources import AttemptResources
     from landlane.workers.run_worker import WorkerEnd, WorkerMessage
 

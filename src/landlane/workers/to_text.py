@@ -14,7 +14,8 @@ from landlane.units import (
     rough_duration,
     running_time,
 )
-from landlane.usage.budget import TODAY
+from landlane.usage.budget import reached_text
+from landlane.usage.model import TODAY
 from landlane.workers.follow_tasks import first_line
 from landlane.workers.model import RunEventKind, RunTotals
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.tasks.worker_pool import Pool
-    from landlane.usage.budget import Budget
+    from landlane.usage.model import Budget
     from landlane.workers.model import RunEvent, RunRow, RunStatus, RunSummary, TaskReason
     from landlane.workers.preflight import Preflight
 
@@ -151,7 +152,7 @@ def stopped_text(summary: RunSummary) -> str:
 
 def budget_lines(budget: Budget, running: Sequence[str], now: int) -> list[str]:
     """Return that a budget of the day or the run is used up, and how to raise it."""
-    first = f"! budget reached: {budget.reached}; no new attempts"
+    first = f"! budget reached: {reached_text(budget)}; no new attempts"
     if budget.kind == TODAY:
         midnight = (now // _DAY_MS + 1) * _DAY_MS
         until = f"{clock_time(midnight)} (00:00 UTC)" if clock_time(midnight) != "00:00" else "00:00 UTC"
