@@ -182,6 +182,7 @@ def test_the_summary_names_the_exceptions_with_their_commands() -> None:
     dead = TaskReason(task="T27", title="Paginate orders", why=why, state="dead", tries=3)
     summary = RunSummary(
         done=("T18", "T28", "T29"),
+        landed=("T18", "T28", "T29"),
         failed=(dead,),
         waiting=(asked,),
         left=(),
@@ -203,6 +204,7 @@ def test_a_stopped_run_says_where_the_work_is() -> None:
     left = tuple(TaskReason(task=f"T{number}", title="x", why="y", state="ready") for number in range(4))
     summary = RunSummary(
         done=("T18",),
+        landed=("T18",),
         failed=(),
         waiting=(),
         left=left,

@@ -25,7 +25,7 @@ from landlane.tasks.model import check_reason
 from landlane.tasks.records import list_tasks
 from landlane.tasks.to_json import pool_json
 from landlane.tasks.worker_pool import get_pool, pause_pool, resume_pool
-from landlane.units import count, running_time
+from landlane.units import count, join_words, running_time
 from landlane.values import replace
 from landlane.workers.admit import check_can_run
 from landlane.workers.agents import find_agent, with_command
@@ -45,7 +45,6 @@ from landlane.workers.to_text import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from landlane.cli.command import CommandCall
@@ -180,9 +179,12 @@ def _answer_summary(terminal: Terminal, summary: RunSummary) -> int:
     answer = _refusal(summary, code) if code else {"ok": True}
     if stopped := stopped_text(summary):
         terminal.note(stopped)
+    document = {**answer, "summary": summary_json(summary)}
     if not _count_tasks(summary):
         text = "No tasks are ready.\nnext: landlane task add 'what is to be done' --path PATH"
-        return terminal.answer({**answer, "summary": summary_json(summary)}, text, code)
+        return terminal.answer(document, text, code)
+    if not summary.totals.attempts and len(summary.done) == _count_tasks(summary):
+        return terminal.answer(document, f"Nothing to do: {join_words(summary.done)} already done.", code)
     lines = [summary_headline(summary)]
     if summary.done and len(summary.done) < _count_tasks(summary) and not summary.is_stopped:
         lines.append(f"  ✓ {', '.join(summary.done)}")
@@ -190,7 +192,6 @@ def _answer_summary(terminal: Terminal, summary: RunSummary) -> int:
     lines += align(rows, cut=1, width=cut_width(), gap="   ")
     if step := next_step(summary):
         lines.append(f"next: {step}")
-    document = {**answer, "summary": summary_json(summary)}
     return terminal.answer(document, "\n".join(lines), code, quiet="\n".join(summary.done))
 
 
@@ -263,16 +264,13 @@ def _refusal(summary: RunSummary, code: int) -> dict[str, Any]:
     if code == 130:
         return failure_json("INTERRUPTED", f"stopped: {summary_headline(summary)}", step or "landlane run")
     if code == 7:
-        message = f"{count(len(summary.waiting), 'task')} {_verb(summary.waiting, 'wait')} for a person"
+        message = f"{count(len(summary.waiting), 'task')} waiting for a person"
         return failure_json("WAITS_FOR_PERSON", message, step)
     if summary.paused:
         return failure_json("RUN_PAUSED", f"workers are paused: {summary.paused}", "landlane run resume")
     first = (*summary.failed, *summary.left)[0]
-    return failure_json("TASKS_LEFT", summary_headline(summary), step or f"landlane task show {first.task}")
-
-
-def _verb(tasks: Sequence[object], verb: str) -> str:
-    return f"{verb}s" if len(tasks) == 1 else verb
+    message = f"not all tasks are done: {summary_headline(summary)}"
+    return failure_json("TASKS_LEFT", message, step or f"landlane task show {first.task}")
 
 
 def _make_view(call: CommandCall) -> RunView:

@@ -270,13 +270,17 @@ class TaskReason:
 
 @value
 class RunSummary:
-    """The result of a run. `stopped` are the tasks of the attempts that were ended on request."""
+    """The result of a run. `stopped` are the tasks of the attempts that were ended on request.
+
+    `landed` are those of the done tasks whose change is on the target branch; others made no change.
+    """
 
     done: tuple[str, ...]
     failed: tuple[TaskReason, ...]
     waiting: tuple[TaskReason, ...]
     left: tuple[TaskReason, ...]
     totals: RunTotals
+    landed: tuple[str, ...] = ()
     took_ms: int = 0
     paused: str = ""
     is_stopped: bool = False  # by a signal

@@ -17,7 +17,7 @@ from landlane.exec.cleanup import end_abandoned_runs
 from landlane.fanout.join import settle_fans
 from landlane.git.target import find_target
 from landlane.landing.after_landing import clean_up_here
-from landlane.landing.model import QUEUED, TESTING
+from landlane.landing.model import LANDED, QUEUED, TESTING
 from landlane.landing.records import get_queue, list_landings
 from landlane.platform.process import Process
 from landlane.reviews.records import approved_waiting
@@ -449,14 +449,17 @@ class Orchestrator:
                 tasks, landings = self._own_tasks(), list_landings(self._repo)
                 self._follower.look(tasks)
                 questions = find_questions(self._repo)
+                landed = {landing.task for landing in list_landings(self._repo, (LANDED,))}
             except StoreTransient:
                 if time.monotonic() >= give_up_at:
                     raise
                 time.sleep(RETRY_SECONDS)
             else:
                 totals, refusals = self._follower.totals, self._backoff.refusals
+                summary = summarize(tasks, landings, refusals, questions, totals)
                 return replace(
-                    summarize(tasks, landings, refusals, questions, totals),
+                    summary,
+                    landed=tuple(task_id for task_id in summary.done if task_id in landed),
                     took_ms=round((time.monotonic() - self._began) * 1000),
                     paused=self._paused,
                     is_stopped=self.is_interrupted,

@@ -18,6 +18,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     totals = summary.totals
     return {
         "done": list(summary.done),
+        "landed": list(summary.landed),
         "failed": [_reason_json(one) for one in summary.failed],
         "waiting_for_person": [_reason_json(one) for one in summary.waiting],
         "left": [_reason_json(one) for one in summary.left],

@@ -221,19 +221,20 @@ def summary_headline(summary: RunSummary) -> str:
     states = [one.state for one in summary.left]
     ready, blocked = states.count(READY), states.count(BLOCKED)
     counts = [
-        (len(summary.done), "landed"),
+        (len(summary.landed), "landed"),
+        (len(summary.done) - len(summary.landed), "done"),
         (len(summary.waiting), "needs you" if len(summary.waiting) == 1 else "need you"),
         (len(summary.failed), "failed"),
         (ready, "ready"),
         (blocked, "blocked"),
         (len(states) - ready - blocked, "unfinished"),
     ]
-    words = ", ".join(f"{number} {name}" for number, name in counts if number) or "nothing landed"
+    words = ", ".join(f"{number} {name}" for number, name in counts if number)
     totals = summary.totals
     cost = f" for {_money(totals)}" if totals.cost_micros else ""
-    if cost and len(summary.done) > 1:
+    if cost and len(summary.landed) > 1:
         each = RunTotals(
-            cost_micros=totals.cost_micros // len(summary.done), unknown_costs=totals.unknown_costs
+            cost_micros=totals.cost_micros // len(summary.landed), unknown_costs=totals.unknown_costs
         )
         cost += f" ({_money(each)} per landed task)"
     is_short = summary.took_ms < _MINUTE_MS
