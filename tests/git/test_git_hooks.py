@@ -171,7 +171,7 @@ def test_a_moved_repository_gets_its_hooks_back(testbed: Guarded) -> None:
 
     there.prepared_repo()
 
-    assert there.ok("config", "core.hooksPath").strip() == str(moved / ".git" / "landlane" / "githooks")
+    assert there.ok("config", "core.hooksPath").strip() == str(moved / ".git" / "landlane-hooks")
     there.end()
 
 
@@ -710,7 +710,7 @@ def test_workspaces_are_opened_and_closed_by_us_without_being_judged(testbed: Gu
 
 
 def test_a_missing_interpreter_refuses_and_says_how_to_go_on(testbed: Guarded) -> None:
-    script = testbed.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+    script = testbed.repository / ".git" / "landlane-hooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace(sys.executable, "/nowhere/python"), encoding="utf-8")
     testbed.stage("a.py")
@@ -720,7 +720,7 @@ def test_a_missing_interpreter_refuses_and_says_how_to_go_on(testbed: Guarded) -
 
 
 def test_a_killed_check_refuses(testbed: Guarded) -> None:
-    script = testbed.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+    script = testbed.repository / ".git" / "landlane-hooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     assert sys.executable in text
     killed = f"sh -c 'kill -{signal.SIGKILL.value} $$' "
@@ -846,7 +846,7 @@ def test_doctor_restores_the_hooks_path_that_another_tool_overwrote_and_keeps_it
 
 
 def test_the_doctor_sees_a_hook_that_cannot_run(testbed: Guarded) -> None:
-    script = testbed.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+    script = testbed.repository / ".git" / "landlane-hooks" / "pre-commit"
     script.chmod(0o644)
     repo = testbed.repo()
     assert not check_git_hooks(repo)[0].is_ok

@@ -146,12 +146,25 @@ def test_a_broken_environment_and_a_pause_show_how_to_resume(busy: Shell) -> Non
 
 
 def test_a_deleted_state_folder_is_reported(shop: Shell) -> None:
-    shop.run_json("claim", "a", "--as", "ann")
-    (shop.folder / ".git/landlane-hook").touch()
+    own = shop.folder / ".git/hooks/pre-commit"
+    own.parent.mkdir(exist_ok=True)
+    own.write_text("#!/bin/sh\necho own hook ran >&2\n", encoding="utf-8")
+    own.chmod(0o755)
+    shop.run("init", "--yes", "--no-clients")
     shutil.rmtree(shop.state)
 
     check("state_missing", shop.run_text())
     assert shop.run_json()["state"] == "state_missing"
+    shop.run_error("STATE_GONE", "claim", "a", "--as", "ann", exit=1)
+    committed = shop.sh("git add --all && git commit --quiet -m Anyway")
+    assert committed.exit == 0
+    assert committed.err.splitlines() == [
+        "Landlane did not check this commit: its state was deleted (start again: landlane init)",
+        "own hook ran",
+    ]
+    shop.run("init", "--yes", "--no-clients")
+    assert shop.run_json("claim", "a", "--as", "ann")["ok"]
+    assert "own hook ran" in shop.sh("git switch -q -c x && git commit --quiet --allow-empty -m Now").err
 
 
 def test_status_needs_no_session(shop: Shell) -> None:

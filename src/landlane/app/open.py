@@ -19,6 +19,7 @@ from landlane.app.repository_record import (
 )
 from landlane.errors import StoreError
 from landlane.git.discovery import Checkout, find_checkout
+from landlane.git.hook_pass import hooks_folder
 from landlane.git.repository import GitRepository, is_case_insensitive
 from landlane.platform.process import MachineProcesses
 from landlane.repository import Repository
@@ -125,14 +126,19 @@ def _read_settings(checkout: Checkout, folder: str) -> Settings:
     return read_settings(root, os.path.join(folder, "settings.cache"), os.path.join(folder, LOCAL_NAME))
 
 
+def was_set_up(checkout: Checkout) -> bool:
+    """Return whether hooks of Landlane were answered or installed here, so that there must be a state."""
+    marks = (os.path.join(checkout.git_dir, ANSWERED), hooks_folder(checkout.home_dir))
+    return bool(checkout.git_dir) and any(map(os.path.exists, marks))
+
+
 def _make_folder(folder: str, checkout: Checkout) -> None:
     """Create the state folder on first use.
 
     Raises:
-        StoreError: it is missing although hooks were answered from it; claims must not be forgotten.
+        StoreError: it is missing although hooks are installed here; claims must not be forgotten.
     """
-    marker = os.path.join(checkout.git_dir, ANSWERED)
-    if checkout.git_dir and not os.path.isdir(folder) and os.path.exists(marker):
+    if not os.path.isdir(folder) and was_set_up(checkout):
         raise StoreError(
             f"{short_path(folder)} was deleted: claims, tasks and the journal are gone",
             code="STATE_GONE",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import ANSWERED, person_name
+from landlane.app.open import person_name, was_set_up
 from landlane.cli.inbox import item_lines
 from landlane.cli.table import align
 from landlane.cli.terminal import in_one_line
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git.discovery import find_checkout
+from landlane.git.hook_pass import hooks_folder
 from landlane.inbox.items import list_items
 from landlane.status.headline import SEPARATOR, headline_json, headline_text, read_headline
 from landlane.status.next_steps import NextStep, Overview, RepositorySetup, next_steps, overview_line
@@ -55,9 +56,10 @@ def show(call: CommandCall) -> int:
 def _show_without_state(call: CommandCall, checkout: Checkout) -> int:
     fields = {"repository": checkout.root}
     name = os.path.basename(checkout.home_checkout.root if checkout.common_dir else checkout.root)
-    if checkout.git_dir and os.path.exists(os.path.join(checkout.git_dir, ANSWERED)):
+    if was_set_up(checkout):
         folder = os.path.relpath(checkout.state_folder, checkout.root)
-        lines = [f"{name}{SEPARATOR}✗ state missing", "", f"✗ {folder} {_STATE_GONE}."]
+        own = "; your own git hooks run again" if os.path.isdir(hooks_folder(checkout.home_dir)) else ""
+        lines = [f"{name}{SEPARATOR}✗ state missing", "", f"✗ {folder} {_STATE_GONE}{own}."]
         return _answer(call, "state_missing", lines, (_START_AGAIN,), fields)
     steps = (_INIT, _DEMO) if checkout.common_dir else (_INIT,)
     clients = installed_clients(checkout.root)

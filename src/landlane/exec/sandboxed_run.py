@@ -13,7 +13,6 @@ from landlane.errors import StoreError
 from landlane.exec.cleanup import new_scratch_path, remove_scratch, unpin
 from landlane.exec.clone import install_trailer_hook, write_git_settings
 from landlane.exec.start_client import prepare_client_homes
-from landlane.git.hook_pass import FOLDER as GIT_HOOKS
 from landlane.ids import new_uuid
 from landlane.platform.process import Process
 from landlane.processes.tree import ProcessTree
@@ -93,7 +92,7 @@ class SandboxedRun:
             writable=(clone.path,) if clone.workspace else (),
             scratch=self.scratch,
             readable=(
-                *(repo.home.root, repo.common_dir, repo.checkout.root, os.path.join(state, GIT_HOOKS)),
+                *(repo.home.root, repo.common_dir, repo.checkout.root),
                 *_program_folders(),
             ),
             hidden=(state,),

@@ -7,14 +7,14 @@ import os
 from landlane.files import read_first_line
 from landlane.git.discovery import HOME_POINTER, git_dir_of, is_git_dir
 
-FOLDER = "githooks"
+FOLDER = "landlane-hooks"  # beside the state, so that the user's hooks still run if that is deleted
 PASS = "LANDLANE_PASS"
 PASS_FILE = "git-pass"
 
 
 def hooks_folder(common_dir: str) -> str:
     """Return the folder of our hook scripts."""
-    return os.path.join(common_dir, "landlane", FOLDER)
+    return os.path.join(common_dir, FOLDER)
 
 
 def pass_environment(folder: str) -> dict[str, str]:

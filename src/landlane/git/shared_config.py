@@ -134,7 +134,7 @@ def find_config_damage(home: Checkout) -> list[ConfigDamage]:
 
 def _is_own_folder_elsewhere(hooks: str) -> bool:
     """Return whether it is our folder of hooks at a path where the repository no longer is."""
-    return hooks.endswith(f"/landlane/{FOLDER}") and not os.path.isdir(hooks)
+    return hooks.endswith(f"/{FOLDER}") and not os.path.isdir(hooks)
 
 
 def _may_be_bare(home: Checkout, known: Mapping[str, str | None]) -> bool:

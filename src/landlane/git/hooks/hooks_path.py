@@ -1,7 +1,7 @@
 """Set `core.hooksPath` in config files and restore it, byte for byte; remember the user's own hooks.
 
 `git config --unset` does not restore the bytes of a line that was written by hand, nor remove a section that
-it added. So our line is inserted and removed here, and the line it replaced is saved in the state folder.
+it added. So our line is inserted and removed here, and the line it replaced is saved beside our hooks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from landlane.git.discovery import Checkout
 
-_RECORD_NAME = "git-hooks.json"
+_RECORD_NAME = "installed.json"  # the dot keeps git and `write_scripts` from taking it for a hook
 _TRIES = 40
 _SLEEP_SECONDS = 0.05
 _SECTION = "[core]\n"
@@ -62,7 +62,7 @@ class InstalledHooks:
 
 
 def _record_path(common_dir: str) -> str:
-    return os.path.join(common_dir, "landlane", _RECORD_NAME)
+    return os.path.join(hooks_folder(common_dir), _RECORD_NAME)
 
 
 def load_installed_hooks(common_dir: str) -> InstalledHooks | None:

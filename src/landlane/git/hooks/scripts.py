@@ -34,9 +34,9 @@ _ONLY_WHERE_THERE = ("push-to-checkout", "proc-receive", "fsmonitor-watchman")
 
 _HEAD = """\
 #!/bin/sh
-# Written by `landlane init`. The repository's own hook of this name is run from here, so put yours
-# where it always was; `landlane init --undo` takes this away.
-state=${{0%/githooks/*}}
+# Written by `landlane init`. It runs the repository's own hook of this name, so keep yours where it
+# always was; `landlane init --undo` removes this file.
+state=${{0%/landlane-hooks/*}}/landlane
 own={own}/{name}
 """
 _RUN_OWN = """\
@@ -51,8 +51,14 @@ if [ -n "$LANDLANE_PASS" ] && read -r pass <"$state/git-pass" && [ "$LANDLANE_PA
 fi
 unset LANDLANE_PASS
 """
+_ASK_STATE = """\
+if [ ! -d "$state" ]; then
+    passes=1
+    [ -z {is_shown} ] || echo "Landlane did not check {what}: its state was deleted (start again: landlane init)" >&2
+fi
+"""
 _REFUSE = """\
-refuse() {{ # 1: told already; 3: let through
+refuse() {{ # 1: the check has said why
     [ "$1" = 1 ] || cat >&2 <<'END'
 Landlane refused {what}: the check could not be run (is {python} missing?)
 hint: see why: landlane doctor
@@ -133,7 +139,8 @@ def _script(name: str, own: str) -> str:
     }
     body = _REFUSE.format(**facts) + _BODIES[name].format(**facts) + _CANARY_END
     end = _RUN_OWN if name == _COMMIT else _RUN_OWN_WITH_LINES
-    return head + _ASK_PASS + body + end
+    state = _ASK_STATE.format(what=_WHAT[name], is_shown='""' if name == _MOVE else "1")
+    return head + _ASK_PASS + state + body + end
 
 
 def names_in(folder: str) -> tuple[str, ...]:
@@ -150,7 +157,7 @@ def write_scripts(common_dir: str, own: str, root: str) -> bool:
     folder = hooks_folder(common_dir)
     wanted = scripts(own, names_in(own_folder(common_dir, own, root)))
     os.makedirs(folder, exist_ok=True)
-    ensure_pass(os.path.dirname(folder))
+    ensure_pass(os.path.join(common_dir, "landlane"))
     changed = False
     for name, text in wanted.items():
         path = os.path.join(folder, name)
