@@ -54,9 +54,10 @@ unset LANDLANE_PASS
 _ASK_STATE = """\
 if [ ! -d "$state" ]; then
     passes=1
-    [ -z {is_shown} ] || echo "Landlane did not check {what}: its state was deleted (start again: landlane init)" >&2
+    {report}
 fi
 """
+_UNCHECKED = "Landlane did not check {what}: its state was deleted (start again: landlane init)"
 _REFUSE = """\
 refuse() {{ # 1: the check has said why
     [ "$1" = 1 ] || cat >&2 <<'END'
@@ -139,7 +140,9 @@ def _script(name: str, own: str) -> str:
     }
     body = _REFUSE.format(**facts) + _BODIES[name].format(**facts) + _CANARY_END
     end = _RUN_OWN if name == _COMMIT else _RUN_OWN_WITH_LINES
-    state = _ASK_STATE.format(what=_WHAT[name], is_shown='""' if name == _MOVE else "1")
+    # One git command moves many refs, and says it only once.
+    report = ":" if name == _MOVE else f'echo "{_UNCHECKED.format(what=_WHAT[name])}" >&2'
+    state = _ASK_STATE.format(report=report)
     return head + _ASK_PASS + state + body + end
 
 
