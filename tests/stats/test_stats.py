@@ -10,6 +10,7 @@ from landlane.errors import Malformed
 from landlane.stats.calculate import measure
 from landlane.stats.metrics import DEFINITIONS, Metric, Stats
 from landlane.stats.to_json import metric_json, picture
+from landlane.stats.weeks import value_text, week_rows
 from landlane.store.journal_chain import Entry, encode_data
 from landlane.usage.model import UsageEntry, day_of
 from landlane.usage.period import Period, read_period
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.unit
 DAY = 86_400_000
 NOW = 10 * DAY
 WEEK = Period(since=3 * DAY, until=NOW)
+TOLD = {"task": "", "code": "", "target": "main", "submitted_at": 1}
 
 
 def entry(at: int, kind: str, **facts: Any) -> Entry:
@@ -58,8 +60,8 @@ def test_nothing_is_told_of_what_nobody_saw() -> None:
     assert list(values(found)) == list(DEFINITIONS)
     unknown = [name for name, value in values(found).items() if value is None]
     assert unknown == [
-        *("merge_success", "conflict_rate", "duplicate_rate", "target_red"),
-        *("time_to_land", "cost", "cost_per_landed"),
+        *("merge_success", "conflict_rate", "merged_cleanly", "duplicate_rate", "target_red"),
+        *("time_to_land", "cost", "cost_per_landed", "cost_per_landed_task", "failed_cost_per_task"),
     ]
     assert all(one.note for one in found.metrics if one.value is None)
 
@@ -154,6 +156,76 @@ def test_a_landed_change_costs_what_failed_attempts_cost_too() -> None:
     each = of(found, "cost_per_landed")
     assert (each.value, each.numerator, each.denominator, each.is_least) == (500_001, 1_000_001, 2, False)
     assert metric_json(each)["numerator"] == 1.000001
+
+
+def test_the_cost_of_attempts_that_were_tried_again_or_given_up_is_shown_apart() -> None:
+    entries = [
+        entry(4 * DAY, "task.taken", task="T1", attempt=1),
+        entry(4 * DAY, "task.taken", task="T1", attempt=2),
+        entry(4 * DAY, "task.taken", task="T2", attempt=1),
+        entry(4 * DAY, "task.failed", task="T2", state="dead"),
+        landing(5 * DAY, "landed", task="T1"),
+    ]
+    usage = [booking(4 * DAY, 70, "T1", 1), booking(4 * DAY, 20, "T1", 2), booking(4 * DAY, 5, "T2", 1)]
+
+    found = values(measure(WEEK, entries, usage, now=NOW))
+
+    assert (found["cost_per_landed_task"], found["failed_cost_per_task"]) == (95, 75)
+
+
+def decision(at: int, spent_ms: int | None) -> Entry:
+    return entry(at, "decision.made", item="G1", spent_ms=spent_ms)
+
+
+@pytest.mark.parametrize(
+    ("spent", "count", "value", "text"),
+    [
+        ([], 0, 0, "0 s"),
+        ([60_000, 120_000], 2, 180_000, "3 min"),
+        ([60_000, None], 2, 60_000, "≥ 1 min"),
+        ([None], 1, None, "unknown"),
+    ],
+)
+def test_the_time_of_people_is_a_lower_bound_where_part_of_it_is_unknown(
+    spent: list[int | None], count: int, value: int | None, text: str
+) -> None:
+    entries = [decision(4 * DAY, one) for one in spent] + [decision(2 * DAY, 5)]
+    found = measure(WEEK, entries, [], now=NOW)
+
+    assert (of(found, "decisions").value, of(found, "decision_time").value) == (count, value)
+    assert value_text(of(found, "decision_time")) == text
+    assert metric_json(of(found, "decision_time")).get("is_least", False) is (None in spent)
+
+
+def test_conflicts_bounces_and_tasks_per_day() -> None:
+    entries = [
+        entry(4 * DAY, "landing.landed", landing={**TOLD, "task": "T1", "resolved": ["a", "b"]}),
+        entry(5 * DAY, "landing.landed", landing={**TOLD, "task": "T2"}),
+        landing(5 * DAY, "bounced", code="CONFLICT"),
+        landing(5 * DAY, "bounced", code="CHECK_FAILED"),
+        entry(6 * DAY, "task.taken", task="T3", attempt=1),
+        entry(6 * DAY, "duplicate.refused", title="A", similar=["T1"]),
+    ]
+    found = measure(WEEK, entries, [], now=NOW)
+
+    shown = {name: value_text(of(found, name)) for name in ("tasks_per_day", "merged_cleanly")}
+    assert shown == {"tasks_per_day": "0.7", "merged_cleanly": "75 %"}
+    names = ("conflicts_resolved", "bounced", "duplicates_stopped")
+    assert [of(found, name).value for name in names] == [2, 2, 1]
+
+
+def test_the_table_compares_this_week_with_the_weeks_before() -> None:
+    weeks = [Period(since=(21 - 7 * n) * DAY, until=(28 - 7 * n) * DAY) for n in range(4)]
+    entries = [landing(day * DAY + 5, "landed", task=f"T{day}") for day in (1, 8, 9, 15, 16, 22, 23, 24, 25)]
+
+    rows = week_rows([measure(week, entries, [], now=28 * DAY) for week in weeks], "main")
+
+    assert rows[:3] == [
+        ["Tasks landed", "4", "2", "▂▄▄█"],
+        ["  per day", "1", "1", ""],
+        ["Merged without a conflict", "100 %", "100 %", "████"],
+    ]
+    assert rows[6] == ["main failing", "–", "–", ""]
 
 
 @pytest.mark.parametrize(

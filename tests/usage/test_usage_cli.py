@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
+from tests.support.snapshots import check_snapshot
 
 pytestmark = pytest.mark.acceptance
 
@@ -69,8 +70,8 @@ def test_what_was_spent_adds_up_and_unknown_stays_unknown(shell: Shell) -> None:
     assert sum(one["cost_micros"] or 0 for one in parts) == answer["total"]["cost_micros"] == 601_333
     assert (answer["unattributed"]["cost_usd"], answer["total"]["is_least"]) == (None, True)
     text = shell.run_text("usage")
-    assert "unattributed  unknown" in text
-    assert "in all: at least $0.601333; unknown for 1 of 4" in text
+    assert [line.split()[-1] for line in text.splitlines() if line.startswith("no task")] == ["unknown"]
+    assert text.splitlines()[-1].endswith("≥ $0.60 of $2")
     elsewhere = shell.run_json("usage", "list", "--task", "T1")["elsewhere"]
     assert [(one["key"], one["task"]) for one in elsewhere] == [("a", "T2")]
     assert "≥ $0.60 of $2 today" in shell.run_text("status")
@@ -117,9 +118,11 @@ def test_stats_tells_each_number_with_what_it_was_counted_from(shell: Shell) -> 
     assert answer["definitions"].keys() == found.keys()
     assert sum(day["changes_landed"] for day in answer["days"]) == 1
     text = shell.run_text("stats")
-    assert "merge success           100.0%" in text
-    assert "cost per landed change  $1.50   $1.50 for 1" in text
-    assert "conflict rate           unknown" in shell.run_text("stats", "--until", "2020-01-01")
+    check_snapshot("usage/snapshots/stats.txt", text.rstrip("\n"))
+    assert len(shell.run_json("stats")["weeks"]) == 4
+    early = shell.run_text("stats", "--until", "2020-01-01").splitlines()
+    assert early[0].split() == ["2019-12-26", "TO", "2020-01-01"]
+    assert early[3].split() == ["Merged", "without", "a", "conflict", "–"]
     assert "divided by the changes that landed" in " ".join(shell.run_text("stats", "--define").split())
 
 
@@ -149,3 +152,26 @@ def test_a_worker_that_uses_up_its_budget_is_ended_and_a_person_is_asked(shell: 
     assert task["state"] == "waiting_for_person"
     assert "its budget is used up" in task["why"]
     assert shell.run_json("stats")["metrics"]["attempts"]["value"] == 1
+
+
+def test_the_table_of_usage_names_tasks_and_adds_the_others_up(shell: Shell) -> None:
+    configure(shell, "[budgets]\nday = 20\n")
+    costs = ("0.84", "0.50", "0.31", "0.20", "")
+    for number, cost in enumerate(costs, 1):
+        shell.run_json("task", "add", f"Work {number} of {len(costs)}", "--as", "lead", "--force")
+        words = ("--cost", cost, "--input-tokens", "412000", "--output-tokens", "18400") if cost else ()
+        shell.run_json("usage", "add", "--task", f"T{number}", *words, "--as", "ann")
+
+    check_snapshot("usage/snapshots/usage.txt", shell.run_text("usage").rstrip("\n"))
+    assert "T5 Work 5 of 5" in shell.run_text("usage", "-v")
+    assert shell.run_text("usage", "--until", "2020-01-01") == "No spending is recorded.\n"
+
+
+@pytest.mark.parametrize("command", ["log", "stats", "usage"])
+def test_a_period_that_cannot_be_read_is_answered_with_one_that_can(shell: Shell, command: str) -> None:
+    refused = shell.run(command, "--since", "yesterdy")
+
+    assert refused.err.splitlines() == [
+        "error: --since yesterdy is not a time [BAD_PERIOD]",
+        f'hint: use 2h, 3d, 14:30, a date or "all": landlane {command} --since 1d',
+    ]

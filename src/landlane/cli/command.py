@@ -75,6 +75,9 @@ class CommandCall:
         if self.typed is not None and error.facts.get("meant"):
             meant = self.typed.with_value(str(error.facts["unknown"]), str(error.facts["meant"]))
             error.hint = f"did you mean: {meant}"
+        if self.typed is not None and error.facts.get("example"):
+            example = self.typed.with_value(str(error.facts["given"]), str(error.facts["example"]))
+            error.hint = f"{error.hint}: {example}"
         # Not `self.repo.store.wall_of` itself: few errors have an instant, and the store may not be open.
         return self.terminal.fail(error, lambda at: self.repo.store.wall_of(at))  # noqa: PLW0108
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from landlane.cli.arguments import read_number
 from landlane.cli.command import stop_on_signals
+from landlane.cli.parse import call_text
 from landlane.cli.terminal import in_one_line
 from landlane.clock import rfc3339
 from landlane.journal.read import follow as follow_journal
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
     from landlane.store.journal_chain import Entry
 
+_SINCE = ["--since", "2d"]
 _MOST_SHOWN = 50  # without --since, --after or --last
-_FILTERS = "Filter: landlane log T1, landlane log src/api.py, landlane log --since 2d"
 
 
 def log(call: CommandCall, about: str, follow: bool, since: str, after: str, verify: bool, last: str) -> int:
@@ -75,7 +76,16 @@ def _text(
             day = name
             lines.append(day[:1].upper() + day[1:])
         lines.append(_line(call, entry, titles))
-    return "\n".join([*lines, *([_FILTERS] if is_limited and has_filters else [])])
+    return "\n".join([*lines, *([_filters(shown)] if is_limited and has_filters else [])])
+
+
+def _filters(entries: Sequence[Entry]) -> str:
+    """Return how to see less, with the last task and the last path that the entries name."""
+    facts = [entry.facts() for entry in reversed(entries)]
+    tasks = (str(one["task"]) for one in facts if isinstance(one.get("task"), str) and one["task"])
+    paths = (str(one["pattern"]) for one in facts if one.get("pattern"))
+    about = [name for name in (next(tasks, ""), next(paths, "")) if name]
+    return f"Filter: {', '.join(call_text(['log', *words]) for words in (*([one] for one in about), _SINCE))}"
 
 
 def _line(call: CommandCall, entry: Entry, titles: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The command `stats`."""
+"""The command `stats`: this week beside the last, or one period."""
 
 from __future__ import annotations
 
@@ -6,26 +6,35 @@ from textwrap import fill
 
 from landlane.stats.calculate import period_of, stats
 from landlane.stats.metrics import DEFINITIONS
-from landlane.stats.to_json import definitions_json, metric_row, period_words, stats_json
+from landlane.stats.to_json import definitions_json, period_json, period_words, stats_json
+from landlane.stats.weeks import period_rows, week_rows, weekly_stats
+from landlane.status.headline import read_headline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
 
+_DEFINE = "Definitions: landlane stats --define"
+_COLUMNS = ("this week", "last week", "4 weeks")
+
 
 def show(call: CommandCall, since: str, until: str, *, define: bool) -> int:
-    """Show the metrics of a period, or their definitions."""
+    """Show the metrics of this week and the weeks before, of a period, or their definitions."""
     if define:
         return call.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
     call.renew_session()
-    repo = call.repo
-    found = stats(repo, period_of(repo, since, until))
-    rows = [metric_row(metric, found) for metric in found.metrics]
-    columns = ["metric", "value", "counted from", "by day"]
-    text = call.terminal.table(period_words(found.period), columns, rows)
-    return call.terminal.answer(
-        {"ok": True, **stats_json(found)}, f"{text}\n`landlane stats --define` says what each means"
-    )
+    repo, table = call.repo, call.terminal.table
+    target = read_headline(repo).target
+    if since or until:
+        found = stats(repo, period_of(repo, since, until))
+        title = period_words(found.period)
+        text = table("", ["", title], period_rows(found, target), right=(title.upper(),))
+        return call.terminal.answer({"ok": True, **stats_json(found)}, f"{text}\n{_DEFINE}")
+    weeks = weekly_stats(repo)
+    right = tuple(name.upper() for name in _COLUMNS[:2])
+    text = table("", ["", *_COLUMNS], week_rows(weeks, target), right=right, gap="   ")
+    document = {"ok": True, **stats_json(weeks[0]), "weeks": [period_json(week) for week in weeks]}
+    return call.terminal.answer(document, f"{text}\n{_DEFINE}")
 
 
 def _definitions() -> str:

@@ -20,6 +20,7 @@ def format_table(
     right: Sequence[str] = (),
     cut: str = "",
     width: int = 0,
+    gap: str = _GAP,
 ) -> str:
     """Return a table; a column that is empty in all rows is left out.
 
@@ -30,13 +31,13 @@ def format_table(
     widths = [max(text_width(line[column]) for line in lines) for column in range(len(shown))]
     if width and cut in lines[0]:
         column = lines[0].index(cut)
-        excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+        excess = sum(widths) + len(gap) * (len(widths) - 1) - width
         if excess > 0:
             widths[column] = max(widths[column] - excess, _SHORTEST)
             for line in lines[1:]:
                 line[column] = shorten(line[column], widths[column])
     is_right = [name in right for name in lines[0]]
-    return "\n".join(_GAP.join(map(pad, line, widths, is_right)).rstrip() for line in lines)
+    return "\n".join(gap.join(map(pad, line, widths, is_right)).rstrip() for line in lines)
 
 
 def align(

@@ -124,6 +124,7 @@ class Terminal:
         *,
         right: Sequence[str] = (),
         cut: str = "",
+        gap: str = "  ",
     ) -> str:
         """Return a table as text, cut to the width of the terminal; only the title if there are no rows."""
         if not rows:
@@ -131,7 +132,7 @@ class Terminal:
         cells = [[in_one_line(cell) for cell in row] for row in rows]
         width = cut_width()
         header = [column.upper() for column in columns]
-        table = format_table(header, cells, right=right, cut=cut, width=width)
+        table = format_table(header, cells, right=right, cut=cut, width=width, gap=gap)
         return f"{title}\n{table}" if title else table
 
     def note(self, text: str) -> None:

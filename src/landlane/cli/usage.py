@@ -7,7 +7,9 @@ from landlane.clock import rfc3339
 from landlane.errors import Malformed
 from landlane.ids import new_uuid
 from landlane.stats.calculate import period_of
+from landlane.tasks.records import task_titles
 from landlane.text import check_text
+from landlane.units import count, money, money_limit
 from landlane.usage.add import book
 from landlane.usage.import_records import import_usage
 from landlane.usage.model import (
@@ -19,60 +21,97 @@ from landlane.usage.model import (
     read_tokens,
     total_words,
 )
-from landlane.usage.period import read_instant
+from landlane.usage.period import DAY_MS, Period, read_instant
 from landlane.usage.to_json import dollars, imported_json, total_json, totals_json, usage_json
-from landlane.usage.totals import list_usage, spent_today, totals_of
+from landlane.usage.totals import list_usage, totals_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from landlane.cli.command import CommandCall
-    from landlane.usage.model import Total
-    from landlane.usage.period import Period
 
 
+_MOST_TASKS = 3  # in the table; the others are one row
 _GROUPS = ("task", "lineage", "agent", "client", "model", "day")
 _MOST_BYTES = 256_000_000
 
 
 def show(call: CommandCall, since: str, until: str, by: str) -> int:
-    """Show what was spent."""
+    """Show what was spent: today, or in a period."""
     if by and by not in _GROUPS:
         raise Malformed(f"--by {by[:40]!r} is unknown", code="BAD_GROUP", hint=f"one of {', '.join(_GROUPS)}")
     call.renew_session()
-    entries = list_usage(call.repo, _period(call, since, until))
+    entries = list_usage(call.repo, _period(call, since, until) or _today(call))
     totals = totals_of(entries)
-    field = {"": "task", "day": "state"}.get(by, by)
-    groups = add_up_by(entries, lambda entry: str(getattr(entry, field)))
-    unnamed = "unattributed" if field in ("task", "lineage") else "unknown"
-    named = {name or unnamed: total for name, total in sorted(groups.items(), key=lambda item: not item[0])}
-    rows = [_total_row(name, total) for name, total in named.items()]
     answer: dict[str, Any] = {"ok": True, **totals_json(totals), "budgets": _budgets_json(call)}
+    groups = _groups(entries, by)
     if by:
         answer["by"] = by
-        answer["groups"] = {name: total_json(total) for name, total in named.items()}
-    title = _counted(len(entries))
-    columns = [by or "task", "cost", "bookings", "tokens in", "tokens out"]
-    text = call.terminal.table(title, columns, rows)
-    if rows:
-        text += f"\nin all: {total_words(totals.grand)}"
-    return call.terminal.answer(answer, "\n".join([text, *_budget_lines(call)]))
+        answer["groups"] = {name: total_json(add_up(group)) for name, group in groups.items()}
+    if not entries:
+        period = "" if since or until else " today"
+        return call.terminal.answer(answer, f"No spending is recorded{period}.")
+    rows = [_usage_row(name, group) for name, group in _shown_groups(call, groups, is_by_task=not by)]
+    rows.append(_usage_row(*_whole(call, entries, since, until)))
+    columns = [by or "task", "attempts", "tokens in", "tokens out", "cost"]
+    right = ("ATTEMPTS", "TOKENS IN", "TOKENS OUT")
+    return call.terminal.answer(answer, call.terminal.table("", columns, rows, right=right, gap="   "))
 
 
-def _counted(count: int) -> str:
-    return f"{count:,} booking{'' if count == 1 else 's'}" if count else "nothing is booked"
+def _today(call: CommandCall) -> Period:
+    """Return the current day, from midnight UTC."""
+    now = call.wall_now()
+    return Period(since=now - now % DAY_MS, until=now + 1)
 
 
-def _total_row(name: str, total: Total) -> list[str]:
-    missing = "+" if total.unknown_tokens else ""
-    are_unknown = total.unknown_tokens == total.entries
-    tokens = (
-        ["?", "?"]
-        if are_unknown
-        else [f"{total.input_tokens:,}{missing}", f"{total.output_tokens:,}{missing}"]
-    )
-    return [name, total_words(total), str(total.entries), *tokens]
+def _groups(entries: Sequence[UsageEntry], by: str) -> dict[str, list[UsageEntry]]:
+    """Return the entries by task or by another field, the most expensive group first, unnamed ones last."""
+    field = {"": "task", "day": "state"}.get(by, by)
+    unnamed = "no task" if field in ("task", "lineage") else "unknown"
+    order = add_up_by(entries, lambda entry: str(getattr(entry, field)))
+    found: dict[str, list[UsageEntry]] = {
+        name or unnamed: [] for name in sorted(order, key=lambda name: not name)
+    }
+    for entry in entries:
+        found[str(getattr(entry, field)) or unnamed].append(entry)
+    return found
+
+
+def _shown_groups(
+    call: CommandCall, groups: Mapping[str, list[UsageEntry]], *, is_by_task: bool
+) -> list[tuple[str, list[UsageEntry]]]:
+    """Return the groups to show: of tasks the most expensive ones with their titles, the others together."""
+    if not is_by_task:
+        return list(groups.items())
+    titles = task_titles(call.repo, groups)
+    named = [(f"{task} {titles.get(task, '')}".strip(), group) for task, group in groups.items()]
+    if len(named) <= _MOST_TASKS + 1 or call.terminal.is_verbose:
+        return named
+    others = [entry for _, group in named[_MOST_TASKS:] for entry in group]
+    return [*named[:_MOST_TASKS], (f"{len(named) - _MOST_TASKS} other tasks", others)]
+
+
+def _whole(
+    call: CommandCall, entries: list[UsageEntry], since: str, until: str
+) -> tuple[str, list[UsageEntry], int | None]:
+    """Return the last row: the whole period, and today also the budget of a day."""
+    if since or until:
+        return "total", entries, None
+    return "today (UTC)", entries, call.repo.settings.budgets.day_micros
+
+
+def _usage_row(name: str, entries: Sequence[UsageEntry], limit: int | None = None) -> list[str]:
+    total = add_up(entries)
+    cost = money(total.cost_micros, has_unknown=not total.is_known)
+    cost += "" if limit is None else f" of {money_limit(limit)}"
+    attempts = len({(entry.task, entry.attempt or entry.key) for entry in entries})
+    missing = "≥ " if total.unknown_tokens else ""
+    tokens = [f"{missing}{number:,}" for number in (total.input_tokens, total.output_tokens)]
+    if total.unknown_tokens == total.entries:
+        tokens = ["unknown", "unknown"]
+    return [name, f"{attempts:,}", *tokens, cost]
 
 
 def add(
@@ -133,7 +172,7 @@ def read_in(call: CommandCall, file: str) -> int:
     )
     if done.unknown_tasks:
         shown = ", ".join(done.unknown_tasks[:5]) + (" …" if len(done.unknown_tasks) > 5 else "")
-        lines.append(f"tasks that nobody knows here: {shown}")
+        lines.append(f"unknown tasks: {shown}")
     return call.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(lines))
 
 
@@ -160,10 +199,10 @@ def list_all(call: CommandCall, task: str, since: str, until: str) -> int:
     own = [entry for entry in found if not task or entry.task == task]
     refer = [entry for entry in found if task and entry.task != task]
     columns = ["id", "at", "task", "agent", "client", "model", "in", "out", "cost"]
-    title = f"{_counted(len(own))}: {total_words(add_up(own))}" if own else _counted(0)
+    title = f"{count(len(own), 'record')}: {total_words(add_up(own))}" if own else "No spending is recorded."
     text = call.terminal.table(title, columns, [_row(entry) for entry in own])
     if refer:
-        elsewhere = f"{len(refer)} booked elsewhere refer to {task}, and count there"
+        elsewhere = f"{count(len(refer), 'record')} of other tasks refer to {task} and count there"
         text += "\n" + call.terminal.table(elsewhere, columns, [_row(entry) for entry in refer])
     answer = {"ok": True, "usage": [usage_json(entry) for entry in own], "total": total_json(add_up(own))}
     return call.terminal.answer(answer | {"elsewhere": [usage_json(entry) for entry in refer]}, text)
@@ -192,14 +231,3 @@ def _budgets_json(call: CommandCall) -> dict[str, Any]:
         "run_usd": dollars(settings.budgets.run_micros),
         "day_usd": dollars(settings.budgets.day_micros),
     }
-
-
-def _budget_lines(call: CommandCall) -> list[str]:
-    """Return how much of the daily budget is used; the other budgets belong to tasks and runs."""
-    limit = call.repo.settings.budgets.day_micros
-    if limit is None:
-        return []
-    today = spent_today(call.repo)
-    is_over = today.cost_micros >= limit
-    used = ", and used up: no attempt begins before midnight UTC" if is_over else ""
-    return [f"today: {total_words(today)}; the budget of a day is {money_words(limit)}{used}"]

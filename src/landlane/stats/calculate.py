@@ -12,6 +12,7 @@ from landlane.tasks.model import DEAD
 from landlane.usage.model import add_up, day_of, days_between
 from landlane.usage.period import read_period
 from landlane.usage.totals import entries_in
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class PeriodCounts:
         self.refused: set[str] = set()
         self.dead: set[str] = set()
         self.rescued: set[str] = set()
+        self.decisions: list[int | None] = []  # how long each took, if that is known
         self.waited_ms = 0
         self.waits = 0
         self.red_ms = 0
@@ -98,6 +100,8 @@ class PeriodCounts:
                 self.refused.add(str(entry.facts()["title"]))
             case "rescue.saved":
                 self.rescued.add(str(entry.facts()["rescue"]))
+            case "decision.made":
+                self.decisions.append(entry.facts()["spent_ms"])
             case "rescue.forgotten":  # it held nothing but what another one does
                 self.rescued.discard(str(entry.facts()["rescue"]))
             case kind if kind.startswith("task."):
@@ -127,26 +131,33 @@ def measure(
     days = tuple(days_between(_first_day(period, counts, usage), end))
     return Stats(
         period=period,
-        metrics=_metrics(counts, cost, _unbooked(counts, usage)),
+        metrics=_metrics(counts, cost, _unbooked(counts, usage), _failed_cost(counts, usage)),
         days=days,
         daily=_daily(days, counts, usage),
         cost=cost,
     )
 
 
-def _metrics(counts: PeriodCounts, cost: Total, unbooked: int) -> tuple[Metric, ...]:
+def _metrics(counts: PeriodCounts, cost: Total, unbooked: int, failed: int) -> tuple[Metric, ...]:
     landed, bounced = len(counts.landed), len(counts.bounced)
     ended = landed + bounced
     conflicts = sum(landing["code"] == "CONFLICT" for _, landing in counts.bounced)
     similar = sum(bool(facts.get("similar")) for facts in counts.added)
     never_added = counts.refused - {str(facts["title"]) for facts in counts.added}
     duplicates, requests = similar + len(never_added), len(counts.added) + len(never_added)
+    tasks = len({str(one["task"]) for _, one in counts.landed if one["task"]})
+    active = {day_of(at) for at, _ in counts.landed} | {day_of(at) for at, _, _ in counts.taken}
     metrics = (
-        _count("tasks_landed", len({str(one["task"]) for _, one in counts.landed if one["task"]})),
+        _count("tasks_landed", tasks),
+        Metric(name="tasks_per_day", value=tasks / len(active) if active else 0),
         _count("changes_landed", landed),
         _rate("merge_success", landed, ended, "nothing landed or came back"),
         _rate("conflict_rate", conflicts, ended, "nothing landed or came back"),
+        _rate("merged_cleanly", ended - conflicts, ended, "nothing landed or came back"),
+        _count("conflicts_resolved", sum(len(one.get("resolved") or ()) for _, one in counts.landed)),
+        _count("bounced", bounced),
         _rate("duplicate_rate", duplicates, requests, "no task was asked for"),
+        _count("duplicates_stopped", len(never_added)),
         Metric(name="claim_wait", value=counts.waited_ms, numerator=counts.waits),
         _red(counts),
         _time_to_land(counts),
@@ -154,8 +165,12 @@ def _metrics(counts: PeriodCounts, cost: Total, unbooked: int) -> tuple[Metric, 
         _count("retries", sum(attempt > 1 for _, _, attempt in counts.taken)),
         _count("dead_letters", len(counts.dead)),
         _count("rescues", len(counts.rescued)),
+        _count("decisions", len(counts.decisions)),
+        _decision_time(counts),
         _cost(cost, unbooked),
-        _cost_per_landed(cost, unbooked, landed),
+        _cost_per("cost_per_landed", cost.cost_micros, _cost(cost, unbooked), landed),
+        _cost_per("cost_per_landed_task", cost.cost_micros, _cost(cost, unbooked), tasks),
+        _cost_per("failed_cost_per_task", failed, _cost(cost, unbooked), tasks),
     )
     assert [metric.name for metric in metrics] == list(DEFINITIONS)
     return metrics
@@ -203,20 +218,41 @@ def _cost(cost: Total, unbooked: int) -> Metric:
     return Metric(name="cost", value=cost.cost_micros, is_least=bool(missing), note=missing)
 
 
-def _cost_per_landed(cost: Total, unbooked: int, landed: int) -> Metric:
-    total = _cost(cost, unbooked)
-    if not landed or total.value is None:
-        note = total.note if landed else "nothing landed in the period"
-        return Metric(name="cost_per_landed", value=None, denominator=landed, note=note)
-    each = (2 * cost.cost_micros + landed) // (2 * landed)
+def _cost_per(name: str, micros: int, total: Metric, number: int) -> Metric:
+    """Return a share of the cost of a period per landed change or task."""
+    if not number or total.value is None:
+        note = total.note if number else "nothing landed in the period"
+        return Metric(name=name, value=None, denominator=number, note=note)
     return Metric(
-        name="cost_per_landed",
-        value=each,
-        numerator=cost.cost_micros,
-        denominator=landed,
+        name=name,
+        value=(2 * micros + number) // (2 * number),
+        numerator=micros,
+        denominator=number,
         is_least=total.is_least,
         note=total.note,
     )
+
+
+def _failed_cost(counts: PeriodCounts, usage: Sequence[UsageEntry]) -> int:
+    """Return what was booked to attempts after which the task was tried again or given up."""
+    last: dict[str, int] = {}
+    for _, task, attempt in counts.taken:
+        last[task] = max(last.get(task, 0), attempt)
+    failed = (
+        entry.cost_micros or 0
+        for entry in usage
+        if entry.attempt and (entry.task in counts.dead or entry.attempt < last.get(entry.task, 0))
+    )
+    return sum(failed)
+
+
+def _decision_time(counts: PeriodCounts) -> Metric:
+    """Return the time that people spent; a lower bound if that is unknown for some of their decisions."""
+    known = [spent for spent in counts.decisions if spent is not None]
+    unknown = len(counts.decisions) - len(known)
+    note = f"the time of {unknown} of {len(counts.decisions)} decisions is unknown" if unknown else ""
+    spent_ms = sum(known) if known or not unknown else None
+    return Metric(name="decision_time", value=spent_ms, is_least=bool(unknown), note=note)
 
 
 def _missing(cost: Total, unbooked: int) -> str:
@@ -258,10 +294,24 @@ def _by_day(days: Sequence[str], found: Iterable[tuple[int, int]]) -> tuple[int,
     return tuple(sums.values())
 
 
-def stats(repo: Repository, period: Period) -> Stats:
-    """Return all metrics of a period."""
+@value
+class Inputs:
+    """What metrics are computed from: entries of the journal, usage, and since when sessions wait."""
+
+    entries: Sequence[Entry]
+    usage: Sequence[UsageEntry]
+    waiting_since: Sequence[int]
+    now: int
+
+    def measure(self, period: Period) -> Stats:
+        """Return all metrics of a period that these inputs cover."""
+        usage = [entry for entry in self.usage if period.has(entry.at)]
+        return measure(period, self.entries, usage, self.waiting_since, self.now)
+
+
+def read_inputs(repo: Repository, period: Period) -> Inputs:
+    """Return what the metrics of a period, and of parts of it, are computed from."""
     store = repo.store
-    entries = read_entries(repo)
 
     def look(snapshot: Snapshot) -> tuple[list[UsageEntry], list[int], int]:
         # A waiter without a recent sign of life has stopped waiting; the end of its wait is journaled.
@@ -269,7 +319,12 @@ def stats(repo: Repository, period: Period) -> Stats:
         return entries_in(snapshot, period), [store.wall_of(at) for at in since], store.wall_of(snapshot.now)
 
     booked, waiting_since, now = store.view(look)
-    return measure(period, entries, booked, waiting_since, now)
+    return Inputs(entries=list(read_entries(repo)), usage=booked, waiting_since=waiting_since, now=now)
+
+
+def stats(repo: Repository, period: Period) -> Stats:
+    """Return all metrics of a period."""
+    return read_inputs(repo, period).measure(period)
 
 
 def period_of(repo: Repository, since: str = "", until: str = "", default: str = "7d") -> Period:

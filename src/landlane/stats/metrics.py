@@ -20,6 +20,14 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
         "tasks landed",
         "Tasks of which a change landed on the target in the period; each task counts once.",
     ),
+    "tasks_per_day": (
+        COUNT,
+        "tasks landed per day",
+        (
+            "Tasks landed in the period, divided by the days (UTC) on which an agent took a task or a"
+            " change landed."
+        ),
+    ),
     "changes_landed": (
         COUNT,
         "changes landed",
@@ -41,22 +49,50 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
             " or came back in the period, as above."
         ),
     ),
+    "merged_cleanly": (
+        RATE,
+        "merged without a conflict",
+        (
+            "Entries that did not come back because of a conflict, of all that landed or came back in"
+            " the period, as above."
+        ),
+    ),
+    "conflicts_resolved": (
+        COUNT,
+        "conflicts resolved by structure",
+        "Conflicts in the changes that landed in the period that were resolved by the kind of the file.",
+    ),
+    "bounced": (
+        COUNT,
+        "bounced",
+        (
+            "Entries of the landing queue that came back to their author in the period; not those that"
+            " a person rejected."
+        ),
+    ),
     "duplicate_rate": (
         RATE,
         "duplicate rate",
         (
-            "Wishes for a task that looked like the same work as an open one, refused or entered all the"
-            " same, of all wishes for tasks in the period. A title that was refused and then entered"
+            "Requests for a task that looked like the same work as an open one, refused or added"
+            " anyway, of all requests for tasks in the period. A title that was refused and then added"
             " counts once. What the queue itself adds is not counted."
+        ),
+    ),
+    "duplicates_stopped": (
+        COUNT,
+        "duplicates stopped",
+        (
+            "Requests for a task that were refused in the period because they looked like an open one,"
+            " and were not added later."
         ),
     ),
     "claim_wait": (
         LENGTH,
         "waiting on claims",
         (
-            "Time that agents stood in line for claims in the period, added up over all of them, those"
-            " who still stand there included. A refusal without waiting takes no time; waiting for a task"
-            " is not counted."
+            "Time that agents waited for claims in the period, added up over all of them, including those"
+            " who still wait. A refusal without waiting takes no time; waiting for a task is not counted."
         ),
     ),
     "target_red": (
@@ -64,8 +100,7 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
         "target red",
         (
             "Time in the period from when the queue found the target itself failing its checks to the"
-            " next change that landed on it. What nobody tested is not seen: a target may have been red"
-            " before that."
+            " next change that landed on it. The target may have failed before the queue tested it."
         ),
     ),
     "time_to_land": (
@@ -91,7 +126,26 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
     "rescues": (
         COUNT,
         "rescues",
-        "Times in the period that work which existed nowhere else was saved before its checkout was removed.",
+        (
+            "Times in the period that work which existed nowhere else was saved before its checkout was"
+            " removed."
+        ),
+    ),
+    "decisions": (
+        COUNT,
+        "your decisions",
+        (
+            "Answers of people in the period: approvals, rejections, reviews, handoffs, and what"
+            " becomes of failed tasks."
+        ),
+    ),
+    "decision_time": (
+        LENGTH,
+        "time spent on decisions",
+        (
+            "Time from showing an item to a person to its answer, at most 15 minutes each. An answer"
+            " without a showing takes an unknown time: then this is a lower bound."
+        ),
     ),
     "cost": (
         MONEY,
@@ -104,6 +158,19 @@ DEFINITIONS: dict[str, tuple[str, str, str]] = {
         (
             "The cost of the period, that of failed attempts and of what belongs to no task included,"
             " divided by the changes that landed in it."
+        ),
+    ),
+    "cost_per_landed_task": (
+        MONEY,
+        "cost per landed task",
+        "The cost of the period divided by the tasks that landed in it.",
+    ),
+    "failed_cost_per_task": (
+        MONEY,
+        "cost in failed attempts per landed task",
+        (
+            "The part of the cost per landed task that was booked to attempts after which the task was"
+            " tried again or given up."
         ),
     ),
 }
@@ -130,3 +197,7 @@ class Stats:
     days: tuple[str, ...]
     daily: Mapping[str, tuple[int, ...]]
     cost: Total
+
+    def metric(self, name: str) -> Metric:
+        """Return one metric by its name."""
+        return next(metric for metric in self.metrics if metric.name == name)

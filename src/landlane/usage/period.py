@@ -111,6 +111,7 @@ def read_instant(text: str, what: str, *, is_end: bool = False) -> int:
 def _no_instant(text: str, what: str) -> Malformed:
     message = f"{what} {text[:40]} is not a time"
     if what == "--since":
-        return Malformed(message, code="BAD_PERIOD", hint='use 2h, 3d, 14:30, a date or "all"')
+        hint = 'use 2h, 3d, 14:30, a date or "all"'
+        return Malformed(message, code="BAD_PERIOD", hint=hint, given=text, example="1d")
     hint = "use a date such as 2026-01-31 or a time such as 2026-01-31T09:30:00Z"
     return Malformed(message, code="BAD_INSTANT", hint=hint)

@@ -63,7 +63,10 @@ COMMANDS = (
             choices=("task", "lineage", "agent", "client", "model", "day"),
         ),
         handler="usage:show",
-        details="Unknown cost is counted separately, never as zero.",
+        details=(
+            "Shows today (UTC) unless you give --since or --until. Unknown cost is counted separately, never "
+            "as zero."
+        ),
         examples=(
             "landlane usage",
             "landlane usage --since 7d --by agent",
