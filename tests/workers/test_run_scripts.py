@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.workers.running import Works
+from tests.support.shell import Shell
+from tests.workers.running import LIMIT_SECONDS, Works
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,3 +124,24 @@ def test_a_command_and_an_agent_together_are_refused(works: Works) -> None:
 
     assert ended.exit == 2
     assert ended.json()["hint"] == "landlane run -- ./do.sh"
+
+
+@pytest.mark.promise(
+    "run.first-script", "An own script lands its first task after five commands and two lines of settings."
+)
+def test_from_nothing_to_the_first_landed_task_takes_five_commands(repository: Path) -> None:
+    script = repository / "do.sh"
+    script.write_text('#!/bin/sh\necho "# $LANDLANE_TITLE" > "$LANDLANE_PATHS"\n')
+    script.chmod(0o755)
+    shell = Shell(repository)
+
+    shell.run_text("config", "set", "landing.checks", '["test -s do.sh"]')
+    shell.git("add", "--all")
+    shell.git("commit", "--quiet", "-m", "Add a worker")
+    shell.run_text("task", "add", "Opening hours", "--path", "hours.md")
+    ended = shell.run("run", "--", "./do.sh", limit_seconds=LIMIT_SECONDS)
+
+    assert ended.exit == 0
+    assert ended.out.startswith("1 landed in ")
+    assert shell.git("show", "main:hours.md") == "# Opening hours\n"
+    assert len((repository / "landlane.toml").read_text().splitlines()) <= 3

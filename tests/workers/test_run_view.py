@@ -103,7 +103,7 @@ def test_a_log_has_one_line_per_event(shop: Works) -> None:
         if f"{third} waits: " in line:
             break
     (task,) = [one for one in shop.shell.run_json("task", "list")["tasks"] if one["id"] == third]
-    listed = shop.shell.run_text("task", "list")
+    listed, shown = shop.shell.run_text("task", "list"), shop.shell.run_text("status")
     process.terminate()
     out, rest = process.communicate(timeout=LIMIT_SECONDS)
 
@@ -114,6 +114,7 @@ def test_a_log_has_one_line_per_event(shop: Works) -> None:
     assert (wait["kind"], wait["holder"]) == ("limit", "scripted")
     assert wait["resets_at"] is not None
     assert "Scripted limit, resets in 11 min" in listed
+    assert f"  {third}  Convert currencies   Scripted limit resets in 11 min" in shown
 
 
 def test_the_end_lists_what_needs_a_person_and_what_failed(repository: Path) -> None:

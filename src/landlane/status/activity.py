@@ -19,9 +19,11 @@ from landlane.sessions.signs_of_life import Activity, newer_activity, read_activ
 from landlane.status.headline import sessions_without_task
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.lineage import find_lineage
-from landlane.tasks.model import BLOCKED, IN_PROGRESS, READY
+from landlane.tasks.model import BLOCKED, IN_PROGRESS, READY, WaitKind
 from landlane.tasks.records import list_tasks, task_patterns
 from landlane.tasks.retry_rules import attempt_limit
+from landlane.tasks.text import limit_text
+from landlane.tasks.waits import find_waits
 from landlane.tasks.worker_pool import get_pool
 from landlane.usage.model import add_up
 from landlane.usage.totals import of_lineage
@@ -112,11 +114,11 @@ def _task_row(repo: Repository, task: Task) -> dict[str, Any]:
 
 
 def _limit_left(repo: Repository, attempt: Attempt | None, now: int) -> int | None:
-    """Return for how long the provider of an attempt's client still limits requests; None if it does not."""
+    """Return when the limit of an attempt's provider ends, as the provider said; None if there is none."""
     if attempt is None:
         return None
-    limit = get_pool(repo).admission.get(attempt.client) or {}
-    left = int(limit.get("until") or 0) - now
+    limit = get_pool(repo).admission.get(attempt.kind or attempt.client) or {}
+    left = int(limit.get("resets_at") or 0) - now
     return left // 1000 if left > 0 else None
 
 
@@ -154,14 +156,16 @@ def _landing_row(landing: Landing, view: QueueView, title: str) -> dict[str, Any
 
 
 def waiting_json(repo: Repository) -> list[dict[str, Any]]:
-    """Return who waits: sessions in line for claims, tasks for other tasks, tasks for claimed paths."""
+    """Return who waits: sessions for claims; tasks for other tasks, a provider's limit, claimed paths."""
     holdings = list_holdings(repo)
     waiters = [waiter for waiter in repo.store.view(list_waiters) if not waiter.is_for_slot]
     found = [_waiter_row(waiter, holdings, waiters) for waiter in waiters]
     tasks = list_tasks(repo)
     by_id = {task.id: task for task in tasks}
     found += [_blocked_row(task, unfinished(by_id, task)) for task in tasks if task.state == BLOCKED]
-    return found + list(_held_up(repo, [task for task in tasks if task.state == READY], holdings))
+    ready = [task for task in tasks if task.state == READY]
+    found += _limited(repo, ready)
+    return found + list(_held_up(repo, ready, holdings))
 
 
 def _waiter_row(waiter: Waiter, holdings: list[Holding], waiters: list[Waiter]) -> dict[str, Any]:
@@ -189,6 +193,25 @@ def _blocked_row(task: Task, waits_for: list[str]) -> dict[str, Any]:
     return _row(task=task.id, title=task.title, waits_for=waits_for, why=task.why or None)
 
 
+def _limited(repo: Repository, tasks: list[Task]) -> list[dict[str, Any]]:
+    """Return the ready tasks that wait for a provider's limit, with its end if the provider named it."""
+    if not get_pool(repo).admission:
+        return []
+    now = repo.wall_ms()
+    by_id = {task.id: task for task in tasks}
+    return [
+        _row(
+            task=task_id,
+            title=by_id[task_id].title,
+            why=limit_text(wait, now),
+            resets_at=rfc3339(wait.resets_at) if wait.resets_at else None,
+        )
+        for task_id, waits in find_waits(repo, tasks).items()
+        for wait in waits
+        if wait.kind == WaitKind.LIMIT
+    ]
+
+
 def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> Iterator[dict[str, Any]]:
     """Yield the ready tasks whose paths other sessions have claimed."""
     for task in tasks if holdings else ():
@@ -209,6 +232,6 @@ def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> It
 
 
 def _row(**facts: object) -> dict[str, Any]:
-    names = ("agent", "task", "title", "paths", "holders", "waits_for", "position", "why")
+    names = ("agent", "task", "title", "paths", "holders", "waits_for", "position", "why", "resets_at")
     lists = ("paths", "holders", "waits_for")
     return {name: facts.get(name, [] if name in lists else None) for name in names}
