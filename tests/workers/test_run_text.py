@@ -74,6 +74,13 @@ def test_a_frame_has_a_row_per_task_and_the_progress() -> None:
     ]
 
 
+def test_a_narrow_terminal_shortens_the_bar_and_not_the_numbers() -> None:
+    assert region_lines(FRAME, 60, lambda text, _: text)[-1] == (
+        "  ━━━───────────────  1 of 5 landed · 1 ready · 2:41 · $0.70"
+    )
+    assert region_lines(FRAME, 44, lambda text, _: text)[-1] == "  1 of 5 landed · 1 ready · 2:41 · $0.70"
+
+
 def test_silent_rows_are_yellow_and_limited_ones_dim() -> None:
     styled: list[tuple[str, str]] = []
 

@@ -140,9 +140,10 @@ def region_lines(
         lines.append(style(shorten(f"  {task}  waits: {in_one_line(why)}", width), "dim"))
     if len(waits) > _MOST_WAITING:
         lines.append(style(f"  and {len(waits) - _MOST_WAITING} more wait", "dim"))
-    filled, empty, text = progress_parts(status)
+    filled, empty, text = progress_parts(status, width)
     bar = style("━" * filled, "green") + style("─" * empty, "dim")
-    return [*lines, f"  {bar}  {shorten(text, width - filled - empty - 4)}"]
+    gap = "  " if bar else ""
+    return [*lines, f"  {bar}{gap}{shorten(text, width - filled - empty - len(gap) - 2)}"]
 
 
 def _layout(rows: Sequence[Sequence[str]], width: int, title_width: int) -> list[str]:

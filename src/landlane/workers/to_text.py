@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from landlane.workers.preflight import Preflight
 
 _BAR_WIDTH = 30
+_SHORTEST_BAR = 5
 _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
 _STOPPED_CODES = ("silent", "late", "over_budget", "flooded")  # the worker was ended while it ran
@@ -101,9 +102,11 @@ def row_cells(row: RunRow, *, has_agent: bool) -> list[str]:
     return [row.task, row.title, *agent, tries, row.doing, running_time(row.elapsed_ms), cost]
 
 
-def progress_parts(status: RunStatus) -> tuple[int, int, str]:
-    """Return the bar under the rows, as its filled and its empty length, and the text beside it."""
-    filled = _BAR_WIDTH * status.done // status.total if status.total else 0
+def progress_parts(status: RunStatus, width: int) -> tuple[int, int, str]:
+    """Return the bar under the rows, as its filled and its empty length, and the text beside it.
+
+    The bar gets what the text leaves of a width, or nothing if that is too little.
+    """
     parts = [f"{status.done} of {status.total} landed"]
     counts = [
         (status.ready, "ready"),
@@ -115,7 +118,11 @@ def progress_parts(status: RunStatus) -> tuple[int, int, str]:
     parts.append(running_time(status.elapsed_ms))
     if status.totals.cost_micros:
         parts.append(_money(status.totals))
-    return filled, _BAR_WIDTH - filled, " · ".join(parts)
+    text = " · ".join(parts)
+    room = min(width - len(text) - len("    "), _BAR_WIDTH)
+    size = room if room >= _SHORTEST_BAR else 0
+    filled = size * status.done // status.total if status.total else 0
+    return filled, size - filled, text
 
 
 def _money(totals: RunTotals) -> str:
