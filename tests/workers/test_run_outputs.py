@@ -55,8 +55,9 @@ def test_only_the_output_of_a_task_is_copied_back(repository: Path, tmp_path: Pa
         add("README.md", "README.md"): "is kept in git",
         add("linked/e.txt", "linked/e.txt"): "which is no folder",
         add("AGENTS.md", "AGENTS.md"): "ROLE_FORBIDS",
-        add(".git/hooks/post-commit", ".git/hooks/post-commit"): "is no path inside",
     }
+    hook = (".git/hooks/post-commit", "--path", ".git/hooks/post-commit")
+    works.shell.run_error("PATH_OUTSIDE", "task", "add", "Make a hook", "--output", *hook)
 
     answer = works.run(exit=1)
 
