@@ -20,7 +20,8 @@ from bench.places import DISK, scratch
 from bench.postgres_claims import find_server
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from landlane.app.open import POINTER, open_repository
+from landlane.app.open import open_repository
+from landlane.app.store_place import POINTER
 from landlane.resident.messages import AnswerLost, BadMessage, pack_request, send_request
 from landlane.resident.start import ensure_resident
 from landlane.sessions.join import join

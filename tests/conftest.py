@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from landlane.app.open import POINTER, STORE_NAME
+from landlane.app.store_place import POINTER, STORE_NAME
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.postgres_server import PostgresServer
 from tests.support.client_programs import make_minimal_path

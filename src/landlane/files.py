@@ -1,12 +1,41 @@
-"""Write files atomically; compute the digest and the stamp of a file; judge relative paths."""
+"""Read regular files without waiting; write files atomically; compute digests and stamps; judge paths."""
 
 from __future__ import annotations
 
+import errno
 import os
 
 FileVersion = tuple[str, str]  # the content's digest, and the stamp that identifies an unchanged file quickly
 GONE: FileVersion = ("", "")
 _MOST_BYTES = 64 * 1024 * 1024  # above this only the stamp counts: reading on every edit would be slow
+
+
+_KIND_OF_FILE, _REGULAR = 0o170000, 0o100000  # S_IFMT and S_IFREG, without importing `stat`
+
+
+def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file and return its descriptor; anything else could block, such as a named pipe.
+
+    It has the form of an `opener`, so `open(path, opener=open_regular)` works.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if os.fstat(descriptor).st_mode & _KIND_OF_FILE != _REGULAR:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+    return descriptor
+
+
+def read_regular(path: str, most_bytes: int = 1 << 30) -> bytes:
+    """Return the content of a regular file, at most so many bytes.
+
+    Raises:
+        OSError: it cannot be read, or is not a regular file.
+    """
+    with open(path, "rb", opener=open_regular) as file:
+        return file.read(most_bytes)
 
 
 def write_atomically(
@@ -64,7 +93,7 @@ def is_at_or_below(path: str, folder: str) -> bool:
 def read_first_line(path: str) -> str:
     """Return the first line of a file, without its end; empty when it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", opener=open_regular) as file:
             return file.readline().rstrip("\n")
     except (OSError, ValueError):
         return ""

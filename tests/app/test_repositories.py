@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import POINTER
 from landlane.app.repository_record import change_case
+from landlane.app.store_place import POINTER
 from landlane.app.verify_journal import verify_journal
 from landlane.errors import Stale
 from landlane.ids import epoch_of, new_uuid
 from landlane.sessions import join as sessions
+from landlane.setup.adopt_store import adopt_store
 from landlane.testing.repositories import git
 from tests.support.project import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
@@ -34,6 +35,11 @@ def write_settings(project: Project, text: str) -> None:
     (project.repository / "landlane.toml").write_text(text, encoding="utf-8")
 
 
+def adopt(project: Project) -> None:
+    """Run `landlane store adopt`, on the clock of the project."""
+    adopt_store(str(project.repository), clock=project.clock.server if project.is_postgres else project.clock)
+
+
 # ------------------------------------------------------------------------------------------------- id
 
 
@@ -48,7 +54,7 @@ def test_a_repository_makes_its_id_once(project: Project) -> None:
 
 @pytest.mark.promise(
     "repository.id-may-change",
-    "All state follows the repository to a new id from the settings.",
+    "`landlane store adopt` gives all state to a new id from the settings.",
 )
 def test_everything_follows_the_repository_to_an_id_in_the_settings(project: Project) -> None:
     with opened(project) as repo:
@@ -59,6 +65,7 @@ def test_everything_follows_the_repository_to_an_id_in_the_settings(project: Pro
     project.close()
     wanted = new_uuid()
     write_settings(project, f'[repository]\nid = "{wanted}"\n')
+    adopt(project)
 
     with opened(project) as repo:
         again = joined(repo, "ann")
@@ -90,13 +97,14 @@ def test_a_repository_on_a_file_system_that_ignores_case_ignores_it(project: Pro
 
 @pytest.mark.promise(
     "repository.case-may-change",
-    "The settings can change how paths are compared, and every claim follows.",
+    "`landlane store adopt` changes how paths are compared as the settings say, and every claim follows.",
 )
 def test_the_settings_may_change_how_paths_are_compared(project: Project) -> None:
     with opened(project) as repo:
         claims = granted(joined(repo, "ann").claim("README.md", "Src/{Api,Web}/*.PY"))
         joined(repo, "bob").take("readme.md2")
     write_settings(project, "[claims]\nignore_case = true\n")
+    adopt(project)
 
     with opened(project) as repo:
         bob = joined(repo, "bob")

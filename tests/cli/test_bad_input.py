@@ -178,7 +178,7 @@ def test_a_noun_without_a_verb_shows_its_help(shell: Shell) -> None:
     assert ended.out == ""
     assert (
         ended.err
-        == "error: store needs a command: info, move, rebuild [BAD_CALL]\nhint: landlane help store\n"
+        == "error: store needs a command: info, move, adopt, rebuild [BAD_CALL]\nhint: landlane help store\n"
     )
 
 

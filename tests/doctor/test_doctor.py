@@ -257,7 +257,9 @@ def test_without_a_journal_there_is_nothing_to_rebuild_from(used: Shell) -> None
 
 
 def test_a_store_elsewhere_is_not_rebuilt_from_the_journal_here(used: Shell, tmp_path: Path) -> None:
-    used.with_env(LANDLANE_STORE=str(tmp_path / "x.db")).run_error("STORE_ELSEWHERE", "store", "rebuild")
+    elsewhere = used.with_env(LANDLANE_STORE=str(tmp_path / "x.db"))
+
+    elsewhere.run_error("STORE_ELSEWHERE", "store", "rebuild", exit=1)
 
 
 def test_a_process_that_has_the_store_open_goes_on_with_the_new_one(used: Shell) -> None:

@@ -119,6 +119,8 @@ def test_claims_made_in_a_clone_follow_it_to_an_id_in_the_settings(shell: Shell)
     settings = '[repository]\nid = "01234567-89ab-4cde-8f01-23456789abcd"\n'
 
     (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
+    shell.run_error("REPOSITORY_ELSEWHERE", "claims", exit=1)
+    shell.run_json("store", "adopt")
 
     assert store_id(shell) == "01234567-89ab-4cde-8f01-23456789abcd"
     assert shell.run_json("check", "a", "--as", "ann", "--token", str(token))["ok"]
@@ -193,6 +195,7 @@ def test_changing_case_comparison_rewrites_live_claims(shell: Shell) -> None:
     shell.run_json("release", "src/api.py", "--as", "bob")
 
     (shell.folder / "landlane.toml").write_text("[claims]\nignore_case = true\n", encoding="utf-8")
+    shell.run_json("store", "adopt")
 
     shell.run_error("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
 

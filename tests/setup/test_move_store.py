@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from landlane import Landlane
-from landlane.app.open import POINTER
+from landlane.app.store_place import ID_FILE, POINTER
 from landlane.errors import StoreError
 from tests.support.shell import Answer, Shell
 
@@ -94,9 +95,10 @@ def test_a_move_to_postgresql_and_back_keeps_everything(used: Shell, postgres_se
     assert used.run_json("log", "--verify")["trouble"] == []
     assert used.run_json("doctor")["ok"]
     assert used.run_json("store", "info")["store"]["place"] == str(used.state / "store.db")
-    assert not (used.state / POINTER).exists()
+    assert (used.state / POINTER).read_text(encoding="utf-8") == "store.db\n"
     assert len(list(used.state.glob("store.before-*.db"))) == 1
-    used.with_env(LANDLANE_STORE=url).run_error("STORE_MOVED", "claims", exit=1)
+    (used.state / POINTER).write_text(url, encoding="utf-8")
+    used.run_error("STORE_MOVED", "claims", exit=1)
 
 
 @pytest.mark.postgres
@@ -108,7 +110,7 @@ def test_a_password_stays_out_of_every_answer(used: Shell, postgres_server: Post
         used.run_json("store", "info"),
         used.run_json("log"),
         used.run_json("doctor"),
-        used.with_env(LANDLANE_STORE=str(used.state / "store.db")).run_error("STORE_MOVED", "claims", exit=1),
+        used.with_env(LANDLANE_STORE="other.db").run_error("STORE_ELSEWHERE", "claims", exit=1),
     ]
 
     assert "hunter2" in (used.state / POINTER).read_text(encoding="utf-8")
@@ -122,10 +124,10 @@ def test_a_password_stays_out_of_every_answer(used: Shell, postgres_server: Post
 )
 def test_the_old_store_refuses_reads_after_a_move(used: Shell, tmp_path: Path) -> None:
     used.run_json("store", "move", str(tmp_path / "new.db"))
-    old = used.with_env(LANDLANE_STORE=str(used.state / "store.db"))
+    (used.state / POINTER).write_text("store.db\n", encoding="utf-8")
 
     for words in (["claim", "x", "--as", "ann"], ["claims"], ["check", "src/a", "--as", "ann"], ["status"]):
-        answer = old.run_error("STORE_MOVED", *words, exit=1)
+        answer = used.run_error("STORE_MOVED", *words, exit=1)
 
     assert str(tmp_path / "new.db") in answer["message"]
 
@@ -146,7 +148,11 @@ def test_a_process_that_had_the_old_store_open_cannot_write_to_it_any_more(
 
 def test_a_target_that_holds_this_repository_is_refused(used: Shell, tmp_path: Path) -> None:
     target = str(tmp_path / "new.db")
-    used.with_env(LANDLANE_STORE=target).run_json("claim", "theirs.py", "--as", "eve")
+    other = Shell(tmp_path / "other")
+    used.git("clone", "--quiet", str(used.folder), str(other.folder))
+    other.state.mkdir()
+    shutil.copy(used.state / ID_FILE, other.state / ID_FILE)
+    other.with_env(LANDLANE_STORE=target).run_json("claim", "theirs.py", "--as", "eve")
 
     used.run_error("STORE_NOT_EMPTY", "store", "move", target, exit=1)
 
@@ -198,7 +204,7 @@ def test_an_unusable_target_changes_nothing(used: Shell, target: str, exit: int,
     used.run_error(code, "store", "move", target, exit=exit)
 
     assert used.holders() == held
-    assert not (used.state / POINTER).exists()
+    assert (used.state / POINTER).read_text(encoding="utf-8") == "store.db\n"
     assert (used.folder / "README.md").read_text(encoding="utf-8").startswith("# A page")
 
 

@@ -10,7 +10,7 @@ import pytest
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.processes.child import ChildResult
 from landlane.settings.model import Settings, SlotSettings, StateSettings
-from landlane.setup.move_store import move_store
+from landlane.setup.move_store import move_state
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import keys as state
 from landlane.state import numbers, once, slots
@@ -416,7 +416,7 @@ def test_everything_moves_to_the_other_kind_of_store(
     with opened(live_project) as repo:
         before = _everything(repo)
         left = used.slot.until - repo.store.view(lambda snapshot: snapshot.now)
-        move_store(repo, target)
+        move_state(repo, target)
     with opened(live_project) as repo:
         after = _everything(repo)
         (counted,), now = repo.store.view(

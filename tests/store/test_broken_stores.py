@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from landlane.app.open import POINTER
+from landlane.app.store_place import POINTER
 from landlane.errors import StoreError
 from tests.mcp.speaking import Speaker
 from tests.support.shell import LANDLANE, Shell, fingerprint
@@ -41,8 +41,8 @@ def store_of(shell: Shell) -> Path:
 # ------------------------------------------------------------------------------ what the environment names
 
 
-def test_a_folder_gets_a_store_of_its_own_inside(used: Shell, tmp_path: Path) -> None:
-    elsewhere = used.with_env(LANDLANE_STORE=str(tmp_path))
+def test_a_folder_gets_a_store_of_its_own_inside(shell: Shell, tmp_path: Path) -> None:
+    elsewhere = shell.with_env(LANDLANE_STORE=str(tmp_path))
 
     elsewhere.run_json("claim", "held.py", "--as", "bob")
 
@@ -50,45 +50,45 @@ def test_a_folder_gets_a_store_of_its_own_inside(used: Shell, tmp_path: Path) ->
     assert elsewhere.holders() == {"held.py": "bob"}
 
 
-def test_a_relative_place_is_the_same_from_every_folder_and_worktree(used: Shell) -> None:
-    (used.folder / "src").mkdir()
-    used.git("worktree", "add", "--quiet", "../linked")
-    elsewhere = used.with_env(LANDLANE_STORE="state.db")
+def test_a_relative_place_is_the_same_from_every_folder_and_worktree(shell: Shell) -> None:
+    (shell.folder / "src").mkdir()
+    shell.git("worktree", "add", "--quiet", "../linked")
+    elsewhere = shell.with_env(LANDLANE_STORE="state.db")
 
     places = {
-        shell.run_json("store", "info")["store"]["place"]
-        for shell in (elsewhere, elsewhere.at("src"), elsewhere.at("../linked"))
+        where.run_json("store", "info")["store"]["place"]
+        for where in (elsewhere, elsewhere.at("src"), elsewhere.at("../linked"))
     }
 
-    assert places == {str(used.folder / "state.db")}
+    assert places == {str(shell.folder / "state.db")}
 
 
-def test_a_text_file_is_no_store_and_is_left_alone(used: Shell, tmp_path: Path) -> None:
+def test_a_text_file_is_no_store_and_is_left_alone(shell: Shell, tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("a shopping list, long enough to be read as pages\n" * 100, encoding="utf-8")
     before = text.read_bytes()
 
-    used.with_env(LANDLANE_STORE=str(text)).run_error("STORE_CORRUPT", "claims", exit=1)
+    shell.with_env(LANDLANE_STORE=str(text)).run_error("STORE_CORRUPT", "claims", exit=1)
 
     assert text.read_bytes() == before
 
 
-def test_the_database_of_another_program_is_left_alone(used: Shell, tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_left_alone(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "cookies.db"
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE cookies (name)")
         db.commit()
     before = path.read_bytes()
 
-    used.with_env(LANDLANE_STORE=str(path)).run_error("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
-    used.with_env(LANDLANE_STORE=str(path)).run_json("doctor", "--fix", exit=1)
+    shell.with_env(LANDLANE_STORE=str(path)).run_error("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
+    shell.with_env(LANDLANE_STORE=str(path)).run_json("doctor", "--fix", exit=1)
 
     assert path.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["cookies.db", "repository"]
 
 
-def test_an_unknown_kind_of_store_is_told(used: Shell) -> None:
-    answer = used.with_env(LANDLANE_STORE="mysql://db/landlane").run_error(
+def test_an_unknown_kind_of_store_is_told(shell: Shell) -> None:
+    answer = shell.with_env(LANDLANE_STORE="mysql://db/landlane").run_error(
         "STORE_UNKNOWN_KIND", "claims", exit=1
     )
 
@@ -98,24 +98,24 @@ def test_an_unknown_kind_of_store_is_told(used: Shell) -> None:
     assert answer["hint"] == "landlane store move postgresql://db/x"
 
 
-def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(used: Shell) -> None:
+def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(shell: Shell) -> None:
     pytest.importorskip("psycopg")
     url = "postgresql://ann:hunter2@127.0.0.1:1/landlane"
     began = time.monotonic()
 
-    answer = used.with_env(LANDLANE_STORE=url).run_error("STORE_UNREACHABLE", "claims", exit=1)
+    answer = shell.with_env(LANDLANE_STORE=url).run_error("STORE_UNREACHABLE", "claims", exit=1)
 
     assert time.monotonic() - began < 10
     assert answer["message"] == "cannot reach PostgreSQL at 127.0.0.1:1: connection refused"
     assert answer["hint"] == "is it running? pg_isready -h 127.0.0.1 -p 1"
     assert "hunter2" not in str(answer)
-    unreadable = used.with_env(LANDLANE_STORE="postgresql://ann:hunter2@[::x/landlane")
+    unreadable = shell.with_env(LANDLANE_STORE="postgresql://ann:hunter2@[::x/landlane")
     assert "hunter2" not in str(unreadable.run_error("STORE_UNREACHABLE", "claims", exit=1))
 
 
 @pytest.mark.parametrize("place", ["/proc/store.db", "/dev/null/store.db", "/not/there/store.db"])
-def test_a_place_where_nothing_can_be_written_is_told(used: Shell, place: str) -> None:
-    answer = used.with_env(LANDLANE_STORE=place).run_json("claims", exit=1)
+def test_a_place_where_nothing_can_be_written_is_told(shell: Shell, place: str) -> None:
+    answer = shell.with_env(LANDLANE_STORE=place).run_json("claims", exit=1)
 
     assert answer["code"] in ("STORE_UNOPENABLE", "STORE_READONLY")
     assert os.path.dirname(place) in answer["message"]

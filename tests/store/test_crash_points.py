@@ -205,7 +205,7 @@ ann.leave()
     assert_healed(repository, holding=set())
 
 
-@pytest.mark.parametrize("point", ["open_store", "begin_repository", "_ignores_case", "detect_restore"])
+@pytest.mark.parametrize("point", ["open_store", "begin_repository", "_begin", "detect_restore"])
 def test_a_death_in_the_very_first_command_leaves_a_repository_that_works(
     repository: Path, store: str, point: str
 ) -> None:
@@ -219,6 +219,17 @@ for home in (bootstrap, repositories):
 Landlane(folder, agent="ann")
 """,
     )
+    with Landlane(repository, agent="ann") as ann:
+        assert isinstance(ann.claim("src/a.py"), Taken)
+    assert_healed(repository, holding={"src/a.py"})
+
+
+@pytest.mark.parametrize("point", ["die", "die_after(bootstrap.record_first_place)"])
+def test_a_death_around_the_choice_of_the_store_leaves_a_repository_that_works(
+    repository: Path, point: str
+) -> None:
+    let_die(repository, f'bootstrap.record_first_place = {point}; Landlane(folder, agent="ann")')
+
     with Landlane(repository, agent="ann") as ann:
         assert isinstance(ann.claim("src/a.py"), Taken)
     assert_healed(repository, holding={"src/a.py"})

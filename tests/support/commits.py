@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from landlane.app.open import STORE_NAME
+from landlane.app.store_place import STORE_NAME
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.settings.model import Settings

@@ -10,17 +10,24 @@ import os
 import pwd
 
 from landlane.app.plain_files import detect_restore, update_files
-from landlane.app.repository_record import (
+from landlane.app.repository_record import begin_repository, list_repositories, read_record
+from landlane.app.store_place import (
     ID_FILE,
-    begin_repository,
-    change_case,
-    repository_id_of,
-    write_id,
+    is_used,
+    known_place,
+    record_first_place,
+    record_id,
+    recorded_id,
+    recorded_place,
+    repository_id,
+    show_place,
+    store_place,
 )
-from landlane.errors import StoreError
+from landlane.errors import StoreCorrupt, StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.repository import GitRepository, is_case_insensitive
+from landlane.ids import new_uuid
 from landlane.platform.process import MachineProcesses
 from landlane.repository import Repository
 from landlane.sessions import extensions as session_extensions
@@ -29,7 +36,7 @@ from landlane.sessions.model import find_reserved_use
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME, LOCAL_NAME
-from landlane.store.sqlite.database import store_moved_error, translate_os_error
+from landlane.store.sqlite.database import translate_os_error
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.extensions import install
 from landlane.text import short_path
@@ -40,6 +47,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from landlane.app.repository_record import RepositoryRecord
     from landlane.clock import Clock
     from landlane.git.repository import GitRepository
     from landlane.platform.process import MachineProcesses
@@ -50,8 +58,9 @@ if TYPE_CHECKING:
     from landlane.tasks.extensions import Budgets, FollowUps, Offers, ReviewRules, Waits
 
 
-# A file in the git directory of a checkout in which hooks were answered (see hook_entry/repository.py).
+# Files in the git directory of a checkout in which hooks were answered (see hook_entry/repository.py).
 ANSWERED = "landlane-hook"
+ANSWERED_GIT = "landlane-githook"
 
 
 def open_repository(
@@ -63,6 +72,8 @@ def open_repository(
     most_wait_ms: int | None = None,
     caller: int | None = None,
     is_guest: bool = False,
+    is_moving: bool = False,
+    may_begin: bool = False,
     borrow: Callable[[str, Callable[[], Store]], Store] | None = None,
 ) -> Repository:
     """Open the repository that contains a folder; create its state on first use.
@@ -73,7 +84,9 @@ def open_repository(
 
     `caller` is the pid of the process on whose behalf it is opened, 0 for none. With `is_guest` the caller is
     sandboxed: it may write in that folder and is not trusted, so settings and git config come from the main
-    checkout. `borrow` gets the store's key and a function that opens it, and may return a store that is open.
+    checkout. With `is_moving` the store of the state folder is opened whatever else names another one, with
+    `may_begin` the state may be new although hooks are installed.
+    `borrow` gets the store's key and a function that opens it, and may return a store that is open.
 
     Raises:
         RepositoryError: there is no usable repository.
@@ -82,22 +95,34 @@ def open_repository(
     """
     checkout = _as_seen_by_guest(find_checkout(cwd)) if is_guest else find_checkout(cwd)
     folder = checkout.state_folder
-    _make_folder(folder, checkout)
+    _make_folder(folder, checkout, may_begin=may_begin)
     of_settings = checkout.home_checkout if is_guest else checkout
-    settings = _read_settings(of_settings, folder)
+    settings = read_settings_of(of_settings)
     if most_wait_ms is not None and most_wait_ms < settings.store.wait_ms:
         settings = replace(settings, store=replace(settings.store, wait_ms=most_wait_ms))
-    repository_id, former_id = repository_id_of(folder, settings)
-    place = store_place(checkout, settings)
+    place = (known_place(folder) if is_moving else "") or store_place(checkout, settings)
+    known_id = repository_id(folder, settings) or find_lost_id(place, folder, settings)
 
     def open_this() -> Store:
-        return open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
+        return open_store(
+            place,
+            folder,
+            known_id,
+            settings,
+            clock=clock,
+            is_short_lived=is_short_lived,
+            may_create=not is_used(folder),
+        )
 
-    store = borrow(f"{repository_id} {place}", open_this) if borrow is not None else open_this()
+    store = borrow(f"{known_id} {place}", open_this) if borrow is not None else open_this()
     try:
-        ignore_case = _ignores_case(store, checkout, settings, former_id)
-        if former_id:  # only now: after an earlier failure the former id must still be known
-            write_id(os.path.join(folder, ID_FILE), repository_id)
+        record = _read_known_record(store, folder)
+        if not recorded_place(folder):
+            record_first_place(folder, place)
+        if not recorded_id(folder):
+            record_id(folder, known_id)
+        if record is None:
+            record = _begin(store, checkout, settings)
         if detects_restore:
             detect_restore(store, folder)
     except BaseException:
@@ -106,7 +131,7 @@ def open_repository(
     return assemble_repository(
         settings=settings,
         store=store,
-        git=GitRepository(checkout, cwd, ignore_case=ignore_case),
+        git=GitRepository(checkout, cwd, ignore_case=record.ignore_case),
         processes=MachineProcesses(caller),
         secrets=SecretFiles(folder),
     )
@@ -118,9 +143,9 @@ def _as_seen_by_guest(checkout: Checkout) -> Checkout:
     return Checkout(root=checkout.root, git_dir=home, common_dir=home)
 
 
-def _read_settings(checkout: Checkout, folder: str) -> Settings:
+def read_settings_of(checkout: Checkout) -> Settings:
     """Return the settings of a checkout, or those of the main checkout if it has no settings file."""
-    root = checkout.root
+    root, folder = checkout.root, checkout.state_folder
     if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
         root = checkout.home_checkout.root
     return read_settings(root, os.path.join(folder, "settings.cache"), os.path.join(folder, LOCAL_NAME))
@@ -128,17 +153,19 @@ def _read_settings(checkout: Checkout, folder: str) -> Settings:
 
 def was_set_up(checkout: Checkout) -> bool:
     """Return whether hooks of Landlane were answered or installed here, so that there must be a state."""
-    marks = (os.path.join(checkout.git_dir, ANSWERED), hooks_folder(checkout.home_dir))
+    folders = (checkout.git_dir, checkout.home_dir)
+    marks = (*(os.path.join(folder, ANSWERED) for folder in folders), hooks_folder(checkout.home_dir))
     return bool(checkout.git_dir) and any(map(os.path.exists, marks))
 
 
-def _make_folder(folder: str, checkout: Checkout) -> None:
+def _make_folder(folder: str, checkout: Checkout, *, may_begin: bool) -> None:
     """Create the state folder on first use.
 
     Raises:
-        StoreError: it is missing although hooks are installed here; claims must not be forgotten.
+        StoreError: its state is missing although hooks are installed here; claims must not be forgotten.
     """
-    if not os.path.isdir(folder) and was_set_up(checkout):
+    has_state = os.path.isdir(folder) and bool(known_place(folder) or is_used(folder))
+    if not has_state and not may_begin and was_set_up(checkout):
         raise StoreError(
             f"{short_path(folder)} was deleted: claims, tasks and the journal are gone",
             code="STATE_GONE",
@@ -150,31 +177,52 @@ def _make_folder(folder: str, checkout: Checkout) -> None:
         raise translate_os_error(error, folder) from error
 
 
-def _ignores_case(store: Store, checkout: Checkout, settings: Settings, former_id: str) -> bool:
-    """Return whether paths are compared without case: decided once per repository, for all machines.
+def _read_known_record(store: Store, folder: str) -> RepositoryRecord | None:
+    """Return what the store knows about the repository; None before its first use.
 
     Raises:
-        StoreError: the repository's state was moved away from this store.
+        StoreError: the repository's state was moved away from this store, or is not in it any more.
     """
-    row, moved = store.view(
-        lambda snapshot: (
-            snapshot.one("repository_get"),
-            snapshot.one("meta_get", key=f"moved_to/{store.repository}"),
+    record = read_record(store)
+    if record is None and is_used(folder):
+        raise StoreCorrupt(
+            f"the store {store.describe()['place']} does not hold this repository any more",
+            code="STORE_LOST",
+            hint="restore a backup of it, or rebuild a SQLite store from the journal: landlane doctor --fix",
         )
-    )
-    if moved is not None:  # even a read would return outdated state
-        raise store_moved_error(str(store.describe()["place"]), moved["value"])
-    if row is None:
-        ignore_case = settings.claims.ignore_case
-        if ignore_case is None:
-            ignore_case = is_case_insensitive(checkout)
-        begin_repository(store, former_id, ignore_case=ignore_case)
-        row = store.view(lambda snapshot: snapshot.one("repository_get"))
-        assert row is not None
-    if settings.claims.ignore_case is not None and settings.claims.ignore_case != bool(row["ignore_case"]):
-        change_case(store, ignore_case=settings.claims.ignore_case)
-        return settings.claims.ignore_case
-    return bool(row["ignore_case"])
+    return record
+
+
+def _begin(store: Store, checkout: Checkout, settings: Settings) -> RepositoryRecord:
+    """Add the repository to the store; how it compares paths is decided here, for all machines."""
+    ignore_case = settings.claims.ignore_case
+    if ignore_case is None:
+        ignore_case = is_case_insensitive(checkout)
+    begin_repository(store, ignore_case=ignore_case)
+    record = read_record(store)
+    assert record is not None
+    return record
+
+
+def find_lost_id(place: str, folder: str, settings: Settings) -> str:
+    """Return the id of the only repository in a store, for a state folder that has lost it.
+
+    Raises:
+        StoreError: the store holds no repository or several ones.
+    """
+    store = open_store(place, folder, new_uuid(), settings, may_create=False)
+    try:
+        found = list_repositories(store)
+    finally:
+        store.close()
+    if len(found) != 1:
+        path = os.path.join(folder, ID_FILE)
+        raise StoreCorrupt(
+            f"{short_path(path)} is gone, and the store {show_place(place)} holds {len(found) or 'no'} repositories",
+            code="STORE_LOST",
+            hint="write the id back into that file, or into landlane.toml: [repository] id",
+        )
+    return found[0]
 
 
 def person_name() -> str:
@@ -192,57 +240,20 @@ def person_name() -> str:
     return f"{name}-user" if find_reserved_use(name) else name
 
 
-STORE_NAME = "store.db"
-
-POINTER = "store-url"
-
 _URL = ("postgresql://", "postgres://")
-
-
-def store_place(checkout: Checkout, settings: Settings) -> str:
-    """Return where the store is, by the environment, the last `store move`, the settings or the default."""
-    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store.url
-    if "://" in place:
-        return place
-    # A relative path must mean the same in every folder and worktree: it starts where the git directory is.
-    base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
-    return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
-
-
-def _pointed_to(folder: str) -> str:
-    """Return where the last `store move` went; empty if there was none."""
-    path = os.path.join(folder, POINTER)
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            place = file.read().strip()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise StoreError(
-            f"{short_path(path)} cannot be read: {error.strerror}",
-            code="STORE_FORBIDDEN",
-            hint="it names the store; ask the user who moved it, or set LANDLANE_STORE",
-        ) from error
-    if "://" not in place and not os.path.isabs(place):
-        raise StoreError(
-            f"{short_path(path)} does not name a store",
-            code="STORE_POINTER_BROKEN",
-            hint="write the store's URL or path into it; delete it only if the store was never moved",
-        )
-    return place
 
 
 def open_store(
     place: str,
     folder: str,
-    repository_id: str,
+    repository: str,
     settings: Settings,
     *,
     clock: Clock | None = None,
     is_short_lived: bool = False,
-    is_fresh: bool = False,
+    may_create: bool = True,
 ) -> Store:
-    """Open the store at a path or URL; with `is_fresh` it may be new, and the caller fills it."""
+    """Open the store at a path or URL; without `may_create` it must exist."""
     if place.startswith(_URL):
         try:
             from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
@@ -253,7 +264,14 @@ def open_store(
                 hint=install_command("postgres"),
             ) from error
 
-        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store.wait_ms)
+        return PostgresStore(
+            place,
+            repository,
+            folder=folder,
+            clock=clock,
+            wait_ms=settings.store.wait_ms,
+            may_create=may_create,
+        )
     if "://" in place:
         kind, _, rest = place.partition("://")
         raise StoreError(
@@ -262,22 +280,16 @@ def open_store(
             hint=f"export LANDLANE_STORE=postgresql://{rest}",
         )
     return SqliteStore(
-        sqlite_path(place),
-        repository_id,
+        place,
+        repository,
         clone=os.path.dirname(folder),
         clock=clock,
         wait_ms=settings.store.wait_ms,
         # A command exits without closing the store, to save emptying its log. The next command reads that
         # log, so it is kept short.
         checkpoint_pages=200 if is_short_lived else 1000,
-        is_fresh=is_fresh,
+        may_create=may_create,
     )
-
-
-def sqlite_path(place: str) -> str:
-    """Return the file that a path means: itself, or the store in that folder."""
-    path = os.path.abspath(place)
-    return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path
 
 
 def assemble_repository(

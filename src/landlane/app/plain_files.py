@@ -16,12 +16,14 @@ import os
 import time
 
 from landlane.app.repository_record import begin_epoch, newest_epoch
+from landlane.app.store_place import JOURNAL, STORE_ID_FILE
 from landlane.claims.take import list_claims
 from landlane.clock import rfc3339
-from landlane.errors import StoreError
-from landlane.files import write_atomically
+from landlane.errors import StoreCorrupt, StoreError
+from landlane.files import open_regular, read_regular, write_atomically
 from landlane.store.file_lock import FairLock
 from landlane.store.journal_chain import format_line, parse_line
+from landlane.store.sqlite.database import translate_os_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +33,6 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.store.interface import Store
     from landlane.store.journal_chain import Entry
-
-
-_STORE_ID_FILE = "journal.store"
 
 
 def update_files(repo: Repository, wait_seconds: float) -> None:
@@ -109,18 +108,28 @@ def read_store_id(store: Store) -> str:
 def read_copied_store_id(folder: str) -> str:
     """Return the id of the store that the journal file is a copy of; empty if unknown."""
     try:
-        with open(os.path.join(folder, _STORE_ID_FILE), encoding="ascii", errors="replace") as file:
-            return file.read().strip()
+        return read_regular(os.path.join(folder, STORE_ID_FILE), 1000).decode("ascii", "replace").strip()
     except OSError:
         return ""
 
 
 def write_copied_store_id(folder: str, store_id: str) -> None:
-    """Record which store the journal file is a copy of."""
-    write_atomically(os.path.join(folder, _STORE_ID_FILE), store_id + "\n")
+    """Record which store the journal file is a copy of.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    path = os.path.join(folder, STORE_ID_FILE)
+    try:
+        write_atomically(path, store_id + "\n")
+    except IsADirectoryError as error:
+        raise StoreCorrupt(
+            f"{path} is a folder", code="STORE_CORRUPT", hint="landlane doctor --fix"
+        ) from error
+    except OSError as error:
+        raise translate_os_error(error, path) from error
 
 
-JOURNAL = "journal.jsonl"
 # Each live file, and the kinds of entries after which it must be written again.
 _TRIGGERS = {
     "claims": ("claim.", "session.", "store.", "repository."),
@@ -185,7 +194,7 @@ class Mirror:
         """Append missing entries; return the last position in the file, and how many were added."""
         position = self._cut_torn_line()
         added = 0
-        file = os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        file = open_regular(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             while page := self._store.entries(position, 500):
                 text = "".join(format_line(entry) + "\n" for entry in page)
@@ -201,7 +210,7 @@ class Mirror:
     def _cut_torn_line(self) -> int:
         """Cut off an incomplete last line; return the position of the last entry."""
         try:
-            size = os.path.getsize(self.journal_path)
+            size = os.lstat(self.journal_path).st_size
         except OSError:
             return 0
         entry, end = read_tail(self.journal_path)
@@ -227,8 +236,7 @@ class Mirror:
     def _written_position(self, noun: str) -> int:
         """Return the journal position in a live file; -1 if the file is missing or unreadable."""
         try:
-            with open(os.path.join(self._folder, f"{noun}.json"), "rb") as file:
-                head = file.read(64)
+            head = read_regular(os.path.join(self._folder, f"{noun}.json"), 64)
             return int(head.partition(b'"position": ')[2].partition(b",")[0])
         except (OSError, ValueError):
             return -1
@@ -245,16 +253,13 @@ class Mirror:
         # One line per item, so that `diff` and `grep` work; indenting everything takes twice as long.
         lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in self._live[noun]())
         text = f'{{"position": {position}, "{noun}": [\n{lines}\n]}}'
-        scratch = f"{path}.new"  # a fixed name, because the lock is held; a leftover is overwritten
-        with open(scratch, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(scratch, path)
+        write_atomically(path, text + "\n")
 
 
 def read_tail(path: str) -> tuple[Entry | None, int]:
     """Return the last complete entry of a journal file, and the offset of its end."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_regular) as file:
             size = file.seek(0, os.SEEK_END)
             length = _TAIL_BYTES
             while True:
@@ -286,21 +291,28 @@ def read_journal(path: str) -> Iterator[Entry]:
         ValueError: a line is not a journal entry; a torn last line is skipped.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=open_regular) as file:
             for line in file:
                 if line.endswith("\n"):
                     yield parse_line(line)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def move_aside(path: str) -> str:
     """Rename a file to a name with the current time, and return the new path."""
-    stem, ending = os.path.splitext(path)
-    stamp = rfc3339(time.time_ns() // 1_000_000).replace(":", "").replace(".", "-")
-    moved = f"{stem}.before-{stamp}{ending}"
+    moved = name_aside(path)
     os.replace(path, moved)
     return moved
+
+
+def name_aside(path: str) -> str:
+    """Return a name with the current time, for what is kept when a file is replaced."""
+    stem, ending = os.path.splitext(path)
+    stamp = rfc3339(time.time_ns() // 1_000_000).replace(":", "").replace(".", "-")
+    return f"{stem}.before-{stamp}{ending}"
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
-
 from landlane.claims.take import add_claim
 from landlane.errors import StoreError
-from landlane.files import write_atomically
-from landlane.ids import epoch_of, is_uuid, new_uuid
+from landlane.ids import epoch_of
 from landlane.patterns.pattern import parse
 from landlane.sessions.model import Claim
-from landlane.store.sqlite.database import translate_os_error
-from landlane.values import replace
+from landlane.store.sqlite.database import store_moved_error
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from landlane.settings.model import Settings
-    from landlane.store.interface import Store, Transaction
+    from landlane.store.interface import Snapshot, Store, Transaction
     from landlane.store.journal_chain import Entry
 
 
-ID_FILE = "repository"
-_TABLES = (  # those with a column for the repository
+TABLES = (  # those with a column for the repository
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
     *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
@@ -32,23 +27,83 @@ _TABLES = (  # those with a column for the repository
 )
 
 
-def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None:
-    """Add the repository to the store; state under its former id is moved to the new one."""
+@value
+class RepositoryRecord:
+    """What a store knows about the repository itself."""
+
+    ignore_case: bool
+
+
+def read_record(store: Store) -> RepositoryRecord | None:
+    """Return what the store knows about the repository; None if it does not hold it.
+
+    Raises:
+        StoreError: its state was moved to another store, or arrived only in part.
+    """
+    repository = store.repository
+    row, moved, arriving = store.view(
+        lambda snapshot: (
+            snapshot.one("repository_get"),
+            snapshot.one("meta_get", key=moved_key(repository)),
+            snapshot.one("meta_get", key=arriving_key(repository)),
+        )
+    )
+    if moved is not None:  # even a read would return outdated state
+        raise store_moved_error(str(store.describe()["place"]), moved["value"])
+    if arriving is not None:
+        place = str(store.describe()["place"])
+        raise StoreError(
+            f"a move of the state to {place} was interrupted",
+            code="STORE_MOVE_UNFINISHED",
+            hint=f"where it was started, repeat it: landlane store move '{place}'",
+        )
+    return RepositoryRecord(ignore_case=bool(row["ignore_case"])) if row is not None else None
+
+
+def list_repositories(store: Store) -> list[str]:
+    """Return the ids of all repositories whose state is in this store, without those that have left it."""
+
+    def look(snapshot: Snapshot) -> list[str]:
+        known = [str(row["id"]) for row in snapshot.all("repository_ids")]
+        return [one for one in known if snapshot.one("meta_get", key=moved_key(one)) is None]
+
+    return store.view(look)
+
+
+def begin_repository(store: Store, *, ignore_case: bool) -> None:
+    """Add the repository to the store, unless it is there."""
 
     def work(tx: Transaction) -> None:
-        if tx.one("repository_get") is not None:
-            return
-        former = tx.one("repository_known", id=former_id) if former_id else None
-        if former is not None:
-            for table in _TABLES:
-                tx.run(f"rekey_{table}", former=former_id)
-            tx.run("repository_rename", former=former_id)
-            tx.record("repository.adopted", "", "", {"former": former_id})
-            return
-        tx.run("repository_add", ignore_case=int(ignore_case))
-        tx.record("repository.begun", "", "", {"epoch": tx.epoch, "ignore_case": ignore_case})
+        if tx.one("repository_get") is None:
+            tx.run("repository_add", ignore_case=int(ignore_case))
+            tx.record("repository.begun", "", "", {"epoch": tx.epoch, "ignore_case": ignore_case})
 
     store.change(work, areas={"": True})
+
+
+def rename_repository(store: Store, former: str) -> None:
+    """Give everything that the store holds of the repository `former` to the repository it is opened for."""
+
+    def work(tx: Transaction) -> None:
+        if tx.one("repository_get") is None and tx.one("repository_known", id=former) is not None:
+            for table in TABLES:
+                tx.run(f"rekey_{table}", former=former)
+            tx.run("repository_rename", former=former)
+            # Other clones that still use the former id learn where the state is.
+            tx.run("meta_set", key=moved_key(former), value=f"the repository id {store.repository}")
+            tx.record("repository.adopted", "", "", {"former": former})
+
+    store.change(work, areas={"": True})
+
+
+def moved_key(repository: str) -> str:
+    """Return the key of the fact that the state of a repository has left the store."""
+    return f"moved_to/{repository}"
+
+
+def arriving_key(repository: str) -> str:
+    """Return the key of the fact that the state of a repository is being copied to the store."""
+    return f"arriving/{repository}"
 
 
 def change_case(store: Store, *, ignore_case: bool) -> None:
@@ -84,53 +139,3 @@ def begin_epoch(store: Store, above: int, kind: str, facts: dict[str, object]) -
         return epoch
 
     return store.change(work)
-
-
-def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
-    """Return the repository's id, and its former id if the settings name another now.
-
-    Raises:
-        StoreError: the id cannot be written, or the file does not hold one.
-    """
-    path = os.path.join(folder, ID_FILE)
-    known = _read_id(path)
-    if settings.repository.id:
-        if not known:
-            write_id(path, settings.repository.id)
-        return settings.repository.id, known if known != settings.repository.id else ""
-    if known:
-        return known, ""
-    # When two first commands run at once, the one that links its file first decides the id.
-    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
-    write_id(scratch, new_uuid())
-    try:
-        os.link(scratch, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(scratch)
-    found = _read_id(path)
-    if not found:
-        raise StoreError(
-            f"{path} does not hold the id of this repository",
-            code="REPOSITORY_ID_BROKEN",
-            hint="the store knows the id: sqlite3 store.db 'SELECT id FROM repositories'; write it back",
-        )
-    return found, ""
-
-
-def _read_id(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            text = file.read().strip()
-    except OSError:
-        return ""
-    return text if is_uuid(text) else ""
-
-
-def write_id(path: str, repository_id: str) -> None:
-    """Write the id durably: after a power cut the repository must not get a new one."""
-    try:
-        write_atomically(path, repository_id + "\n", is_durable=True)
-    except OSError as error:
-        raise translate_os_error(error, path) from error

@@ -1,9 +1,10 @@
-"""The commands for the store: info, move, rebuild."""
+"""The commands for the store: info, move, adopt, rebuild."""
 
 from __future__ import annotations
 
 from landlane.doctor.examine import describe_store, rebuild_here
 from landlane.errors import StoreError
+from landlane.setup.adopt_store import adopt_store
 from landlane.setup.move_store import move_store
 from landlane.text import short_path
 from landlane.units import byte_size, count
@@ -44,21 +45,29 @@ def _counts(entries: int, claims: int, sessions: int) -> str:
 
 def move(call: CommandCall, url: str) -> int:
     """Move everything to another store and show what was moved."""
-    call.repo.settle(wait_seconds=5.0)
     try:
-        moved = move_store(call.repo, url)
+        moved = move_store(call.cwd, url)
     except StoreError as error:
         if error.code == "STORE_UNKNOWN_KIND":
             error.hint = call.command_text("store", "move", f"postgresql://{url.partition('://')[2]}")
         raise
     place = moved.place if "://" in moved.place else short_path(moved.place)
     lines = [f"✓ moved {_counts(moved.entries, moved.claims, moved.sessions)} to {place}"]
+    if moved.is_followed:
+        lines = [f"✓ the state is in {place} already; this clone uses it from now on"]
     answer: dict[str, Any] = {"ok": True, "moved": as_dict(moved), "hint": None}
     if "://" in moved.place:
         share = call.command_text("config", "set", "store.url", moved.place)
         answer["hint"] = f"other clones keep their own store until the settings name this one: {share}"
         lines += ["  other clones keep their own store until the settings name this one", f"next: {share}"]
     return call.terminal.answer(answer, "\n".join(lines))
+
+
+def adopt(call: CommandCall) -> int:
+    """Use what the settings name, and show what has changed."""
+    adopted = adopt_store(call.cwd)
+    text = "\n".join(f"✓ {line}" for line in adopted.changed)
+    return call.terminal.answer({"ok": True, "adopted": as_dict(adopted)}, text)
 
 
 def rebuild(call: CommandCall) -> int:

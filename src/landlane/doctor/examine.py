@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import POINTER, STORE_NAME, open_repository, sqlite_path, store_place
-from landlane.app.repository_record import repository_id_of
+from landlane.app.open import open_repository, read_settings_of
+from landlane.app.plain_files import journal_path, move_aside
+from landlane.app.repository_record import read_record
+from landlane.app.store_place import POINTER, record_id, recorded_id, store_place
 from landlane.app.verify_journal import verify_journal
 from landlane.doctor.check import Check, advisory, failed, fixed, passed
 from landlane.doctor.clients import check_clients
@@ -17,6 +19,8 @@ from landlane.doctor.try_git_hooks import check_git_hooks
 from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, StoreTransient
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import is_case_insensitive
+from landlane.ids import new_uuid
+from landlane.journal.read import read_entries
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
 from landlane.processes.own_command import NAME, own_command
@@ -24,6 +28,8 @@ from landlane.repository import Repository
 from landlane.sandbox.model import check_promises
 from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
+from landlane.setup.repair_state import find_odd_files, repair_pointers, set_odd_aside
+from landlane.store.journal_chain import check_chain
 from landlane.text import home_path
 from landlane.units import count
 from landlane.values import replace
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from landlane.git.discovery import Checkout
     from landlane.settings.model import Settings
 
     T = TypeVar("T")
@@ -54,6 +61,7 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
     except LandlaneError as error:
         return [*checks, _broken("settings" if checks else "repository", error)]
     try:
+        checks += _check_state_folder(checkout, fix=fix)
         repo = _open(cwd, fix=fix)
     except StoreCorrupt as error:
         if not fix:
@@ -66,7 +74,9 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         return [*checks, _broken("store", error)]
     if fix and (closed := _close_secrets(repo)):
         checks.append(_named("secrets", fixed(f"made private: {', '.join(map(home_path, closed[:3]))}")))
-    checks += [_run(name, lambda check=check: check(repo)) for name, check in _CHECKS]
+    if fix and _repair_journal(repo):
+        checks.append(_named("journal copy", fixed("written again from the store")))
+    checks += [*_check_case(repo), *(_run(name, lambda check=check: check(repo)) for name, check in _CHECKS)]
     git_hooks = _run_several("git hooks", lambda: check_git_hooks(repo, is_fixing=fix))
     checks += [*_run_several("clients", lambda: _check_clients(repo)), *git_hooks]
     checks.append(_run("hook programs", lambda: check_hook_programs(repo.checkout)))
@@ -154,19 +164,59 @@ def _build_store(cwd: str, build: Callable[..., T]) -> T:
     """Rebuild the store of the repository at `cwd`, if it is a SQLite store."""
     checkout = find_checkout(cwd)
     folder = checkout.state_folder
-    settings = read_settings(checkout.root)
+    settings = read_settings_of(checkout)
     place = store_place(checkout, settings)
-    if "://" in place or sqlite_path(place) != os.path.join(folder, STORE_NAME):
+    if "://" in place:
         raise Malformed(
-            "only a SQLite store in the state folder can be rebuilt from the journal",
-            code="STORE_ELSEWHERE",
-            hint="restore a backup of the database",
+            "a store in PostgreSQL is not rebuilt from the journal",
+            code="STORE_ON_SERVER",
+            hint="restore it from the backup of the database",
         )
-    repository_id, _ = repository_id_of(folder, settings)
+    # In a store of its own any id will do, so one that is lost with the store is replaced.
+    repository = recorded_id(folder) or settings.repository.id or new_uuid()
     ignore_case = settings.claims.ignore_case
     if ignore_case is None:
         ignore_case = is_case_insensitive(checkout)
-    return build(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store.wait_ms)
+    built = build(folder, repository, ignore_case=ignore_case, wait_ms=settings.store.wait_ms, path=place)
+    if not recorded_id(folder):
+        record_id(folder, repository)
+    return built
+
+
+def _check_state_folder(checkout: Checkout, *, fix: bool) -> list[Check]:
+    """Check the files that say which store and which repository hold; with `fix`, repair them."""
+    folder = checkout.state_folder
+    if not fix:
+        odd = find_odd_files(folder)
+        return [_named("state folder", _odd(odd))] if odd else []
+    done = [f"kept aside as {name}" for name in set_odd_aside(folder)]
+    done += repair_pointers(checkout, read_settings_of(checkout))
+    return [_named("state folder", fixed("; ".join(done)))] if done else []
+
+
+def _odd(paths: list[str]) -> Check:
+    return failed(f"not regular files: {', '.join(map(home_path, paths))}", "landlane doctor --fix")
+
+
+def _repair_journal(repo: Repository) -> bool:
+    """Write the journal's copy again if it is damaged and the journal in the store is not."""
+    if not verify_journal(repo).trouble or check_chain(read_entries(repo)).trouble:
+        return False
+    path = journal_path(repo)
+    if os.path.lexists(path):
+        move_aside(path)
+    repo.settle(wait_seconds=5.0)
+    return True
+
+
+def _check_case(repo: Repository) -> list[Check]:
+    """Return a failed check if paths are not compared as the settings say, which needs a command."""
+    wanted, record = repo.settings.claims.ignore_case, read_record(repo.store)
+    if wanted is None or record is None or wanted == record.ignore_case:
+        return []
+    how = "without regard to case" if record.ignore_case else "with regard to case"
+    found = f"paths are compared {how}, but landlane.toml says otherwise"
+    return [_named("paths", failed(found, "landlane store adopt"))]
 
 
 def _check_store(repo: Repository) -> Check:

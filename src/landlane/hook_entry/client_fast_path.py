@@ -36,7 +36,7 @@ APPLICATION_ID = 0x4C4E444C
 SCHEMA_VERSION = 1
 _RECORD_BYTES = 240  # a copy of sessions/signs_of_life.py
 _unclosed = []  # connections to other stores: closing one could checkpoint its log
-_LINK, _KIND_OF_FILE, _FOLDER = 0o120000, 0o170000, 0o040000
+_KIND_OF_FILE, _LINK, _REGULAR, _FOLDER = 0o170000, 0o120000, 0o100000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
 
 # Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin
@@ -165,7 +165,9 @@ def read_json(payload: bytes) -> "Json":
 
 
 def connect(path: str, mode: str) -> "Any":
-    """Open a SQLite store."""
+    """Open a SQLite store; SQLite would wait for a named pipe."""
+    if stat(path).st_mode & _KIND_OF_FILE != _REGULAR:
+        raise Unsure
     sys.modules["functools"] = _OnlyCache
     try:
         from _sqlite3 import connect  # noqa: PLC0415 - needs the replacement above
@@ -201,7 +203,7 @@ def _now(db: "Any") -> int:
 
 def read_text(path: str) -> str:
     """Return the text of a small file."""
-    descriptor = open_file(path, O_RDONLY)
+    descriptor = open_file(path, O_RDONLY | O_NONBLOCK)
     try:
         return read_file(descriptor, 65536).decode().strip()
     finally:
@@ -238,13 +240,20 @@ def _read_cache(folder: str) -> list[str]:
             raise Unsure
         git_dir = line[8:]
     cache = read_text(f"{git_dir}/landlane-hook").split("\n")
-    if len(cache) < 10 or cache[0] != "2" or cache[1] != folder:
+    if len(cache) != 13 or cache[0] != "3" or cache[1] != folder:
         raise Unsure
+    check_state(*cache[10:])
     if stamp_at(f"{folder}/landlane.toml") != cache[2] or stamp_at(cache[3]) != cache[4]:
         raise Unsure
     if cache[8] and stamp_at(cache[8]) != cache[9]:
         raise Unsure
     return cache
+
+
+def check_state(folder: str, pointer: str, repository_id: str) -> None:
+    """Check that the state folder names the same store and the same repository as when it was cached."""
+    if stamp_at(f"{folder}/store-url") != pointer or stamp_at(f"{folder}/repository") != repository_id:
+        raise Unsure
 
 
 def _relative_path(path: str, root: str) -> str:

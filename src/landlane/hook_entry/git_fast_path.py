@@ -48,9 +48,10 @@ def _fast_path(pid: str, payload: bytes) -> None:
         raise Unsure
     git_dir = environ.get(b"GIT_DIR", b".git").decode()
     cache = read_text(f"{git_dir}/{_CACHE}").split("\n")
-    form, root, settings, stamp, at_home, stamp_at_home, repository, store, target = cache
-    if form != "1" or root != getcwd() or stamp_at(settings) != stamp or stamp_at(at_home) != stamp_at_home:
+    form, root, settings, stamp, at_home, stamp_at_home, *state_stamps, repository, store, target = cache
+    if form != "2" or root != getcwd() or stamp_at(settings) != stamp or stamp_at(at_home) != stamp_at_home:
         raise Unsure
+    fast_path.check_state(*state_stamps)
     *paths, code = payload.decode().split("\0")
     head = read_text(f"{git_dir}/HEAD")
     branch = head[len(_HEADS) :] if head.startswith(_HEADS) else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import person_name
+from landlane.app.open import ANSWERED_GIT, person_name
 from landlane.clients.model import CLIENT_VARIABLES
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.files import write_atomically
@@ -20,6 +20,7 @@ from landlane.hook_entry.repository import (
     open_from_hook,
     read_cache,
     stamp_at,
+    state_stamps,
     store_path_of,
 )
 from landlane.hooks.commit_push import (
@@ -50,7 +51,7 @@ _WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this"}
 _HEADS = "refs/heads/"
 _RESIDENT_SECONDS = 20.0
 _NEW, _FORCED = "new", "forced"
-_CACHE, _FORM = "landlane-githook", "1"
+_CACHE, _FORM = ANSWERED_GIT, "2"
 
 
 @value
@@ -291,7 +292,7 @@ def _cache_for_fast_path(repo: Repository) -> None:
                 os.unlink(path)
             return
         own, main = (os.path.join(root, FILE_NAME) for root in (checkout.root, checkout.home_checkout.root))
-        stamps = (own, stamp_at(own), main, stamp_at(main))
+        stamps = (own, stamp_at(own), main, stamp_at(main), *state_stamps(repo))
         known = "\n".join((_FORM, checkout.root, *stamps, repo.store.repository, store_path, ""))
         if read_cache(path).startswith(known):
             return

@@ -1,7 +1,8 @@
 """Open the repository from a hook, and cache for the fast path what it needs to know about its checkout.
 
 The cache is a file in the git directory of the checkout, with one item per line. It is valid for one version
-of the settings and the rules: when these have changed, the hook takes the full path, which writes it again.
+of the settings, the rules and the files in the state folder that name the store and the repository: when
+these have changed, the hook takes the full path, which writes it again.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import site
 import sys
 
 from landlane.app.open import ANSWERED, open_repository
+from landlane.app.store_place import ID_FILE, POINTER
 from landlane.errors import StoreError
-from landlane.files import stamp_of, write_atomically
+from landlane.files import open_regular, stamp_of, write_atomically
 from landlane.git.discovery import find_checkout
 from landlane.settings.model import FILE_NAME
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 _WAIT_MS = 8_000  # for a busy store, while the client waits for the hook
 ABSENT = "-"
-_FORM = "2"
+_FORM = "3"
 
 
 def open_from_hook(folder: str) -> Repository:
@@ -74,7 +76,14 @@ def _client_cache(repo: Repository) -> list[str]:
         "" if store_path else repo.state_folder,  # of the resident that answers for a remote store
         main_settings,
         stamp_at(main_settings) if main_settings else ABSENT,
+        *state_stamps(repo),
     ]
+
+
+def state_stamps(repo: Repository) -> tuple[str, str, str]:
+    """Return the state folder, and the stamps of the files that say which store and repository hold."""
+    folder = repo.state_folder
+    return folder, stamp_at(os.path.join(folder, POINTER)), stamp_at(os.path.join(folder, ID_FILE))
 
 
 def store_path_of(repo: Repository) -> str:
@@ -98,7 +107,7 @@ def stamp_at(path: str) -> str:
 def read_cache(path: str) -> str:
     """Return the text of a cache; empty without one."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", opener=open_regular) as file:
             return file.read()
     except OSError:
         return ""

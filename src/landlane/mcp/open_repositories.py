@@ -6,7 +6,8 @@ import os
 import threading
 from contextlib import contextmanager
 
-from landlane.app.open import POINTER, open_repository
+from landlane.app.open import open_repository
+from landlane.app.store_place import ID_FILE, POINTER
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.settings.model import FILE_NAME
@@ -77,7 +78,8 @@ class RepositoryPool:
 
     def _stamp(self) -> tuple[object, ...]:
         """Return what the open repository depends on; when it changes, the next call opens another."""
-        paths = (os.path.join(self.root, FILE_NAME), os.path.join(self.state_folder, POINTER))
+        state = (os.path.join(self.state_folder, name) for name in (POINTER, ID_FILE))
+        paths = (os.path.join(self.root, FILE_NAME), *state)
         return tuple(_seen(path) for path in paths)
 
 

@@ -108,6 +108,9 @@ SELECT ticket FROM waiters WHERE repository = :repository AND alive_until < :bef
 -- waiters_of: the tickets of a session
 SELECT ticket FROM waiters WHERE repository = :repository AND session = :session;
 
+-- drop_sessions: remove the sessions of an outdated copy
+DELETE FROM sessions WHERE repository = :former;
+
 -- rekey_sessions: change the repository id
 UPDATE sessions SET repository = :repository WHERE repository = :former;
 
@@ -252,6 +255,12 @@ DELETE FROM tool_calls WHERE repository = :repository AND began_at < :before;
 
 -- rekey_client_sessions: change the repository id
 UPDATE client_sessions SET repository = :repository WHERE repository = :former;
+
+-- drop_reads: remove the file versions of an outdated copy
+DELETE FROM reads WHERE repository = :former;
+
+-- drop_tool_calls: remove the tool calls of an outdated copy
+DELETE FROM tool_calls WHERE repository = :former;
 
 -- rekey_reads: change the repository id
 UPDATE reads SET repository = :repository WHERE repository = :former;

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from landlane.app.open import ANSWERED, open_repository
+from landlane.app.open import ANSWERED, ANSWERED_GIT, open_repository
 from landlane.clients.model import CLIENTS
 from landlane.clients.registry import setup_of
 from landlane.clients.setup_files import (
@@ -218,7 +218,7 @@ def carry_out(plan: InitPlan, on_step: Callable[[str], None] = lambda _: None) -
 def _install(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:
     # The plan that was shown may be outdated: another init may have run in the meantime.
     now = plan_init(plan.root, plan.options)
-    repo = open_repository(plan.root)
+    repo = open_repository(plan.root, may_begin=True)
     try:
         steps = tuple(_with_id(step, repo.store.repository) for step in now.changes.steps)
     finally:
@@ -313,8 +313,9 @@ def _remove_answer_marks(checkout: Checkout) -> None:
     entries = os.path.join(checkout.home_dir, "worktrees")
     names = os.listdir(entries) if os.path.isdir(entries) else []
     for folder in (checkout.home_dir, *(os.path.join(entries, name) for name in names)):
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder, ANSWERED))
+        for name in (ANSWERED, ANSWERED_GIT):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, name))
 
 
 def _undo(plan: InitPlan, on_step: Callable[[str], None]) -> InitResult:

@@ -11,17 +11,19 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from landlane.app.open import STORE_NAME
 from landlane.app.plain_files import (
     move_aside,
+    name_aside,
     read_copied_store_id,
     read_journal,
     read_store_id,
     write_copied_store_id,
 )
-from landlane.app.repository_record import newest_epoch
+from landlane.app.repository_record import list_repositories, moved_key, newest_epoch
+from landlane.app.store_place import JOURNAL, STORE_NAME
 from landlane.claims.take import add_claim, claims_of
 from landlane.errors import StoreCorrupt, StoreError
+from landlane.files import open_regular, read_regular, write_atomically
 from landlane.patterns.pattern import parse
 from landlane.sessions.client_sessions import replay_binding
 from landlane.sessions.leases import find_session
@@ -75,40 +77,72 @@ class Rebuilt:
     unreadable: int
 
 
-def rebuild_store(folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000) -> Rebuilt:
-    """Rebuild the store, and keep the old file beside it.
+def rebuild_store(
+    folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000, path: str = ""
+) -> Rebuilt:
+    """Rebuild the store from the journal in the state folder, and keep the old file beside it.
+
+    The store is at `path`, by default in the state folder.
 
     `ignore_case` is only used for a journal that does not record how paths are compared.
 
     Raises:
         StoreCorrupt: there is no journal to build from.
-        StoreError: the store was written by a newer version, or stayed locked.
+        StoreError: the store was written by a newer version, stayed locked, or holds other repositories.
     """
-    path = os.path.join(folder, STORE_NAME)
-    with _lock_store(path, repository_id, wait_ms) as old:
-        return _rebuild(path, repository_id, old, ignore_case=ignore_case)
+    path = path or os.path.join(folder, STORE_NAME)
+    with _lock_store(path, folder, repository_id, wait_ms) as old:
+        _refuse_shared(path, repository_id, old)
+        return _rebuild(path, folder, repository_id, old, ignore_case=ignore_case)
 
 
 def repair_store(
-    folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000
+    folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000, path: str = ""
 ) -> Rebuilt | None:
     """Like `rebuild_store`, but return None when another process has repaired the store meanwhile."""
-    path = os.path.join(folder, STORE_NAME)
-    with _lock_store(path, repository_id, wait_ms) as old:
-        if old is not None and not old.find_damage():
+    path = path or os.path.join(folder, STORE_NAME)
+    with _lock_store(path, folder, repository_id, wait_ms) as old:
+        if old is not None and not _is_damaged(old, repository_id):
             return None
-        return _rebuild(path, repository_id, old, ignore_case=ignore_case)
+        _refuse_shared(path, repository_id, old)
+        return _rebuild(path, folder, repository_id, old, ignore_case=ignore_case)
+
+
+def _is_damaged(store: SqliteStore, repository_id: str) -> bool:
+    try:
+        return bool(store.find_damage()) or repository_id not in list_repositories(store)
+    except StoreCorrupt:
+        return True
+
+
+def _refuse_shared(path: str, repository_id: str, old: SqliteStore | None) -> None:
+    """Refuse to replace a store that has moved, or in which other repositories have their state, too."""
+    if old is None:
+        return
+    try:
+        moved = old.view(lambda snapshot: snapshot.one("meta_get", key=moved_key(repository_id)))
+        others = set(list_repositories(old)) - {repository_id}
+    except StoreError:
+        return  # it cannot be read any more
+    if moved is not None:
+        raise database.store_moved_error(path, moved["value"])
+    if others:
+        raise StoreError(
+            f"the store {path} also holds {len(others)} other repositories, which a rebuild would lose",
+            code="STORE_SHARED",
+            hint="restore a backup of it",
+        )
 
 
 @contextmanager
-def _lock_store(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
+def _lock_store(path: str, folder: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
     """Hold the exclusive lock to replace the file; yield the current store if it can be read."""
-    lock = FairLock(path + ".lock")
-    old = None
+    lock = old = None
     try:
         while True:
             before = file_at(path)
-            old = _open_old(path, repository_id, wait_ms)
+            old = _open_old(path, folder, repository_id, wait_ms)
+            lock = lock or FairLock(path + ".lock")
             if not lock.acquire(wait_ms / 1000):
                 raise database.busy_error(path, wait_ms / 1000)
             if file_at(path) == before:
@@ -118,13 +152,16 @@ def _lock_store(path: str, repository_id: str, wait_ms: int) -> Generator[Sqlite
     finally:
         if old is not None:
             old.close()
-        lock.close()
+        if lock is not None:
+            lock.close()
 
 
-def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None:
+def _open_old(path: str, folder: str, repository_id: str, wait_ms: int) -> SqliteStore | None:
     try:
-        return SqliteStore(path, repository_id, wait_ms=wait_ms) if os.path.exists(path) else None
-    except StoreCorrupt:
+        return SqliteStore(path, repository_id, wait_ms=wait_ms, may_create=False)
+    except StoreCorrupt as error:
+        if error.code == "NOT_A_STORE" and path != os.path.join(folder, STORE_NAME):
+            raise  # the file of another program outside of the state folder
         return None
     except StoreError as error:
         if error.code == "STORE_OLDER":
@@ -132,9 +169,10 @@ def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None
         raise
 
 
-def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_case: bool) -> Rebuilt:
-    folder = os.path.dirname(path)
-    journal = os.path.join(folder, "journal.jsonl")
+def _rebuild(
+    path: str, folder: str, repository_id: str, old: SqliteStore | None, *, ignore_case: bool
+) -> Rebuilt:
+    journal = os.path.join(folder, JOURNAL)
     entries, unreadable = _all_entries(journal, folder, old)
     if not entries:
         raise StoreCorrupt(
@@ -146,7 +184,7 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
         old.close()  # before its file is set aside, so that its log is checkpointed
     new = f"{path}.rebuilding"
     _remove_database(new)
-    store = SqliteStore(new, repository_id, is_fresh=True)
+    store = SqliteStore(new, repository_id)
     try:
         rebuilt = store.change(lambda tx: _replay(tx, entries, ignore_case=ignore_case))
         store_id = read_copied_store_id(folder) or read_store_id(store)
@@ -155,9 +193,8 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
     finally:
         store.close()  # the last close checkpoints the log
     if unreadable:  # an untrusted copy is kept, but no longer extended
-        move_aside(journal)
-        with open(journal, "w", encoding="utf-8") as file:
-            file.writelines(format_line(entry) + "\n" for entry in entries)
+        write_atomically(name_aside(journal), read_regular(journal))
+        write_atomically(journal, "".join(format_line(entry) + "\n" for entry in entries))
     kept = set_database_aside(path)
     os.replace(new, path)
     write_copied_store_id(folder, store_id)
@@ -168,7 +205,8 @@ def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_c
 def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
     """Return the entries of the copy, then those of the old store, and the number of unusable lines."""
     entries, lines = [], 0
-    if old is None or read_store_id(old) == read_copied_store_id(folder):  # else a copy of another store
+    copied_id = read_copied_store_id(folder)
+    if _store_id_or(old, copied_id) == copied_id:  # else it is a copy of another store
         entries, lines = _read_copy(journal)
     good = _intact_prefix(entries)
     unreadable = lines - len(good)
@@ -186,12 +224,20 @@ def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[li
     return good, unreadable
 
 
+def _store_id_or(store: SqliteStore | None, unknown: str) -> str:
+    """Return the id of a store, or `unknown` if it cannot be read."""
+    try:
+        return (read_store_id(store) if store is not None else "") or unknown
+    except StoreError:
+        return unknown
+
+
 def _read_copy(journal: str) -> tuple[list[Entry], int]:
     """Return the entries of the copy up to the first invalid line, and the number of lines."""
     entries: list[Entry] = []
     lines = 0
     try:
-        with open(journal, "rb") as file:
+        with open(journal, "rb", opener=open_regular) as file:
             lines = sum(1 for _ in file)
         entries.extend(read_journal(journal))
     except (OSError, ValueError):
@@ -217,12 +263,14 @@ def set_database_aside(path: str) -> str:
 
     Its log is renamed too, even without the file: SQLite would apply it to the next file.
     """
-    with open(path, "ab"):
-        kept = move_aside(path)
+    if not os.path.lexists(path):  # its log alone may be there
+        with open(path, "xb"):
+            pass
+    kept = move_aside(path)
     for ending in ("-wal", "-shm"):
         if os.path.exists(path + ending):
             os.replace(path + ending, kept + ending)
-    if os.path.getsize(kept) or os.path.exists(kept + "-wal"):
+    if not os.path.isfile(kept) or os.path.getsize(kept) or os.path.exists(kept + "-wal"):
         return kept
     _remove_database(kept)
     return ""
@@ -298,6 +346,7 @@ def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict
         _restore_lease(tx, session)
     epoch = max(tx.epoch, newest_epoch(entries)) + 1
     tx.run("meta_set", key="epoch", value=str(epoch))
+    tx.continue_numbers()
     tx.record("store.rebuilt", "", "", {"epoch": epoch, "entries": len(entries)})
     return {"entries": len(entries), "claims": len(state.claims), "sessions": len(alive), "epoch": epoch}
 

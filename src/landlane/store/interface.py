@@ -79,6 +79,10 @@ class Transaction(Snapshot, Protocol):
         """Return the numbers of the next journal entries of this transaction."""
         ...
 
+    def continue_numbers(self) -> None:
+        """Number the next entry above all others; for a transaction that has imported entries."""
+        ...
+
     def record(
         self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
     ) -> None:

@@ -13,6 +13,9 @@ SELECT value FROM meta WHERE key = :key;
 -- meta_set: set a fact about the store
 INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
+-- meta_drop: remove a fact about the store
+DELETE FROM meta WHERE key = :key;
+
 -- repository_get: whether paths in this repository ignore case
 SELECT ignore_case FROM repositories WHERE id = :repository;
 

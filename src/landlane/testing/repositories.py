@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.app.open import POINTER, STORE_NAME, assemble_repository, open_store
-from landlane.app.repository_record import begin_repository, repository_id_of
+from landlane.app.open import assemble_repository, open_store
+from landlane.app.repository_record import begin_repository
+from landlane.app.store_place import POINTER, STORE_NAME, is_used
+from landlane.app.store_place import repository_id as known_repository_id
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
 from landlane.platform.process import MachineProcesses
@@ -104,14 +106,19 @@ def open_test_repository(
     state = checkout.state_folder
     os.makedirs(state, exist_ok=True)
     settings = settings or read_settings(checkout.root)
-    known_id, _ = repository_id_of(state, settings)
+    known_id = known_repository_id(state, settings)
     if "://" in place and isinstance(clock, FakeClock):
         clock = clock.server
     store = open_store(
-        place or os.path.join(state, STORE_NAME), state, repository_id or known_id, settings, clock=clock
+        place or os.path.join(state, STORE_NAME),
+        state,
+        repository_id or known_id,
+        settings,
+        clock=clock,
+        may_create=not is_used(state),
     )
     try:
-        begin_repository(store, "", ignore_case=ignore_case)
+        begin_repository(store, ignore_case=ignore_case)
     except BaseException:
         store.close()
         raise

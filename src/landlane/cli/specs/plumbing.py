@@ -142,6 +142,15 @@ COMMANDS = (
         examples=("landlane store move postgresql://db.example/landlane",),
     ),
     command(
+        "store adopt",
+        "Use the store and the repository id that the settings name.",
+        details=(
+            "Needed after landlane.toml or LANDLANE_STORE was changed on purpose, or to join the state of "
+            "other clones. Claims and tasks that this clone had before stay in its former store."
+        ),
+        examples=("landlane store adopt",),
+    ),
+    command(
         "store rebuild",
         "Rebuild the store from the journal; the old one is kept.",
         examples=("landlane store rebuild",),

@@ -167,15 +167,22 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
     return connection
 
 
-def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
+def prepare_schema(connection: psycopg.Connection[Any], url: str, *, may_create: bool = True) -> None:
     """Create or migrate our tables.
 
     Raises:
-        StoreCorrupt: the schema belongs to another program.
+        StoreCorrupt: the schema belongs to another program, or is gone although it may not be created.
         StoreError: they were written by a newer or an older Landlane.
     """
     try:
-        if not is_current(_checked_facts(connection, url)):
+        facts = _checked_facts(connection, url)
+        if not facts and not may_create:
+            raise StoreCorrupt(
+                f"the database {hide_password(url)} has no state of Landlane any more",
+                code="STORE_LOST",
+                hint="restore it from the backup of the database",
+            )
+        if not is_current(facts):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PREPARING,))
                 _migrate(connection, _checked_facts(connection, url))

@@ -64,6 +64,7 @@ class PostgresStore:
         folder: str = "",
         clock: Clock | None = None,
         wait_ms: int = 30_000,
+        may_create: bool = True,
     ) -> None:
         self.url = url
         self.folder = folder
@@ -75,6 +76,7 @@ class PostgresStore:
         self._connection: psycopg.Connection[Any] | None = None
         self._quick: PreparedCall | None = None
         self._pid = os.getpid()
+        self._may_create = may_create
         self._reach(prepare=True)
 
     def _reach(self, *, prepare: bool = False) -> psycopg.Connection[Any]:
@@ -99,7 +101,7 @@ class PostgresStore:
         connection = connect(self.url, self.wait_ms)
         if prepare:
             try:
-                prepare_schema(connection, self.url)
+                prepare_schema(connection, self.url, may_create=self._may_create)
             except BaseException:
                 connection.close()
                 raise
@@ -428,6 +430,10 @@ class PostgresTransaction(PostgresSnapshot):
 
     def next_numbers(self, count: int) -> list[int]:
         return [row["number"] for row in self.all("numbers", count=count)] if count else []
+
+    def continue_numbers(self) -> None:
+        """Number the next entry above all others, after an import."""
+        self.one("journal_continue")
 
     def record(
         self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None

@@ -141,20 +141,21 @@ def _code(error: sqlite3.Error) -> int:
 
 
 APPLICATION_ID = 0x4C4E444C  # "LNDL"
+_KIND_OF_FILE, _REGULAR, _FOLDER = 0o170000, 0o100000, 0o040000  # as `stat` names them, without its import
 
 
 def open_database(
-    path: str, clock: Clock, wait_seconds: float, *, is_fresh: bool = False
+    path: str, clock: Clock, wait_seconds: float, *, may_create: bool = True
 ) -> tuple[sqlite3.Connection, FairLock, int]:
     """Return a connection to the store at `path`, its lock, and the base of its clock.
 
-    The store is created or migrated if necessary. With `is_fresh` it may be new although there is a journal
-    beside it, because the caller fills it from there.
+    The store is migrated if necessary, and created if it may be.
 
     Raises:
-        StoreCorrupt: the file is something else, was emptied, or is gone although its journal is there.
+        StoreCorrupt: the file is something else, or was emptied or is gone although it may not be created.
         StoreError: it was written by a newer or an older Landlane.
     """
+    _check_file(path, may_create=may_create)
     db = sqlite3.connect(
         path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
@@ -169,7 +170,7 @@ def open_database(
                 raise busy_error(path, wait_seconds)
             try:
                 facts = retry_while_busy(
-                    lambda: _bring_up_to_date(db, path, clock, is_fresh=is_fresh), deadline, path
+                    lambda: _bring_up_to_date(db, path, clock, may_create=may_create), deadline, path
                 )
             finally:
                 lock.release()
@@ -257,16 +258,16 @@ def store_moved_error(place: str, moved_to: str) -> StoreError:
     return StoreError(
         f"the store {place} has moved to {moved_to}",
         code="STORE_MOVED",
-        hint="set LANDLANE_STORE or [store] url to the new place, or unset LANDLANE_STORE",
+        hint=f"use it there; this also continues an interrupted move: landlane store move '{moved_to}'",
     )
 
 
-def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, is_fresh: bool) -> dict[str, str]:
+def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, may_create: bool) -> dict[str, str]:
     """Create the store, migrate it, or continue its time after a restart; called with the file lock held."""
     facts = _checked_facts(db, path)
     if not facts:
-        if not is_fresh:
-            _refuse_lost(path)
+        if not may_create:
+            raise lost_error(path)
         # The mode can only be changed outside a transaction, and stays with the file.
         db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")
@@ -283,14 +284,41 @@ def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, is_fre
     return _checked_facts(db, path)
 
 
-def _refuse_lost(path: str) -> None:
-    journal = os.path.join(os.path.dirname(path), "journal.jsonl")
-    if os.path.exists(journal) and os.path.getsize(journal):
-        raise StoreCorrupt(
-            f"the store {short_path(path)} is empty or missing, but its journal exists",
-            code="STORE_LOST",
-            hint="rebuild it from the journal: landlane doctor --fix",
-        )
+def _check_file(path: str, *, may_create: bool) -> None:
+    """Refuse what is not a regular file before SQLite opens it: it would wait for a pipe, or create a file.
+
+    Raises:
+        StoreCorrupt: something else is there, or nothing although the store may not be created.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError as error:
+        if os.path.islink(path):
+            raise _not_a_file(path, "a symbolic link that leads nowhere") from error
+        if not may_create:
+            raise lost_error(path) from error
+        return
+    except OSError:
+        return  # SQLite reports it
+    if mode & _KIND_OF_FILE != _REGULAR:
+        raise _not_a_file(path, "a folder" if mode & _KIND_OF_FILE == _FOLDER else "not a regular file")
+
+
+def _not_a_file(path: str, kind: str) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"the store {short_path(path)} is {kind}",
+        code="STORE_CORRUPT",
+        hint="rebuild it from the journal; what is there is kept: landlane doctor --fix",
+    )
+
+
+def lost_error(path: str) -> StoreCorrupt:
+    """Return the error for a store that is empty or gone although it was used before."""
+    return StoreCorrupt(
+        f"the store {short_path(path)} is empty or gone",
+        code="STORE_LOST",
+        hint="restore a backup of it, or rebuild it from the journal: landlane doctor --fix",
+    )
 
 
 def _migrate(db: sqlite3.Connection, facts: dict[str, str]) -> None:

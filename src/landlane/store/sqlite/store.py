@@ -49,7 +49,7 @@ class SqliteStore:
         clock: Clock | None = None,
         wait_ms: int = 30_000,
         checkpoint_pages: int = 1000,
-        is_fresh: bool = False,
+        may_create: bool = True,
     ) -> None:
         self.path = path
         self.folder = os.path.dirname(path)
@@ -63,13 +63,13 @@ class SqliteStore:
         self._near: dict[tuple[str, int], str] = {}
         self._guard = _thread.RLock()
         self._wakes = WakeSockets(os.path.join(self.folder, "wake"))
-        self._open(is_fresh=is_fresh)
+        self._open(may_create=may_create)
 
-    def _open(self, *, is_fresh: bool = False) -> None:
+    def _open(self, *, may_create: bool = False) -> None:
         self._pid = os.getpid()
         with database.translating_errors(self.path):
             self.db, self._lock, self.base = open_database(
-                self.path, self.clock, self.wait_seconds, is_fresh=is_fresh
+                self.path, self.clock, self.wait_seconds, may_create=may_create
             )
             self._file = file_at(self.path)
             self.db.execute(f"PRAGMA wal_autocheckpoint={self._checkpoint_pages}")
@@ -274,7 +274,7 @@ class SqliteTransaction(SqliteSnapshot):
         self.has_freed = False
         self.touched: dict[str, None] = {}
         self.has_recorded = False
-        self._head: tuple[int, str] | None = None
+        self._head: tuple[int, str, int] | None = None
         row = self.one("opening")
         assert row is not None
         self.epoch = int(row["epoch"])
@@ -286,12 +286,21 @@ class SqliteTransaction(SqliteSnapshot):
     def run(self, statement: str, /, **parameters: object) -> int:
         return self._cursor(statement, parameters).rowcount
 
-    def head(self) -> tuple[int, str]:
-        """Return position and hash of the newest entry, including those of this transaction."""
+    def head(self) -> tuple[int, str, int]:
+        """Return position, hash and number of the newest entry, including those of this transaction.
+
+        Entries that were imported may have numbers above their positions; see `continue_numbers`.
+        """
         if self._head is None:
             row = self.one("head")
-            self._head = (row["position"], row["hash"]) if row else (0, EMPTY_CHAIN_HASH)
+            self._head = (row["position"], row["hash"], row["number"]) if row else (0, EMPTY_CHAIN_HASH, 0)
         return self._head
+
+    def continue_numbers(self) -> None:
+        """Number the next entry above all others; from then on the newest entry has the highest number."""
+        row = self.one("journal_continue")
+        position, previous, _ = self.head()
+        self._head = position, previous, (row["done"] if row else 0) or 0
 
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
         """Do nothing: there is only one writer."""
@@ -303,23 +312,24 @@ class SqliteTransaction(SqliteSnapshot):
         """Do nothing: there are no row locks."""
 
     def next_numbers(self, count: int) -> list[int]:
-        position = self.head()[0]
-        return list(range(position + 1, position + 1 + count))
+        number = self.head()[2]
+        return list(range(number + 1, number + 1 + count))
 
     def record(
         self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
     ) -> None:
-        position, previous = self.head()
+        position, previous, last = self.head()
         position += 1
-        if number not in (None, position):
+        if number not in (None, last + 1):
             raise AssertionError("entries must be recorded in the order of their numbers")
+        number = last + 1
         at = self._store.clock.wall_ms()
         data = encode_data(facts)
-        sealed = hash_entry(previous, position, position, at, kind, agent, session, data)
+        sealed = hash_entry(previous, position, number, at, kind, agent, session, data)
         self.run(
             "entry_add",
             position=position,
-            number=position,
+            number=number,
             at=at,
             kind=kind,
             agent=agent,
@@ -327,7 +337,7 @@ class SqliteTransaction(SqliteSnapshot):
             data=data,
             hash=sealed,
         )
-        self._head = (position, sealed)
+        self._head = (position, sealed, number)
         self.has_recorded = True
 
 
