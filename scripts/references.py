@@ -146,7 +146,7 @@ _VARIABLES = {
     "LANDLANE_BASE": "for a script that works on a task: the commit that it starts from",
     "LANDLANE_WORKSPACE": "in the environment of a workspace: its id",
     "LANDLANE_BENCH": "set for checks; what still bears it afterwards is ended",
-    "LANDLANE_STORE": "where the store is, a path or a `postgresql://` URL; counts before the first command, must agree later",
+    "LANDLANE_STORE": "where the store is, a path or a `postgresql://` URL; must agree with the state folder",
     "LANDLANE_RESIDENT": "in a sandbox: the socket at which the resident answers",
     "LANDLANE_ROLE": "in a sandbox: the role of the agent; for it to read, not to choose",
     "LANDLANE_OVERRIDE": "a person's reason to bypass the git hooks this once; it is journaled",

@@ -94,7 +94,7 @@ def test_an_unknown_kind_of_store_is_told(shell: Shell) -> None:
 
     assert answer["message"] == "mysql:// is not supported; use a file or postgresql://"
     assert answer["hint"] == "export LANDLANE_STORE=postgresql://db/landlane"
-    answer = used.run_error("STORE_UNKNOWN_KIND", "store", "move", "mysql://db/x", exit=1)
+    answer = shell.run_error("STORE_UNKNOWN_KIND", "store", "move", "mysql://db/x", exit=1)
     assert answer["hint"] == "landlane store move postgresql://db/x"
 
 

@@ -218,7 +218,8 @@ def find_lost_id(place: str, folder: str, settings: Settings) -> str:
     if len(found) != 1:
         path = os.path.join(folder, ID_FILE)
         raise StoreCorrupt(
-            f"{short_path(path)} is gone, and the store {show_place(place)} holds {len(found) or 'no'} repositories",
+            f"{short_path(path)} is gone, and the store {show_place(place)}"
+            f" holds {len(found) or 'no'} repositories",
             code="STORE_LOST",
             hint="write the id back into that file, or into landlane.toml: [repository] id",
         )

@@ -83,6 +83,8 @@ def recorded_place(folder: str) -> str:
     except OSError as error:
         if not os.path.lexists(path):
             return ""
+        if isinstance(error, PermissionError) and os.lstat(path).st_uid != os.geteuid():
+            raise translate_os_error(error, folder) from error
         raise StoreError(
             f"{short_path(path)} cannot be read: {error.strerror}",
             code="STORE_FORBIDDEN" if isinstance(error, PermissionError) else "STORE_POINTER_BROKEN",
