@@ -13,6 +13,7 @@ from landlane.app.plain_files import detect_restore, update_files
 from landlane.app.repository_record import begin_repository, list_repositories, read_record
 from landlane.app.store_place import (
     ID_FILE,
+    has_state,
     is_used,
     known_place,
     record_first_place,
@@ -164,8 +165,7 @@ def _make_folder(folder: str, checkout: Checkout, *, may_begin: bool) -> None:
     Raises:
         StoreError: its state is missing although hooks are installed here; claims must not be forgotten.
     """
-    has_state = os.path.isdir(folder) and bool(known_place(folder) or is_used(folder))
-    if not has_state and not may_begin and was_set_up(checkout):
+    if not has_state(folder) and not may_begin and was_set_up(checkout):
         raise StoreError(
             f"{short_path(folder)} was deleted: claims, tasks and the journal are gone",
             code="STATE_GONE",

@@ -43,6 +43,11 @@ def is_used(folder: str) -> bool:
         return False
 
 
+def has_state(folder: str) -> bool:
+    """Return whether there is a state folder that names its store or has a journal."""
+    return os.path.isdir(folder) and bool(known_place(folder) or is_used(folder))
+
+
 # ------------------------------------------------------------------------------------------- the store
 
 

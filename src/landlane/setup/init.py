@@ -10,6 +10,7 @@ import contextlib
 import os
 
 from landlane.app.open import ANSWERED, ANSWERED_GIT, open_repository
+from landlane.app.store_place import has_state
 from landlane.clients.model import CLIENTS
 from landlane.clients.registry import setup_of
 from landlane.clients.setup_files import (
@@ -101,7 +102,7 @@ def plan_init(cwd: str, options: InitOptions | None = None) -> InitPlan:
         options=options,
         changes=changes,
         clients=tuple(names),
-        is_new=not os.path.isdir(state),
+        is_new=not has_state(state),
         trust=trust_needed(env, changes) if options.has_trust and "codex" in names else "",
         git_hooks=git_hooks,
         branch=branch,
