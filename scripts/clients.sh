@@ -76,7 +76,7 @@ if [ "$missing" ]; then
     echo "clients: installing$missing into $folder"
     : >"$log"
     if ! command -v npm >/dev/null 2>&1; then
-        echo "npm is not there" >>"$log"
+        echo "npm was not found" >>"$log"
     elif can_reach_registry; then
         is_done node "$(key node)" || install node
         if is_done node "$(key node)"; then
@@ -95,6 +95,6 @@ for name in $names; do
     absent="$absent $name"
 done
 if [ "$absent" ]; then
-    echo "clients: SKIPPED$absent: not to be had here (see $log); tests with them are skipped." \
+    echo "clients: SKIPPED$absent: not available (see $log); tests with them are skipped." \
         "\`scripts/clients.sh --again$absent\` tries again."
 fi

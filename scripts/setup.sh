@@ -19,7 +19,7 @@ fail() {
 }
 
 make_environment() {
-    command -v "$python" >/dev/null 2>&1 || fail "$python is not there. Python 3.11 or newer is needed."
+    command -v "$python" >/dev/null 2>&1 || fail "$python was not found; Python 3.11 or newer is needed."
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail \
         "Python 3.11 or newer is needed, and $python is $("$python" -V 2>&1)." \
         "Name another: make test PYTHON=python3.12"
@@ -66,7 +66,7 @@ install_if_to_be_had() {  # NAME, what it is, what is lost without it
         fi
         echo "missing $now" >"$stamps/$1"
     fi
-    echo "setup: SKIPPED $2: not to be had here (see $log); $3. \`make setup\` tries again."
+    echo "setup: SKIPPED $2: not available (see $log); $3. \`make setup\` tries again."
 }
 
 # An environment without our stamps, or whose interpreter is gone, is created again.

@@ -113,7 +113,8 @@ def main(arguments: list[str] | None = None) -> int:
             path.write_text(after, encoding="utf-8")
     if is_stale:
         print(
-            "The protocol's pages are stale. `python scripts/worker_protocol.py` mends them.", file=sys.stderr
+            "The protocol's pages are stale. `python scripts/worker_protocol.py` updates them.",
+            file=sys.stderr,
         )
     return int(is_stale)
 

@@ -90,7 +90,7 @@ def test_without_npm_one_line_says_what_is_skipped(machine: Machine) -> None:
     first, second = machine.install(), machine.install()
 
     for said in (first, second):
-        assert "clients: SKIPPED claude codex gemini inspector conformance: not to be had here" in said
+        assert "clients: SKIPPED claude codex gemini inspector conformance: not available" in said
     assert second.count("\n") == 1
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
+from landlane.doctor.examine import examine
+from landlane.doctor.summary import summarize
+from landlane.version import install_command
 from tests.support.shell import Shell, fingerprint
 from tests.support.snapshots import check_snapshot
 
@@ -64,7 +67,6 @@ def mask(text: str, used: Shell) -> str:
     for pattern, mask in (
         (r"\d+ checks", "18 checks"),
         (r"(under )?\d+ s\b", "2 s"),
-        (r"SQLite [^;]*, intact", "SQLite, intact"),
         (r"\(\d+ entries\)", "(258 entries)"),
         (r"(?m)^((?:  |– )sandbox:? +).*", r"\1Landlock"),
         (r"(?m)^– command: .*\n", ""),
@@ -100,6 +102,14 @@ def test_a_report_has_every_check_and_no_secret(used: Shell) -> None:
     assert "hunter2" not in text
     again = shell.run_error("FILE_EXISTS", "doctor", "--report", "report.txt")
     assert "already exists" in again["message"]
+
+
+def test_the_doctor_lists_absent_extras(used: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landlane.doctor.examine.find_spec", lambda name: None if name == "mcp" else object())
+
+    summary = summarize(examine(str(used.folder)))
+
+    assert summary["extras"] == f"not installed: mcp (add them: {install_command('mcp')})"
 
 
 def test_outside_a_repository_the_doctor_says_so(tmp_path: Path) -> None:

@@ -64,3 +64,15 @@ def test_the_queue_tests_with_the_settings_of_the_clone_over_those_of_the_target
     assert code == 0, said
 
     assert shell.run_json("land", "--wait", "--as", "ann")["landing"]["state"] == "landed"
+
+
+def test_a_change_says_where_it_counts_and_how_it_gets_to_the_target(shell: Shell) -> None:
+    shown = shell.run_text("config", "set", "run.workers", "4")
+
+    assert shown.splitlines() == [
+        "✓ run.workers = 4 in landlane.toml",
+        "  used in this checkout now, and by landings and other checkouts once it is on main",
+        "next: git switch -c settings && git add landlane.toml"
+        " && git commit -m 'Set run.workers = 4' landlane.toml && landlane land",
+    ]
+    assert shell.run_text("config", "get", "run.workers") == "4\n"

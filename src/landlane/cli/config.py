@@ -61,7 +61,9 @@ def _confirmation(call: CommandCall, assignment: str, *, is_new: bool) -> str:
     steps = ["git switch -c settings", *([f"git add {FILE_NAME}"] if is_new else [])]
     message = shlex.quote(f"Set {assignment}")
     steps += [f"git commit -m {message} {FILE_NAME}", call.terminal.as_typed("landlane land")]
-    return f"{written}; takes effect when it is on {target}\nnext: {' && '.join(steps)}"
+    # Settings are read from the checkout; landings and guards read them from the target branch.
+    effect = f"used in this checkout now, and by landings and other checkouts once it is on {target}"
+    return f"{written}\n  {effect}\nnext: {' && '.join(steps)}"
 
 
 def list_all(call: CommandCall, all: bool) -> int:

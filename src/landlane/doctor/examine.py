@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 from landlane.app.open import open_repository, read_settings_of
 from landlane.app.plain_files import journal_path, move_aside
@@ -33,6 +34,7 @@ from landlane.store.journal_chain import check_chain
 from landlane.text import home_path
 from landlane.units import count
 from landlane.values import replace
+from landlane.version import install_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+_EXTRAS = {"postgres": "psycopg", "mcp": "mcp", "langgraph": "langgraph"}  # by the module each one needs
 _WAIT_MS = 5_000  # for the write lock; the doctor should report quickly
 _SHELL_SECONDS = 10.0
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
@@ -224,7 +227,8 @@ def _check_store(repo: Repository) -> Check:
     if damage:
         return failed(damage, "rebuild it from the journal: landlane store rebuild")
     description = describe_store(repo)
-    return passed(f"{description['kind']} at {home_path(str(description['place']))}, intact")
+    kind, place = str(description["kind"]), str(description["place"])
+    return passed(f"{kind} at {place}, intact" if "://" in place else f"{kind.partition(' ')[0]}, intact")
 
 
 def _check_journal(repo: Repository) -> Check:
@@ -315,6 +319,14 @@ def _check_command(_: Repository) -> Check:
     return advisory(f"a login shell does not find `landlane`; {consequence}", hint)
 
 
+def _check_extras(_: Repository) -> Check:
+    """Check which optional parts of Landlane are installed; a command that needs an absent one says so."""
+    absent = [extra for extra, module in _EXTRAS.items() if find_spec(module) is None]
+    if not absent:
+        return passed("all installed")
+    return passed(f"not installed: {', '.join(absent)}", f"add them: {install_command(','.join(absent))}")
+
+
 def _check_clients(repo: Repository) -> list[Check]:
     """Check the clients' hooks, and report which of them keep a process from changing a held file."""
     clients = check_clients(repo)
@@ -344,6 +356,7 @@ _CHECKS: tuple[tuple[str, Callable[[Repository], Check]], ...] = (
     ("file system", _check_file_system),
     ("secrets", _check_secrets),
     ("command", _check_command),
+    ("extras", _check_extras),
 )
 
 

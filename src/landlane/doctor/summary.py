@@ -50,7 +50,7 @@ def limits(checks: Sequence[Check]) -> list[Check]:
 
 
 def summarize(checks: Sequence[Check]) -> dict[str, str]:
-    """Return one line each about clients, git hooks, the sandbox and the store."""
+    """Return one line each about clients, git hooks, the sandbox, the store and absent extras."""
     known = {check.name: check for check in checks}
     lines = {"clients": _clients(checks), "git": _git_hooks(known)}
     if "sandbox" in known:
@@ -58,6 +58,8 @@ def summarize(checks: Sequence[Check]) -> dict[str, str]:
     if "store" in known:
         journal = f"; journal {known['journal'].found}" if "journal" in known else ""
         lines["store"] = known["store"].found + journal
+    if "extras" in known and known["extras"].hint:
+        lines["extras"] = f"{known['extras'].found} ({known['extras'].hint})"
     return {topic: line for topic, line in lines.items() if line}
 
 

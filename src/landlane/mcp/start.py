@@ -7,6 +7,7 @@ from landlane.errors import LandlaneError
 from landlane.mcp.open_repositories import RepositoryPool
 from landlane.mcp.stdio import open_wire
 from landlane.mcp.tool_caller import Starter
+from landlane.version import install_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,5 +45,5 @@ def _check_sdk() -> None:
         raise LandlaneError(
             "the MCP SDK is not installed",
             code="NO_MCP",
-            hint="pip install 'landlane[mcp]', into the environment that landlane runs in",
+            hint=install_command("mcp"),
         )

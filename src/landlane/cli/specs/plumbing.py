@@ -115,7 +115,10 @@ COMMANDS = (
         argument("value"),
         flag("--local", "Only in this clone, from now on; people only"),
         handler="config:set_value",
-        details="Writes landlane.toml, which counts once it is on the target branch.",
+        details=(
+            "Writes landlane.toml of this checkout. Landings and other checkouts use it once it is on the "
+            "target branch."
+        ),
         examples=(
             "landlane config set run.workers 4",
             "landlane config set run.workers 4 --local",

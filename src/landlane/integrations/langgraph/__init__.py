@@ -7,6 +7,8 @@ runs a killed node again; what it had already done to the task is not done twice
 
 from __future__ import annotations
 
+from landlane.version import install_command
+
 try:
     from landlane.integrations.langgraph.bridge import Bridge
     from landlane.integrations.langgraph.graph_state import Coordinated, Owned
@@ -15,7 +17,7 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.startswith("landlane"):
         raise
-    raise ImportError("LangGraph is not installed here: pip install 'landlane[langgraph]'") from missing
+    raise ImportError(f"LangGraph is not installed; add it: {install_command('langgraph')}") from missing
 
 __all__ = [
     "Bridge",
