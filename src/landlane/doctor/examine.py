@@ -314,7 +314,7 @@ def _check_command(_: Repository) -> Check:
     if lines and not ended.has_timed_out:
         return passed(f"a login shell finds it: {lines[-1]}")
     path = own_command()
-    consequence = f"agents are told to call it as {path}" if path else "agents that type it cannot reach it"
+    consequence = f"agents get its full path: {path}" if path else "agents cannot call it by name"
     hint = f"link it where every shell looks: sudo ln -s {path} /usr/local/bin/" if path else ""
     return advisory(f"a login shell does not find `landlane`; {consequence}", hint)
 

@@ -9,14 +9,26 @@ from landlane.errors import LandlaneError
 from landlane.exec.cleanup import end_abandoned_runs, end_processes, find_abandoned_runs
 from landlane.processes.tree import TREE_MARK, count_marked
 from landlane.sandbox.guarantees import list_guarantees
-from landlane.sandbox.model import BackendKind, GuaranteeState, Sandbox, require_guarantees
+from landlane.sandbox.model import BackendKind, GuaranteeState, Promise, Sandbox, require_guarantees
 from landlane.sandbox.start import choose_backend
 from landlane.sessions.sandbox_runs import RunState, can_clean_up, list_runs
+from landlane.units import join_words
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.repository import Repository
+    from landlane.sandbox.model import Backend
     from landlane.sessions.sandbox_runs import Run
+
+
+_NAMES = {
+    BackendKind.BUBBLEWRAP_LANDLOCK: "bubblewrap and Landlock {abi}",
+    BackendKind.BUBBLEWRAP: "bubblewrap",
+    BackendKind.LANDLOCK: "Landlock {abi}",
+    BackendKind.NONE: "none: commands run without a sandbox",
+}
+_OPEN = {Promise.SOCKETS: "unix sockets"}
 
 
 def check_kernel(repo: Repository, is_fixing: bool) -> Check:
@@ -32,10 +44,19 @@ def check_kernel(repo: Repository, is_fixing: bool) -> Check:
         require_guarantees(held, repo.settings.sandbox.required, backend)
     except LandlaneError as error:
         return failed(error.message, error.hint)
-    missing = [one.promise for one in held if one.state == GuaranteeState.OPEN]
-    open_ones = f"; not restricted: {', '.join(missing)}" if missing else ""
-    found = f"{backend.name}, for what `landlane exec` starts{open_ones}"
+    missing = _open_promises(backend, sandbox)
+    found = _NAMES[backend.name].format(abi=backend.landlock_abi)
+    if missing:
+        both = replace(backend, name=BackendKind.BUBBLEWRAP_LANDLOCK)
+        is_better = backend.name == BackendKind.LANDLOCK and not _open_promises(both, sandbox)
+        better = " (bubblewrap would)" if is_better else ""
+        verb = "is" if len(missing) == 1 else "are"
+        found += f"; {join_words([_OPEN.get(one, one) for one in missing])} {verb} not restricted{better}"
     return passed(found, " ".join(backend.reasons), is_enforced=backend.name != BackendKind.NONE)
+
+
+def _open_promises(backend: Backend, sandbox: Sandbox) -> list[Promise]:
+    return [one.promise for one in list_guarantees(backend, sandbox) if one.state == GuaranteeState.OPEN]
 
 
 def _surviving(repo: Repository) -> list[tuple[Run, int]]:
