@@ -92,11 +92,37 @@ def test_a_repository_that_is_not_set_up_names_the_risk(shop: Shell, programs: P
 
 def test_quiet(shop: Shell, programs: Path) -> None:
     shop.run("init", "--client", "claude", "--yes")
-    (shop.folder / "landlane.toml").write_text('[landing]\nchecks = ["make test"]\n', encoding="utf-8")
+    land_something(shop, "true")
     shop.run_json("task", "add", "Add a health check", "--as", "ann")
 
     check("quiet", shop.run_text())
     check("quiet_status", shop.run_text("status"))
+
+
+def land_something(shop: Shell, check: str, exit: int = 0) -> None:
+    """Try to land a branch on a target with this check."""
+    toml = f'[landing]\nchecks = ["{check}"]\nresident = false\n'
+    (shop.folder / "landlane.toml").write_text(toml, encoding="utf-8")
+    shop.git("add", ".")
+    shop.git("commit", "--quiet", "--no-verify", "-m", "Settings")
+    shop.git("switch", "--quiet", "-c", "feature")
+    (shop.folder / "notes.md").write_text("a\n", encoding="utf-8")
+    shop.git("add", "notes.md")
+    shop.git("commit", "--quiet", "--no-verify", "-m", "Notes")
+    shop.run_json("claim", "notes.md", "--as", "ann")
+    shop.run_json("land", "--wait", "--as", "ann", exit=exit)
+    shop.run("release", "--all", "--as", "ann")
+    shop.git("switch", "--quiet", "--detach", "main")
+
+
+def test_a_failing_target_is_shown_even_when_nothing_waits_for_it(shop: Shell) -> None:
+    assert shop.run_json("status")["headline"]["target_state"] == "untested"
+    land_something(shop, "false", exit=1)
+    shop.run_json("queue", "eject", "L1", "--as", "ann")
+    shop.run("release", "--all", "--as", "ann")
+
+    check("target_failing", shop.run_text())
+    assert "main failing at" in shop.run_text("inbox", "main")
 
 
 def test_busy_shows_what_needs_you_and_an_agent_sees_its_own(busy: Shell) -> None:

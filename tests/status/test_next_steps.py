@@ -59,7 +59,7 @@ def test_blockers_come_before_own_tasks_and_new_work() -> None:
         red="make test fails",
     )
 
-    assert commands(overview) == ["landlane queue list", "landlane run resume", "landlane inbox"]
+    assert commands(overview) == ["landlane queue show", "landlane run resume", "landlane inbox"]
 
 
 def test_dead_tasks_are_shown_with_a_way_to_retry() -> None:

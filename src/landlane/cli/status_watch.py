@@ -76,7 +76,11 @@ class _Viewer:
                     if key == "quit":
                         return ()
                     if key == "pause":
-                        return ("run", "resume") if self._is_paused else ("run", "pause", "--why", _REASON)
+                        return (
+                            ("run", "resume")
+                            if self._is_paused
+                            else ("run", "pause", "--all", "--why", _REASON)
+                        )
                     if key == "open" and self._selected:
                         return _command_for(self._selected, {item["id"] for item in self._items})
                     if key in ("up", "down"):

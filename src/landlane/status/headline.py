@@ -62,8 +62,9 @@ def read_headline(repo: Repository, person: str = "") -> Headline:
     tasks = list_tasks(repo)
     today = spent_today(repo)
     is_red = any(queue["code"] == "TARGET_RED" for queue in queues if queue["state"] == "paused")
+    is_red = is_red or any(queue.get("failing") for queue in queues)
     is_red = is_red or any(landing.code == "TARGET_RED" for landing in landings)
-    is_checked = bool(repo.settings.landing.checks)
+    has_passed = any(queue.get("passing") for queue in queues)
     return Headline(
         repository=repository_name(repo),
         needs_you=len(waiting),
@@ -74,7 +75,7 @@ def read_headline(repo: Repository, person: str = "") -> Headline:
         has_unknown_cost=not today.is_known,
         day_budget_micros=repo.settings.budgets.day_micros,
         target=_target_name(repo),
-        target_state=FAILING if is_red else PASSING if is_checked else UNTESTED,
+        target_state=FAILING if is_red else PASSING if has_passed else UNTESTED,
         is_paused=get_pool(repo).is_paused,
         is_queue_paused=any(queue["state"] == "paused" and queue["code"] != "TARGET_RED" for queue in queues),
     )

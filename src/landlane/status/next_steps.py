@@ -80,7 +80,7 @@ def _all_steps(overview: Overview, setup: RepositorySetup) -> Iterator[NextStep]
 
 def _unblocking_steps(overview: Overview) -> Iterator[NextStep]:
     if overview.red:
-        yield NextStep(command="landlane queue list", why="see what fails; only a fix can land")
+        yield NextStep(command="landlane queue show", why="see what fails; only a fix can land")
     if overview.queue_paused:
         yield NextStep(command="landlane queue resume --why 'reason'", why="land again")
     if overview.pool_paused:

@@ -28,6 +28,9 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
     queues = repo.store.view(lambda snapshot: records.find_all(snapshot, "queue"))
     paused = [queue for queue in queues if queue["state"] == "paused"]
     landings = repo.store.view(lambda snapshot: records.find_all(snapshot, "landing", OPEN))
+    failing = [
+        f"{one['target']} itself fails {one['failing']['check']}" for one in queues if one.get("failing")
+    ]
     red = (
         str(one["reason"]) for one in (*paused, *landings) if one["code"] == "TARGET_RED" and one["reason"]
     )
@@ -43,5 +46,5 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
         landings=len(landings),
         pool_paused=get_pool(repo).paused,
         queue_paused=next((str(queue["reason"]) for queue in paused if queue["code"] != "TARGET_RED"), ""),
-        red=next(red, ""),
+        red=next(iter(failing), "") or next(red, ""),
     )
