@@ -158,6 +158,20 @@ def test_uncommitted_changes_are_not_deployed(shop: Shell) -> None:
     assert shop.run_error("DIRTY", "deploy", "anything", "--", "true", exit=1)["paths"] == ["notes.md"]
 
 
+def test_nothing_is_deployed_while_everything_is_paused(shop: Shell) -> None:
+    shop.run_json("run", "pause", "--all", "--why", "release freeze")
+
+    answer = shop.run_error("RUN_PAUSED", "deploy", "prod", *SHIP, exit=7)
+    shop.run_json("run", "pause", "--why", "only the workers")
+    before = (shop.folder / "live.txt").exists()
+    shop.run_json("deploy", "prod", *SHIP)
+
+    assert answer["message"].endswith('paused deploys: "release freeze"')
+    assert answer["hint"] == "continue: landlane run resume"
+    assert not before
+    assert states(shop) == ["live"]
+
+
 def enqueue(shell: Shell, **more: object) -> None:
     """Put an entry into the landing queue, as its submitter does."""
     repo = open_repository(str(shell.folder))
