@@ -20,7 +20,7 @@ from landlane.errors import Malformed, RepositoryError
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.rescue.block_gc import block_gc
 from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
-from landlane.rescue.restore import restore_rescue
+from landlane.rescue.restore import check_clean
 from landlane.rescue.scan_checkout import find_unsaved_work
 from landlane.rescue.write_rescue import take_rescue
 from tests.support.git import git
@@ -502,7 +502,7 @@ def test_a_checkout_with_work_is_not_overwritten(scene: RescueTestbed) -> None:
     write(place, "a.txt", b"mine\n")
     scene.rescue(place)
     with pytest.raises(RepositoryError) as refused:
-        restore_rescue("r1", place)
+        check_clean(place)
     assert refused.value.code == "RESTORE_NOT_CLEAN"
     assert Path(place.root, "a.txt").read_bytes() == b"mine\n"
 
@@ -702,3 +702,43 @@ def test_a_lock_in_use_or_just_made_is_left_alone(
         owner.kill()
 
     assert not (home / "gc.pid").exists()
+
+
+@pytest.mark.promise(
+    "rescue.reflog", "Commits that only a reflog knows are saved before a workspace is removed."
+)
+@KINDS
+def test_commits_that_only_a_reflog_knows_are_saved(scene: RescueTestbed, kind: str) -> None:
+    place = scene.open(kind)
+    reset = scene.commit(place.root, "reset away")
+    git(place.root, "reset", "--quiet", "--hard", "HEAD~1")
+    amended = scene.commit(place.root, "first try")
+    git(place.root, "commit", "--quiet", "--amend", "--allow-empty", "-m", "second try")
+    git(place.root, "reset", "--quiet", "--hard", "main" if kind == WORKTREE else "origin/main")
+    last = git(place.root, "rev-parse", "ORIG_HEAD").strip()
+
+    scene.rescue(place)
+    scene.close(place)
+    scene.gc()
+
+    for commit in (reset, amended, last):
+        assert git(scene.repository, "cat-file", "-t", commit).strip() == "commit"
+
+
+def test_a_stash_dropped_in_a_clone_is_saved(scene: RescueTestbed) -> None:
+    place = scene.open(CLONE)
+    write(place, "a.txt", b"put aside\n")
+    git(place.root, "stash", "--quiet")
+    dropped = git(place.root, "rev-parse", "stash").strip()
+    git(place.root, "stash", "drop", "--quiet")
+
+    scene.rescue(place)
+    scene.close(place)
+    scene.gc()
+
+    assert git(scene.repository, "show", f"{dropped}:a.txt") == "put aside\n"
+
+
+def test_an_untouched_checkout_has_nothing_to_save(scene: RescueTestbed) -> None:
+    for kind in (WORKTREE, CLONE):
+        assert take_rescue(scene.open(kind), f"of-{kind}", {"reason": "test"}) is None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,10 +19,17 @@ from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git.remove_checkout import removal_path
 from landlane.landing.after_landing import _close  # pyright: ignore[reportPrivateUsage]
+from landlane.rescue import restore as restore_module
+from landlane.rescue import restore_checkout
 from landlane.rescue.refs import list_rescues
 from landlane.rescue.restore import restore
 from tests.support.git import git
+from tests.support.processes import fork, wait_for_exit
 from tests.support.workspaces import KINDS, ProcessInFolder, WorkspaceTestbed, commit_file, has_all_objects
+
+if TYPE_CHECKING:
+    from landlane.repository import Repository
+    from landlane.sessions.model import Session
 
 pytestmark = pytest.mark.integration
 
@@ -549,3 +558,96 @@ def test_cleaning_up_after_a_landing_finishes_an_interrupted_close(testbed: Work
 
     assert _close(testbed.prepared_repo(), seen, time.monotonic() + 20) == f"{opened.id} is closed"
     assert testbed.leftovers() == []
+
+
+@kinds
+def test_a_file_in_place_of_the_folder_is_left_alone(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
+    path = Path(workspace.path)
+    shutil.rmtree(path)
+    path.write_text("precious\n")
+
+    closed = testbed.close(workspace)
+
+    assert closed.workspace.state == "closed"
+    assert path.read_text() == "precious\n"
+    assert f"{path} is a file, not the workspace, and was left alone" in closed.notes
+
+
+RESTORE_STEPS = {
+    "_make_folder": restore_module,
+    "_add_checkout": restore_module,
+    "locate_checkout": restore_module,
+    "restore_index": restore_checkout,
+    "restore_files": restore_checkout,
+    "_restore_refs": restore_checkout,
+    "_restore_head": restore_checkout,
+    "_restore_state": restore_checkout,
+}
+
+
+@pytest.mark.soak
+@kinds
+def test_a_restore_that_was_killed_at_any_step_can_be_repeated(testbed: WorkspaceTestbed, kind: str) -> None:
+    workspace = testbed.open(kind=kind).workspace
+    (Path(workspace.path) / "new.txt").write_text("new\n")
+    (Path(workspace.path) / "README.md").write_text("changed\n")
+    rescue = testbed.close(workspace).rescue
+    repo, session, folder = testbed.prepared_repo(), testbed.session("ann"), str(testbed.repository.parent)
+    existing = testbed.repository.parent / "existing"
+    git(testbed.repository, "worktree", "add", "--quiet", "--detach", str(existing))
+
+    for name, module in RESTORE_STEPS.items():
+        for into in ("", str(existing)):
+            pid = fork(lambda at=(module, name, into): _restore_and_die(repo, session, rescue, folder, *at))
+            is_killed = wait_for_exit(pid) == -signal.SIGKILL
+            assert is_killed or into, name  # an existing checkout needs fewer steps
+
+            again = Path(restore(repo, session, rescue, into, folder).path) if is_killed else existing
+
+            assert (again / "new.txt").read_text() == "new\n", (name, into)
+            assert (again / "README.md").read_text() == "changed\n", (name, into)
+            git(again, "checkout", "--quiet", "--force", "--detach")
+            git(again, "clean", "-fdq")
+            if not into:
+                git(
+                    testbed.repository,
+                    "worktree",
+                    "remove",
+                    "--force",
+                    "--force",
+                    str(again),
+                    is_checked=False,
+                )
+                shutil.rmtree(again, ignore_errors=True)
+            assert list((testbed.repository / ".git" / "landlane" / "restoring").iterdir()) == []
+
+
+def _restore_and_die(
+    repo: Repository, session: Session, rescue: str, folder: str, module: object, name: str, into: str
+) -> None:
+    original = getattr(module, name)
+
+    def step(*words: object, **more: object) -> None:
+        original(*words, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(module, name, step)
+    restore(repo, session, rescue, into, folder)
+
+
+def test_a_restore_refuses_work_of_the_user_however_often_it_is_tried(testbed: WorkspaceTestbed) -> None:
+    workspace = testbed.open().workspace
+    (Path(workspace.path) / "new.txt").write_text("new\n")
+    rescue = testbed.close(workspace).rescue
+    repo, session, folder = testbed.prepared_repo(), testbed.session("ann"), str(testbed.repository.parent)
+    existing = testbed.repository.parent / "existing"
+    git(testbed.repository, "worktree", "add", "--quiet", "--detach", str(existing))
+    (existing / "new.txt").write_text("mine\n")
+
+    for _ in range(2):
+        with pytest.raises(RepositoryError) as refused:
+            restore(repo, session, rescue, str(existing), folder)
+        assert refused.value.code == "RESTORE_NOT_CLEAN"
+
+    assert (existing / "new.txt").read_text() == "mine\n"

@@ -268,7 +268,7 @@ def test_who_shows_the_trailers_of_the_last_commit(shell: Shell) -> None:
     assert f"last change  {made['commit'][:8]} Add a (T7, ann, " in shell.run_text("who", "a.txt")
     write(shell, "a.txt", "b\n")
     said = shell.run_text("commit", "--message", "Change a", "a.txt", "--as", "ann")
-    assert said == f"committed {shell.git('rev-parse', 'HEAD')[:12]} Change a\n"
+    assert said == f"✓ committed {shell.git('rev-parse', 'HEAD')[:8]} Change a\n"
 
 
 def test_a_message_is_given_once(shell: Shell) -> None:

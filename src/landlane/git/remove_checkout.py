@@ -82,6 +82,8 @@ def remove_checkout(
 ) -> None:
     """Remove a checkout and its entry in the repository. Targets of links in it stay as they are.
 
+    A file at its path is not the checkout, and stays; a link is removed.
+
     It is renamed first, so that no process sees half of it and a second call finds the rest. `mark` makes the
     new name unique.
 
@@ -94,7 +96,7 @@ def remove_checkout(
     if is_folder(os.path.join(path, ".git")) and not os.path.lexists(os.path.join(admin, "locked")):
         admin = ""  # a clone has replaced a worktree of the user
     # If it was renamed under our own mark before, a folder at the old path is not ours.
-    if os.path.lexists(path) and not (mark and os.path.lexists(going)):
+    if (is_folder(path) or os.path.islink(path)) and not (mark and os.path.lexists(going)):
         remove_tree(going)
         try:
             os.rename(path, going)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 
-from landlane.errors import Malformed, RepositoryError
+from landlane.errors import Held, Malformed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.remove_checkout import find_git_dir, is_folder, remove_checkout
@@ -22,7 +23,7 @@ from landlane.rescue.restore_checkout import (
     restore_section,
     restore_submodules,
 )
-from landlane.rescue.save import locate_checkout
+from landlane.rescue.save import locate_checkout, save_checkout
 from landlane.rescue.scan_checkout import KEPT_REFS, find_unsaved_work
 from landlane.values import value
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Actor
 
 _DETACHED = "rescue-"
+_NEW, _EXISTING = "new", "existing"
 _REFS_WITH_RESCUES = (*KEPT_REFS, RESCUE_REFS.rstrip("/"))
 
 
@@ -47,18 +49,12 @@ def restore_rescue(rescue_id: str, into: UntrustedCheckout, *, only_changes: boo
     """Make a clean checkout what the rescued one was: working tree, index, HEAD, operation in progress.
 
     With `only_changes` only files and index are restored, into a checkout that is on the same commit without
-    changes, as the caller knows: its refs, stash and submodules may be newer.
+    changes: its refs, stash and submodules may be newer. The caller has checked that it is clean.
 
     Raises:
-        RepositoryError: there is no such rescue, or the checkout has work of its own.
+        RepositoryError: there is no such rescue.
     """
     rescue = get_rescue(into.home, rescue_id)
-    if not only_changes and find_unsaved_work(into, kept_refs=_REFS_WITH_RESCUES):
-        raise RepositoryError(
-            f"{into.root} has work of its own, which a restored rescue would overwrite",
-            code="RESTORE_NOT_CLEAN",
-            hint="restore into a fresh workspace, or commit and clean this one",
-        )
     target = RestoreTarget(into, [])
     with RescueReader(into.home, rescue.commit) as reader:
         contents = json.loads(reader.read_all("contents.json"))
@@ -108,29 +104,138 @@ def restore(repo: Repository, session: Actor, rescue_id: str, into: str, folder:
     """
     rescue = get_rescue(repo.common_dir, rescue_id)
     path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
-    if not into:
-        _remove_leftover(repo, rescue, path)
-    is_new = _make_folder(repo, path)
-    if not is_new and not into:
-        raise Malformed(
-            f"{path} is there already",
-            code="PATH_TAKEN",
-            hint="name another folder with --into, or remove that one",
-        )
-    try:
-        if is_new:
-            _add_checkout(repo, rescue, path)
-        elif _read_head(path) != rescue.head and rescue.head:
-            _check_out(repo, path, rescue.head)
-        restored = restore_rescue(rescue_id, locate_checkout(repo, path))
-    except BaseException:
-        if is_new:  # a partial restore would look complete, and be in the way of the next try
-            with contextlib.suppress(RepositoryError, OSError):
-                remove_checkout(repo.home, path)
-        raise
+    with _RestoreMark(repo, rescue_id, path) as mark:
+        if mark.is_interrupted:
+            _save_interrupted(repo, session, rescue, path, is_new=mark.was_new)
+        if not into:
+            _remove_leftover(repo, rescue, path)
+        is_there = os.path.lexists(path)
+        if is_there and not into:
+            raise _path_taken(path)
+        if is_there and not mark.is_interrupted:
+            _prepare_checkout(repo, rescue, path)
+        mark.write(is_new=not is_there)
+        is_new = not is_there and _make_folder(repo, path)
+        if not is_new and not into:
+            raise _path_taken(path)
+        try:
+            if is_new:
+                _add_checkout(repo, rescue, path)
+            restored = restore_rescue(rescue_id, locate_checkout(repo, path))
+        except BaseException:
+            if is_new:  # a partial restore would look complete, and be in the way of the next try
+                with contextlib.suppress(RepositoryError, OSError):
+                    remove_checkout(repo.home, path)
+            raise
     facts = {"rescue": rescue_id, "path": path}
     repo.change(lambda tx: tx.record("rescue.restored", session.agent, session.id, facts))
     return Restored(rescue=rescue, path=path, notes=restored.notes)
+
+
+class _RestoreMark:
+    """A file that names the path of a restore while it runs, so that one that was killed can be repeated.
+
+    Its lock tells a running restore from an interrupted one.
+    """
+
+    def __init__(self, repo: Repository, rescue_id: str, path: str) -> None:
+        folder = os.path.join(repo.state_folder, "restoring")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._path = path
+        self._id = rescue_id
+        self._name = os.path.join(folder, rescue_id)
+        self._file = -1
+        self._is_written = False
+        self.is_interrupted = self.was_new = False
+
+    def _lock(self) -> bool:
+        """Open and lock the file; return False if the process that had the lock has deleted it meanwhile."""
+        self._file = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_current = os.path.samestat(os.fstat(self._file), os.stat(self._name))
+        except FileNotFoundError:
+            is_current = False
+        except BlockingIOError as error:
+            os.close(self._file)
+            raise Held(
+                f"another process is restoring {self._id}",
+                code="RESCUE_BUSY",
+                hint=f"try again when it has ended: landlane rescue restore {self._id}",
+            ) from error
+        if not is_current:
+            os.close(self._file)
+        return is_current
+
+    def __enter__(self) -> _RestoreMark:
+        while not self._lock():
+            pass
+        kind, _, path = os.pread(self._file, 65536, 0).decode("utf-8", "surrogateescape").partition(" ")
+        self.is_interrupted = path == self._path
+        self.was_new = kind == _NEW
+        return self
+
+    def write(self, *, is_new: bool) -> None:
+        """Record that the restore begins, and whether it creates the checkout."""
+        text = f"{_NEW if is_new else _EXISTING} {self._path}".encode("utf-8", "surrogateescape")
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, text, 0)
+        os.fsync(self._file)
+        self._is_written = True
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        is_half_done = self._is_written or self.is_interrupted
+        if kind is None or not is_half_done or not os.path.lexists(self._path):
+            os.unlink(self._name)
+        os.close(self._file)
+
+
+def _save_interrupted(repo: Repository, session: Actor, rescue: Rescue, path: str, *, is_new: bool) -> None:
+    """Save what is in a checkout where a restore was interrupted; remove it if the restore has made it."""
+    if not is_folder(path):
+        return
+    names = os.listdir(path)
+    if find_git_dir(repo.home, path) and names != [".git"]:
+        checkout = locate_checkout(repo, path)
+        if find_unsaved_work(checkout, kept_refs=_REFS_WITH_RESCUES):
+            save_checkout(repo, session, checkout, f"restoring {rescue.id} was interrupted")
+    elif names not in ([], [".git"]):
+        return  # not a checkout, so not from us
+    if is_new:
+        remove_checkout(repo.home, path)
+
+
+def _prepare_checkout(repo: Repository, rescue: Rescue, path: str) -> None:
+    """Move an existing checkout to the commit of a rescue.
+
+    Raises:
+        RepositoryError: it has work of its own, which a restored rescue would overwrite.
+    """
+    if rescue.head and _read_head(path) != rescue.head:
+        _check_out(repo, path, rescue.head)
+    check_clean(locate_checkout(repo, path))
+
+
+def check_clean(checkout: UntrustedCheckout) -> None:
+    """Check that a checkout has nothing that a restored rescue would overwrite.
+
+    Raises:
+        RepositoryError: it has work of its own.
+    """
+    if find_unsaved_work(checkout, kept_refs=_REFS_WITH_RESCUES):
+        raise RepositoryError(
+            f"{checkout.root} has work of its own, which a restored rescue would overwrite",
+            code="RESTORE_NOT_CLEAN",
+            hint="restore into a fresh workspace, or commit and clean this one",
+        )
+
+
+def _path_taken(path: str) -> Malformed:
+    return Malformed(
+        f"{path} already exists",
+        code="PATH_TAKEN",
+        hint="name another folder with --into, or remove that one",
+    )
 
 
 def _make_folder(repo: Repository, path: str) -> bool:

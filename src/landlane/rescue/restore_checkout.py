@@ -10,7 +10,14 @@ from landlane.errors import RepositoryError
 from landlane.files import is_inside
 from landlane.git.discovery import checkout_at
 from landlane.git.run import GitResult, GitStream, git_failed, run_git
-from landlane.git.untrusted_checkout import BIG_FILE, LIMIT_SECONDS, SUBMODULE, UntrustedCheckout, to_text
+from landlane.git.untrusted_checkout import (
+    BIG_FILE,
+    LIMIT_SECONDS,
+    SUBMODULE,
+    UntrustedCheckout,
+    home_git_output,
+    to_text,
+)
 from landlane.git.worktree_files import TreeWriter
 from landlane.rescue.find_unsaved import FILE, LINK
 from landlane.rescue.scan_checkout import STASH, is_state_path
@@ -63,7 +70,7 @@ class RescueReader:
     """The files of a rescue commit, read in chunks from one running git."""
 
     def __init__(self, home: str, commit: str) -> None:
-        self._commit = commit
+        self._ids = _list_ids(home, commit)
         environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
         words = ("-c", f"core.bigFileThreshold={BIG_FILE}", f"--git-dir={home}", "cat-file", "--batch")
         self._stream = GitStream(*words, cwd=home, environment=environment)
@@ -76,7 +83,8 @@ class RescueReader:
 
     def read(self, name: str, limit: int = -1) -> Iterator[bytes]:
         """Yield the content of a file in chunks, up to a number of bytes; read it to its end."""
-        self._stream.write(f"{self._commit}:{name}\n".encode())
+        # By id: git would search the folder of a path again for each file.
+        self._stream.write(f"{self._ids.get(name, name)}\n".encode())
         self._stream.flush()
         head = self._stream.read_line().split(b" ")
         if len(head) != 3 or head[1] != b"blob":
@@ -99,6 +107,15 @@ class RescueReader:
 
     def read_all(self, name: str) -> bytes:
         return b"".join(self.read(name))
+
+
+def _list_ids(home: str, commit: str) -> dict[str, str]:
+    """Return the object of each file of a rescue; rescued trees, which can be large, are left out."""
+    tops = home_git_output(home, "ls-tree", "-z", "--name-only", commit).split("\0")
+    parts = [name for name in tops if name not in ("", "trees", "staged")]
+    rows = home_git_output(home, "ls-tree", "-r", "-z", commit, "--", *parts).split("\0")
+    found = (row.partition("\t") for row in rows if row)
+    return {name: fields.split(" ")[2] for fields, _, name in found}
 
 
 def restore_section(target: RestoreTarget, section: dict[str, Any], rescue: RescueReader) -> str:

@@ -11,6 +11,7 @@ from landlane.git.discovery import checkout_at
 from landlane.git.private_git_dir import TemporaryGitDir, open_temporary
 from landlane.git.untrusted_checkout import (
     CLONE,
+    MAIN,
     SUBMODULE,
     UntrustedCheckout,
     quote_alternate,
@@ -96,6 +97,11 @@ class CheckoutScan:
         kinds = self.private.kinds_of(oid for oid in wanted if oid)
         return [oid for oid in wanted if kinds.get(oid, ("", 0))[0] in {"commit", "tag"}]
 
+    def logged_commits(self) -> list[str]:
+        """Return the commits that reflogs and files such as ORIG_HEAD name; in a clone all loose ones, too."""
+        kinds = self.private.kinds_of((*self.state.logged, *self.state.mentioned))
+        return [oid for oid, (kind, _) in kinds.items() if kind == "commit"]
+
     def is_dirty(self) -> bool:
         """Return whether a submodule has anything that its remote and the outer commit do not have."""
         unsaved = self.unsaved
@@ -146,7 +152,10 @@ def _find_submodule(checkout: UntrustedCheckout, path: str) -> UntrustedCheckout
 
 def count_unsaved(scan: CheckoutScan, kept_refs: Sequence[str] = KEPT_REFS) -> UnsavedWork:
     """Return the result of a scan."""
-    missing = find_missing_commits(scan.private, scan.commits(), kept_refs)
+    commits = scan.commits()
+    if scan.private.checkout.kind != MAIN:  # the main checkout stays, and so does its reflog
+        commits += scan.logged_commits()
+    missing = find_missing_commits(scan.private, commits, kept_refs)
     return UnsavedWork(
         modified=scan.unsaved.modified,
         staged=scan.unsaved.staged,
@@ -225,7 +234,10 @@ def read_state(private: TemporaryGitDir) -> GitDirState:
     refs = _own_refs(private) if checkout.has_own_objects else {}
     texts = [text for path, text in files.items() if path not in {"config.worktree", _HEAD_LOG}]
     mentioned = {oid.decode() for text in texts for oid in _OID.findall(text)} - {private.zero}
-    logged = {oid.decode() for oid in _OID.findall(files.get(_HEAD_LOG, b""))} - {private.zero}
+    logged = {oid.decode() for oid in _OID.findall(files.get(_HEAD_LOG, b""))}
+    if checkout.kind == CLONE:  # its other reflogs and its objects go with it
+        logged |= set(_read_branch_logs(checkout.git_dir)) | set(_loose_objects(checkout.git_dir))
+    logged.discard(private.zero)
     log = files.get("logs/refs/stash", b"") if checkout.has_own_objects else b""
     stashed = [line.split(b" ")[1].decode() for line in log.splitlines() if line.count(b" ") > 1]
     if not stashed and STASH in refs:
@@ -238,6 +250,23 @@ def read_state(private: TemporaryGitDir) -> GitDirState:
         logged=tuple(sorted(logged - mentioned)),
         stashed=tuple(stashed),
     )
+
+
+def _read_branch_logs(git_dir: str) -> Iterator[str]:
+    """Return the ids in all reflogs of a clone except that of HEAD."""
+    for folder, _, names in os.walk(os.path.join(git_dir, "logs", "refs")):
+        for name in names:
+            text = read_small(os.path.join(folder, name))
+            yield from (oid.decode() for oid in _OID.findall(text or b""))
+
+
+def _loose_objects(git_dir: str) -> Iterator[str]:
+    """Return the objects that a clone has outside of packs, such as a commit of a stash that was dropped."""
+    objects = os.path.join(git_dir, "objects")
+    for folder in os.listdir(objects) if os.path.isdir(objects) else ():
+        inside = os.path.join(objects, folder)
+        if len(folder) == 2 and os.path.isdir(inside):
+            yield from (folder + name for name in os.listdir(inside) if len(name) in (38, 62))
 
 
 def _list_state(checkout: UntrustedCheckout) -> Iterator[str]:

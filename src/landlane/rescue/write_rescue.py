@@ -161,7 +161,7 @@ def _parents(scan: CheckoutScan) -> tuple[list[str], list[str]]:
     """Return the commits that a rescue must keep, HEAD first, and notes about damage.
 
     The commits of its refs, its stash and an unfinished operation are kept in any case, since branches may be
-    deleted later. Of the many in the log of HEAD, only those that no ref contains.
+    deleted later. Of the many in the reflogs, only those that no ref contains.
     """
     private, state = scan.private, scan.state
     named = _commits_among(private, (*(oid for _, oid in state.refs), *state.stashed, *state.mentioned))
@@ -175,7 +175,7 @@ def _parents(scan: CheckoutScan) -> tuple[list[str], list[str]]:
     logged = _commits_among(private, state.logged)
     only_logged = find_missing_commits(private, logged, KEPT_REFS, private.branch, *named)
     if only_logged is None:
-        notes.append("the log of HEAD names damaged commits; what only it leads to was not saved")
+        notes.append("the reflog names damaged commits; what only it leads to was not saved")
     missing = set(only_logged or ())
     return list(dict.fromkeys((*named, *(oid for oid in logged if oid in missing)))), notes
 

@@ -160,6 +160,8 @@ class _Closing:
         remove_checkout(
             repo.home, self._workspace.path, mark=self._workspace.id, on_step=self._on_removal_step
         )
+        if os.path.isfile(self._workspace.path):
+            self._notes.append(f"{self._workspace.path} is a file, not the workspace, and was left alone")
         self._on_step("removed")
         self._notes += _settle_branch(repo.home, self._workspace, head, is_landed=is_landed)
         checkouts.unpin_workspace(repo.home, self._workspace.id, branch=self._workspace.branch)
