@@ -98,7 +98,7 @@ class CheckoutScan:
         return [oid for oid in wanted if kinds.get(oid, ("", 0))[0] in {"commit", "tag"}]
 
     def logged_commits(self) -> list[str]:
-        """Return the commits that reflogs and files such as ORIG_HEAD name; in a clone all loose ones, too."""
+        """Return the commits that reflogs and files such as ORIG_HEAD name; in a clone also loose ones."""
         kinds = self.private.kinds_of((*self.state.logged, *self.state.mentioned))
         return [oid for oid, (kind, _) in kinds.items() if kind == "commit"]
 
