@@ -34,6 +34,7 @@ def test_keys_select_open_and_quit(shell: Shell) -> None:
         assert screen.end() == 0
 
     assert SECOND_SCREEN + "h" in drawn
+    assert " · main untested" in drawn, "a terminal with UTF-8 gets symbols"
     assert "\x1b[7m  T1  List users" in drawn, "the first item is selected"
     assert "\x1b[7m  T2  Document them" in marked
     assert SECOND_SCREEN + "l" in opened, "an item is shown on the first screen"

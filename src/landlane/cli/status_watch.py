@@ -65,7 +65,14 @@ class _Viewer:
     def run(self) -> tuple[str, ...]:
         """Draw until a key ends it; return the words of the command to run, none to quit."""
         modes = termios.tcgetattr(sys.stdin)
-        live = Live(console=self._console, screen=True, auto_refresh=False)
+        # A redirected stdout hides its encoding and its width, which the frame is made for.
+        live = Live(
+            console=self._console,
+            screen=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         try:
             tty.setcbreak(sys.stdin)
             with live:
