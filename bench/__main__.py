@@ -74,7 +74,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"{time.monotonic() - started:5.1f} s  {name} …", file=sys.stderr, flush=True)
         try:
             results += BENCHES[name](sizes, random.Random(seed))
-        except RuntimeError as error:  # the other rows are worth seeing all the same
+        except RuntimeError as error:  # the other rows are still worth seeing
             has_failed = True
             results.append(Skipped(what=name, reason=f"it FAILED: {error}"))
     print(f"\n{draw(results)}\n\n{NOTE} It took {time.monotonic() - started:.0f} s.")

@@ -33,7 +33,7 @@ class BareSqlite:
     """BEGIN IMMEDIATE; is the path, a folder above it or anything below it held?; INSERT; COMMIT."""
 
     def __init__(self, path: str, owner: str) -> None:
-        # Waiting is left to SQLite's own busy_timeout, as everybody does.
+        # Waiting is left to SQLite's own busy_timeout, as is usual.
         self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
         self._db.execute("PRAGMA synchronous=FULL")
         self._owner = owner
@@ -107,7 +107,7 @@ class BarePostgres:
         assert row is not None, f"{path} was not free"
 
     def claim_alone(self, path: str) -> None:
-        """The same with overlaps seen, in a function that keeps everybody else out."""
+        """The same with overlaps seen, in a function that locks all others out."""
         names = path.split("/")
         way = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
         (token,) = self._db.execute(_CLAIM_ALONE, (path, way, self._owner)).fetchone()

@@ -77,7 +77,7 @@ class Claimant:
         assert not outcome.refused, f"{request.patterns[0].text} was not free"
 
     def claim(self, path: str) -> None:
-        """The whole of it, from the name of a file to the answer."""
+        """All of it, from the name of a file to the answer."""
         self.take(self.request(path))
 
 

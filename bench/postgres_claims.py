@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LonelyClaimant(Claimant):
-    """Makes our own claim, but under one lock for the whole repository instead of locks along the path."""
+    """Makes our own claim, but under one lock for the repository instead of locks along the path."""
 
     def claim(self, path: str) -> None:
         request = make_request(self.repo, (parse(path, literal=True),))
@@ -41,7 +41,7 @@ class LonelyClaimant(Claimant):
 
 
 def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """The rate of claims on disjoint paths, against the same under one lock for the whole repository."""
+    """The rate of claims on disjoint paths, against the same under one lock for the repository."""
     what = "claims/s on PostgreSQL, {}, against one lock for the repository"
     server = find_server()
     if isinstance(server, str):
@@ -89,7 +89,7 @@ def find_server() -> PostgresServer | str:
 @contextmanager
 def _our_pool(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Generator[WorkerPool]:
     url, repository = server.create_database(), new_uuid()
-    PostgresStore(url, repository).close()  # the tables are made once, before everybody comes
+    PostgresStore(url, repository).close()  # the tables are made once, before the workers start
     with scratch(DISK) as folder:
 
         def hire(number: int) -> Step:

@@ -1,4 +1,4 @@
-"""Queues to compare with: each moves so many trivial tasks through its whole life, one worker, one by one."""
+"""Queues to compare with: each moves so many trivial tasks through its full life, one worker, one by one."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _served(folder: str, url: str) -> Generator[_Place]:
     repo = open_repository(repository)
     joined = join(repo, "bench")
     repo.close()
-    # A copy: a resident ends when its package changes, and somebody may be at work on ours.
+    # A copy: a resident ends when its package changes, and ours may be edited while this runs.
     package = Path(folder, "package")
     shutil.copytree(Path(landlane.__file__).parent, package / "landlane")
     os.environ["PYTHONPATH"] = str(package)

@@ -65,7 +65,7 @@ def bench_run(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     )
     at_once = min(workers, _HOT_FILES)
     yield Row(
-        what=f"{what}, {_HOT_FILES} hot files: landed, against {at_once} at once",
+        what=f"{what}, {_HOT_FILES} mergeable files: landed, against {at_once} at once",
         unit="/min",
         ours=tasks / _run_ours(hot, workers, seconds) * 60,
         peer=at_once / seconds * 60,
@@ -119,7 +119,7 @@ def _run_ours(paths: Sequence[str], workers: int, seconds: float) -> float:
 
 
 def _add_worktree(root: str, number: int, place: str) -> None:
-    """As anybody does it; of two at once git may refuse one, which is tried again and not held against it."""
+    """As a person does it; of two at once git may refuse one, which is tried again."""
     for tries_left in range(_TRIES - 1, -1, -1):
         try:
             _git(root, "worktree", "add", "--quiet", "--force", "-B", f"topic{number}", place)

@@ -119,7 +119,7 @@ def bench_many(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
 
 
 def _batches_all_over(claim: Callable[[str], None], sizes: Sizes, lots: random.Random) -> Callable[[], float]:
-    """The whole of a claim, in folders drawn from all of the large store, so that most are cold ones."""
+    """A complete claim, in folders drawn from all of the large store, so that most are cold ones."""
     numbers = count()
     folders = max(sizes.live_claims // PER_FOLDER, 1)
 

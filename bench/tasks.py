@@ -1,4 +1,4 @@
-"""Tasks: a whole life (add, next, done) beside bare transactions and other queues; next among very many."""
+"""Tasks: a full life (add, next, done) beside bare transactions and other queues; next among very many."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Worker(Claimant):
     """One session that adds tasks, takes them and ends them."""
 
     def move(self, number: int) -> None:
-        """So many tasks through their whole life, each with three durable transactions."""
+        """So many tasks through their full life, each with three durable transactions."""
         for _ in range(number):
             self.add()
             self.finish(self.take())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Step = Callable[[float], float]
 
 _START = struct.Struct("d")
-_LEAD_SECONDS = 0.01  # time for everybody to hear of the start
+_LEAD_SECONDS = 0.01  # time until all workers know of the start
 _PATIENCE_SECONDS = 120
 _ours: list[socket.socket] = []  # our ends of all lines; a new worker must not keep those of others open
 
@@ -61,11 +61,11 @@ class WorkerPool:
     def _hear(self, line: socket.socket) -> float:
         said = line.recv(_START.size)
         if len(said) < _START.size:
-            raise RuntimeError("a worker failed; what it said stands above")
+            raise RuntimeError("a worker failed; its output is above")
         return _START.unpack(said)[0]
 
     def close(self) -> None:
-        """Dismiss everybody."""
+        """End all workers."""
         for line in self._lines:
             _ours.remove(line)
             line.close()

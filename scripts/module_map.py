@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def page_text(package: Path) -> str:
-    """Return the whole page."""
+    """Return the page."""
     return f"{ABOVE}\n\n{draw(package)}\n"
 
 

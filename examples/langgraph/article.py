@@ -45,22 +45,22 @@ class Question(TypedDict):
 def look_up(question: str) -> str:
     """Find something out; one of the questions has no answer."""
     if "future" in question:
-        raise LookupError("nobody knows")
+        raise LookupError("the answer is unknown")
     return f"{question} Yes, since 2005."
 
 
 def compose(topic: str, findings: list[str], feedback: list[str]) -> str:
     """Write a draft that takes all feedback in."""
-    return "\n".join([f"# {topic}", *findings, *(f"Mended: {one}" for one in feedback)]) + "\n"
+    return "\n".join([f"# {topic}", *findings, *(f"Fixed: {one}" for one in feedback)]) + "\n"
 
 
 def criticise(draft: str) -> str:
     """Find fault with a draft once."""
-    return "" if "Mended" in draft else "say what it is good for"
+    return "" if "Fixed" in draft else "say what it is good for"
 
 
 def release(target: Path, text: str) -> None:
-    """Put an article out, whole and once: whoever comes second finds it there."""
+    """Publish an article atomically and once; a second call finds it there."""
     target.parent.mkdir(exist_ok=True)
     new = target.with_suffix(".new")
     new.write_text(text, encoding="utf-8")

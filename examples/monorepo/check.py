@@ -34,7 +34,7 @@ names = sorted(path.name for path in Path("migrations").iterdir())
 assert [name[:4] for name in names] == ["0001", "0002", "0003"], names
 print("migrations, one behind the other:", ", ".join(names))
 
-# Each commit on the way there was whole: contract, packages and migrations fit together.
+# Each commit on the way was complete: contract, packages and migrations fit together.
 for commit in said("git", "rev-list", "--first-parent", "main").split():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.check_call(["sh", "-c", f"git archive {commit} | tar -x -C {folder}"])

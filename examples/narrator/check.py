@@ -22,7 +22,7 @@ def sound_of(path: str) -> tuple[tuple[int, int, int], bytes]:
 manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
 entries = json.loads(subprocess.check_output(["landlane", "log", "--json"]))["entries"]
 
-# The manifest has the whole story, each sentence once and in order.
+# The manifest has the full story, each sentence once and in order.
 story = " ".join(Path("story.txt").read_text(encoding="utf-8").split())
 assert list(manifest) == [f"{number:03}" for number in range(1, len(manifest) + 1)], list(manifest)
 assert " ".join(line["text"] for line in manifest.values()) == story
@@ -57,7 +57,7 @@ print(f"the card: at most {most} of {CAPACITY} GB in use, 0 at the end")
 hung = [
     entry["data"] for entry in entries if entry["kind"] == "task.failed" and entry["data"]["task"] == "T3"
 ]
-assert hung, "nobody hung"
+assert hung, "no worker hung"
 assert hung[0]["code"] == "silent", hung
 shown = json.loads(subprocess.check_output(["landlane", "task", "show", "T3", "--json"]))["task"]
 assert shown["state"] == "done", shown

@@ -20,7 +20,7 @@ def asked(*words: str) -> dict[str, Any]:
 tasks = {one["title"]: one for one in asked("task", "list", "--all")["tasks"]}
 assert {one["state"] for one in tasks.values()} == {"done"}, tasks
 
-# Each landing is one merge. What it brought keeps to the role of whoever made it.
+# Each landing is one merge. What it brought stays within the role of its agent.
 for merge in said("git", "rev-list", "--reverse", "--merges", "--first-parent", "main").split():
     branch = said("git", "show", "-s", "--format=%s", merge).split()[1].rstrip(":")
     role = next(one["role"] for one in tasks.values() if one["branch"] == branch)

@@ -23,7 +23,7 @@ for task in asked("task", "list", "--all")["tasks"]:
     commits = said("git", "log", "--no-merges", "--format=%h", "main", "--", path).split()
     assert len(commits) == 1, commits
     text = said("git", "show", f"main:{path}")
-    assert text.endswith("-- the keeper"), text
+    assert text.endswith("-- the harbour master"), text
     print(f"{path}: {len(commits)} commit, attempt {task['attempt']}")
 collected = [one["data"]["key"] for one in asked("log")["entries"] if one["kind"] == "once.started"]
 assert len(collected) == len(set(collected)), collected

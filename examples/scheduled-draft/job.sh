@@ -12,5 +12,5 @@ landlane once "collect:$day" --as cron -- sh collect.sh "$day" ||
 # The key makes it one task however often it is added.
 landlane task add "Draft the letter of $day" --key "draft:$day" --path "drafts/$day.md" --as cron
 
-# Whoever is first takes the task. With --until-empty the other waits, and ends when the draft is there.
+# The first one takes the task. With --until-empty the other waits, and ends when the draft is there.
 exec landlane run --until-empty --as cron

@@ -17,7 +17,7 @@ tasks = asked("north", "task", "list", "--all")["tasks"]
 assert tasks == asked("south", "task", "list", "--all")["tasks"]
 assert {one["state"] for one in tasks} == {"done"}, tasks
 
-# Each watch is on the remote once, whoever kept it.
+# Each watch is on the remote once.
 for task in tasks:
     words = ["git", "log", "--no-merges", "--format=%h", "main", "--", task["paths"][0]]
     commits = subprocess.check_output(words, cwd="remote.git", text=True).split()

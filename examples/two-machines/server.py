@@ -16,7 +16,7 @@ parent = os.getppid()
 try:
     with PostgresServer.start(fsync=False) as server:
         Path("store.new").write_text(server.create_database(), encoding="utf-8")
-        os.replace("store.new", "store.url")  # whoever waits for the file finds all of it
+        os.replace("store.new", "store.url")  # readers of the file find all of it
         while os.getppid() == parent:
             time.sleep(0.3)
 except PostgresUnavailable as unavailable:

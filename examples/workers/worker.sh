@@ -20,7 +20,7 @@ quoted() {
 }
 say() { printf '{"type":"%s","version":1,"assignment":"%s"%s}\n' "$1" "$id" "$2"; }
 
-# Whatever takes long needs a heart that beats beside it. It ends with us, and before the last word.
+# Long work needs heartbeats in the background. They end with this process, and before the result.
 (while :; do say Heartbeat ''; sleep 5; done) &
 heart=$!
 end() {
@@ -29,7 +29,7 @@ end() {
     say "$1" "$2"
     exit 0
 }
-trap 'end WorkFailed ",\"code\":\"stopped\",\"reason\":\"told to end\""' TERM
+trap 'end WorkFailed ",\"code\":\"stopped\",\"reason\":\"asked to end\""' TERM
 
 cd "$folder" || end WorkFailed ',"code":"failed","reason":"the folder cannot be entered"'
 patch=$scratch/change.patch

@@ -133,7 +133,7 @@ def serve(handler: Callable[[Work], Ending], *, beats_while: Callable[[], bool] 
     line = _read_assignment()
     assignment = read_line(line)
     if not isinstance(assignment, WorkAssignment):
-        why = assignment.reason if isinstance(assignment, Flaw) else "it is no WorkAssignment"
+        why = assignment.reason if isinstance(assignment, Flaw) else "it is not a WorkAssignment"
         sys.stderr.write(f"worker: the assignment cannot be understood: {why}\n")
         raise SystemExit(1)
     sender = _Sender(out)
@@ -156,7 +156,7 @@ def _do(handler: Callable[[Work], Ending], work: Work) -> Ending:
     except Failure as failure:
         return work.failed(failure)
     except _Stopped:
-        return work.failed(Failure("told to end by SIGTERM", code="stopped"))
+        return work.failed(Failure("stopped by SIGTERM", code="stopped"))
     except Exception as error:  # noqa: BLE001 - any exception ends the work
         traceback.print_exc()
         return work.failed(Failure(f"{type(error).__name__}: {error}"))

@@ -280,7 +280,7 @@ def test_uncommitted_work_of_others_is_named_with_its_holder(testbed: LandingTes
     told = started(testbed)
 
     assert "- bob: src/api.py" in told
-    assert "- nobody holds: stray.txt" in told
+    assert "- not claimed: stray.txt" in told
 
 
 def test_subagent_gets_the_rules_under_its_own_name(testbed: LandingTestbed) -> None:
@@ -301,7 +301,7 @@ def test_a_part_that_breaks_is_one_line(testbed: LandingTestbed, monkeypatch: py
     told = started(testbed)
 
     assert "(your base cannot be told: RecursionError: no end)" in told
-    assert "Nobody else is here now." in told
+    assert "No other session is here now." in told
 
 
 def test_briefing_names_the_path_of_a_command_that_is_not_on_path(

@@ -152,7 +152,7 @@ def test_feedback_shows_the_worst_finding_first_and_is_cut_to_size() -> None:
         "no",
     )
     text = feedback_text("T1", [said], 600)
-    assert text.splitlines()[:2] == ["bob says reject: no", "blocker at the whole (bob): finding 7"]
+    assert text.splitlines()[:2] == ["bob says reject: no", "blocker at the change (bob): finding 7"]
     assert len(text) <= 600
     assert "landlane review show T1" in text
 

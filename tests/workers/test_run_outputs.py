@@ -53,7 +53,7 @@ def test_only_the_output_of_a_task_is_copied_back(repository: Path, tmp_path: Pa
     bad = {
         add("out/stray.txt", "out/d.txt"): "is not the output of",
         add("README.md", "README.md"): "is kept in git",
-        add("linked/e.txt", "linked/e.txt"): "which is no folder",
+        add("linked/e.txt", "linked/e.txt"): "which is not a folder",
         add("AGENTS.md", "AGENTS.md"): "ROLE_FORBIDS",
     }
     hook = (".git/hooks/post-commit", "--path", ".git/hooks/post-commit")

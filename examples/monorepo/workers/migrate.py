@@ -1,4 +1,4 @@
-"""Takes the next number, which nobody else gets, and writes a migration under it."""
+"""Takes the next number and writes a migration with it."""
 
 from __future__ import annotations
 

@@ -45,4 +45,4 @@ def measure(path: Path) -> dict[str, object]:
 if __name__ == "__main__":
     found = measure(Path(sys.argv[1]))
     if found["rate"] != RATE or not found["frames"]:
-        sys.exit(f"{sys.argv[1]} is no sound: {found}")
+        sys.exit(f"{sys.argv[1]} is not a sound file: {found}")

@@ -24,7 +24,7 @@ def narrate(work: Work) -> WorkComplete:
     path.parent.mkdir(parents=True, exist_ok=True)
     work.progress(f"speaking {name}")
     speak(asked.body or "", path)
-    # By segment: whoever does it again overwrites its own line and nobody else's.
+    # By segment: a repeated segment overwrites only its own line.
     line = {name: {"file": output, "text": asked.body, **measure(path)}}
     subprocess.run(["landlane", "state", "append", "manifest", json.dumps(line)], check=True)
     return work.complete(f"segment {name} is spoken", files=[output])

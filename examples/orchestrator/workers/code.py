@@ -21,7 +21,7 @@ def code(work: Work) -> WorkComplete:
     """Hand the changed source back; what was said of earlier attempts is in the notes."""
     asked = work.assignment
     changed = [put(work, SOURCE, MEDIAN)]
-    # A model would read the reason and mend its ways. This one looks whether it was told off at all.
+    # A model would read the reason and adapt. This one only checks whether there is one.
     if not any("ROLE_FORBIDS" in note for note in asked.notes):
         changed.append(put(work, TEST, "\n# No need to test median(): it is obviously right.\n"))
     return work.complete("median() is there", files=changed)

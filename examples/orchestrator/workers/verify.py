@@ -9,7 +9,7 @@ from landlane.worker import Failure, Work, WorkComplete, serve
 
 
 def verify(work: Work) -> WorkComplete:
-    """Believe nobody: see that both parts are there, and that the tests pass."""
+    """Verify that both parts are there and that the tests pass."""
     asked = work.assignment
     folder = Path(asked.folder)
     if "def median" not in (folder / "src" / "figures.py").read_text(encoding="utf-8"):

@@ -23,15 +23,13 @@ def unlimited_reads(tree: ast.AST) -> list[int]:
 
 
 def security(tree: ast.AST) -> list[dict[str, Any]]:
-    """Whoever uploads must not be able to fill the memory."""
+    """An upload must not be able to fill the memory."""
     return [finding(line, "blocker", "the body is read without a limit") for line in unlimited_reads(tree)]
 
 
 def speed(tree: ast.AST) -> list[dict[str, Any]]:
     """Memory that is not needed costs time. It means the same as security, and says it in other words."""
-    return [
-        finding(line, "major", "the whole body is read without a limit") for line in unlimited_reads(tree)
-    ]
+    return [finding(line, "major", "the body is read without a limit") for line in unlimited_reads(tree)]
 
 
 def style(tree: ast.AST) -> list[dict[str, Any]]:
@@ -63,7 +61,7 @@ def shared(*words: str) -> dict[str, Any]:
 
 
 def analyse(work: Work) -> WorkComplete:
-    """Look at the commit in the checkout, which is nobody's and is thrown away."""
+    """Look at the commit in the checkout, which is thrown away afterwards."""
     name = sys.argv[1]
     meet(work, name)
     tree = ast.parse(Path(work.assignment.folder, PATH).read_text(encoding="utf-8"))

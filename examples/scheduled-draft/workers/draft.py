@@ -10,7 +10,7 @@ from pathlib import Path
 
 from landlane.worker import Work, WorkComplete, serve
 
-LAST_LINE = "-- the keeper"
+LAST_LINE = "-- the harbour master"
 
 
 def draft(work: Work) -> WorkComplete:

@@ -32,7 +32,7 @@ def describe_active(repo: Repository, at_ms: int) -> str:
         elif entry.kind in _SESSION_ENDS:
             ended_since.add(entry.agent)
     live = {one.agent for one in live_sessions(repo) if repo.store.wall_of(one.started_at) <= at_ms}
-    named = ", ".join(sorted(live | ended_since)) or "nobody"
+    named = ", ".join(sorted(live | ended_since)) or "no session"
     return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
 
 

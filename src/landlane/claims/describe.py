@@ -56,7 +56,7 @@ def list_waiters(snapshot: Snapshot) -> list[Waiter]:
 
 
 def next_in_line(repo: Repository, patterns: Sequence[Pattern]) -> dict[str, str]:
-    """Return who waits first for each of these patterns; patterns for which nobody waits are left out."""
+    """Return who waits first for each of these patterns; patterns without a waiter are left out."""
     waiters = repo.store.view(list_waiters) if patterns else []
     found: dict[str, str] = {}
     for waiter in waiters:

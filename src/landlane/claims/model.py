@@ -117,7 +117,7 @@ class Refused:
     refused: tuple[Refusal, ...]
     code: str = "CLAIM_HELD"
     cycle: tuple[str, ...] = ()
-    free: tuple[str, ...] = ()  # the patterns of the request that nobody else holds
+    free: tuple[str, ...] = ()  # the patterns of the request that no other session holds
     waited_ms: int = 0
 
 

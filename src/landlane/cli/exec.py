@@ -87,6 +87,6 @@ def _result_json(done: ExecResult, role: str, code: int) -> dict[str, Any]:
         ],
     }
     if code:
-        hint = "its output tells why; `landlane role show ROLE` tells what the sandbox forbids"
+        hint = "its output says why; what the sandbox forbids: landlane role show ROLE"
         answer |= failure_json("COMMAND_FAILED", f"the command ended with exit code {code}", hint)
     return answer

@@ -29,7 +29,7 @@ def check(call: CommandCall, plan: str) -> int:
         return call.terminal.answer({"ok": True, "plan": plan_json(checked)}, text)
     first = checked.problems[0]
     message = f"the plan cannot be carried out: {first.reason}"
-    hint = first.hint or "mend what is named, and check again"
+    hint = first.hint or "fix what it names and check again"
     return call.terminal.answer(failure_json("PLAN_UNFIT", message, hint, plan=plan_json(checked)), text, 1)
 
 

@@ -53,7 +53,7 @@ def resident(call: CommandCall, state: str, idle: str) -> int:
         call.open().close()  # probably the repository's first command
     lock = ResidentLock.take(folder)
     if lock is None:
-        return call.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
+        return call.terminal.answer({"ok": True, "served": False}, "another process serves it already")
     os.chdir(folder)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     server = ResidentServer(lock, _handlers(folder), parse_duration(idle, what="--idle") / 1000)

@@ -88,7 +88,7 @@ def _outside_only(message: str) -> NotAllowed:
     return NotAllowed(
         message,
         code="NOT_IN_SANDBOX",
-        hint="ask a person to do it outside: `landlane gate ask TASK --why …`, or whoever started you",
+        hint="ask a person to do it outside: `landlane gate ask TASK --why …`, or the user who started you",
     )
 
 

@@ -202,7 +202,7 @@ class Terminal:
 def repeat_identity(text: str, agent: str, folder: str) -> str:
     """Return a text that ends in a landlane command, with --as and --repo added to that command.
 
-    Commands that only show something are the same for everybody and get no --as.
+    Commands that only show something do not depend on the caller and get no --as.
     """
     before, colon, command = text.rpartition(": ")
     words = command.split()

@@ -169,7 +169,7 @@ def parse_arguments(payload: Mapping[str, Any], key: str, patch_key: str) -> Map
     try:
         return as_table(json.loads(given), f"`{key}`")
     except (ValueError, RecursionError):
-        raise unreadable(f"`{key}` is no JSON") from None
+        raise unreadable(f"`{key}` is not valid JSON") from None
 
 
 def patched_paths(patch: str) -> tuple[str, ...]:
@@ -326,7 +326,7 @@ def shorten(text: str, most_bytes: int) -> str:
     encoded = printable(text).encode("utf-8")
     if len(encoded) <= most_bytes:
         return text
-    note = "\n[cut here; `landlane status` tells the rest]"
+    note = "\n[cut here; the rest: landlane status]"
     return encoded[: most_bytes - len(note)].decode("utf-8", "ignore") + note
 
 

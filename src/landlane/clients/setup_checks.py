@@ -85,13 +85,13 @@ def load_json(path: str) -> dict[str, Any]:
     except (OSError, ValueError) as problem:
         raise _unreadable(path, str(problem)) from problem
     if not _is_a(dict, content):
-        raise _unreadable(path, "it is no table")
+        raise _unreadable(path, "it is not a table")
     return content
 
 
 def _unreadable(path: str, why: str) -> Malformed:
     return Malformed(
-        f"{path} cannot be read: {why}", code="CLIENT_SETTINGS", hint=f"mend that file, then {RUN_INIT}"
+        f"{path} cannot be read: {why}", code="CLIENT_SETTINGS", hint=f"fix that file, then {RUN_INIT}"
     )
 
 

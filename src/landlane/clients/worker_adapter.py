@@ -26,7 +26,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 BY_SHELL = "its web tools are off; what the shell reaches is left to the kernel"
 NO_PATHS = "its settings know no paths: left to its hooks and to the landing check"
-ONLY_DENIED = "only what is denied is told to it, not what the shell writes"
+ONLY_DENIED = "it is notified of refusals, not of what the shell writes"
 
 
 class RoleTools(Protocol):

@@ -128,7 +128,7 @@ mkdir -p "$DEMO_PLACE/live"
 echo "$commit" > "$DEMO_PLACE/live/COMMIT"
 now=$(date +%s%3N)
 case $now in *N*) now=$(date +%s)000 ;; esac
-echo "$now $commit ${DEMO_WHO:-somebody}" >> "$DEMO_PLACE/deploys.log"
+echo "$now $commit ${DEMO_WHO:-unknown}" >> "$DEMO_PLACE/deploys.log"
 """
 
 _WATCH_TARGET = r"""#!/bin/sh

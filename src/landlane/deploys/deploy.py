@@ -132,7 +132,7 @@ class _TargetHold:
 
         Raises:
             Held: one does, and waiting is not wanted or would never end.
-            TimedOut: one did during the whole wait.
+            TimedOut: one did until the wait was over.
         """
         while True:
             remaining_ms = self._wait_ms - int((time.monotonic() - self._begun_at) * 1000)

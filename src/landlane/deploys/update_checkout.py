@@ -92,7 +92,7 @@ def update(
         NotAllowed: it would not move the target branch forward.
     """
     if how not in list(UpdateMethod):
-        raise Malformed(f"{how[:40]!r} is no way to update", code="BAD_UPDATE", hint="use merge or rebase")
+        raise Malformed(f"{how[:40]!r} is not a way to update", code="BAD_UPDATE", hint="use merge or rebase")
     method = UpdateMethod(how)
     before = sync(repo)
     _check_updatable(repo, before)
@@ -104,7 +104,7 @@ def update(
             raise Stale(
                 f"{before.branch} moved while it was to be updated",
                 code="BRANCH_MOVED",
-                hint="somebody works in this checkout just now; sync again",
+                hint="another session works in this checkout; try again",
             )
         _check_updatable(repo, before)
         _merge_or_rebase(repo, before, method)

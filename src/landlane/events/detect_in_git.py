@@ -50,7 +50,7 @@ def record_target_events(repo: Repository, settings: Settings) -> list[RecordedE
     detected: list[DetectedEvent] = []
     if known and tip != known:
         detected.append(_detect_commits(repo, target, known, tip, moves))
-    if read and is_here:  # commits that nobody has fetched yet cannot be compared
+    if read and is_here:  # commits that are not fetched yet cannot be compared
         detected += _detect_dependencies(repo, settings, target, read, tip)
     after = {"tip": tip, "read": tip if is_here else read or known, "moves": moves}
     return record_progress(repo, settings, source, before, after, detected)

@@ -188,7 +188,9 @@ def _detect_tasks(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[
     counts: dict[str, int] = {row["state"]: row["tasks"] for row in snapshot.all("tasks_count")}
     since = int(read_progress(snapshot, _JOURNAL).get("tasks_moved_at", 0))
     if counts.get(READY) and not counts.get(ACTIVE) and since and now - since >= settings.notify.stalled_ms:
-        text = f"{counts[READY]} tasks are ready, and nobody has touched any for {duration_text(now - since)}"
+        text = (
+            f"{counts[READY]} tasks are ready, and no session has taken one for {duration_text(now - since)}"
+        )
         facts = {"ready": counts[READY], "since": since}
         yield detected_event(EventKind.STALLED, f"tasks:{since}", text, facts)
 
@@ -222,7 +224,7 @@ def _detect_handoffs(snapshot: Snapshot, now: int) -> Iterator[DetectedEvent]:
     for handoff in waiting_in(snapshot):
         if handoff.to != ANYBODY and now >= handoff.until:
             whose = f"{handoff.task} of {handoff.sender}"
-            text = f"{handoff.id}: {handoff.to} did not come for {whose}; it is anybody's now"
+            text = f"{handoff.id}: {handoff.to} has not accepted {whose}; it is open to anyone now"
             facts = {"handoff": handoff.id, "task": handoff.task, "agent": handoff.sender, "to": handoff.to}
             yield detected_event(EventKind.HANDOFF_OVERDUE, handoff.id, text, facts)
 

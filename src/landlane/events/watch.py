@@ -70,7 +70,7 @@ def watch(
 
     `on_result` is called twice per check: with the new events before they are sent, because sending takes
     time and a signal could end it, and then with the result of sending. A check that fails, for example
-    while somebody saves the settings, is reported to `on_error` and repeated.
+    while the settings are being saved, is reported to `on_error` and repeated.
     """
     settings = read_settings()
     while True:

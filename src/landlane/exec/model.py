@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.sandbox.model import Guarantee
 
-TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGQUIT)  # a terminal sends these to its whole foreground group
+TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGQUIT)  # a terminal sends these to its foreground process group
 
 
 @value

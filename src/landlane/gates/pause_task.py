@@ -56,7 +56,7 @@ def find_living_owner(tx: Transaction, repo: Repository, task: Task) -> Session 
     if owner is None:
         return None
     if not owner.is_alive(tx.now) and _ran_before_reboot(tx, repo, owner):
-        end_session(tx, owner, "session.gone", {"reason": "its machine was started anew"})
+        end_session(tx, owner, "session.gone", {"reason": "its machine was restarted"})
         return None
     return owner
 

@@ -115,7 +115,7 @@ def add_worktree(home: Checkout, path: str, branch: str) -> None:
         raise RepositoryError(
             f"no worktree for {branch}: {result.stderr[-400:]}",
             code="WORKTREE_REFUSED",
-            hint="`git worktree list` shows who stands on it; `landlane doctor --fix` mends old entries",
+            hint="see who uses it: git worktree list; remove old entries: landlane doctor --fix",
         )
 
 
@@ -383,7 +383,7 @@ def fill_submodules(home: Checkout, path: str, *, is_clone: bool) -> list[str]:
         raise RepositoryError(
             f"submodules cannot be had here: {result.stderr[-300:]}",
             code="SUBMODULE_MISSING",
-            hint="mend the submodule's URL, or `git submodule deinit` it in the main checkout",
+            hint="fix the submodule's URL, or `git submodule deinit` it in the main checkout",
         )
     return list(paths.values())
 

@@ -1,4 +1,4 @@
-"""Find the repository of a folder by reading files: starting git would take longer than a whole claim."""
+"""Find the repository of a folder by reading files: starting git would take longer than a claim."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def _find_owners(path: str, folders: tuple[str, ...]) -> list[str] | None:
         lock = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    owners = list(_owners(path, lock, folders)) if can_see_processes() else ["somebody"]
+    owners = list(_owners(path, lock, folders)) if can_see_processes() else ["unknown"]
     if not owners and time.time() - lock.st_mtime >= _OLD_SECONDS and _is_same(path, lock):
         os.unlink(path)
         return None

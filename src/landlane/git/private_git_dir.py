@@ -241,7 +241,7 @@ def check_exists(checkout: UntrustedCheckout) -> None:
         raise RepositoryError(
             f"the checkout at {checkout.root} is gone, or its git directory is",
             code="CHECKOUT_GONE",
-            hint="`git worktree list` tells which worktrees there are",
+            hint="list the worktrees: git worktree list",
         )
 
 

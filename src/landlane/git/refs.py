@@ -1,4 +1,4 @@
-"""Read refs from their files: starting git would take longer than a whole command."""
+"""Read refs from their files: starting git would take longer than a command."""
 
 from __future__ import annotations
 

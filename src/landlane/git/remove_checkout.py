@@ -213,5 +213,5 @@ def _not_removed(path: str, error: OSError) -> RepositoryError:
     return RepositoryError(
         f"{path} cannot be removed: {error.strerror}",
         code="NOT_REMOVED",
-        hint="mend its permissions, then close the workspace again; what was rescued is safe",
+        hint="fix its permissions, then close the workspace again; what was rescued is safe",
     )

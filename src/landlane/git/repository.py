@@ -178,7 +178,7 @@ class GitRepository:
         commit = resolve_revision(self.checkout, f"{named}^{{commit}}") if is_valid else ""
         if not is_oid(commit):
             raise Malformed(
-                f"{text[:60]!r} is no commit here",
+                f"{text[:60]!r} is not a commit here",
                 code="UNKNOWN_COMMIT",
                 hint="give an id from `git log`, or HEAD",
             )

@@ -23,7 +23,7 @@ _LIMIT_SECONDS = 60.0
 _END_SECONDS = 5.0
 _TICK_SECONDS = 0.3
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
-# The variables by which git tells its hooks which repository it works on.
+# The variables with which git tells its hooks which repository it works on.
 LOCATION_VARIABLES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX"
 )  # fmt: skip

@@ -226,7 +226,7 @@ def repair_config(home: Checkout, *, is_thorough: bool = False) -> list[str]:
 def _repair(home: Checkout, damage: ConfigDamage) -> str:
     done = write_setting(_config_of(home), _SHOWN[damage.key], damage.wanted)
     if done.exit_code:
-        return f"{damage.describe()}; it could not be mended: {done.stderr or f'exit {done.exit_code}'}"
+        return f"{damage.describe()}; it could not be repaired: {done.stderr or f'exit {done.exit_code}'}"
     return f"{damage.describe()}; it is {damage.wanted if damage.wanted is not None else 'unset'} again"
 
 

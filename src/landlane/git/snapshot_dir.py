@@ -251,7 +251,7 @@ class SnapshotDir(PrivateGitDir):
                 again[path] = None
             elif mode.startswith("100"):
                 tracked.append((path, oid))
-        if hidden:  # files that git was asked not to look at count all the same
+        if hidden:  # files that git was asked not to look at count, too
             for option in ("--no-assume-unchanged", "--no-skip-worktree"):
                 self.git_output("update-index", option, "-z", "--stdin", stdin=_path_list(hidden))
         again |= dict.fromkeys(self._find_converted(tracked))

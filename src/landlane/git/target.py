@@ -180,7 +180,7 @@ def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
         raise RepositoryError(
             f"there is no remote {wanted!r}, which [landing] remote names",
             code="NO_REMOTE",
-            hint=f"git remote add {wanted} URL, or mend [landing] remote in landlane.toml",
+            hint=f"git remote add {wanted} URL, or correct [landing] remote in landlane.toml",
         )
     return wanted if wanted in remotes else ""
 
@@ -264,7 +264,7 @@ def find_base(home: Checkout, target: TargetBranch, *, is_offline: bool = False)
         raise RepositoryError(
             f"{target.remote} cannot be asked for {target.branch}: {trouble}",
             code="OFFLINE",
-            hint="mend the connection; or go on from what was fetched last with --offline",
+            hint="fix the connection, or start from the last fetch with --offline",
         )
     commit = target_tip(home, target)
     if not commit:
@@ -297,7 +297,7 @@ def keep_submitted(home: Checkout, target: TargetBranch, commit: str, *, is_shar
             raise RepositoryError(
                 f"{target.remote} does not take the branch: {result.stderr[-300:]}",
                 code="PUSH_REFUSED",
-                hint="other machines could not see it; mend the connection and land again",
+                hint="other machines could not see it; fix the connection and land again",
             )
 
 

@@ -165,7 +165,7 @@ def _check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, 
         raise NotAllowed(
             f"{task.id} is {task.state}: it cannot be accepted now",
             code="TASK_WRONG_STATE",
-            hint=f"`landlane task show {task.id}` tells why",
+            hint=f"see why: landlane task show {task.id}",
             state=task.state,
         )
     now = repo.store.wall_of(tx.now)
@@ -174,7 +174,7 @@ def _check_receiver(tx: Transaction, repo: Repository, me: Session, task: Task, 
     raise Held(
         f"{handoff.id} hands {task.id} to {handoff.to}, not to {me.agent}",
         code="HANDOFF_NOT_YOURS",
-        hint=f"`landlane next` has other work; if {handoff.to} does not come, it is anybody's then",
+        hint=f"take other work: landlane next; it is open to anyone if {handoff.to} does not accept it",
         holder=handoff.to,
         until=rfc3339(handoff.until),
         task=task.id,

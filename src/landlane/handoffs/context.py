@@ -153,7 +153,7 @@ def _branches(repo: Repository, task: Task) -> list[str]:
                 changes = _list_changes(repo, head)
                 lines.append(f"Branch of attempt {attempt}: {branch} at {head[:12]}{changes}")
     if lines:
-        lines.append("Look at what is there before you begin anew: git log, git diff, git cherry-pick.")
+        lines.append("Look at what is there before you start over: git log, git diff, git cherry-pick.")
     return lines
 
 

@@ -181,7 +181,7 @@ def check_receiver(to: str) -> str:
     """
     if not to:
         raise Malformed(
-            "a handoff is for somebody",
+            "a handoff needs a receiver",
             code="NO_RECEIVER",
             hint=f"--to NAME, --to {_ROLE}NAME, or --to {ANYBODY}",
         )
@@ -216,7 +216,7 @@ def _wrong_type(name: str, kind: str, found: object) -> Malformed:
     return Malformed(
         f"{name[:40]} of a handoff is {wanted}, not {str(found)[:40]!r}",
         code="HANDOFF_WRONG_TYPE",
-        hint="[handoffs.fields] in landlane.toml tells the types of the project's own fields",
+        hint="[handoffs.fields] in landlane.toml has the types of custom fields",
     )
 
 

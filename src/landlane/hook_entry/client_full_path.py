@@ -76,7 +76,7 @@ def _document(payload: bytes) -> dict[str, Any]:
         raise Malformed("the input is too large", code="HOOK_INPUT", hint="")
     found = json.loads(payload or b"{}")
     if not isinstance(found, dict):
-        raise Malformed("the input is no JSON object", code="HOOK_INPUT", hint="")
+        raise Malformed("the input is not a JSON object", code="HOOK_INPUT", hint="")
     return found  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LIMIT_SECONDS = 30.0
-_LATE = "landlane: refused: the check took too long\nhint: try again; `landlane doctor` tells what is slow\n"
+_LATE = "landlane: refused: the check took too long\nhint: try again, or see what is slow: landlane doctor\n"
 _MOST_PATHS = 200
 _MOST_PARENTS = 64
 _CACHE = "landlane-githook"
@@ -160,6 +160,6 @@ def main() -> None:
         _full_path(hook, pid, arguments, payload)
     except BaseException as error:  # noqa: BLE001 - an internal error is a refusal
         message = f"landlane: refused: the check failed ({error.__class__.__name__}: {error})\n"
-        message += "hint: `landlane doctor` tells more; `landlane init` sets the hooks up anew\n"
+        message += "hint: find out why: landlane doctor; set up the hooks again: landlane init\n"
         write_all(2, message.encode("utf-8", "replace"))
         _exit(1)

@@ -318,9 +318,9 @@ def _ask_resident(checkout: Checkout, request: GitHookRequest) -> tuple[int, str
     reply = send_request(os.environ["LANDLANE_RESIDENT"], message, _RESIDENT_SECONDS)
     if reply is None:
         raise RepositoryError(
-            "the resident does not answer, and in the sandbox nobody else can judge",
+            "the resident does not answer, and in the sandbox only it can decide",
             code="NO_RESIDENT",
-            hint="try again; outside, `landlane doctor` tells more",
+            hint="try again; outside the sandbox: landlane doctor",
         )
     return reply[0], reply[2].decode("utf-8", "replace")
 

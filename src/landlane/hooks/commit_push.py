@@ -236,7 +236,7 @@ def _in_use(what: str, branch: str, verb: str) -> NotAllowed:
     return NotAllowed(
         f"{what}: it is not yours to {verb}",
         code="BRANCH_OF_ANOTHER",
-        hint="leave the branch to whoever works on it; `landlane workspaces` and `git worktree list` tell",
+        hint="leave the branch to its owner; see who uses it: landlane workspace list",
         branch=branch,
         rule=NOT_OTHERS_WORK,
     )

@@ -333,7 +333,7 @@ def _end_child(repo: Repository, event: HookEvent) -> HookAnswer:
     parent = repo.store.view(lambda snapshot: find_parent(snapshot, child.id))
     report = _report_earlier_calls(repo, child, replace(event, kind=EventKind.STOP))
     if report and parent:
-        _notify(repo, parent, f"{child.agent}, your subagent, was told on its way out: {report}")
+        _notify(repo, parent, f"{child.agent}, your subagent, got this at its end: {report}")
     forget_reads(repo, child.id)
     end_subagent(repo, child, parent)
     return NOTHING

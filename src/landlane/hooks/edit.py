@@ -186,7 +186,7 @@ def _misplaced(repo: Repository, session: Session, files: Sequence[EditedFile]) 
             return (
                 f"{file.path} lies in the workspace of {workspace['agent']} (task {workspace['task']}). "
                 "Do not change anything there; work in your own checkout. If you are meant to work there, "
-                f"somebody has to start you as {workspace['agent']}: LANDLANE_AGENT={workspace['agent']}."
+                f"you have to be started as {workspace['agent']}: LANDLANE_AGENT={workspace['agent']}."
             )
         if own:
             return (

@@ -174,7 +174,7 @@ class TargetMover:
         raise RepositoryError(
             f"{self._target.branch} cannot be moved: {result.trouble or 'git refused'}",
             code="TARGET_REFUSED",
-            hint="a hook or a protection refuses it: mend that, then `landlane queue run`",
+            hint="a hook or a branch protection refuses it; fix that, then: landlane queue run",
         )
 
     def _test_again(self, ids: Sequence[str], reason: str) -> int:
@@ -334,5 +334,5 @@ def remote_gone(target: TargetBranch, trouble: str) -> RepositoryError:
     return RepositoryError(
         f"{target.remote} cannot be asked: {trouble}",
         code="REMOTE_GONE",
-        hint="nothing is lost: mend the connection, then `landlane queue run`",
+        hint="nothing is lost; fix the connection, then: landlane queue run",
     )

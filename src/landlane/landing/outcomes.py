@@ -136,14 +136,14 @@ def reject_entry(
             raise NotAllowed(
                 f"{landing_id} is {landing.state} already",
                 code="LANDING_ENDED",
-                hint="`landlane queue show` tells how it ended",
+                hint="see how it ended: landlane queue list --all",
             )
         is_moving = lease is None and lock_queue(tx, landing.target).is_moving(landing_id)
         if lease is None and (landing.state == TESTING or is_moving):
             raise NotAllowed(
                 f"{landing_id} is being tested, or on its way onto {landing.target}",
                 code="LANDING_BUSY",
-                hint="wait for the verdict; `landlane queue show` tells how far it is",
+                hint="wait for the verdict: landlane queue list",
             )
         author = find_live_author(tx, landing)
         output = rejection.output[-MAX_OUTPUT_CHARS:]

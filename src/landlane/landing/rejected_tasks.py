@@ -104,7 +104,7 @@ def _add_fix_task(
         f" {landing.target}.{about}\n\nWhy: {rejection.reason}\n\nWhat to do: {rejection.hint}\n"
     ) + (f"\nWhat was said, at its end:\n\n{rejection.output}\n" if rejection.output else "")
     new = NewTask(
-        title=f"Mend {landing.branch}: {rejection.reason.splitlines()[0]}"[:LONGEST_TITLE],
+        title=f"Fix {landing.branch}: {rejection.reason.splitlines()[0]}"[:LONGEST_TITLE],
         body=body[:LONGEST_BODY],
         paths=(),
         key=f"bounce/{landing.id}",
@@ -148,7 +148,7 @@ def fail_unsubmitted(repo: Repository, session: Session, verified: Task, end: At
             raise Stale(
                 f"{task.id} goes on without {session.agent}: it is {task.state}",
                 code="TASK_NOT_YOURS",
-                hint=f"`landlane task show {task.id}` tells how it stands",
+                hint=f"see where it stands: landlane task show {task.id}",
                 state=task.state,
             )
         return end_attempt_in(tx, repo, session, task, end)

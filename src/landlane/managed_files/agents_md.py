@@ -25,19 +25,19 @@ belongs to one session at a time, and a refusal names who holds it and until whe
 | bring your branch up to date | `landlane sync --update merge` |
 | hand a branch to the landing queue | `landlane land --wait` |
 
-If your shell does not find `landlane`: what you are told at the start of your session names its full path.
+If your shell does not find `landlane`, use the full path from the start of your session.
 
 When you are refused:
 
 - Do not go round it: not through the shell, not with a script, not by changing another checkout.
-- Do something else that is free, or stand in line: `landlane claim PATH --wait 10m`.
+- Do something else that is free, or wait in line: `landlane claim PATH --wait 10m`.
 - If a file has changed since you read it, read it again before you edit it.
 - Exit codes: 3 another session holds it, 4 what you know is outdated, 6 it must be claimed first.
 
 In a checkout that others use, too:
 
 - A build or test error in a file that you did not touch: wait half a minute and try again, three times,
-  before you mend it. Its owner may be in the middle of a change.
+  before you fix it. Its owner may be in the middle of a change.
 - Never run `git add -A`, `git stash`, `git reset --hard`, `git clean` or a `git checkout` of another branch
   there: they take the work of others. Name your paths instead.
 - Before you end: commit, report your task, release what you hold.

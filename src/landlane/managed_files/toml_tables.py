@@ -14,7 +14,7 @@ class NotToml(Exception):
 
 
 def put_table(text: str, block: str) -> str:
-    """Return the text with our block; unchanged when somebody else has entered a server of our name.
+    """Return the text with our block; unchanged if the user has added a server of our name.
 
     Raises:
         NotToml: it cannot be read, or not with the block.

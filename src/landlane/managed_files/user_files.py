@@ -60,7 +60,7 @@ def check_writable(path: str) -> None:
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
-        raise refused(path, f"{folder} is no folder")
+        raise refused(path, f"{folder} is not a folder")
     if not os.access(folder, os.W_OK | os.X_OK) or not mode_of(folder) & _WRITE_BITS:
         raise refused(path, f"{folder} is read-only")
 
@@ -91,7 +91,7 @@ def write_bytes(path: str, content: bytes, mode: int = -1) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Remove the file that a path or its link leads to; a link stays, and a missing file is no error.
+    """Remove the file that a path or its link leads to; a link stays, and a missing file is fine.
 
     Raises:
         LandlaneError: the system refuses.
@@ -130,7 +130,7 @@ def refused(path: str, why: str) -> LandlaneError:
     return LandlaneError(
         f"{path}: {why}",
         code="FILE_REFUSED",
-        hint="nothing was changed; mend that, or leave its client out with --client, and try again",
+        hint="nothing was changed; fix that, or leave its client out with --client, and try again",
         path=path,
     )
 

@@ -79,5 +79,5 @@ def _landing_answer(landing: Landing, is_new: bool) -> dict[str, Any]:
         return found | failure_json("WAITS_FOR_PERSON", f"{landing.id} {landing.reason}", hint)
     message = f"{landing.id} {landing.state}: {landing.reason}"
     return found | failure_json(
-        landing.code or "BOUNCED", message, landing.advice or "mend it, commit, and land it again"
+        landing.code or "BOUNCED", message, landing.advice or "fix it, commit, and land it again"
     )

@@ -74,7 +74,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
             "paths": _PATHS,
             "wait": _WAIT,
             "task": _TEXT,
-            "note": _described(_TEXT, "why, for whoever is refused"),
+            "note": _described(_TEXT, "why, for agents that are refused"),
             "shared": _described(_FLAG, "with others who share it too"),
             "literal": _described(_FLAG, "no globs: app/[id].tsx is a file"),
         },
@@ -97,7 +97,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "done",
         "Say that a task is done. It is believed on evidence: commits, and its check run by us. task.state "
-        "tells how far it is.",
+        "shows how far it is.",
         {"task": _TEXT, "result": _described(_TEXT, "what came of it")},
         {"task": _OBJECT, "evidence": _LIST},
         needs=("task",),

@@ -57,7 +57,7 @@ def _pattern(options: Mapping[str, str]) -> re.Pattern[str]:
     try:
         pattern = re.compile(options.get("pattern") or _WHOLE_FILE, re.MULTILINE)
     except (re.error, OverflowError, RecursionError) as error:
-        raise CannotMerge(f"the option pattern is no regular expression: {error}") from None
+        raise CannotMerge(f"the option pattern is not a regular expression: {error}") from None
     if pattern.groups != 1:
         raise CannotMerge(f"the option pattern needs one group around the number, not {pattern.groups}")
     return pattern

@@ -40,7 +40,7 @@ def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> T
     """
     content = content or b""
     if b"\0" in content:
-        raise CannotMerge(f"{side} is no text: it holds zero bytes")
+        raise CannotMerge(f"{side} is not text: it has zero bytes")
     try:
         text = content.decode("utf-8", "strict" if is_strict else "surrogateescape")
     except UnicodeDecodeError as error:
@@ -69,7 +69,7 @@ def read_sides(
     """Read all three; a target without lines, or without line ends, takes those of another side.
 
     Raises:
-        CannotMerge: one of them is no text, or has conflict markers left in it.
+        CannotMerge: one of them is not text, or has conflict markers left in it.
     """
     first, second, third = (
         read_text(content, side, is_strict=is_strict)

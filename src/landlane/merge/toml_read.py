@@ -62,7 +62,7 @@ def parse_toml(text: str, side: str) -> dict[str, Any]:
     """Return the values of a text.
 
     Raises:
-        CannotMerge: it is no TOML, has a key twice, or is nested too deep; with the line if there is one.
+        CannotMerge: it is not TOML, has a key twice, or is nested too deep; with the line if there is one.
     """
     try:
         found = tomllib.loads(text)

@@ -70,7 +70,7 @@ def token(item: Any) -> str:
 def path_text(path: Path) -> str:
     """Return a path of keys as people write it, with quotes where a key is not plain."""
     plain = (key if re.fullmatch(r"[\w@/-]+", key) else f'"{key}"' for key in path)
-    return quote(".".join(plain)) or "the whole file"
+    return quote(".".join(plain)) or "the file"
 
 
 def merge_trees(base: Any, ours: Any, theirs: Any) -> tuple[Any, list[str]]:

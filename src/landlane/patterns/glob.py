@@ -132,7 +132,7 @@ def read_glob(text: str, *, ignore_case: bool = False) -> list[Row]:
         raise pattern_error(text, why, "PATTERN_TOO_MANY_ALTERNATIVES", "use * or give several patterns")
     if [] in alternatives or any(tokens[0] == "/" for tokens in alternatives):
         why = "has an alternative that is empty or begins with a slash"
-        raise pattern_error(text, why, "PATTERN_ABSOLUTE", "use . for the whole repository")
+        raise pattern_error(text, why, "PATTERN_ABSOLUTE", "use . for the entire repository")
     return [_names(tokens, ignore_case=ignore_case) for tokens in alternatives]
 
 

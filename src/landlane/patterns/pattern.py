@@ -96,7 +96,7 @@ def _literal(text: str, key: str) -> Pattern:
 def _checked(text: str) -> str:
     """Return the text in Unicode NFC, if a path of a repository could have it."""
     if not text:
-        raise pattern_error(text, "names nothing", "PATTERN_EMPTY", "use . for the whole repository")
+        raise pattern_error(text, "names nothing", "PATTERN_EMPTY", "use . for the entire repository")
     try:
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:

@@ -147,7 +147,7 @@ def make_plan(
         if other is not task:
             raise bad_plan(
                 task.line,
-                f"two tasks are called {task.name[:60]!r}; the other stands in line {other.line}",
+                f"two tasks are called {task.name[:60]!r}; the other is in line {other.line}",
                 "give one of them a name of its own",
             )
     for task in tasks:  # a title can be used like a name unless another task has that name

@@ -109,7 +109,7 @@ def _check_dependency(
         hint = "leave it out, or name another"
     else:
         reason = f"{before[:60]!r} is not in the plan"
-        hint = "give the name or the whole title of a task"
+        hint = "give the name or the full title of a task"
     return _finding("UNKNOWN_TASK", task, reason, _suggestion(before, sorted(names)) + hint)
 
 
@@ -139,7 +139,7 @@ def find_path_warnings(
         warnings.append(
             PlanFinding(
                 code="NO_PATHS",
-                reason=f"nobody can tell what these change: {', '.join(without_paths)}",
+                reason=f"the changes of these are unknown: {', '.join(without_paths)}",
                 hint="give them paths, so that collisions are seen before they happen",
                 tasks=without_paths,
             )

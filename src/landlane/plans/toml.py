@@ -69,7 +69,7 @@ def _parse(text: str) -> dict[str, Any]:
         message = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
         line = re.search(r"\(at line (\d+),", message)
         raise bad_plan(
-            int(line[1]) if line else 0, f"this is not TOML: {message}", "mend the place it names"
+            int(line[1]) if line else 0, f"this is not TOML: {message}", "fix that place"
         ) from None
 
 

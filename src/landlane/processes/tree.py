@@ -1,6 +1,6 @@
 """Process trees: find and end everything that a command started, also what left its group and session.
 
-For the starter of a sandbox, the kernel tells which processes are in it. For others, a process belongs to a
+For the starter of a sandbox, the kernel reports which processes are in it. For others, a process belongs to a
 tree when it descends from the root, is in the root's session, or has the tree's mark in its environment. A
 process is identified by pid and start time, and signalled through a pidfd, so that a pid that is used again
 is safe. Where the root is bubblewrap, the rest is in a pid namespace that the kernel ends together with it.

@@ -67,14 +67,14 @@ def take_rescue(
         # A `git prune` came between the objects and their ref: try again.
         run_home_git(home, "update-ref", "-d", ref)
     raise RepositoryError(
-        f"the rescue {rescue_id} was written and is not whole", code="RESCUE_FAILED", hint="run `git fsck`"
+        f"the rescue {rescue_id} was written incompletely", code="RESCUE_FAILED", hint="run `git fsck`"
     )
 
 
 def _create_ref(private: TemporaryGitDir, ref: str) -> None:
     """Create the ref in the repository; a clone's objects are fetched before, and hashed again."""
     commit = read_all_refs(private.folder)[MADE_REF]
-    # Old or odd objects may fail git's checks; they must be saved all the same.
+    # Old or odd objects may fail git's checks; they must be saved anyway.
     if private.checkout.kind == CLONE and _fetch(private, is_strict=True).exit_code:
         fetched = _fetch(private, is_strict=False)
         if fetched.exit_code:
@@ -199,10 +199,7 @@ def _save(writer: CommitWriter, scan: CheckoutScan) -> dict[str, Any]:
     is_inner = private.checkout.kind == SUBMODULE
     notes = [
         *scan.notes,
-        *(
-            f"{path}: left out, since it is no file, link or folder of this checkout"
-            for path in unsaved.skipped
-        ),
+        *(f"{path}: left out: it is not a file, link or folder of this checkout" for path in unsaved.skipped),
     ]
     with TreeReader(private.checkout.root) as tree:
         saved = [_save_file(writer, tree, file, is_inner, notes) for file in unsaved.files]

@@ -137,7 +137,7 @@ class ResidentServer:
         if self._busy or any(isinstance(connected, _Hold) for connected in self._open.values()):
             self._used_at = time.monotonic()
         if time.monotonic() - self._used_at > self._idle_seconds:
-            return "nobody needed it"
+            return "it was idle"
         return ""
 
     def end(self, reason: str) -> None:

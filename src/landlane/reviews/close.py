@@ -68,7 +68,7 @@ def settle_review(tx: Transaction, repo: Repository, review_id: str) -> None:
     if review.state not in UNDECIDED or task.state == WAITING:
         return  # another transaction has ended it, or a person is asked about the task first
     if task.state != REVIEW or task.attempt != review.attempt:
-        outdate(tx, review, f"{task.id} is {task.state}: nobody waits for this review")
+        outdate(tx, review, f"{task.id} is {task.state}: this review is no longer needed")
     elif review.state == OPEN:
         _judge(tx, repo, task, review)
     else:

@@ -104,7 +104,7 @@ def _check_may_judge(tx: Transaction, review: Review, session: Session, head: st
         raise Stale(
             f"{review.id} is {review.state}: it wants no verdict any more",
             code="REVIEW_OVER",
-            hint=f"`landlane review show {review.id}` tells how it ended",
+            hint=f"see how it ended: landlane review show {review.id}",
             state=review.state,
         )
     if head and not review.head.startswith(head):
@@ -117,7 +117,7 @@ def _check_may_judge(tx: Transaction, review: Review, session: Session, head: st
         raise NotAllowed(
             f"{review.id} is of {session.agent}'s own work",
             code="OWN_REVIEW",
-            hint="somebody else has to judge it",
+            hint="another agent has to review it",
         )
     if review.gate:
         raise NotAllowed(
@@ -166,7 +166,7 @@ def _tasks_closed_to(snapshot: Snapshot, review: Review, session: Session) -> se
 
 
 def _find_entry_for(tx: Transaction, review: Review, session: Session) -> ReviewEntry:
-    """Return the entry for a session's verdict: its own task, else a free one, by name before for anybody."""
+    """Return the entry for a session's verdict: its own task, else a free one, by name first."""
     supervisor = find_supervisor(tx, session.id)
     free: list[ReviewEntry] = []
     for entry in review.awaited:

@@ -71,7 +71,7 @@ MOST_REVIEWERS = 10
 
 @value
 class ReviewFinding:
-    """One remark of a reviewer. Without a path it is about the whole change."""
+    """One remark of a reviewer. Without a path it is about the change in general."""
 
     text: str
     path: str = ""

@@ -221,7 +221,7 @@ def withdraw_from_review(repo: Repository, session: Session, task_id: str) -> Ta
             raise NotAllowed(
                 f"{task_id} is {task.state}, not under review",
                 code="TASK_WRONG_STATE",
-                hint=f"`landlane task show {task_id}` tells more",
+                hint=f"see why: landlane task show {task_id}",
                 state=task.state,
             )
         if author.agent != task.owner:

@@ -132,7 +132,7 @@ def _s(sources: Sequence[str]) -> str:
 
 def place_text(path: str, line: int) -> str:
     """Return where a finding is, in the form that editors understand."""
-    return (f"{path}:{line}" if line else path) or "the whole"
+    return (f"{path}:{line}" if line else path) or "the change"
 
 
 def feedback_text(name: str, opinions: Sequence[Opinion], most: int) -> str:
@@ -148,5 +148,5 @@ def feedback_text(name: str, opinions: Sequence[Opinion], most: int) -> str:
         if one.finding.severity != Severity.PRAISE
     ]
     text = "\n".join(lines)
-    tail = f"\n… `landlane review show {name}` tells the rest"
+    tail = f"\n… the rest: landlane review show {name}"
     return text if len(text) <= most else text[: most - len(tail)] + tail

@@ -67,7 +67,7 @@ def _mounts(sandbox: Sandbox) -> set[tuple[int, str, str]]:
     shown += [path for path in sandbox.readable if _is_below_any(path, covered)]
     for path in sandbox.sockets_visible:
         if _is_below_any(path, covered):
-            # The whole folder where possible: the socket is replaced when its server restarts.
+            # The folder where possible: the socket is replaced when its server restarts.
             folder = os.path.dirname(path)
             shown.append(path if folder in covered else folder)
     found = {(path, _EMPTY) for path in empty}

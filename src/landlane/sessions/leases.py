@@ -106,7 +106,7 @@ def session_over(agent: str) -> Stale:
     return Stale(
         f"the session of {agent or 'this caller'} is over: it left, or its lease ran out",
         code="SESSION_OVER",
-        hint="join again and claim anew before changing anything; what was held may belong to others now",
+        hint="join and claim again before you change anything; others may hold the paths now",
     )
 
 

@@ -191,8 +191,8 @@ def _now(repo: Repository) -> int:
 
 def _overtaken(lease: RunnerLease, by: str) -> Stale:
     return Stale(
-        f"{by or 'somebody'} took {lease.name} over: this process was silent for too long",
+        f"{by or 'another process'} took {lease.name} over: this process was silent for too long",
         code="RUNNER_OVERTAKEN",
-        hint="look at what was done meanwhile, then begin anew",
+        hint="look at what was done since, then start again",
         holder=by or None,
     )

@@ -109,7 +109,7 @@ class LandingCheck(Section, short="run"):
 class IntegrationTask(Section):
     """A task that is opened after landings to look at them together."""
 
-    title: str = key("Look at what landed as a whole", "text", "its title")
+    title: str = key("Check what landed together", "text", "its title")
     after: str = key("wave", "one of", "when it is opened", ("batch", "wave"))
     role: str = key("", "text", "its role")
     check: str = key("", "text", "its check")

@@ -11,7 +11,7 @@ from landlane.values import value
 
 @value
 class TextFile:
-    """The text read from a file; `size` is that of the whole file."""
+    """The text read from a file; `size` is that of the complete file."""
 
     path: str
     text: str
@@ -36,7 +36,7 @@ def read_text(root: str, path: str, most_bytes: int) -> TextFile | None:
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise _unreadable(path, "it is no plain file")
+            raise _unreadable(path, "it is not a regular file")
         with open(file, "rb", closefd=False) as opened:
             content = opened.read(most_bytes + 1)
     except OSError as error:
@@ -70,7 +70,7 @@ def _decode(path: str, content: bytes, *, is_cut: bool) -> str:
         if is_cut and error.start >= len(content) - 3:  # cut in the middle of a character
             return content[: error.start].decode("utf-8")
     raise RepositoryError(
-        f"{path[:200]} is no text in UTF-8", code="NOT_TEXT", hint="save it as UTF-8, or name another file"
+        f"{path[:200]} is not UTF-8 text", code="NOT_TEXT", hint="save it as UTF-8, or name another file"
     )
 
 

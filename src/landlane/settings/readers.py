@@ -321,7 +321,7 @@ def _read_url(found: object, where: str) -> str:
     if scheme not in ("http", "https") or not colon or not host or not address.isascii() or " " in address:
         raise wrong(where, "an address such as https://hooks.example/landlane", found)
     if "@" in host:
-        raise wrong(where, "an address without a name and password: settings are read by everybody", "…@…")
+        raise wrong(where, "an address without a name and password: everyone can read the settings", "…@…")
     return address
 
 
@@ -400,7 +400,7 @@ def wrong(where: str, wanted: str, found: object) -> SettingsError:
     return SettingsError(
         f"{FILE_NAME}: {where} must be {wanted}, not {str(found)[:60]!r}",
         code="SETTINGS_WRONG_TYPE",
-        hint=f"correct {where} in {FILE_NAME}, then check the whole file: landlane doctor",
+        hint=f"correct {where} in {FILE_NAME}, then check the file: landlane doctor",
         setting=where,
     )
 

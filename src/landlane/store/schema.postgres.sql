@@ -40,7 +40,7 @@ CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE ON journal
     FOR EACH ROW EXECUTE FUNCTION journal_refuses_change();
 
 -- Listeners. Writers notify only if there are any, and never inside their own transaction, because PostgreSQL
--- commits notifications under one lock of the whole database.
+-- commits notifications under one lock of the database.
 CREATE UNLOGGED TABLE listeners (
     repository text NOT NULL,
     id text NOT NULL,

@@ -157,7 +157,7 @@ def is_task_id(word: str) -> bool:
 def _number(text: str, line: int, what: str) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 6:
-        raise _bad(line, f"{what} {text[:20]!r} is no number", f"({what}: 2)")
+        raise _bad(line, f"{what} {text[:20]!r} is not a number", f"({what}: 2)")
     return int(text)
 
 

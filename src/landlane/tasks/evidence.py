@@ -297,7 +297,7 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
     step = _review_step(case) if missing is None else None
     evidence = [as_dict(item) for item in completion.evidence]
     if missing is None and not is_landed and head != task.head:
-        # Before the transaction: whoever is notified by it may be on another machine and needs the commit.
+        # Before the transaction: a session that it notifies may be on another machine and needs the commit.
         case.git.share(head, case.keep_alive)
 
     def work(tx: Transaction) -> None:

@@ -140,7 +140,7 @@ class _Import:
         raise Malformed(
             f"line {line}: {name[:60]!r} is neither in the list nor a task here",
             code="UNKNOWN_TASK",
-            hint="give the id or the whole title of a task",
+            hint="give the id or the full title of a task",
             line=line,
         )
 

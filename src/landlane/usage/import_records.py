@@ -116,7 +116,7 @@ def _parse_json(line: str) -> object:
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -126,7 +126,7 @@ def read_money(found: object, what: str) -> int:
         raise Malformed(
             f"{what} {str(found)[:40]!r} is not an amount of US dollars",
             code="BAD_AMOUNT",
-            hint="write a number from 0 on, such as 1.50; leave it out when nobody knows it",
+            hint="write a number from 0 on, such as 1.50; leave it out if it is unknown",
         )
     return micros
 
@@ -145,7 +145,7 @@ def read_tokens(found: object, what: str) -> int | None:
         raise Malformed(
             f"{what} {str(found)[:40]!r} is not a number of tokens",
             code="BAD_TOKENS",
-            hint="write a whole number from 0 on; leave it out when nobody knows it",
+            hint="write a whole number from 0 on; leave it out if it is unknown",
         )
     return number
 

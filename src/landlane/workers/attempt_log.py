@@ -44,14 +44,14 @@ class LogText:
 
     @property
     def lines(self) -> list[str]:
-        """The whole log for display."""
+        """The complete log for display."""
         return [*self.head, *([_gap(self.left_out)] if self.left_out else []), *self.tail]
 
 
 def log_path(state: str, task: str, attempt: int) -> str:
     """Return the path of the log of an attempt."""
     if not task or task.startswith(".") or "/" in task or "\0" in task:
-        raise Malformed(f"{task[:40]!r} is no task", code="UNKNOWN_TASK", hint="`landlane task list`")
+        raise Malformed(f"{task[:40]!r} is not a task", code="UNKNOWN_TASK", hint="`landlane task list`")
     return os.path.join(state, FOLDER, f"{task}-{attempt}.log")
 
 

@@ -222,7 +222,7 @@ class AttemptResources:
         patterns = task_patterns(repo, task)
         claims = list_claims(repo, patterns) if patterns else []
         if not claims:
-            return "somebody else has it, or what it changes"
+            return "another session has it, or its paths"
         return f"{claims[0].agent} holds {claims[0].pattern}"
 
     def prepare(self, backend: Backend) -> None:

@@ -157,7 +157,7 @@ class AttemptFinisher:
         book(self._repo, with_reported(entry, self._end.outcome.usage))
 
     def _keep_change(self, *, is_ours: bool) -> tuple[str, str]:
-        """Commit a returned change for whoever continues the task; return its head and a note.
+        """Commit a returned change for the next owner of the task; return its head and a note.
 
         Raises:
             StoreError: the store is not available.

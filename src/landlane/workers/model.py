@@ -128,7 +128,7 @@ class StopRequest:
 
 @value
 class StartRefusal:
-    """Why a task does not start now. `is_permanent`: waiting will not help, somebody must change something.
+    """Why a task does not start now. `is_permanent`: waiting will not help.
 
     `is_for_person`: only a person's answer to a gate is missing. `budget` is the one of the day or the run
     that is used up.

@@ -50,7 +50,7 @@ def end_orphaned_attempts(repo: Repository) -> list[str]:
         if is_orphaned(repo, attempt):
             _end_orphaned(repo, attempt)
             lines.append(
-                f"attempt {attempt.attempt} at {attempt.task} was left by its keeper, which was killed"
+                f"attempt {attempt.attempt} at {attempt.task} was left by its supervisor, which was killed"
             )
         elif attempt.machine != repo.processes.machine and _has_session_ended(repo, attempt):
             reason = "its lease ran out"

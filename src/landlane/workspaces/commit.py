@@ -306,7 +306,7 @@ def _update_index(repo: Repository, committed: Sequence[TreeChange]) -> None:
         trouble = git.update_index(repo.checkout, committed)
         if not trouble:
             return
-    repo.report(f"committed, but the index did not follow ({trouble}); mend it: git reset --quiet -- PATH…")
+    repo.report(f"committed, but the index did not follow ({trouble}); fix it: git reset --quiet -- PATH…")
 
 
 def _changed_by_hooks(repo: Repository, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
@@ -324,7 +324,7 @@ def _not_committed(result: GitResult, hooks: list[str], touched: list[str]) -> L
         return LandlaneError(
             f"a commit hook ({', '.join(hooks)}) refused it: {last}",
             code="HOOK_REFUSED",
-            hint="mend what it complains about and commit again; nothing was committed",
+            hint="fix what it complains about and commit again; nothing was committed",
             **facts,
         )
     lacks_identity = "tell me who you are" in output or "was given and auto-detection is disabled" in output
@@ -353,7 +353,7 @@ def _trailers_changed() -> LandlaneError:
 
 def _cannot_undo(made: MadeCommit) -> Stale:
     return Stale(
-        f"commit {made.id[:12]} holds more than was judged, and somebody committed on top of it already",
+        f"commit {made.id[:12]} has more than was checked, and another commit is on top of it",
         code="HEAD_MOVED",
         hint=f"look at it: git show {made.id[:12]}",
         commit=made.id,

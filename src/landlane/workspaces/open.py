@@ -116,7 +116,7 @@ def open_workspace(
 
 
 def _take_task_if_ready(repo: Repository, session: Session, task_id: str, base: str) -> None:
-    """Take a task that nobody has, so that `next` does not give it to another session.
+    """Take a task without an owner, so that `next` does not give it to another session.
 
     Raises:
         Held: another session holds paths that the task will change, or it is offered again only later.

@@ -84,11 +84,11 @@ def _bring_in(step: str, source: str, path: str, name: str) -> None:
 def _check_ended(step: str, command: str, ended: ChildResult, limit_ms: int) -> None:
     if ended.has_timed_out:
         late = f"`{command}` took longer than {duration_text(limit_ms)}"
-        raise _failed(step, late, "raise [workspace] limit, or mend it")
+        raise _failed(step, late, "raise [workspace] limit, or fix it")
     if ended.exit_code:
         output = (ended.stdout + ended.stderr)[-_TAIL:].strip()
         trouble = f"`{command}` ended with {ended.exit_code}" + (f": {output}" if output else "")
-        raise _failed(step, trouble, "mend it, then open again")
+        raise _failed(step, trouble, "fix it, then open again")
 
 
 def _failed(step: str, what: str, hint: str) -> LandlaneError:

@@ -165,7 +165,7 @@ def _no_resident(path: str) -> LandlaneError:
     return LandlaneError(
         f"no resident answers at {path or os.environ['LANDLANE_RESIDENT']}",
         code="RESIDENT_GONE",
-        hint="`landlane status` outside the sandbox, with the same repository, tells more",
+        hint="outside the sandbox, look at: landlane status",
     )
 
 

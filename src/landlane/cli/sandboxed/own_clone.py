@@ -68,7 +68,7 @@ def commit_inside(call: CommandCall, paths: Sequence[str], message: str, task: s
         raise LandlaneError(
             f"git did not commit: {(run.stderr or run.stdout).strip()[-400:]}",
             code="COMMIT_FAILED",
-            hint="mend what git or a hook of yours complains about, then commit again",
+            hint="fix what git or your hook complains about, then commit again",
         )
     made = git_output(here, "rev-parse", "HEAD").strip()
     subject = message.strip().partition("\n")[0]
@@ -176,7 +176,7 @@ def _ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
         raise LandlaneError(
             f"no resident answers at {path}",
             code="RESIDENT_GONE",
-            hint="tell whoever started you: it starts by itself with the next command outside",
+            hint="ask the user to run any landlane command outside the sandbox: that starts it",
         )
     answer: dict[str, Any] = json.loads(reply[1])
     if not answer.get("ok") and "paths" not in answer:

@@ -54,21 +54,21 @@ COMMANDS = (
         "Approve; only a person can.",
         argument("id", completes="gate"),
         option("--head", "Only if this is the commit that waits", "COMMIT"),
-        option("--why", "Remark for whoever asked", "TEXT"),
+        option("--why", "Remark for the agent that asked", "TEXT"),
         examples=("landlane gate approve L8",),
     ),
     command(
         "gate reject",
         "Reject with a reason; only a person can.",
         argument("id", completes="gate"),
-        option("--why", "Reason, for whoever asked", "TEXT"),
+        option("--why", "Reason, for the agent that asked", "TEXT"),
         examples=("landlane gate reject L8 --why 'keep the old card form'",),
     ),
     command(
         "gate withdraw",
         "Withdraw your question and continue the task.",
         argument("id", completes="gate"),
-        option("--why", "Reason, for whoever asked", "TEXT"),
+        option("--why", "Reason, for the agent that asked", "TEXT"),
         examples=("landlane gate withdraw G3",),
     ),
     command(
@@ -145,7 +145,7 @@ COMMANDS = (
         "handoff decline",
         "Decline a task; anyone may take it then.",
         argument("task", completes="task"),
-        option("--why", "Reason, for whoever asked", "TEXT"),
+        option("--why", "Reason, for the agent that asked", "TEXT"),
         examples=("landlane handoff decline T12 --why 'no GPU here'",),
     ),
 )

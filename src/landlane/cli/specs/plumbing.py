@@ -38,7 +38,7 @@ COMMANDS = (
         "git",
         "Run git unless it would hit other sessions' work.",
         argument("words", is_rest=True, needs="a git command after --"),
-        details="While other sessions use this checkout, commands on the whole tree are refused.",
+        details="While other sessions use this checkout, commands on the full tree are refused.",
         examples=("landlane git -- switch topic",),
     ),
     command(

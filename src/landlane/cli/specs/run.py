@@ -128,7 +128,7 @@ COMMANDS = (
         "task block",
         "Keep a task from being taken.",
         argument("task", completes="task"),
-        option("--why", "Reason, for whoever reads it next", "TEXT"),
+        option("--why", "Reason, shown to the next agent", "TEXT"),
         examples=("landlane task block T12 --why 'waiting for the new API'",),
     ),
     command(
@@ -141,7 +141,7 @@ COMMANDS = (
         "task retry",
         "Give a failed task a new attempt budget.",
         argument("task", completes="task"),
-        option("--why", "Reason, for whoever reads it next", "TEXT"),
+        option("--why", "Reason, shown to the next agent", "TEXT"),
         details="By a person, this also answers the question about it and ends a running attempt.",
         examples=("landlane task retry T12 --why 'the flaky test is fixed'",),
     ),
@@ -149,7 +149,7 @@ COMMANDS = (
         "task drop",
         "Drop a task.",
         argument("task", completes="task"),
-        option("--why", "Reason, for whoever reads it next", "TEXT"),
+        option("--why", "Reason, shown to the next agent", "TEXT"),
         examples=("landlane task drop T12 --why 'no longer needed'",),
     ),
     command(
@@ -243,13 +243,13 @@ COMMANDS = (
         "queue eject",
         "Take a landing out of the queue.",
         argument("landing", completes="landing"),
-        option("--why", "Reason, for whoever reads it next", "TEXT"),
+        option("--why", "Reason, shown to the next agent", "TEXT"),
         examples=("landlane queue eject L9 --why 'wrong branch'",),
     ),
     command(
         "queue resume",
         "Continue after the queue paused.",
-        option("--why", "Reason, for whoever reads it next", "TEXT"),
+        option("--why", "Reason, shown to the next agent", "TEXT"),
         examples=("landlane queue resume",),
     ),
 )

@@ -10,7 +10,7 @@ COMMANDS = (
         "Claim paths before editing them (all or nothing).",
         argument("patterns", is_many=True, completes="path", needs="at least one path"),
         option("--wait", "Wait in line until the paths are free, at most TIME", "TIME", alone=FOREVER),
-        option("--note", "Say why; shown to whoever is refused", "TEXT"),
+        option("--note", "Say why; shown to agents that are refused", "TEXT"),
         option("--task", "Task the claim is for", "ID", completes="task"),
         option("--ttl", "Length of the lease (default: 30m)", "TIME"),
         flag("--partial", "Claim what is free, list the rest"),

@@ -136,7 +136,7 @@ def copy_changed(folder: str, target: str, paths: Sequence[str]) -> None:
         source, copy = os.path.join(folder, path), os.path.join(target, path)
         if not os.path.islink(source) and not os.path.isfile(source):
             raise RepositoryError(
-                f"{path} is no file, and cannot be handed back beside a patch",
+                f"{path} is not a file and cannot be returned with a patch",
                 code="NOT_A_FILE",
                 hint="make the change smaller, so that it fits into a patch",
             )

@@ -26,7 +26,7 @@ def hand_back_commit(work: Work, base: str, summary: str, is_stopped: Callable[[
     message = " ".join(assignment.title.split())[:_LONGEST_TITLE] or assignment.task
     head = commit_rest(assignment.folder, f"{message}\n")
     if is_stopped():
-        raise Failure("told to end by SIGTERM", code="stopped")
+        raise Failure("stopped by SIGTERM", code="stopped")
     return work.complete(summary, commit=head if head and head != base else None)
 
 

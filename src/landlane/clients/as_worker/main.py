@@ -226,7 +226,7 @@ class _Attempt:
         progress, child = self._progress, self._child
         assert child is not None
         if self._is_stopped:
-            raise Failure("told to end by SIGTERM", code="stopped")
+            raise Failure("stopped by SIGTERM", code="stopped")
         if self._is_out_of_patience:
             text = progress.retry.text if progress.retry else ""
             title = CLIENTS[self._adapter.name].title

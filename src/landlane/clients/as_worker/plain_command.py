@@ -114,7 +114,7 @@ class _Attempt:
                 self._read_line(work, line, is_error=is_error)
             child.close()
         if self._is_stopped:
-            raise Failure("told to end by SIGTERM", code="stopped")
+            raise Failure("stopped by SIGTERM", code="stopped")
         if self._is_silent:
             limit = exact_duration(round(work.assignment.heartbeat_seconds * 1000))
             raise Failure(f"no output for {limit}", code="silent")

@@ -13,14 +13,14 @@ _COMMITS = (
 )
 _NO_COMMITS = (
     "Do not commit: leave your changes in the files. This checkout is thrown away; what differs in it from "
-    "where it began is taken over by whoever gave you the task."
+    "where it began is taken over when you end."
 )
 _AT_THE_END = (
     "When you are done, say in a few sentences what you changed, and what is left. Where the task itself "
     "asks for an answer in a certain form, your last message is that answer and nothing else."
 )
 _RULES = (
-    "Nobody can answer questions. Decide yourself, and say in your last message what you decided and why.",
+    "No one can answer questions. Decide yourself, and say in your last message what you decided and why.",
     "Stay in this folder. Do not switch branches, rewrite history, push, or change git's settings.",
     "Where a tool is refused with a reason, do what the reason says; do not look for a way around it.",
 )
@@ -34,7 +34,7 @@ def prompt_for(assignment: WorkAssignment) -> str:
     parts.append(_bounds(assignment))
     if assignment.check:
         parts.append(
-            "The work is done when this command ends with exit code 0. Run it, and mend what it finds:\n\n"
+            "The work is done when this command ends with exit code 0. Run it, and fix what it finds:\n\n"
             f"    {_indented(assignment.check)}"
         )
     if assignment.notes:

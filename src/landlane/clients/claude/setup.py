@@ -86,7 +86,7 @@ class _ClaudeSetup(ClientSetup):
                 hint = f"take `{key}` out of {path}"
                 problems.append(SetupProblem(what="Claude Code's hooks are switched off", hint=hint))
             if path.startswith(_MANAGED) and settings.get("allowManagedHooksOnly") is True:
-                hint = f"ask whoever manages {path} to allow this project's hooks"
+                hint = f"ask the administrator of {path} to allow this project's hooks"
                 problems.append(self.problem("runs managed hooks only", hint))
         return problems
 

@@ -120,7 +120,7 @@ def _read_result(message: Fields) -> list[OutputEvent]:
 
 
 def _total_usage(message: Fields) -> Usage:
-    """Return the usage of the whole run; the table by model includes subagents and earlier results."""
+    """Return the usage of the run; the table by model includes subagents and earlier results."""
     models, usage = message.tables("modelUsage"), message.table("usage")
     names = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
     parts = [Usage(input_tokens=one.count(*names), output_tokens=one.count("outputTokens")) for one in models]

@@ -10,7 +10,7 @@ from landlane.clients.client_setup import ClientSetup, HookCommand, Run, our_hoo
 from landlane.clients.cursor.hook import HOOKS
 from landlane.clients.setup_files import ClientEnvironment, SetupProblem
 
-# Every event that Cursor documents. It drops the whole file if it does not know one name.
+# Every event that Cursor documents. It ignores the file if it does not know one name.
 _KNOWN_EVENTS = frozenset(
     (
         *HOOKS.kinds,

@@ -50,7 +50,7 @@ class _GeminiSetup(ClientSetup):
         wanted = env.variables.get("GEMINI_CLI_TRUST_WORKSPACE", "")
         if env.variables.get("GEMINI_RESTRICTED_MODE") == "true" or wanted == "false":
             hint = "take GEMINI_RESTRICTED_MODE and GEMINI_CLI_TRUST_WORKSPACE out of the environment"
-            return [self.problem("is told not to trust this folder", hint)]
+            return [self.problem("is configured not to trust this folder", hint)]
         user = checks.read_settings(_in_home(env, "settings.json"))[0]
         is_asked = checks.get(user, "security", "folderTrust", "enabled") is not False
         listed = env.variables.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH")

@@ -45,8 +45,8 @@ const run = (payload) =>
 
 export const Landlane = async ({ client, directory }) => {
   const parents = new Map() // session -> the session it works for, or ""
-  const begun = new Map() // session -> what it is told at its start
-  const waiting = new Map() // session -> what it is told with its next tool result or message
+  const begun = new Map() // session -> the text for its start
+  const waiting = new Map() // session -> the text for its next tool result or message
 
   // A session that this process did not see begin, as after a restart, is asked for.
   const parentOf = async (session) => {
@@ -121,7 +121,7 @@ export const Landlane = async ({ client, directory }) => {
       if (text) output.parts.push({ ...last, id: `${last.id}z`, text, synthetic: true })
     },
 
-    // Asked before every request to the model, so what is told here stays told.
+    // Asked before every request to the model, so the text added here stays in the conversation.
     "experimental.chat.system.transform": async (input, output) => {
       const text = input.sessionID ? await begin(input.sessionID, "resume") : ""
       if (text) output.system.push(text)
@@ -129,7 +129,7 @@ export const Landlane = async ({ client, directory }) => {
 
     "tool.execute.before": async (input, output) => {
       const facts = { tool_name: input.tool, tool_input: output.args, tool_use_id: input.callID }
-      // Our own server hears of a call only what it holds: the hook tells whose it is. What is read is noted
+      // Our MCP server sees only the content of a call; the hook reports whose call it is. What is read is noted
       // before, so that an edit of an outdated version is known.
       const noted = READS.has(input.tool) || input.tool.startsWith(OWN)
       if (noted) keep(input.sessionID, await tellOf("tool.execute.before", input.sessionID, facts))

@@ -60,7 +60,7 @@ class _OpencodeSetup(ClientSetup):
         ]
         # With settings that it cannot read, opencode does not start at all, so nothing is edited.
         problems += [
-            self.problem(f"does not start here: {one.what}", f"mend {name}", is_open=False)
+            self.problem(f"does not start here: {one.what}", f"fix {name}", is_open=False)
             for name in _SETTINGS
             for one in checks.read_settings(env.path(name))[1]
         ]

@@ -240,7 +240,7 @@ class _LockedConfig:
                     raise RepositoryError(
                         f"{self._path} is being written by another program",
                         code="CONFIG_REFUSED",
-                        hint=f"wait for it; if nobody does, remove {self._lock}",
+                        hint=f"wait for it; if no process holds it, remove {self._lock}",
                     ) from error
                 time.sleep(_SLEEP_SECONDS)
             except OSError as error:

@@ -84,7 +84,7 @@ def describe_uncommitted(repo: Repository, session: Session) -> str:
         mine = holder is not None and holder.session == session.id
         owners.setdefault("you" if mine else holder.agent if holder is not None else "", []).append(path)
     lines = [
-        f"- {owner or 'nobody holds'}: {list_some([path_text(path) for path in paths], _MOST_NAMED)}"
+        f"- {owner or 'not claimed'}: {list_some([path_text(path) for path in paths], _MOST_NAMED)}"
         for owner, paths in sorted(owners.items())
     ]
     return (

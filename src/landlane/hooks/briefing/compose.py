@@ -48,12 +48,12 @@ _POLICIES: dict[str, str] = {
     HookPolicy.STRICT: (
         "An edit of a path that you have not claimed before is refused: `landlane claim PATH` first."
     ),
-    HookPolicy.WATCH: "Edits are not refused here, only reported; claim what you change all the same.",
+    HookPolicy.WATCH: "Edits are not refused here, only reported; claim what you change anyway.",
 }
 _AUTO = "Editing a free path claims it for you; a path that another session holds is refused."
 _SHARED = (
     "Others may work in this same checkout. If a build or a test fails in a file that you did not touch, "
-    "wait half a minute and try again, three times, before you mend it: its owner may be in the middle of a "
+    "wait half a minute and try again, three times, before you fix it: its owner may be in the middle of a "
     "change. Commit only your own paths: `landlane commit -m MESSAGE PATH…`; no `git add -A`, `stash`, "
     "`reset`, `clean` or `checkout` of a branch here."
 )
@@ -90,9 +90,9 @@ def _safely(what: str, compose: Callable[[], str]) -> str:
     try:
         return compose()
     except LandlaneError as error:
-        return f"({what} cannot be told: {error.message})"
+        return f"({what} is unknown: {error.message})"
     except Exception as error:  # noqa: BLE001 - no part may keep a session from starting
-        return f"({what} cannot be told: {type(error).__name__}: {error})"
+        return f"({what} is unknown: {type(error).__name__}: {error})"
 
 
 def _identity(repo: Repository, session: Session, event: HookEvent) -> str:
@@ -127,7 +127,7 @@ def _open_questions(repo: Repository, session: Session) -> str:
     return "\n".join(
         f"{gate.task} rests until a person has answered {gate.id} ({_cut(gate.why, _LONGEST_WHY)}). Its "
         "paths are kept for you; do not work on it meanwhile. "
-        f"`landlane gate show {gate.id}` tells whether there is an answer."
+        f"`landlane gate show {gate.id}` shows whether there is an answer."
         for gate in list_gates(repo)
         if gate.session == session.id and gate.task
     )
@@ -171,7 +171,7 @@ def _others(repo: Repository, session: Session) -> str:
     others.sort(key=lambda one: (not held[one.id], one.agent))
     queued = [claim for claim in claims if claim.session not in held and claim.session != session.id]
     if not others and not queued:
-        return "Nobody else is here now."
+        return "No other session is here now."
     lines = ["Here besides you:"]
     for one in others[:_MOST_OTHERS]:
         tasks = sorted({claim.task for claim in held[one.id] if claim.task})

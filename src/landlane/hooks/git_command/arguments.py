@@ -134,7 +134,7 @@ def _parse_letters(word: str, letters: set[str], short: set[str], rest: Iterator
 
 
 def matches_everything(path: str) -> bool:
-    """Return whether a pathspec may match the whole tree, as far as its text shows."""
+    """Return whether a pathspec may match the full tree, as far as its text shows."""
     if path.startswith(":"):
         magic, path = _without_magic(path)
         if not magic:

@@ -48,7 +48,7 @@ def check_git(repo: Repository, session: Session | None, cwd: str, words: Sequen
             _check_paths(repo, session, found, patterns)
             return found
         found = replace(
-            found, reach=Reach.WHOLE_TREE, why="it names the whole checkout", scoped_form="name the paths"
+            found, reach=Reach.WHOLE_TREE, why="it names the entire checkout", scoped_form="name the paths"
         )
     hits_all = found.hits_repository and not there.home  # a clone has refs and objects of its own
     others = others_anywhere(repo, session) if hits_all else others_in(repo, there.root, session)

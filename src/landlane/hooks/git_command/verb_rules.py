@@ -152,7 +152,7 @@ _RESTORE = "git restore -- PATH…"
 _COMMIT = "landlane commit -m MESSAGE PATH…"
 _OWN = "landlane workspace open TASK"
 _LAND = "landlane land, or do it in a workspace of your own: landlane workspace open TASK"
-_TAKES_BACK = "it takes back the changes of everybody"
+_TAKES_BACK = "it reverts the changes of all sessions"
 _PRUNING = "it removes objects that others borrow or have not committed yet"
 
 
@@ -164,12 +164,12 @@ def _judge_checkout(call: VerbArguments) -> GitReach:
             return _by_paths(call.plain, _TAKES_BACK, _RESTORE)
         if not call.plain and not call.has("f m p force merge patch"):
             return _SAFE
-    why = "it moves the whole checkout to another commit, under everybody who works in it"
+    why = "it moves the checkout to another commit for all sessions in it"
     return _whole(why, f"for a branch of your own: {_OWN}; for files: {_RESTORE}")
 
 
 def _judge_reset(call: VerbArguments) -> GitReach:
-    why = "it resets the index and the files of everybody"
+    why = "it resets the index and the files of all sessions"
     form = f"{_RESTORE}, or git reset -- PATH…"
     paths = call.after_dashes if call.has_dashes else call.plain if len(call.plain) > 1 else ()
     if not paths or call.has("N p hard merge keep soft mixed patch pathspec-from-file"):
@@ -180,7 +180,7 @@ def _judge_reset(call: VerbArguments) -> GitReach:
 def _judge_add(call: VerbArguments) -> GitReach:
     if call.has("n dry-run refresh"):
         return _SAFE
-    why = "it stages the changes of everybody"
+    why = "it stages the changes of all sessions"
     form = f"git add -- PATH…, or {_COMMIT}"
     if call.paths and not call.has("pathspec-from-file"):
         return _by_paths(call.paths, why, form)
@@ -192,7 +192,9 @@ def _judge_rm(call: VerbArguments) -> GitReach:
     form = "git rm -- PATH…"
     if call.has("pathspec-from-file") and not call.has("n dry-run"):
         return _whole("the paths are in a file, which is not looked into", form)
-    return _PathRule(why="it deletes the files of everybody", scoped_form=form, safe_with="n dry-run")(call)
+    return _PathRule(why="it deletes the files of all sessions", scoped_form=form, safe_with="n dry-run")(
+        call
+    )
 
 
 def _judge_apply(call: VerbArguments) -> GitReach:
@@ -242,19 +244,19 @@ def _judge_reflog(call: VerbArguments) -> GitReach:
 
 def _judge_update_ref(call: VerbArguments) -> GitReach:
     if call.has("stdin") or call.first == "HEAD" or call.first.startswith("refs/heads/"):
-        return _whole("it moves a branch under everybody who is on it", f"{_COMMIT}, or landlane land")
+        return _whole("it moves a branch that other sessions are on", f"{_COMMIT}, or landlane land")
     return _SAFE
 
 
 def _judge_symbolic_ref(call: VerbArguments) -> GitReach:
     is_written = len(call.plain) > 1 or call.has("d delete")
-    return _whole("it moves the checkout of everybody to another branch", _OWN) if is_written else _SAFE
+    return _whole("it moves the checkout of all sessions to another branch", _OWN) if is_written else _SAFE
 
 
 def _judge_index(call: VerbArguments) -> GitReach:
     if call.has("a all stdin index-info"):
-        return _whole("it rewrites the index, or the files, of everybody", _RESTORE)
-    return _by_paths(call.paths, "it rewrites the index of everybody", _RESTORE) if call.paths else _SAFE
+        return _whole("it rewrites the index, or the files, of all sessions", _RESTORE)
+    return _by_paths(call.paths, "it rewrites the index of all sessions", _RESTORE) if call.paths else _SAFE
 
 
 def _judge_config(call: VerbArguments) -> GitReach:
@@ -273,7 +275,7 @@ def _changes_files(*safe_words: str) -> _TreeRule:
 
 
 _MERGE = _TreeRule(
-    why="it changes files all over the checkout, and the branch of everybody in it", scoped_form=_LAND
+    why="it changes files all over the checkout, and the branch of all sessions in it", scoped_form=_LAND
 )
 _REWRITE = _TreeRule(why="it rewrites history that others build on", scoped_form=_OWN)
 
@@ -282,18 +284,18 @@ _RULES: dict[str, Callable[[VerbArguments], GitReach]] = {
     "stage": _judge_add,
     "checkout": _judge_checkout,
     "switch": _TreeRule(
-        why="it moves the whole checkout to another branch, under everybody who works in it", scoped_form=_OWN
+        why="it moves the checkout to another branch for all sessions in it", scoped_form=_OWN
     ),
     "restore": _PathRule(why=_TAKES_BACK, scoped_form=_RESTORE, whole_with="p patch pathspec-from-file"),
     "reset": _judge_reset,
     "clean": _PathRule(
-        why="it deletes the new files of everybody",
+        why="it deletes the new files of all sessions",
         scoped_form="git clean -f -- PATH…",
         safe_with="n dry-run",
         needs_paths=True,
     ),
     "stash": _TreeRule(
-        why="all worktrees share one stash, and it takes the changes of everybody",
+        why="all worktrees share one stash, and it takes the changes of all sessions",
         scoped_form="landlane stash save",
         safe_words=("list", "show", "create"),
     ),
@@ -306,7 +308,7 @@ _RULES: dict[str, Callable[[VerbArguments], GitReach]] = {
     ),
     "rm": _judge_rm,
     "mv": _PathRule(
-        why="it moves the files of everybody", scoped_form="git mv -- PATH TO", safe_with="n dry-run"
+        why="it moves the files of all sessions", scoped_form="git mv -- PATH TO", safe_with="n dry-run"
     ),
     **dict.fromkeys(("merge", "rebase", "pull", "cherry-pick", "revert", "am"), _MERGE),
     "apply": _judge_apply,
@@ -320,7 +322,7 @@ _RULES: dict[str, Callable[[VerbArguments], GitReach]] = {
     "update-ref": _judge_update_ref,
     "symbolic-ref": _judge_symbolic_ref,
     "read-tree": _TreeRule(
-        why="it replaces the index of everybody", scoped_form=_RESTORE, safe_with="n dry-run index-output"
+        why="it replaces the index of all sessions", scoped_form=_RESTORE, safe_with="n dry-run index-output"
     ),
     "checkout-index": _judge_index,
     "update-index": _judge_index,

@@ -77,7 +77,7 @@ class ShellLine:
 
 
 def parse_shell(text: str) -> ShellLine:
-    """Parse a line, or a whole script, as a client passes it to a shell."""
+    """Parse a line or a script as a client passes it to a shell."""
     collector = _Collector()
     try:
         collector.parse(text[:MOST_TEXT], WorkingFolder(), 0)

@@ -277,7 +277,7 @@ class NodeRun:
             raise NotAllowed(
                 f"{self.task} is not believed to be done yet: it is {concluded.state}",
                 code="TASK_NOT_DONE",
-                hint=concluded.why or f"`landlane task show {self.task}` tells what is missing",
+                hint=concluded.why or f"see what is missing: landlane task show {self.task}",
             )
         return make_command(move.goto, update)
 

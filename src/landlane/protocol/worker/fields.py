@@ -40,7 +40,7 @@ def _optional(kind: str, help: str, most: int = 0) -> Field:
 _LONG_TEXT = _required(TEXT, "", _LONG)
 _ASSIGNMENT = _required(WORD, "the id of the assignment, as it was given", 100)
 _USAGE = _optional(USAGE, "what was used since the assignment began; unknown is null")
-_NOTES = _optional(TEXT, "for whoever works on it next", _LONG)
+_NOTES = _optional(TEXT, "for the next agent", _LONG)
 
 ASSIGNMENT, HEARTBEAT, PROGRESS = "WorkAssignment", "Heartbeat", "Progress"
 COMPLETE, FAILED = "WorkComplete", "WorkFailed"
@@ -64,7 +64,7 @@ TABLE: dict[str, dict[str, Field]] = {
         "heartbeat_seconds": _required(
             NUMBER, "say something at least this often, or be taken for dead", 86_400
         ),
-        "limit_seconds": _optional(NUMBER, "how long the whole may take", 31_536_000),
+        "limit_seconds": _optional(NUMBER, "how long all of it may take", 31_536_000),
         "budget_usd": _optional(NUMBER, "what it may cost", 1_000_000),
         "notes": _required(TEXTS, "what earlier attempts left, the oldest first", 100),
     },
@@ -120,13 +120,13 @@ FINDING_FIELDS: dict[str, Field] = {
 # Why work failed. Workers report the first five; the supervisor finds the others.
 CODES: dict[str, str] = {
     "failed": "it could not be done",
-    "blocked": "something or somebody else must act first",
+    "blocked": "something or someone else must act first",
     "rate_limited": "the model's provider wants fewer requests",
     "refused": "the worker will not do it",
-    "stopped": "it was told to end",
-    "malformed": "it said something that is no message of this protocol",
+    "stopped": "it was asked to end",
+    "malformed": "it printed something that is not a message of this protocol",
     "oversized": "it said more in one line than fits",
-    "flooded": "it said more than anybody could read",
+    "flooded": "it printed too much",
     "out_of_order": "it said something at the wrong time, or about another assignment",
     "silent": "it said nothing for longer than it may",
     "late": "it took longer than it may",
@@ -190,7 +190,7 @@ def _check_texts(field: Field, item: object) -> str:
 def _check_paths(field: Field, item: object) -> str:
     problem = _check_texts(field, item)
     outside = [path for path in cast("list[str]", item) if not _is_inside(path)] if not problem else []
-    return f"holds {outside[0][:80]!r}, which is no path inside the repository" if outside else problem
+    return f"holds {outside[0][:80]!r}, which is not a path inside the repository" if outside else problem
 
 
 def _is_inside(path: str) -> bool:

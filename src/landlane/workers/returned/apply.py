@@ -141,7 +141,7 @@ def tree_with_files(checkout: Checkout, files: Sequence[str], scratch: str) -> s
 def _copy(reader: TreeReader, writer: TreeWriter, path: str, limit: int) -> int:
     """Copy one file or link, and return its size."""
     if not is_inside(path):
-        raise unsafe_change(f"{path} is no path inside the repository", [path])
+        raise unsafe_change(f"{path} is not a path inside the repository", [path])
     status = reader.lstat(path)
     if status is None:
         raise _unfit(
@@ -155,7 +155,7 @@ def _copy(reader: TreeReader, writer: TreeWriter, path: str, limit: int) -> int:
         return 0
     descriptor = reader.open(path) if stat.S_ISREG(status.st_mode) else None
     if descriptor is None:
-        raise _unfit(f"{path} in the scratch folder is no file", "", "list files, not folders", path)
+        raise _unfit(f"{path} in the scratch folder is not a file", "", "list files, not folders", path)
     with open(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if size > limit:

@@ -63,7 +63,7 @@ def commit_unclaimed(work: ReturnedWork, branch: str) -> str:
     """Commit returned work without claims, and return its head; empty if nothing changed.
 
     This keeps the change while a person is asked, or when another session has the task. It is not verified
-    and does not land: whoever continues the task is told of the branch, and what they use is checked again.
+    and does not land: the next owner is shown the branch, and what it uses is checked again.
 
     Raises:
         NotAllowed: the change does not apply, is unsafe, or leaves the worker's role.
@@ -176,7 +176,7 @@ def _branch_moved(branch: str, why: str) -> Stale:
     return Stale(
         f"{branch} has moved on: {why[:300]}",
         code="BRANCH_MOVED",
-        hint=f"somebody else committed there; look: git log {branch}",
+        hint=f"another agent committed there: git log {branch}",
         branch=branch,
     )
 

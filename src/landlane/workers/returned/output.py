@@ -75,25 +75,25 @@ def _check_target(task: Task, path: str, checkout: TreeReader) -> None:
     output = task.output.removeprefix("./").rstrip("/")
     if not is_inside(output) or not is_inside(path):
         outside = path if is_inside(output) else task.output
-        raise unsafe_change(f"{outside} is no path inside the repository", [outside])
+        raise unsafe_change(f"{outside} is not a path inside the repository", [outside])
     if path != output and not path.startswith(f"{output}/"):
         raise _unfit(f"{path} is not the output of {task.id}", path, f"return {output}, or what is below it")
     folder = os.path.dirname(path)
     while folder:
         status = checkout.lstat(folder)
         if status is not None and not stat.S_ISDIR(status.st_mode):
-            raise unsafe_change(f"{path} is behind {folder}, which is no folder", [path])
+            raise unsafe_change(f"{path} is behind {folder}, which is not a folder", [path])
         folder = os.path.dirname(folder)
     status = checkout.lstat(path)
     if status is not None and not stat.S_ISREG(status.st_mode):
-        raise unsafe_change(f"{path} is there, and is no ordinary file", [path])
+        raise unsafe_change(f"{path} exists and is not a regular file", [path])
 
 
 def _check_source(path: str, scratch: TreeReader) -> None:
     status = scratch.lstat(path)
     if status is None or not stat.S_ISREG(status.st_mode):
         raise _unfit(
-            f"{path} is listed, and is no file in the scratch folder",
+            f"{path} is listed, but is not a file in the scratch folder",
             path,
             "put it there under the same path",
         )
