@@ -214,8 +214,8 @@ def claim_or_report(repo: Repository, session: Session, effects: Sequence[Effect
         return [text]
     if len(effects) > _MOST_TAKEN:
         text = (
-            f"Your shell command changed {len(effects):,} files that no session has claimed: {names}. They were "
-            "not claimed one by one. If you go on with them, claim their folder: `landlane claim FOLDER/`."
+            f"Your shell command changed {len(effects):,} files that no session has claimed: {names}. They "
+            "were not claimed one by one. If you continue, claim their folder: `landlane claim FOLDER/`."
         )
         return [text]
     return _claim(repo, session, effects)
