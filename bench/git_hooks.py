@@ -1,4 +1,4 @@
-"""Git's hooks: a plain `git commit` in a repository whose commits we judge, against one without our hooks."""
+"""Git's hooks: a plain `git commit` with our hooks, against one without them."""
 
 from __future__ import annotations
 

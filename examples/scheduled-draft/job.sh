@@ -4,8 +4,8 @@
 set -eu
 day=${1:-$(date +%F)}
 
-# Once for each day; who comes second waits for the first. Nobody knows how far a collector came that was
-# killed. Collecting again does no harm, so that is what is done then.
+# Once for each day; a second call waits for the first. If a collector was killed, it is unknown how far it
+# came. Collecting again does no harm, so it is run again.
 landlane once "collect:$day" --as cron -- sh collect.sh "$day" ||
     landlane once "collect:$day" --again --as cron -- sh collect.sh "$day"
 

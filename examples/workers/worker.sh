@@ -12,7 +12,7 @@ folder=$(word folder)
 scratch=$(word scratch)
 paths=$(printf '%s\n' "$line" | sed -n 's/.*"paths":\[\([^]]*\)\].*/\1/p' | tr -d '"' | tr ',' ' ')
 
-# A text as JSON: what stands on standard input, between quotes.
+# Print standard input as a JSON string.
 quoted() {
     printf '"'
     tr -d '\000-\010\013-\037' | sed 's/\\/\\\\/g; s/"/\\"/g; s/	/\\t/g' | awk '{ printf "%s\\n", $0 }'

@@ -36,7 +36,7 @@ def speak(text: str, path: Path) -> None:
 
 
 def measure(path: Path) -> dict[str, object]:
-    """How long a file sounds, its rate, and what tells it from others."""
+    """Return the duration of a file, its rate, and its hash."""
     with wave.open(str(path), "rb") as file:
         rate, frames = file.getframerate(), file.getnframes()
     return {"rate": rate, "frames": frames, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}

@@ -1,4 +1,4 @@
-"""Writes the draft of a day out of what was collected for it; `--check` tells whether drafts are whole."""
+"""Writes the draft of a day from what was collected for it; `--check` verifies that drafts are complete."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def state(key: str) -> object:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         broken = [path for path in Path("drafts").glob("*.md") if LAST_LINE not in path.read_text("utf-8")]
-        sys.exit(f"not whole: {broken}" if broken else 0)
+        sys.exit(f"incomplete: {broken}" if broken else 0)
     serve(draft)
