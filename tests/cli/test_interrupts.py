@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,3 +134,21 @@ def test_a_closed_stderr_does_not_end_a_wait(shell: Shell) -> None:
         shell.run_json("release", "--all", "--as", "ann")
 
         assert waiter.wait(60) == 0
+
+
+def test_a_process_in_the_background_does_not_draw_over_the_foreground() -> None:
+    asks = (
+        "import os, sys\n"
+        "from landlane.platform.terminal import can_redraw\n"
+        "print('foreground', can_redraw(sys.stderr), flush=True)\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    os.setpgid(0, 0)\n"
+        "    print('background', can_redraw(sys.stderr), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+    )
+    words = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", sys.executable, "-c", asks]
+    ended = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    assert ended.stdout.split() == ["foreground", "True", "background", "False"]

@@ -12,7 +12,7 @@ import sys
 from landlane.cli.table import format_table, shorten
 from landlane.error_json import error_json
 from landlane.errors import LandlaneError
-from landlane.platform.terminal import is_terminal
+from landlane.platform.terminal import can_redraw, is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Terminal:
 
     def live(self, make_text: Callable[[], str]) -> None:
         """Replace the live line on stderr, which only a terminal shows; an empty text removes it."""
-        if self.is_json or self.is_quiet or not is_terminal(sys.stderr):
+        if self.is_json or self.is_quiet or not can_redraw(sys.stderr):
             return
         text = in_one_line(make_text())
         self._clear_live_line()
@@ -159,7 +159,7 @@ class Terminal:
     @property
     def is_live(self) -> bool:
         """Return whether a line on stderr can be shown and replaced."""
-        return not self.is_json and not self.is_quiet and is_terminal(sys.stderr)
+        return not self.is_json and not self.is_quiet and can_redraw(sys.stderr)
 
     def show_progress(self, text: str) -> None:
         """Replace the progress line on the terminal; an empty text removes it."""
