@@ -126,10 +126,10 @@ def make_pipe(testbed: LandingTestbed) -> None:
     [
         (lambda testbed: None, "there is no RULES.md"),
         (make_link_out, "leads out of it"),
-        (make_pipe, "no plain file"),
+        (make_pipe, "not a regular file"),
         (lambda testbed: (testbed.folder / "RULES.md").mkdir(), "cannot be read"),
-        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"\x00\x01"), "no text in UTF-8"),
-        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"## caf\xe9\n"), "no text in UTF-8"),
+        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"\x00\x01"), "not UTF-8 text"),
+        (lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"## caf\xe9\n"), "not UTF-8 text"),
         (
             lambda testbed: (testbed.folder / "RULES.md").write_bytes(b"a" * (MOST_BYTES + 1)),
             "bytes; rules may have",
@@ -268,7 +268,7 @@ def test_a_repository_without_a_commit_starts_all_the_same(tmp_path: Path) -> No
 
     testbed.close()
     assert "You are ann" in told
-    assert "(your base cannot be told: there is no branch to work on yet)" in told
+    assert "(your base is unknown: there is no branch to work on yet)" in told
 
 
 def test_uncommitted_work_of_others_is_named_with_its_holder(testbed: LandingTestbed) -> None:
@@ -300,7 +300,7 @@ def test_a_part_that_breaks_is_one_line(testbed: LandingTestbed, monkeypatch: py
 
     told = started(testbed)
 
-    assert "(your base cannot be told: RecursionError: no end)" in told
+    assert "(your base is unknown: RecursionError: no end)" in told
     assert "No other session is here now." in told
 
 

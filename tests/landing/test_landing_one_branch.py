@@ -63,7 +63,7 @@ def test_rejected_branch_becomes_a_task_with_the_end_of_the_check_output(
     assert len(entry.output) <= MAX_OUTPUT_CHARS
     assert entry.output.endswith("the reason\n")
     task = get_task(testbed.repo, entry.bounce_task)
-    assert task.title.startswith("Mend one:")
+    assert task.title.startswith("Fix one:")
     assert "the reason" in task.body
     assert head in task.body
     assert task.next_action == "fix it, commit and land again"

@@ -182,7 +182,7 @@ def test_a_change_is_handed_over_in_one_way() -> None:
 def test_files_lie_inside_the_repository(path: str) -> None:
     said = {"type": "WorkComplete", "version": 1, "assignment": "a", "summary": "s", "files": [path]}
 
-    assert "no path inside" in flaw_of(json.dumps(said).encode())
+    assert "not a path inside" in flaw_of(json.dumps(said).encode())
 
 
 def test_what_cannot_be_said_is_refused_before_it_is_written() -> None:

@@ -460,7 +460,7 @@ def test_the_library_sends_heartbeats_during_work(bench: Bench) -> None:
         ("raise ValueError('no such date')", "failed", "ValueError: no such date"),
         ("raise Failure('429', code='rate_limited', retry_after_seconds=3)", "rate_limited", "429"),
         ("return 'done'", "failed", "the handler returned str"),
-        ("return work.complete('x', files=['../x'])", "failed", "no path inside"),
+        ("return work.complete('x', files=['../x'])", "failed", "not a path inside"),
         ("os.kill(os.getpid(), 15)\ntime.sleep(60)", "stopped", "SIGTERM"),
     ],
 )
