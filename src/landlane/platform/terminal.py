@@ -15,7 +15,7 @@ def is_terminal(stream: Any) -> bool:
 
 
 def can_redraw(stream: Any) -> bool:
-    """Return whether lines on a stream can be replaced: a terminal, and this process not in its background."""
+    """Return whether lines on a stream can be replaced: a terminal with this process in the foreground."""
     if not is_terminal(stream):
         return False
     try:

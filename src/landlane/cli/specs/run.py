@@ -196,7 +196,7 @@ COMMANDS = (
         "run pause",
         "Start no new attempts; running ones continue.",
         flag("--all", "Land and deploy nothing, either"),
-        option("--why", "Reason, for whoever reads it next", "TEXT"),
+        option("--why", "Reason, shown to the next agent", "TEXT"),
         examples=(
             "landlane run pause --why 'release freeze'",
             "landlane run pause --all --why 'release freeze'",
