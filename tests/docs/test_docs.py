@@ -53,7 +53,7 @@ MASKS = (
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+\b", "UUID"),
     (r"\b[0-9a-f]{7,64}\b", "HASH"),
     (r"\b\d+(ms|[smhd])(\d+[smhd])?\b", "SPAN"),
-    (r"\b\d+ (s|min|h|d)\b( \d+ (s|min|h)\b)?", "SPAN"),
+    (r"\bunder 1 s\b|\b\d+ (s|min|h|d)\b( \d+ (s|min|h)\b)?", "SPAN"),
     (r" +", " "),
 )
 
