@@ -37,7 +37,7 @@ SCHEMA_VERSION = 1
 _RECORD_BYTES = 240  # a copy of sessions/signs_of_life.py
 _unclosed = []  # connections to other stores: closing one could checkpoint its log
 _KIND_OF_FILE, _LINK, _REGULAR, _FOLDER = 0o170000, 0o120000, 0o100000, 0o040000
-_LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
+_LATE = "Landlane's hook took too long, so this is refused. Try again, or find out why: landlane doctor\n"
 
 # Written by scripts/client_tools.py from src/landlane/clients/*/hook.py: begin
 _CLIENTS: "dict[str, Json]" = {
