@@ -162,6 +162,22 @@ def test_a_store_without_this_repository_is_not_adopted(held: Shell, tmp_path: P
     assert held.holders() == {"README.md": "ann"}
 
 
+@pytest.mark.promise(
+    "repository.odd-paths-are-refused",
+    "A repository whose path is not valid UTF-8 is refused by `init` and by every command.",
+)
+def test_a_path_that_is_not_text_is_refused_before_anything_is_written(shell: Shell, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"odd\xff")
+    shutil.copytree(shell.folder, odd)
+    before = fingerprint(odd)
+
+    for words in (["init", "--yes", "--no-clients"], ["task", "add", "x", "--as", "ann"], ["claims"]):
+        answer = Shell(odd).run_error("PATH_NOT_TEXT", *words, exit=1)
+
+    assert "odd\\udcff" in answer["message"]
+    assert fingerprint(odd) == before
+
+
 # -------------------------------------------------------------------------------------- which repository
 
 

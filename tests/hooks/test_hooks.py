@@ -429,6 +429,33 @@ def test_internal_error_refuses_edits_but_not_reads(root: Path, one: StandIn, tr
     assert not one.hook("UserPromptSubmit", prompt="go").is_denied
 
 
+@pytest.mark.promise(
+    "hooks.state-folder-decides",
+    "Client hooks and git hooks use the store that the state folder names, also right after it has moved.",
+)
+def test_a_hook_follows_a_move_of_the_store_at_once(one: StandIn, two: StandIn, tmp_path: Path) -> None:
+    for number in range(2):
+        one.edit("a.py", f"x = {number}\n")
+    assert one.type("store", "move", str(tmp_path / "new.db"))["ok"]
+    one.type("release", "a.py")
+    assert two.type("claim", "a.py", "--as", "bob")["ok"]
+
+    told = one.edit("a.py", "spoilt\n")
+
+    assert told.is_denied
+    assert "a.py is claimed by bob" in told.reason
+
+
+def test_a_hook_that_is_told_of_another_store_refuses(root: Path, one: StandIn, tmp_path: Path) -> None:
+    one.edit("a.py", "x = 1\n")
+    with StandIn(root, environment={"LANDLANE_STORE": str(tmp_path / "other.db")}) as other:
+        told = other.edit("a.py", "spoilt\n")
+
+    assert told.is_denied
+    assert "LANDLANE_STORE names" in told.reason
+    assert not (tmp_path / "other.db").exists()
+
+
 @pytest.mark.slow
 def test_deleted_store_is_not_created_again_by_a_hook(root: Path, one: StandIn, two: StandIn) -> None:
     one.edit("a.py", "x = 1\n")

@@ -24,7 +24,7 @@ from landlane.app.store_place import (
     show_place,
     store_place,
 )
-from landlane.errors import StoreCorrupt, StoreError
+from landlane.errors import RepositoryError, StoreCorrupt, StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.repository import GitRepository, is_case_insensitive
@@ -95,6 +95,7 @@ def open_repository(
         StoreError: its store cannot be opened.
     """
     checkout = _as_seen_by_guest(find_checkout(cwd)) if is_guest else find_checkout(cwd)
+    check_location(checkout)
     folder = checkout.state_folder
     _make_folder(folder, checkout, may_begin=may_begin)
     of_settings = checkout.home_checkout if is_guest else checkout
@@ -150,6 +151,21 @@ def read_settings_of(checkout: Checkout) -> Settings:
     if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
         root = checkout.home_checkout.root
     return read_settings(root, os.path.join(folder, "settings.cache"), os.path.join(folder, LOCAL_NAME))
+
+
+def check_location(checkout: Checkout) -> None:
+    """Refuse a repository whose path is not text: stores, settings of clients and JSON cannot hold it.
+
+    Raises:
+        RepositoryError: the path of the checkout or of the state folder is not valid UTF-8.
+    """
+    for path in (checkout.root, checkout.state_folder):
+        if not path.isascii() and any("\udc80" <= letter <= "\udcff" for letter in path):
+            raise RepositoryError(
+                f"the path {path.encode('utf-8', 'backslashreplace').decode()} is not valid UTF-8",
+                code="PATH_NOT_TEXT",
+                hint="rename the folder, then try again",
+            )
 
 
 def was_set_up(checkout: Checkout) -> bool:

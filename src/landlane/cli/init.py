@@ -186,10 +186,10 @@ def _counts(lines: Iterable[PlanLine], plan: InitPlan) -> str:
     numbers |= {left: len(plan.changes.skipped)} if plan.changes.skipped else {}
     order = [*_DONE.values(), "kept", "skipped"]
     parts = [f"{verb} {numbers[verb]}" for verb in order if verb in numbers]
+    if not parts:
+        return "created the state" if plan.is_new else "nothing changed"
     first = parts[0].split(" ")
-    return (
-        ", ".join([f"{first[0]} {count(int(first[1]), 'file')}", *parts[1:]]) if parts else "nothing changed"
-    )
+    return ", ".join([f"{first[0]} {count(int(first[1]), 'file')}", *parts[1:]])
 
 
 def _done_lines(call: CommandCall, plan: InitPlan, done: InitResult) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from landlane.app.open import ANSWERED, ANSWERED_GIT, open_repository
+from landlane.app.open import ANSWERED, ANSWERED_GIT, check_location, open_repository
 from landlane.app.store_place import has_state
 from landlane.clients.model import CLIENTS
 from landlane.clients.registry import setup_of
@@ -82,6 +82,7 @@ def plan_init(cwd: str, options: InitOptions | None = None) -> InitPlan:
     options = options or InitOptions()
     check_names(options.clients)
     checkout = _checkout_or_folder(cwd)
+    check_location(checkout)
     state = checkout.state_folder
     record = load_record(state)
     if os.path.exists(os.path.join(checkout.root, FILE_NAME)):
