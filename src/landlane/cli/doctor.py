@@ -6,6 +6,7 @@ import os
 import time
 
 from landlane.cli.terminal import in_one_line
+from landlane.clients.model import CLIENTS
 from landlane.doctor.examine import examine
 from landlane.doctor.report import report_text, write_report
 from landlane.doctor.summary import group, limits, summarize
@@ -39,7 +40,7 @@ def doctor(call: CommandCall, fix: bool, report: str) -> int:
         answer |= {"code": "UNWELL", "message": f"{worst.name}: {worst.found}", "hint": worst.hint}
     if report:
         write_report(os.path.join(call.cwd, report), report_text(checks))
-        text = f"✓ wrote {report} ({count(len(problems), 'problem')}; secrets removed)"
+        text = f"✓ wrote {report} ({count(len(group(problems)), 'problem')}; secrets removed)"
         return call.terminal.answer({**answer, "report": report}, text, 1 if problems else 0, quiet=report)
     if call.terminal.is_verbose:
         lines = _all_lines(checks)
@@ -87,6 +88,9 @@ def _all_lines(checks: Iterable[Check]) -> list[str]:
 
 
 def _subject_text(finding: Finding) -> str:
+    client = CLIENTS.get(finding.subject)
+    if client is not None and finding.found.startswith(client.title):  # it names its subject itself
+        return in_one_line(finding.found)
     return in_one_line(f"{finding.subject}: {finding.found}")
 
 

@@ -61,7 +61,7 @@ def check_worktrees(repo: Repository, is_fixing: bool) -> Check:
     """Check for entries of worktrees whose folder no longer exists."""
     orphans = find_orphans(repo.home)
     gone = [orphan for orphan in orphans if not orphan.why_kept]
-    kept = [f"{one.name}: {one.root} is not there, but {one.why_kept}" for one in orphans if one.why_kept]
+    kept = [f"{one.name}: {one.root} is missing, but {one.why_kept}" for one in orphans if one.why_kept]
     if not gone:
         return passed("; ".join(kept) or "every entry has its folder")
     if not is_fixing:

@@ -29,7 +29,7 @@ _WORKTREE_FOLDER = ".codex"
 
 _END_SECONDS = 3  # Codex allows no more at the end of a session
 _SERVER_VARIABLES = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_RESIDENT")
-_MAKE_TRUSTED = "run `landlane init` and agree to trust the hooks, or use `/hooks` in Codex"
+_MAKE_TRUSTED = "trust them with /hooks in Codex, or: landlane init --client codex"
 
 
 class _CodexSetup(ClientSetup):
@@ -86,7 +86,7 @@ class _CodexSetup(ClientSetup):
             hint = f"take `hooks = false` out of {trust_file(env)}"
             return [SetupProblem(what="Codex's hooks are switched off", hint=hint)]
         if not _is_project_trusted(env, root):
-            return [self.problem(f"does not trust {root}, and so runs none of its hooks", _MAKE_TRUSTED)]
+            return [self.problem("ignores its hooks: this folder is not trusted", _MAKE_TRUSTED)]
         try:
             listed = _listed(env, run, root)
         except LandlaneError as error:
