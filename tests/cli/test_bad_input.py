@@ -162,7 +162,7 @@ def test_an_unknown_word_is_answered_with_the_nearest_known_one(busy: Shell) -> 
         "landlane claim x --json",
         "landlane claim x --ttl 5m --json",
         "for example: landlane claim src/api.py --note 'new endpoint'",
-        "landlane claim x --ttl TIME --json",
+        "landlane claim x --ttl 30m --json",
         "landlane help join",
         "landlane store move x --json",
         "landlane help store",

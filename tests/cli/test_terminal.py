@@ -118,3 +118,22 @@ def test_quiet_prints_only_the_value_and_verbose_is_known(capfd: pytest.CaptureF
 
 def test_control_characters_of_names_are_shown_not_obeyed() -> None:
     assert in_one_line("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
+
+
+@pytest.mark.parametrize(
+    ("hint", "completed"),
+    [
+        ("landlane claim a.py", "landlane claim a.py --as ann"),
+        ("wait in line: landlane claim a.py --wait", "wait in line: landlane claim a.py --wait --as ann"),
+        ("landlane release --all, or wait", "landlane release --all --as ann, or wait"),
+        ("landlane leave ends your session", "landlane leave --as ann ends your session"),
+        ("landlane once build --again -- make", "landlane once build --again --as ann -- make"),
+        ("5 minutes: landlane next --wait 5m\n5 seconds: landlane next --wait 5s",
+         "5 minutes: landlane next --wait 5m --as ann\n5 seconds: landlane next --wait 5s --as ann"),
+        ("landlane claims a.py", "landlane claims a.py"),
+        ("check the connection", "check the connection"),
+        ("git switch -c my-change", "git switch -c my-change"),
+    ],
+)  # fmt: skip
+def test_a_hint_names_the_agent_inside_its_command(hint: str, completed: str) -> None:
+    assert Terminal(agent="ann").as_typed(hint) == completed

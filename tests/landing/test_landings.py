@@ -216,7 +216,7 @@ def test_same_branch_submitted_twice_at_once_is_one_entry(live_project: Project)
 
 def test_unknown_entry_is_an_error(project: Project) -> None:
     ann = project.agent("ann")
-    with pytest.raises(Malformed, match="there is no landing 'L9'"):
+    with pytest.raises(Malformed, match="no landing L9"):
         landings.get_landing(ann.repo, "L9")
     with pytest.raises(Malformed):
         reject(ann, None, "L9")

@@ -101,7 +101,7 @@ def test_plan_with_problems_is_refused_with_all_of_them(project: Project) -> Non
     with pytest.raises(Malformed) as caught:
         enter(ann, "- [ ] A (after: B)\n- [ ] B (after: A)\n- [ ] C (role: coder)\n- [ ] D (after: T99)\n")
 
-    assert caught.value.code == "PLAN_UNFIT"
+    assert (caught.value.code, caught.value.facts["lines"]) == ("PLAN_UNFIT", [3])
     assert len(caught.value.facts["problems"]) == 3
     assert "task.added" not in project.kinds()
 

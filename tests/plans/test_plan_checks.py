@@ -111,8 +111,8 @@ def test_every_cycle_is_reported() -> None:
 
     cycles = [one for one in checked.problems if one.code == "TASK_CYCLE"]
     assert [one.reason for one in cycles] == [
-        "these tasks wait for each other: A → B → A",
-        "these tasks wait for each other: C → C",
+        '"A" and "B" wait for each other',
+        '"C" waits for itself',
     ]
     assert [one.line for one in cycles] == [1, 3]
     assert checked.waves == ()

@@ -130,7 +130,7 @@ def test_a_checklist_with_problems_ends_with_1_and_all_of_them(shell: Shell) -> 
         "UNKNOWN_ROLE",
         "UNKNOWN_TASK",
     ]
-    assert "line 1: these tasks wait for each other: Parse dates → Show dates → Parse dates" in shown
+    assert 'line 1: "Parse dates" and "Show dates" wait for each other' in shown
     assert "did you mean code?" in shown
     assert "cost: unknown: no task has a budget" in shown
 

@@ -124,7 +124,12 @@ def test_titles_can_be_used_as_names_in_any_case_and_with_commas() -> None:
 def test_invalid_plan_is_refused_with_the_line() -> None:
     assert refused("[[task]]\ntitle = \n").facts["line"] == 2
     assert refused('[[task]]\ntitle = "A"\npahts = ["a"]\n').facts["line"] == 3
-    assert "did you mean paths?" in refused('[[task]]\ntitle = "A"\npahts = ["a"]\n').hint
+    misspelled = refused('[[task]]\ntitle = "A"\npahts = ["a"]\n')
+    assert (misspelled.message, misspelled.facts["remark"]) == (
+        "line 3: unknown key pahts",
+        "did you mean paths?",
+    )
+    assert misspelled.hint == "a complete example: landlane help plan check"
     assert refused('[[task]]\ntitle = "A"\n\n[[task]]\nname = ""\n').facts["line"] == 4
     assert refused('[[task]]\ntitle = "A"\nestimate = 20\n').facts["line"] == 3
     assert refused('[[task]]\ntitle = "A"\nestimate = "soon"\n').facts["line"] == 3
@@ -133,7 +138,7 @@ def test_invalid_plan_is_refused_with_the_line() -> None:
     assert refused('[[task]]\ntitle = "A"\nattempts = 1000\n').facts["line"] == 3
     assert refused('[[task]]\ntitle = "A"\n[[task]]\nname = "a"\n').facts["line"] == 3
     assert refused('[defaults]\ntitle = "x"\n').facts["line"] == 2
-    assert refused("tasks = 3\n").message.startswith("line 1: a plan knows no 'tasks'")
+    assert refused("tasks = 3\n").message.startswith("line 1: unknown key tasks")
     assert "no task" in refused("title = 'x'\n").message
     assert "no task" in refused("# Nothing\n", "p.md").message
     assert refused("- [ ] A\n- [ ] B (pahts: src)\n", "p.md").facts["line"] == 2

@@ -162,8 +162,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, key: st
         read(text)
 
     assert (caught.value.code, caught.value.exit_code) == ("SETTINGS_UNKNOWN_KEY", 2)
-    assert (caught.value.facts["key"], caught.value.facts["nearest"]) == (key, nearest)
-    assert (f"did you mean {nearest}?" in caught.value.hint) == bool(nearest)
+    remark = f"did you mean {nearest}?" if nearest else "known here: git."
+    facts = {"key": key, "nearest": nearest, "setting": key, "remark": remark}
+    assert caught.value.facts == facts
+    assert caught.value.hint == f"{remark} All settings: landlane config list --all"
 
 
 @pytest.mark.parametrize(

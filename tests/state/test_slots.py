@@ -219,7 +219,7 @@ def test_a_name_is_held_by_one(project: Project) -> None:
 
     assert {slot.agent for slot in refused.holders} == {"ann", "bob"}
     assert refused.left == 0
-    assert "--wait" in refused.hint
+    assert refused.hint == "wait for it: landlane slot take database --wait"
 
 
 def test_a_certain_name_can_be_asked_for(project: Project) -> None:
@@ -263,7 +263,8 @@ def test_what_was_used_comes_back_after_the_period_and_not_before(project: Proje
     project.clock.advance(30 * SECOND)
 
     assert refused.left == 0
-    assert "30 s" in refused.hint
+    wait = "landlane slot take api --amount 1 --wait"
+    assert refused.hint == f"some of it is free again in 30 s: {wait}"
     assert take(bob, "api", amount=40).until == project.now() + MINUTE
     is_refused(bob, "api")
 

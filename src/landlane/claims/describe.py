@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from landlane.claims.model import Holding, Refusal, find_conflict
 from landlane.ids import is_record_id
 from landlane.patterns.pattern import alternatives_overlap, has_special
 from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import Claim, ClaimMode, SessionKind, Waiter
+from landlane.text import nearest_word
 from landlane.units import ordinal, rough_duration, time_ago, time_left
 
 TYPE_CHECKING = False
@@ -266,3 +269,21 @@ def refusal_text(refusal: Refusal, store: Store, now: int, path: str = "") -> st
     if len(refusal.holders) == 1:
         return held_text(path, refusal.holders[0], store, now, refusal.pattern)
     return f"{path} overlaps {len(refusal.holders)} claims"
+
+
+def find_missing_folder(root: str, pattern: str) -> tuple[str, str]:
+    """Return the first folder of a glob that does not exist, and the existing one most like it."""
+    parts = pattern.removeprefix("./").split("/")
+    if not any(mark in pattern for mark in "*?[{") or ":" in parts[0]:
+        return "", ""  # a plain path may be a file that is yet to be written
+    folder = root
+    for part in parts[:-1]:
+        if any(mark in part for mark in "*?[{"):
+            return "", ""
+        below = os.path.join(folder, part)
+        if not os.path.isdir(below):
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+            return part, nearest_word(part, names)
+        folder = below
+    return "", ""

@@ -22,7 +22,11 @@ def read_number(text: str, what: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 16:
         raise Malformed(
-            f"{what} {text[:40]!r} is not a number", code="BAD_NUMBER", hint="give a whole number"
+            f"{what} {text[:40]} is not a whole number",
+            code="BAD_NUMBER",
+            hint="give a whole number",
+            unknown=text,
+            example="1",
         )
     return int(text)
 
@@ -59,6 +63,9 @@ def read_file(name: str, what: str, longest: int) -> str:
     try:
         raw = read_bytes(name, most)
         text = raw.decode("utf-8").removesuffix("\n") if len(raw) < most else ""
+    except FileNotFoundError as error:
+        hint = "give the path of a text file, or - for standard input"
+        raise Malformed(f"no file {name[:80]}", code="UNREADABLE_FILE", hint=hint, file=name) from error
     except (OSError, ValueError) as error:
         raise Malformed(
             f"{what} {name[:80]!r} cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}",

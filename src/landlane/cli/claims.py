@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.claims.claim_paths import claim_paths
-from landlane.claims.describe import next_in_line
+from landlane.claims.describe import find_missing_folder, next_in_line
 from landlane.claims.held import release as release_claims
 from landlane.claims.held import renew as renew_claims
 from landlane.claims.model import ClaimMode, Refused, check_can_wait, check_pattern_count
@@ -87,7 +87,20 @@ def _granted_text(call: CommandCall, taken: Taken, typed: dict[str, str], answer
         for claim in taken.granted
     ]
     lines += [f"✗ {in_one_line(item['message'])}" for item in answer["refused"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_unmatched_lines(call, taken, typed)])
+
+
+def _unmatched_lines(call: CommandCall, taken: Taken, typed: dict[str, str]) -> list[str]:
+    """Return a warning about globs below a folder that does not exist, and how to take them back."""
+    lines: list[str] = []
+    for claim in taken.granted:
+        missing, near = find_missing_folder(call.repo.checkout.root, claim.pattern)
+        if missing:
+            text = typed.get(claim.pattern, claim.pattern)
+            meant = f"; did you mean {text.replace(missing, near, 1)}?" if near else ""
+            lines.append(f"! {in_one_line(text)} matches no file yet{meant}")
+            lines.append(f"hint: {call.command_text('release', text)}")
+    return lines
 
 
 def _path_text(claim: Claim, typed: dict[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import open_repository, person_name
+from landlane.cli.improve_hint import improve_hint
 from landlane.cli.parse import call_text, parse
 from landlane.cli.terminal import Terminal
 from landlane.cli.typed_call import TypedCall
@@ -72,14 +73,14 @@ class CommandCall:
 
     def fail(self, error: LandlaneError) -> int:
         """Report an error, with instants of the store as calendar time; return the exit code."""
-        if self.typed is not None and error.facts.get("meant"):
-            meant = self.typed.with_value(str(error.facts["unknown"]), str(error.facts["meant"]))
-            error.hint = f"did you mean: {meant}"
-        if self.typed is not None and error.facts.get("example"):
-            example = self.typed.with_value(str(error.facts["given"]), str(error.facts["example"]))
-            error.hint = f"{error.hint}: {example}"
+        self.improve(error)
         # Not `self.repo.store.wall_of` itself: few errors have an instant, and the store may not be open.
         return self.terminal.fail(error, lambda at: self.repo.store.wall_of(at))  # noqa: PLW0108
+
+    def improve(self, error: LandlaneError) -> None:
+        """Make the hint of an error a call that can be pasted, where the typed call shows which one."""
+        if self.typed is not None:
+            error.hint = improve_hint(self, self.typed, error)
 
     def wall_now(self) -> int:
         """Return the store's current time as calendar time."""

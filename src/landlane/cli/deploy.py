@@ -50,6 +50,7 @@ def fail(call: CommandCall, error: LandlaneError, *, is_outcome: bool = False) -
     """Report an error with the commits, paths and conflicts it names; see `Terminal.refuse` for outcomes."""
     if call.terminal.is_json:
         return call.fail(error)
+    call.improve(error)
     now = call.wall_now()
     commits = error.facts.get("commits", ())
     details = _commit_lines(commits[::-1], now)

@@ -59,6 +59,56 @@ _SYNONYMS = {
 }
 
 
+# Verbs that people try, with those that they may mean; the first that a noun has is suggested.
+_VERBS = {
+    "cancel": ("drop", "withdraw", "eject"),
+    "create": ("add", "open", "take", "ask"),
+    "delete": ("drop", "free", "close"),
+    "get": ("show",),
+    "info": ("show",),
+    "ls": ("list",),
+    "new": ("add", "open", "take", "ask"),
+    "remove": ("drop", "free", "close", "eject"),
+    "reopen": ("retry", "unblock"),
+    "rm": ("drop", "free", "close", "eject"),
+    "set": ("edit",),
+    "status": ("show", "list"),
+    "update": ("edit",),
+    "view": ("show",),
+}
+_TASK_VERBS = {
+    "claim": "next", "close": "done", "complete": "done", "finish": "done", "pick": "next",
+    "start": "next", "take": "next", "done": "done", "fail": "fail", "next": "next",
+}  # fmt: skip
+# Options that people try, with those that they may mean.
+_OPTIONS = {
+    "--agent": ("--as",),
+    "--depends-on": ("--after",),
+    "--description": ("--body", "--note", "--summary"),
+    "--comment": ("--why", "--note", "--summary"),
+    "--message": ("--why", "--note", "--summary", "-m"),
+    "-m": ("--why", "--note", "--summary", "--title"),
+    "-f": ("--follow", "--force"),
+    "-n": ("--last",),
+    "--limit": ("--last",),
+    "--name": ("--as",),
+    "--reason": ("--why", "--note"),
+    "--timeout": ("--wait", "--ttl"),
+    "--user": ("--as",),
+    "--watch": ("--follow",),
+}
+_SHOWN_BY = {
+    "T": "task show",
+    "L": "queue show",
+    "G": "inbox",
+    "V": "review show",
+    "H": "handoff show",
+    "R": "rescue show",
+}
+_LETTERS = {"task": "T", "queue": "L", "gate": "G", "review": "V", "handoff": "H", "rescue": "R"}
+_FREE_TEXTS = ("title",)  # arguments of several words, which need quotes
+
+
 @value
 class ParsedCall:
     """A command and the values for its handler."""
@@ -167,11 +217,20 @@ class _Reader:
         if name == "--since" and not _is_start(text):
             hint = f'use 2h, 3d, 14:30, a date or "all": {self._corrected(f"{before}1d")}'
             raise Malformed(f"{name} {text[:40]} is not a time", code="BAD_PERIOD", hint=hint)
-        if name not in _INSTANTS and is_bare_number(text):
+        if name not in _INSTANTS and text != option.alone and not is_bare_number(text):
+            self._check_duration(name, text, before)
+        elif name not in _INSTANTS and is_bare_number(text):
             units = (("minutes", "m"), ("seconds", "s"))
             number = text.strip()
             hints = [f"{number} {unit}: {self._corrected(f'{before}{number}{sign}')}" for unit, sign in units]
             raise needs_unit(text, name, "\n".join(hints))
+
+    def _check_duration(self, name: str, text: str, before: str) -> None:
+        try:
+            parse_duration(text, what=name)
+        except Malformed as error:
+            error.hint = f"use 45s, 30m, 1h30m or 2d: {self._corrected(f'{before}30m')}"
+            raise
 
     def _coming_command(self) -> Command:
         """Return the command whose options may stand here: options of a verb may come before it."""
@@ -188,7 +247,9 @@ class _Reader:
             self._after_wait = following or ""
             return option.alone
         if following is None or following in options or following in ("--", "-h"):  # `--note=--json` is meant
-            raise self._malformed(f"{option.name} needs a value", self._corrected(option.label))
+            example = f"{option.name} 30m" if option.metavar == "TIME" else option.label
+            hint = self._working(self._corrected(example))
+            raise self._malformed(f"{option.name} needs a value", hint)
         self._position += 1
         return following
 
@@ -232,9 +293,20 @@ class _Reader:
         if self._plain:
             if self._after_wait and self._after_wait in self._plain:
                 parse_duration(self._after_wait, what="--wait")
-            extra = ", ".join(self._plain)
-            takes = " and ".join(argument.name for argument in self._command.arguments) or "no arguments"
-            raise self._malformed(f"{self._path()} takes {takes}; {extra} is too much", self._help())
+            raise self._too_many_words()
+
+    def _too_many_words(self) -> Malformed:
+        """Return the error for words that the command has no place for; a title may lack its quotes."""
+        extra = ", ".join(self._plain)
+        hint = show_call(self._plain[0]) or self._help()
+        if self._command.arguments and self._command.arguments[-1].key in _FREE_TEXTS:
+            start = self._words.index(self._plain[0]) - 1
+            joined = " ".join([self._words[start], *self._plain])
+            rest = [word for word in self._words[start + 1 :] if word not in self._plain]
+            hint = call_text([*self._words[:start], joined, *rest])
+        takes = " and ".join(argument.name for argument in self._command.arguments) or "no arguments"
+        verb = "is" if len(self._plain) == 1 else "are"
+        return self._malformed(f"{self._path()} takes {takes}; {extra} {verb} too much", hint)
 
     def _read_missing(self, argument: Argument, is_there: bool) -> None:
         if not is_there:
@@ -251,6 +323,19 @@ class _Reader:
         """Return the call with the word that was read last replaced."""
         return call_text([*self._words[: self._position - 1], *right.split(), *self._words[self._position :]])
 
+    def _working(self, call: str) -> str:
+        """Return a call if it can be read, else an example of the command."""
+        from shlex import split  # noqa: PLC0415 - only a mistake needs it
+
+        words = split(call)[1:]
+        try:
+            if words != ["--version"]:
+                parse(words)
+        except Malformed:
+            example = next(iter(self._command.examples), "")
+            return f"for example: {example}" if example else self._help()
+        return call
+
     def _malformed(self, message: str, hint: str) -> Malformed:
         return Malformed(message, code="BAD_CALL", hint=hint)
 
@@ -258,19 +343,27 @@ class _Reader:
         known = [name for heading in HEADINGS for name in heading.lines]
         meant = _SYNONYMS.get(word) or _nearest(word, (*known, *_SYNONYMS))
         meant = _SYNONYMS.get(meant, meant)
-        hint = self._corrected(meant) if meant else "landlane help --all"
+        hint = show_call(word) or (self._corrected(meant) if meant else "landlane help --all")
         return self._malformed(f"unknown command {word}", hint)
 
     def _unknown_verb(self, word: str) -> Malformed:
         verbs = [command.path.removeprefix(f"{self._noun} ") for command in commands_of(self._noun)]
-        meant = _nearest(word, verbs)
+        synonym = next((verb for verb in _VERBS.get(word.lower(), ()) if verb in verbs), "")
+        meant = synonym or _nearest(word, verbs)
         hint = self._corrected(meant) if meant else f"landlane help {self._noun}"
+        if self._noun == "task" and word.lower() in _TASK_VERBS:
+            verb = _TASK_VERBS[word.lower()]
+            hint = call_text([verb] if verb == "next" else [verb, *self._words[self._position :]])
+        letter = _LETTERS.get(self._noun, "") if word.isdecimal() else ""
+        hint = show_call(f"{letter}{word}") or hint
         return self._malformed(f"{self._noun} has no command {word}", hint)
 
     def _unknown_option(self, name: str, known: Iterable[str]) -> Malformed:
-        meant = _nearest(name, known)
+        known = [*known, *(() if self._noun else ("--version",))]
+        synonym = next((option for option in _OPTIONS.get(name, ()) if option in known), "")
+        meant = synonym or _nearest(name, known)
         path = self._path() or "landlane"
-        hint = self._corrected(meant) if meant else self._with_verb(name) or self._help()
+        hint = self._working(self._corrected(meant)) if meant else self._with_verb(name) or self._help()
         return self._malformed(f"{path} has no option {name}", hint)
 
     def _with_verb(self, name: str) -> str:
@@ -291,6 +384,13 @@ def find_command(path: str) -> Command | None:
         if command.path == path:
             return command
     return None
+
+
+def show_call(word: str) -> str:
+    """Return the call that shows what an id names; empty for other words."""
+    word = as_id(word)
+    command = _SHOWN_BY.get(word[:1], "") if word[1:].isdecimal() and word.isascii() else ""
+    return f"landlane {command} {word}" if command else ""
 
 
 def as_id(word: str) -> str:

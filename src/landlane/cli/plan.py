@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from landlane.cli.arguments import read_bytes
 from landlane.cli.terminal import in_one_line
 from landlane.error_json import failure_json
 from landlane.errors import Malformed
-from landlane.plans.add_tasks import check_here
+from landlane.plans.add_tasks import add_plan, check_here
 from landlane.plans.model import MOST_CHARACTERS
 from landlane.plans.parse import read_plan
 from landlane.plans.to_json import plan_json, plan_text
-from landlane.text import nearest_word
+from landlane.settings.locate import Place, excerpt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
+    from landlane.plans.add_tasks import AddedPlan
     from landlane.plans.model import Plan
 
 
@@ -33,22 +33,10 @@ def check(call: CommandCall, plan: str) -> int:
     return call.terminal.answer(failure_json("PLAN_UNFIT", message, hint, plan=plan_json(checked)), text, 1)
 
 
-def _no_file(call: CommandCall, name: str, command: str) -> Malformed:
-    """Return the error about a plan that is not there, with the file that was probably meant."""
-    folder, base = os.path.split(name)
-    try:
-        names = sorted(os.listdir(os.path.join(call.cwd, folder)))
-    except OSError:
-        names = []
-    near = nearest_word(base, [one for one in names if one.endswith((".toml", ".md"))])
-    hint = f"landlane {command} {shlex.quote(os.path.join(folder, near))}" if near else "ls *.toml *.md"
-    return Malformed(f"no file {name[:80]}", code="UNREADABLE_FILE", hint=hint)
-
-
-def load_plan(call: CommandCall, name: str, command: str = "plan check") -> Plan:
+def load_plan(call: CommandCall, name: str) -> Plan:
     """Return the plan in a file; a relative path is resolved against the caller's folder."""
     if name != "-" and not os.path.exists(os.path.join(call.cwd, name)):
-        raise _no_file(call, name, command)
+        raise Malformed(f"no file {name[:80]}", code="UNREADABLE_FILE", hint="ls *.toml *.md", file=name)
     try:
         text = read_bytes(name, 4 * MOST_CHARACTERS + 1, call.cwd).decode("utf-8")
     except (OSError, ValueError) as error:
@@ -58,4 +46,33 @@ def load_plan(call: CommandCall, name: str, command: str = "plan check") -> Plan
             code="UNREADABLE_FILE",
             hint="give the path of a TOML or Markdown file, or - for standard input",
         ) from error
-    return read_plan(text, os.path.basename(name))
+    try:
+        return read_plan(text, os.path.basename(name))
+    except Malformed as error:
+        raise _locate(error, name, text) from None
+
+
+def _locate(error: Malformed, name: str, source: str) -> Malformed:
+    """Return the error with its file and line, and with the line itself if it is in the plan."""
+    line = int(error.facts.get("line") or 0)
+    if not 0 < line <= len(source.splitlines()):
+        return error
+    written = source.splitlines()[line - 1]
+    word = str(error.facts.pop("word", ""))
+    column = written.find(word) if word in written else len(written) - len(written.lstrip())
+    place = Place(line=line, column=column + 1, length=len(word) or len(written.strip()))
+    error.message = f"{name}:{line}: {error.message.removeprefix(f'line {line}: ')}"
+    error.facts["excerpt"] = excerpt(source, place, str(error.facts.pop("remark", "")))
+    return error
+
+
+def add_plan_of(call: CommandCall, name: str, *, force: bool) -> AddedPlan:
+    """Add the tasks of a plan in a file to the queue; an error names the file and its lines."""
+    try:
+        return add_plan(call.repo, call.session(), load_plan(call, name), force=force)
+    except Malformed as error:
+        lines = ",".join(map(str, error.facts.get("lines", ())))
+        if lines:
+            error.message = f"{name}:{lines}: {error.message.partition(': ')[2]}"
+            error.hint = f"see the graph: {call.command_text('plan', 'check', name)}"
+        raise

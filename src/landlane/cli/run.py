@@ -9,7 +9,7 @@ import sys
 import time
 
 from landlane.app.repair_config import prepare_git
-from landlane.cli.plan import load_plan
+from landlane.cli.plan import add_plan_of
 from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.table import align
 from landlane.cli.terminal import cut_width, in_one_line
@@ -17,7 +17,6 @@ from landlane.error_json import failure_json
 from landlane.errors import Malformed
 from landlane.landing.model import QUEUED, TESTING
 from landlane.landing.records import list_landings
-from landlane.plans.add_tasks import add_plan
 from landlane.processes.fork_server import ForkServer
 from landlane.roles.model import forbidden
 from landlane.tasks.attempts import running_attempts
@@ -136,7 +135,7 @@ def _read_count(call: CommandCall, workers: str) -> int:
 
 def _add_plan_tasks(call: CommandCall, plan: str, *, force: bool) -> frozenset[str]:
     """Add the tasks of a plan to the queue; running a plan again adds nothing twice."""
-    added = add_plan(call.repo, call.session(), load_plan(call, plan, "run"), force=force)
+    added = add_plan_of(call, plan, force=force)
     for name, similar in added.skipped:
         others = ", ".join(f"{likeness.task} ({likeness.reason})" for likeness in similar[:3])
         call.terminal.note(f"{name} is not added: it looks like {others}; --force adds it")

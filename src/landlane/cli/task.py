@@ -188,7 +188,8 @@ def _read_states(names: tuple[str, ...]) -> frozenset[TaskState]:
         if state is None:
             known = [*(one for one in TaskState if one != WAITING), NEEDS_YOU]
             meant = nearest_word(name, known)
-            hint = f"landlane task list --state {meant}" if meant else f"use one of {', '.join(known)}"
+            all_states = f"use {', '.join(known[:-1])} or {known[-1]}"
+            hint = f"{'' if meant else f'{all_states}: '}landlane task list --state {meant or known[0]}"
             raise Malformed(f"unknown task state {name[:40]}", code="UNKNOWN_STATE", hint=hint)
         states.add(state)
     return frozenset(states)

@@ -11,6 +11,7 @@ from landlane.cli.task_text import earlier_attempts, feedback_lines, picked_line
 from landlane.cli.terminal import in_one_line
 from landlane.error_json import failure_json
 from landlane.reviews.records import review_id_of
+from landlane.roles.model import find_role
 from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.model import COMMIT, REVIEW_KIND, effective_kind, required_evidence
 from landlane.tasks.pick import Picked, next_task, resume_task
@@ -29,6 +30,8 @@ def next(call: CommandCall, role: str, wait: str, resume: bool) -> int:
     """Take the best task, waiting for one if asked, or continue with the current one."""
     wait_ms = read_wait(wait)
     repo = call.repo
+    if role:
+        find_role(repo.settings, role)
     session = call.session()
     resumed = resume_task(repo, session) if resume else None
     if resumed is not None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
+from landlane.cli.parse import parse
 from landlane.cli.table import format_table, shorten
 from landlane.error_json import error_json
-from landlane.errors import LandlaneError
+from landlane.errors import LandlaneError, Malformed
 from landlane.platform.terminal import can_redraw, is_terminal
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class Terminal:
         agent: str = "",
         folder: str = "",
     ) -> None:
-        self._agent, self._folder = agent, folder  # as typed with --as and --repo
+        self.agent, self.folder = agent, folder  # as typed with --as and --repo
         self.is_json = is_json
         self.is_verbose = is_verbose
         self.is_quiet = is_quiet
@@ -82,7 +83,7 @@ class Terminal:
 
     def as_typed(self, text: str) -> str:
         """Return a hint or a next step whose command repeats --as and --repo as they were typed."""
-        return repeat_identity(text, self._agent, self._folder)
+        return "\n".join(repeat_identity(line, self.agent, self.folder) for line in text.split("\n"))
 
     def refuse(
         self, document: dict[str, Any], code: int, details: Iterable[str] = (), *, is_outcome: bool = False
@@ -200,22 +201,38 @@ class Terminal:
 
 
 def repeat_identity(text: str, agent: str, folder: str) -> str:
-    """Return a text that ends in a landlane command, with --as and --repo added to that command.
+    """Return a hint with --as and --repo added to the landlane command in it, and not to words after it.
 
     Commands that only show something do not depend on the caller and get no --as.
     """
-    before, colon, command = text.rpartition(": ")
-    words = command.split()
-    if words[:1] != ["landlane"] or "`" in text or ", " in command or "; " in command:
+    start = 0 if text.startswith("landlane ") else text.rfind(": landlane ") + 2
+    if not (agent or folder) or start == 1 or "`" in text:
         return text
+    length = _call_length(text[start:])
+    call, rest = text[start : start + length], text[start + length :]
+    words = call.split()
     is_reading = words[1:2] == [] or words[1] in _READING or words[2:3] in _READING_VERBS
     added = f" --as {agent}" if agent and not is_reading and "--as" not in words else ""
     if folder and "--repo" not in words:
         from shlex import quote  # noqa: PLC0415 - few calls name a folder
 
         added += f" --repo {quote(folder)}"
-    call, dashes, rest = command.partition(" -- ")
-    return f"{before}{colon}{call}{added}{dashes}{rest}"
+    before, dashes, command = call.partition(" -- ")
+    return f"{text[:start]}{before}{added}{dashes}{command}{rest}"
+
+
+def _call_length(text: str) -> int:
+    """Return how many characters at the start of a text are a call; words that explain it may follow."""
+    from shlex import split  # noqa: PLC0415 - only a hint for a named agent or folder needs it
+
+    ends = [len(text), *(end for end in range(len(text) - 1, 0, -1) if text[end] in " ,;")]
+    for end in ends:
+        try:
+            parse(split(text[:end])[1:])
+        except (Malformed, ValueError):
+            continue
+        return end
+    return len(text)
 
 
 def in_one_line(text: str) -> str:

@@ -21,6 +21,15 @@ class TypedCall:
         self._given = {**given}
         self._common = common  # --as and --repo as they were typed
 
+    @property
+    def path(self) -> str:
+        """The name of the command."""
+        return self._command.path
+
+    def has_option(self, name: str) -> bool:
+        """Return whether the command has this option."""
+        return any(option.name == name for option in self._command.options)
+
     def with_words(self, *more: str) -> str:
         """Return the same call with more words at its end."""
         return call_text([*self._words({}), *more, *self._common])
@@ -28,6 +37,11 @@ class TypedCall:
     def with_value(self, old: str, new: str) -> str:
         """Return the same call with one value replaced by another."""
         return call_text([*self._words({old: new}), *self._common])
+
+    def without_name(self) -> str:
+        """Return the same call without --as."""
+        common = self._common[2:] if self._common[:1] == ("--as",) else self._common
+        return call_text([*self._words({}), *common])
 
     def _words(self, changes: Mapping[str, str]) -> Iterator[str]:
         yield from self._command.path.split()

@@ -92,7 +92,13 @@ def update(
         NotAllowed: it would not move the target branch forward.
     """
     if how not in list(UpdateMethod):
-        raise Malformed(f"{how[:40]!r} is not a way to update", code="BAD_UPDATE", hint="use merge or rebase")
+        raise Malformed(
+            f"--update {how[:40]} is not valid; use merge or rebase",
+            code="BAD_UPDATE",
+            hint="use merge or rebase",
+            unknown=how,
+            example="rebase",
+        )
     method = UpdateMethod(how)
     before = sync(repo)
     _check_updatable(repo, before)

@@ -140,9 +140,9 @@ def _find_accepted(tx: Transaction, me: Session, task: Task, digest: str) -> Acc
 
 def _not_handed_error(task: Task) -> Malformed:
     return Malformed(
-        f"{task.id} waits under no handoff: it is {task.state}",
+        f"{task.id} {task.title} is {task.state} and was not handed over",
         code="NO_HANDOFF",
-        hint="`landlane handoff list` shows those that wait",
+        hint="see what waits: landlane handoff list",
         task=task.id,
         state=task.state,
     )

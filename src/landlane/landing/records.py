@@ -76,9 +76,9 @@ def lock_landing(tx: Transaction, landing_id: str) -> Landing:
 def _landing_or_error(document: records.Document | None, landing_id: str) -> Landing:
     if document is None:
         raise Malformed(
-            f"there is no landing {landing_id[:40]!r}",
+            f"no landing {landing_id[:40]}",
             code="UNKNOWN_LANDING",
-            hint="`landlane queue list --all` shows them",
+            hint="landlane queue list --all",
         )
     return Landing.from_document(document)
 

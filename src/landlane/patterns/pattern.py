@@ -10,6 +10,7 @@ Names such as `deploy:prod` are not paths. Their keys begin with `//`, unlike th
 
 from __future__ import annotations
 
+from landlane.errors import PatternError
 from landlane.patterns.glob import compile_rest, normal_form, pattern_error, read_glob, write_glob
 from landlane.patterns.glob_overlap import common_names, row_holds, rows_meet
 from landlane.values import value
@@ -96,7 +97,13 @@ def _literal(text: str, key: str) -> Pattern:
 def _checked(text: str) -> str:
     """Return the text in Unicode NFC, if a path of a repository could have it."""
     if not text:
-        raise pattern_error(text, "names nothing", "PATTERN_EMPTY", "use . for the entire repository")
+        raise PatternError(
+            "a path is empty",
+            code="PATTERN_EMPTY",
+            hint="use . for the whole repository",
+            unknown="",
+            example=".",
+        )
     try:
         size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:

@@ -78,9 +78,10 @@ def require_valid_plan(repo: Repository, plan: Plan) -> PlanCheck:
     where = f"line {first.line}: " if first.line else ""
     raise Malformed(
         f"{where}{first.reason}{more}",
-        code="PLAN_UNFIT",
-        hint=f"{first.hint}; `landlane plan check` shows all of it",
+        code="TASK_CYCLE" if first.code == "TASK_CYCLE" else "PLAN_UNFIT",
+        hint=first.hint,
         line=first.line,
+        lines=[task.line for task in plan.tasks if task.name in first.tasks],
         problems=[problem.reason for problem in checked.problems[:_MOST_PROBLEMS]],
     )
 

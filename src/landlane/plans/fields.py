@@ -126,8 +126,9 @@ FIELDS: dict[str, tuple[str, Callable[[object, str, int], Any]]] = {
 def unknown_field(word: str, known: Sequence[str], line: int) -> Malformed:
     """Return the error for an unknown field, with the most similar known one."""
     similar = nearest_word(word, known)
-    suggestion = f"did you mean {similar}? " if similar else ""
-    return bad_plan(line, f"a plan knows no {word[:40]!r}", f"{suggestion}known: {', '.join(known)}")
+    remark = f"did you mean {similar}?" if similar else f"known: {', '.join(known)}"
+    example = "a complete example: landlane help plan check"
+    return bad_plan(line, f"unknown key {word[:40]}", example, word=word, remark=remark)
 
 
 def make_task(written: Written, line: int, *, is_ticked: bool = False) -> PlanTask:

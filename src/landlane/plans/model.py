@@ -79,10 +79,10 @@ class Plan:
         return f"plan:{self.digest[:_KEY_LETTERS]}:{digest(normalize(task.name))[:_KEY_LETTERS]}"
 
 
-def bad_plan(line: int, message: str, hint: str) -> Malformed:
+def bad_plan(line: int, message: str, hint: str, **facts: str) -> Malformed:
     """Return the error for a plan that cannot be parsed; `line` is 0 if unknown."""
     where = f"line {line}: " if line else ""
-    return Malformed(f"{where}{message}", code="BAD_PLAN", hint=hint, line=line)
+    return Malformed(f"{where}{message}", code="BAD_PLAN", hint=hint, line=line, **facts)
 
 
 def normalize(text: str) -> str:

@@ -10,6 +10,7 @@ from landlane.tasks.checklist import is_task_id
 from landlane.tasks.duplicates import DuplicateCandidate, compare_with, most_similar, signs_of
 from landlane.tasks.model import DROPPED, FINAL, required_evidence
 from landlane.text import nearest_word
+from landlane.units import join_words
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -118,12 +119,16 @@ def _suggestion(word: str, known: Sequence[str]) -> str:
     return f"did you mean {similar}? " if similar else ""
 
 
+def _cycle_text(names: Sequence[str]) -> str:
+    return f"{join_words(names)} wait for each other" if len(names) > 1 else f"{names[0]} waits for itself"
+
+
 def cycle_finding(cycle: tuple[str, ...], tasks: Mapping[str, PlanTask]) -> PlanFinding:
     """Return the problem of tasks that wait for each other."""
     return PlanFinding(
         code="TASK_CYCLE",
-        reason=f"these tasks wait for each other: {' → '.join(cycle)}",
-        hint="take one of these dependencies away",
+        reason=_cycle_text([f'"{name}"' for name in cycle[:-1]]),
+        hint="remove one of these dependencies",
         tasks=cycle[:-1],
         line=tasks[cycle[0]].line,
     )

@@ -69,7 +69,9 @@ def _parse(text: str) -> dict[str, Any]:
         message = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
         line = re.search(r"\(at line (\d+),", message)
         raise bad_plan(
-            int(line[1]) if line else 0, f"this is not TOML: {message}", "fix that place"
+            int(line[1]) if line else 0,
+            f"not valid TOML: {message.partition(' (at ')[0]}",
+            "a complete example: landlane help plan check",
         ) from None
 
 

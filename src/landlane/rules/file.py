@@ -61,5 +61,5 @@ def no_rules(file: str) -> RepositoryError:
     return RepositoryError(
         f"there is no {file} in this repository",
         code="NO_RULES",
-        hint="`landlane init` writes one with seven rules to begin with",
+        hint="write one with the usual rules: landlane init",
     )

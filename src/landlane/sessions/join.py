@@ -445,6 +445,6 @@ def _check_name(joined: Joined, caller: Caller) -> Joined:
         raise NotAllowed(
             f"this process belongs to {joined.session.agent} and cannot act as {caller.name}",
             code="NOT_YOUR_SESSION",
-            hint=f"leave out --as, or run it outside the session of {joined.session.agent}",
+            hint=f"act as {joined.session.agent}: leave out --as",
         )
     return joined

@@ -248,7 +248,8 @@ def check_agent_name(name: str) -> str:
         raise Malformed(
             f'"{name[:40]}" is not a valid name; use letters, digits and . _ @ -',
             code="BAD_NAME",
-            hint=f"landlane join {_valid_name(name)}",
+            hint=f"use {valid_name(name)}",
+            name=name,
         )
     return name
 
@@ -280,8 +281,12 @@ def check_not_reserved(name: str) -> None:
         raise Malformed(f"{name} is reserved for {use}", code="NAME_RESERVED", hint=f"landlane join {free}")
 
 
-def _valid_name(name: str) -> str:
+def valid_name(name: str) -> str:
     """Return a valid name that resembles an invalid one."""
+    if not name.isascii():
+        from unicodedata import combining, normalize  # noqa: PLC0415 - rarely needed, and slow to load
+
+        name = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))
     letters = "".join(letter if letter in _NAME_CHARACTERS else "-" for letter in name[:_LONGEST_NAME])
     return letters.strip("-.") or "ann"
 

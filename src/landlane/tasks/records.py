@@ -109,6 +109,16 @@ def id_sort_key(task_id: str) -> tuple[int, str]:
     return len(task_id), task_id
 
 
+# Ids of other things, by their letter: what they are, and the command that shows one.
+_OTHER_KINDS = {
+    "L": ("a landing", "queue show"),
+    "G": ("a gate", "gate show"),
+    "V": ("a review", "review show"),
+    "H": ("a handoff", "handoff show"),
+    "R": ("a rescue", "rescue show"),
+}
+
+
 def unknown_task_error(snapshot: Snapshot, task_id: str) -> Malformed:
     """Return the error for an id that no task has; it names the one that was probably meant."""
     known = [str(row["id"]) for row in snapshot.all("tasks_all")]
@@ -119,6 +129,11 @@ def unknown_task_error(snapshot: Snapshot, task_id: str) -> Malformed:
             code="UNKNOWN_TASK",
             hint="landlane task add 'What to do'",
         )
+    if kind := _OTHER_KINDS.get(task_id[:1].upper()) if task_id[1:].isdecimal() else None:
+        noun, command = kind
+        name = task_id.upper()
+        hint = f"see it: landlane {command} {name}"
+        return Malformed(f"{name} is {noun}, not a task", code="UNKNOWN_TASK", hint=hint)
     swapped = next((one for one in known if sorted(one) == sorted(task_id.upper())), "")
     meant = swapped or nearest_word(task_id.upper(), reversed(known))
     facts = {"unknown": task_id, "meant": meant} if meant else {}

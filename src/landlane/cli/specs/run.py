@@ -165,6 +165,12 @@ COMMANDS = (
         "plan check",
         "Check a plan before running it.",
         argument("plan", completes="file"),
+        details=(
+            'A plan is a checklist, "- [ ] Add refunds (path: src/pay/**)", or TOML with one [[task]] per '
+            'task: title = "Add refunds", paths = ["src/pay/**"], after = ["Charge cards"], check = "make '
+            'test". Other keys: name, body, role, agent, kind, output, priority, attempts, estimate, budget, '
+            "needs, review, reviewers, decider, contract, labels."
+        ),
         examples=("landlane plan check plan.toml",),
         exits="0 it can run, 1 it cannot, 2 it cannot be read",
     ),
