@@ -80,7 +80,7 @@ class CommandCall:
     def improve(self, error: LandlaneError) -> None:
         """Make the hint of an error a call that can be pasted, where the typed call shows which one."""
         if self.typed is not None:
-            error.hint = improve_hint(self, self.typed, error)
+            error.hint = improve_hint(self.typed, error, self.terminal)
 
     def wall_now(self) -> int:
         """Return the store's current time as calendar time."""

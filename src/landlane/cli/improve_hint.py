@@ -9,7 +9,7 @@ from landlane.text import nearest_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.command import CommandCall
+    from landlane.cli.terminal import Terminal
     from landlane.cli.typed_call import TypedCall
     from landlane.errors import LandlaneError
 
@@ -18,23 +18,23 @@ _MALFORMED = 2  # the exit code
 _PROGRAMS = ("landlane ", "git ", "cd ", "ls", "sudo ", "uv ", "pipx ", "ps ", "pg_isready", "npm ", "pip ")
 
 
-def improve_hint(call: CommandCall, typed: TypedCall, error: LandlaneError) -> str:
+def improve_hint(typed: TypedCall, error: LandlaneError, terminal: Terminal) -> str:
     """Return a hint that ends in a command wherever the typed call shows which one was meant."""
     if error.facts.get("meant"):
         return f"did you mean: {typed.with_value(str(error.facts['unknown']), str(error.facts['meant']))}"
     if error.facts.get("example"):
         return f"for example: {typed.with_value(str(error.facts['unknown']), str(error.facts['example']))}"
-    if error.code == "NOT_YOUR_SESSION" and call.name:
-        call.terminal.agent = ""  # the hint must not name the agent that the caller may not act as
+    if error.code == "NOT_YOUR_SESSION" and terminal.agent:
+        terminal.agent = ""  # the hint must not name the agent that the caller may not act as
         return f"act as yourself: {typed.without_name()}"
     if error.code == "BAD_NAME":
-        return _with_valid_name(call, typed, error)
+        return _with_valid_name(typed, error, terminal)
     if error.code == "NO_REASON" and typed.has_option("--why"):
         return typed.with_words("--why", "the reason")
     if error.code == "PATTERN_UNCLOSED" and typed.has_option("--literal"):
         return f"take it as an ordinary character: {typed.with_words('--literal')}"
     if error.code == "UNREADABLE_FILE" and error.facts.get("file"):
-        return _with_near_file(call, typed, str(error.facts["file"]))
+        return _with_near_file(typed, terminal.folder, str(error.facts["file"]))
     if error.hint == NEXT_STEP and typed.has_option("--next"):
         return typed.with_words("--next", "the next step")
     quoted = error.hint.split("`")
@@ -46,18 +46,18 @@ def improve_hint(call: CommandCall, typed: TypedCall, error: LandlaneError) -> s
     return error.hint
 
 
-def _with_valid_name(call: CommandCall, typed: TypedCall, error: LandlaneError) -> str:
+def _with_valid_name(typed: TypedCall, error: LandlaneError, terminal: Terminal) -> str:
     name = str(error.facts.get("name", ""))
-    if name == call.name and name:
-        call.terminal.agent = ""  # it is not a valid name
+    if name == terminal.agent and name:
+        terminal.agent = ""  # it is not a valid name
         return f"{typed.without_name()} --as {valid_name(name)}"
     return typed.with_value(name, valid_name(name)) if name else error.hint
 
 
-def _with_near_file(call: CommandCall, typed: TypedCall, name: str) -> str:
+def _with_near_file(typed: TypedCall, root: str, name: str) -> str:
     folder, base = os.path.split(name)
     try:
-        names = sorted(os.listdir(os.path.join(call.cwd, folder)))
+        names = sorted(os.listdir(os.path.join(root, folder) or "."))
     except OSError:
         return "ls"
     near = nearest_word(base, [one for one in names if not one.startswith(".")], cutoff=0.7)
