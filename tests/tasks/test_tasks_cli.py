@@ -115,7 +115,9 @@ def test_a_failed_task_passes_its_lesson_to_the_next_owner(shell: Shell) -> None
     assert [entry["kind"] for entry in log] == [
         *("task.added", "task.taken", "task.failed", "task.taken", "task.failed", "task.retried"),
     ]
-    assert "task.failed" in shell.run_text("task", "log", "T1")
+    assert "  ann          failed T1 Parse dates: the RFC has two forms\n" in shell.run_text(
+        "task", "log", "T1"
+    )
 
 
 def test_a_duplicate_is_refused_unless_forced(shell: Shell) -> None:
