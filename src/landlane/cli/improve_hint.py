@@ -23,7 +23,9 @@ def improve_hint(typed: TypedCall, error: LandlaneError, terminal: Terminal) -> 
     if error.facts.get("meant"):
         return f"did you mean: {typed.with_value(str(error.facts['unknown']), str(error.facts['meant']))}"
     if error.facts.get("example"):
-        return f"for example: {typed.with_value(str(error.facts['unknown']), str(error.facts['example']))}"
+        given = str(error.facts.get("given", error.facts.get("unknown", "")))
+        reason = error.hint if "given" in error.facts else "for example"
+        return f"{reason}: {typed.with_value(given, str(error.facts['example']))}"
     if error.code == "NOT_YOUR_SESSION" and terminal.agent:
         terminal.agent = ""  # the hint must not name the agent that the caller may not act as
         return f"act as yourself: {typed.without_name()}"
