@@ -6,7 +6,7 @@ from landlane.app.open import person_name
 from landlane.cli import gate
 from landlane.cli.handoff import show as show_handoff
 from landlane.cli.person import why_no_person
-from landlane.cli.review import show as show_review
+from landlane.cli.review import show_review
 from landlane.cli.table import align
 from landlane.cli.terminal import cut_width, in_one_line
 from landlane.errors import Malformed

@@ -52,8 +52,13 @@ def list_all(call: CommandCall, all: bool) -> int:
     return call.terminal.answer({"ok": True, "reviews": items}, table, quiet=quiet)
 
 
-def show(call: CommandCall, id: str, *, has_commands: bool = True) -> int:
+def show(call: CommandCall, id: str) -> int:
     """Show one review in full."""
+    return show_review(call, id)
+
+
+def show_review(call: CommandCall, id: str, *, has_commands: bool = True) -> int:
+    """Show one review in full, with or without the commands that answer it."""
     call.renew_session()
     settle_reviews(call.repo)
     review = get_review(call.repo, id)
