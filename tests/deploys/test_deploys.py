@@ -25,6 +25,7 @@ from landlane.values import replace
 from tests.support.project import MINUTE, SQLITE_ONLY, Background, granted, opened, refused
 
 if TYPE_CHECKING:
+    from landlane.claims.model import Claim
     from landlane.deploys.model import Deploy
     from tests.support.project import Agent, Project
 
@@ -44,14 +45,18 @@ def claim(agent: Agent, target: DeployTarget = PROD, wait_ms: int = 0) -> Any:
     return deploys.take_claim(agent.repo, agent.session, target, wait_ms, lambda _: None)
 
 
+def holding(lease: RunnerLease, *claims: Claim) -> deploys.TargetHold:
+    return deploys.TargetHold(lease=lease, claims=claims)
+
+
 def begin(agent: Agent, lease: RunnerLease, commit: str = OLD) -> Deploy:
-    return deploys.begin_deploy(agent.repo, agent.session, lease, "prod", commit, "make deploy")
+    return deploys.begin_deploy(agent.repo, agent.session, holding(lease), "prod", commit, "make deploy")
 
 
 def make_live(agent: Agent, commit: str) -> Deploy:
     lease = take(agent)
     begun = begin(agent, lease, commit)
-    live = deploys.end_live(agent.repo, agent.session, lease, begun, verify="true")
+    live = deploys.end_live(agent.repo, agent.session, holding(lease), begun, verify="true")
     deploys.release(agent.repo, agent.session, PROD, lease)
     return live
 
@@ -81,7 +86,7 @@ def test_a_failure_leaves_live_what_was_live(project: Project) -> None:
     make_live(ann, OLD)
     lease = take(ann)
     begun = begin(ann, lease, NEW)
-    deploys.begin_verifying(ann.repo, ann.session, lease, begun)
+    deploys.begin_verifying(ann.repo, ann.session, holding(lease), begun)
 
     failed = deploys.end_failed(
         ann.repo, ann.session, begun, "VERIFY_FAILED", "it does not show", exit=0, output="404"
@@ -100,9 +105,9 @@ def test_a_deploy_that_lost_its_lease_cannot_be_made_live(project: Project) -> N
     deploys.fail_abandoned(bob.repo, bob.session, PROD, later)
 
     with pytest.raises(Stale):
-        deploys.end_live(ann.repo, ann.session, lease, begun, verify="true")
+        deploys.end_live(ann.repo, ann.session, holding(lease), begun, verify="true")
     with pytest.raises(Stale):
-        deploys.begin_verifying(ann.repo, ann.session, lease, begun)
+        deploys.begin_verifying(ann.repo, ann.session, holding(lease), begun)
     with pytest.raises(Stale):
         begin(ann, lease)
     told = deploys.end_failed(ann.repo, ann.session, begun, "X", "mine", exit=None, output="")
@@ -120,7 +125,7 @@ def test_the_next_deploy_fails_an_abandoned_one(project: Project) -> None:
     granted(claim(ann))
     begun = begin(ann, lease)
     child = ann.repo.processes.current()
-    deploys.record_child(ann.repo, begun, child)
+    deploys.record_child(ann.repo, ann.session, holding(lease), begun, child)
     assert refused(claim(bob))[0].holder == "ann"
     project.clock.advance(MINUTE + 1)
 

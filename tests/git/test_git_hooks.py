@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -32,7 +33,10 @@ from landlane.setup.install_git_hooks import (
 )
 from landlane.workspaces.commit import commit, make_commit_request
 from tests.support.landing import LandingTestbed
+from tests.support.processes import is_stopped
+from tests.support.project import let_time_pass
 from tests.support.resident import ResidentTestbed, copy_package
+from tests.support.waiting import wait_until
 from tests.support.workspaces import KINDS, WorkspaceTestbed, add_remote
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
+PLACES = ("branch", "clone", "detached", "merge")[: 4 if "LANDLANE_STOPS" in os.environ else 2]
+DAY_MS = 24 * 3600 * 1000
 LANDING = "[landing]\nchecks = []\nresident = false\n"
 
 
@@ -199,6 +205,68 @@ def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(testbed:
     assert {one["guard"] for one in testbed.caught()} == {"git hook"}
 
     testbed.ok("commit", "-q", "-m", "Work", agent="ann")
+
+
+@pytest.mark.promise(
+    "git-hooks.late-commits",
+    "A plain git commit is checked again when its branch moves: a claim lost in the editor refuses it.",
+)
+@pytest.mark.soak
+@pytest.mark.parametrize("where", PLACES)
+def test_a_claim_that_is_lost_in_the_editor_refuses_the_commit(testbed: Guarded, where: str) -> None:
+    at: Path | str = testbed.repository
+    if where == "clone":
+        at = testbed.open(kind="clone").workspace.path
+    elif where == "detached":
+        testbed.ok("switch", "--quiet", "--detach")
+    else:
+        testbed.ok("switch", "--quiet", "-c", "topic")
+    if where == "merge":
+        testbed.stage("other.py", at=at)
+        testbed.ok("commit", "-qm", "Other", agent="ann")
+        testbed.ok("switch", "--quiet", "-c", "side", "HEAD~1")
+        testbed.stage("side.py", at=at)
+        testbed.ok("commit", "-qm", "Side", agent="ann")
+        testbed.ok("merge", "--quiet", "--no-commit", "--no-ff", "topic")
+    testbed.hold("ann", "src/a.py")
+    testbed.stage("src/a.py", at=at)
+    before = testbed.ok("rev-parse", "HEAD", at=at)
+    pid_file = testbed.repository.parent / "editor"
+    editor = f'echo $$ >{pid_file}.new; mv {pid_file}.new {pid_file}; kill -STOP $$; echo late >"$0"'
+    environment = {**os.environ, "LANDLANE_AGENT": "ann", "GIT_EDITOR": f"sh -c {shlex.quote(editor)}"}
+    committing = subprocess.Popen(
+        ["git", "commit", "--quiet"], cwd=at, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    wait_until(pid_file.exists)
+    pid = int(pid_file.read_text(encoding="utf-8"))
+    wait_until(lambda: is_stopped(pid))
+
+    let_time_pass(testbed.repo().store, DAY_MS)
+    testbed.hold("bob", "src/a.py")
+    os.kill(pid, signal.SIGCONT)
+    _, errors = committing.communicate(timeout=60)
+
+    assert committing.returncode
+    assert "Landlane refused this commit: your claim on src/a.py ended" in errors
+    assert "bob has claimed it since [LEASE_OVER]" in errors
+    assert testbed.ok("rev-parse", "HEAD", at=at) == before
+    assert "src/a.py" in testbed.ok("diff", "--cached", "--name-only", at=at)
+
+
+def test_paths_that_a_users_hook_adds_are_checked(testbed: Guarded) -> None:
+    testbed.ok("switch", "--quiet", "-c", "topic")
+    testbed.hold("bob", "theirs.py")
+    testbed.hook("pre-commit", "echo x >theirs.py; git add theirs.py")
+    testbed.stage("mine.py")
+    assert "theirs.py" in testbed.refused("commit", "-qm", "Work", agent="ann")
+
+
+def test_an_amended_message_needs_no_claim_again(testbed: Guarded) -> None:
+    testbed.ok("switch", "--quiet", "-c", "topic")
+    testbed.stage("a.py")
+    testbed.ok("commit", "-qm", "Work", agent="ann")
+    testbed.hold("bob", "a.py")
+    testbed.ok("commit", "--amend", "-qm", "Better", agent="ann")
 
 
 def test_both_ends_of_a_rename_count(testbed: Guarded) -> None:

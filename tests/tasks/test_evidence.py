@@ -21,6 +21,7 @@ from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.records import get_task, list_tasks, task_history
 from landlane.testing.repositories import git
 from landlane.values import replace
+from tests.support.commits import raises_code
 from tests.support.project import Agent, Background, Project, opened, outlive_lease
 from tests.support.tasks import add
 from tests.support.waiting import wait_until
@@ -324,7 +325,9 @@ def test_a_task_taken_away_during_its_check_is_not_done(bench: Bench, live_proje
     wait_until(lambda: get_task(other, "T2").state == "reported")
     drop_task(other, None, "T2", "cancelled")
     go.write_text("")
-    assert checking.result()[0] == "dropped"
+    with raises_code(Stale, "TASK_NOT_YOURS"):
+        checking.result()
+    assert get_task(other, "T2").state == "dropped"
 
 
 def test_commits_after_verification_are_verified_again(bench: Bench) -> None:

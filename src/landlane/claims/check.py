@@ -113,7 +113,7 @@ def _refuse_uncovered(repo: Repository, session: Session, path: str, wanted: Pat
     facts = {"path": path, **holder_facts(holder)}
     if holder is not None:
         facts["task"] = holder.task or None
-    if lost := _find_lapsed(repo, session, wanted):
+    if lost := find_lapsed(repo, session.agent, wanted):
         raise lease_error(lost, repo.store.view(lambda snapshot: snapshot.now), holder, facts)
     if holder is not None:
         raise Held(
@@ -130,9 +130,9 @@ def _refuse_uncovered(repo: Repository, session: Session, path: str, wanted: Pat
     )
 
 
-def _find_lapsed(repo: Repository, session: Session, wanted: Pattern) -> LostClaim | None:
-    """Return a lost claim of the agent that covered this path."""
-    for lost in repo.store.view(lambda snapshot: lost_claims(snapshot, session.agent)):
+def find_lapsed(repo: Repository, agent: str, wanted: Pattern) -> LostClaim | None:
+    """Return a lost claim of an agent that covered this path."""
+    for lost in repo.store.view(lambda snapshot: lost_claims(snapshot, agent)):
         if covers_all(repo.git.pattern_of(lost.pattern, lost.kind).alternatives, wanted):
             return lost
     return None

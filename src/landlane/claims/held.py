@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.claims.model import Refused, Request, Taken
 from landlane.claims.take import find_lost_claim, identity, live_claims_of, lost_claims, take_in
 from landlane.patterns.pattern import areas_of
-from landlane.sessions.leases import require_live
+from landlane.sessions.leases import lock_live_session, require_live
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -65,6 +65,24 @@ def release(
         return tuple(dict.fromkeys(claim.pattern for claim in claims))
 
     return repo.change(work)
+
+
+def require_tokens(tx: Transaction, repo: Repository, session: Session, claims: Sequence[Claim]) -> None:
+    """Check that the session still holds these claims under the same tokens, until the transaction ends.
+
+    Every operation that waits after it looked at claims calls this in the transaction of its write: a lease
+    may end while hooks, checks or editors run, or while the process is stopped or its machine asleep.
+
+    Raises:
+        Stale: one of them has ended, or belongs to another session.
+    """
+    live = lock_live_session(tx, session.id)
+    held = [claim.token for claim in live_claims_of(tx, session.id)] if live is not None else []
+    for claim in claims:
+        if claim.token not in held:
+            from landlane.claims.not_held import ended_error  # noqa: PLC0415 - most claims still hold
+
+            raise ended_error(tx, repo, session, claim)
 
 
 def _of_token(

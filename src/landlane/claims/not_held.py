@@ -5,13 +5,14 @@ from __future__ import annotations
 from shlex import quote
 
 from landlane.claims.describe import claim_command, describe_claims, held_text, how_to_get
+from landlane.claims.model import LostClaim
 from landlane.claims.take import claims_near, find_lost_claim, lost_claims
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.units import rough_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.claims.model import Claim, LostClaim
+    from landlane.claims.model import Claim
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -32,6 +33,26 @@ def token_error(snapshot: Snapshot, token: int, pattern: Pattern, session: Sessi
         pattern=pattern.text,
         **holder_facts(holder),
     )
+
+
+def ended_error(snapshot: Snapshot, repo: Repository, session: Session, claim: Claim) -> Stale:
+    """Return the error for a claim that ended between a check and the write that it was checked for."""
+    pattern = repo.git.pattern_of(claim.pattern, claim.kind)
+    lost = [one for one in lost_claims(snapshot, session.agent) if one.token == claim.token]
+    if not lost and not claim.is_over(snapshot.now):  # released or handed on
+        return token_error(snapshot, claim.token, pattern, session)
+    ended_at = lost[0].ended_at if lost else claim.until
+    ended = LostClaim(
+        agent=claim.agent,
+        pattern=claim.pattern,
+        kind=claim.kind,
+        mode=claim.mode,
+        ttl_ms=claim.ttl_ms,
+        token=claim.token,
+        ended_at=ended_at,
+    )
+    holder = _find_holder(snapshot, session.id, pattern)
+    return lease_error(ended, snapshot.now, holder, {"pattern": claim.pattern, **holder_facts(holder)})
 
 
 def _find_holder(snapshot: Snapshot, session: str, pattern: Pattern) -> Claim | None:

@@ -7,6 +7,7 @@ killed, the next deploy to the target records that.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
@@ -35,6 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.claims.model import Claim
     from landlane.deploys.model import DeployTarget
     from landlane.platform.process import Process
     from landlane.repository import Repository
@@ -75,7 +77,7 @@ def deploy(
             code="DEPLOY_NESTED",
             hint="deploy once, outside the deploy command",
         )
-    hold = _TargetHold(repo, session, target, wait_ms)
+    hold = _Hold(repo, session, target, wait_ms)
     try:
         for abandoned, child in records.list_abandoned(repo, target.name):
             repo.report(f"{abandoned.id} by {abandoned.agent} never finished; recorded as failed")
@@ -91,10 +93,11 @@ def deploy(
     raise ask_for_deploy(repo, session, outcome)
 
 
-class _TargetHold:
+class _Hold:
     """The lease of this process on a target, and the claim."""
 
     lease: RunnerLease
+    claims: tuple[Claim, ...] = ()
 
     def __init__(self, repo: Repository, session: Session, target: DeployTarget, wait_ms: int) -> None:
         self.repo = repo
@@ -114,6 +117,11 @@ class _TargetHold:
         if isinstance(outcome, RunnerBusy):
             raise _busy(target, outcome, has_waited=wait_ms > 0)
         self.lease = outcome
+
+    @property
+    def now(self) -> records.TargetHold:
+        """What is held now, for the records of the deploy."""
+        return records.TargetHold(lease=self.lease, claims=self.claims)
 
     def tick(self) -> None:
         """Renew the lease and the session.
@@ -139,6 +147,7 @@ class _TargetHold:
             slice_ms = max(min(remaining_ms, _SLICE_MS), 0)
             outcome = records.take_claim(self.repo, self.session, self.target, slice_ms, self._on_wait)
             if not isinstance(outcome, Refused):
+                self.claims = outcome.granted
                 return
             if outcome.cycle or remaining_ms <= _SLICE_MS:
                 raise _claimed(self.target, outcome, has_waited=self._wait_ms > 0)
@@ -205,7 +214,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _deploy_alone(
-    repo: Repository, hold: _TargetHold, command: Sequence[str], out: int, err: int
+    repo: Repository, hold: _Hold, command: Sequence[str], out: int, err: int
 ) -> Deploy | dict[str, str]:
     """Check, run and verify; return the deploy, or what a person must approve first."""
     # Read again, because the deploy that was waited for may have changed the settings.
@@ -219,7 +228,7 @@ def _deploy_alone(
         about = {"target": hold.target.name, "commit": commit, "command": command_text}
         if not is_deploy_approved(repo, about):
             return about
-    begun = records.begin_deploy(repo, hold.session, hold.lease, hold.target.name, commit, command_text)
+    begun = records.begin_deploy(repo, hold.session, hold.now, hold.target.name, commit, command_text)
     exit_code: int | None = None
 
     def fail(*, code: str, reason: str, output: str = "") -> Deploy:
@@ -237,7 +246,7 @@ def _deploy_alone(
         if failure := _verify(hold, begun):
             return fail(code="VERIFY_FAILED", reason=failure[0], output=failure[1])
         verify = hold.target.settings.verify
-        return records.end_live(repo, hold.session, hold.lease, begun, verify=verify)
+        return records.end_live(repo, hold.session, hold.now, begun, verify=verify)
     except Stale as error:
         fail(code=error.code, reason=error.message)
         raise
@@ -246,7 +255,7 @@ def _deploy_alone(
         raise
 
 
-def _run(hold: _TargetHold, begun: Deploy, command: Sequence[str], out: int, err: int) -> ChildResult:
+def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int) -> ChildResult:
     """Run the command; processes that it started do not outlive it."""
     processes, group = hold.repo.processes, 0
     child: Process | None = None
@@ -254,11 +263,9 @@ def _run(hold: _TargetHold, begun: Deploy, command: Sequence[str], out: int, err
     def on_start(pid: int) -> None:
         nonlocal group, child
         group = pid
-        try:
+        with contextlib.suppress(Malformed):  # this system cannot identify processes
             child = processes.identify(pid)
-        except Malformed:
-            return  # it has ended already, or this system cannot identify processes
-        records.record_child(hold.repo, begun, child)
+        records.record_child(hold.repo, hold.session, hold.now, begun, child)
 
     def on_tick() -> None:
         hold.tick()
@@ -266,7 +273,8 @@ def _run(hold: _TargetHold, begun: Deploy, command: Sequence[str], out: int, err
         if child is not None and processes.is_gone(child):
             _signal_group(group, signal.SIGKILL)
 
-    # Through a shell, because `env` would take a program name with an equals sign for a variable.
+    # Through a shell, because `env` would take a program name with an equals sign for a variable. It starts
+    # the command only after `on_start` has found that the target is still ours.
     variables = (f"{TARGET_VARIABLE}={begun.target}", f"{COMMIT_VARIABLE}={begun.commit}")
     words = ("env", *variables, "/bin/sh", "-c", 'exec "$0" "$@"', *command)
     root = hold.repo.checkout.root
@@ -288,12 +296,12 @@ def _find_change(repo: Repository, target: DeployTarget, commit: str) -> str:
     return f"{changed[0]} changed while the command ran" if changed else ""
 
 
-def _verify(hold: _TargetHold, begun: Deploy) -> tuple[str, str] | None:
+def _verify(hold: _Hold, begun: Deploy) -> tuple[str, str] | None:
     """Run the check of the target; return the reason and the output if it fails."""
     repo, settings = hold.repo, hold.target.settings
     if not settings.verify:
         return None
-    records.begin_verifying(repo, hold.session, hold.lease, begun)
+    records.begin_verifying(repo, hold.session, hold.now, begun)
     repo.report(f"verifying: {settings.verify}")
     variables = {TARGET_VARIABLE: begun.target, COMMIT_VARIABLE: begun.commit}
     checked = run_shell(settings.verify, repo.checkout.root, settings.limit_ms / 1000, hold.tick, variables)

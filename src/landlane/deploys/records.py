@@ -8,6 +8,7 @@ ended or is silent, and it is recorded as failed.
 from __future__ import annotations
 
 from landlane.claims.claim_paths import claim_paths
+from landlane.claims.held import require_tokens
 from landlane.claims.holder_sessions import drop_claims
 from landlane.claims.model import ClaimMode, Refused, Request, Taken
 from landlane.claims.take import claims_near
@@ -18,12 +19,13 @@ from landlane.sessions.leases import require_live
 from landlane.sessions.runner_lease import check_runner, end_runner_in
 from landlane.store import records
 from landlane.tasks.records import tasks_of
-from landlane.values import as_dict
+from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from landlane.claims.model import Claim
     from landlane.deploys.model import DeployTarget
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
@@ -34,6 +36,29 @@ if TYPE_CHECKING:
 
 _NOUN = "deploy"
 _NOTE = "held by landlane deploy"  # distinguishes the claim of a deploy from one that was taken by hand
+
+
+@value
+class TargetHold:
+    """The lease of a deploy's process, and the claims on its target. Every write checks both."""
+
+    lease: RunnerLease
+    claims: tuple[Claim, ...]
+
+    @property
+    def areas(self) -> dict[str, bool]:
+        """What a transaction of the deploy locks."""
+        # The root is locked shared, as for claims; moving the store takes it exclusively.
+        return {"": False, f"//runner:{self.lease.name}": True}
+
+    def check(self, tx: Transaction, repo: Repository, session: Session) -> None:
+        """Check that both still hold, until the transaction ends.
+
+        Raises:
+            Stale: another process took the lease over, or the session or a claim has ended.
+        """
+        check_runner(tx, self.lease)
+        require_tokens(tx, repo, session, self.claims)
 
 
 def list_deploys(repo: Repository, target: str = "") -> list[Deploy]:
@@ -115,16 +140,16 @@ def fail_abandoned(repo: Repository, session: Session, target: DeployTarget, lea
 
 
 def begin_deploy(
-    repo: Repository, session: Session, lease: RunnerLease, target: str, commit: str, command: str
+    repo: Repository, session: Session, hold: TargetHold, target: str, commit: str, command: str
 ) -> Deploy:
     """Record a deploy that is about to run.
 
     Raises:
-        Stale: another process took the lease over, or the session has ended.
+        Stale: another process took the lease over, or the session or its claim has ended.
     """
 
     def work(tx: Transaction) -> Deploy:
-        check_runner(tx, lease)
+        hold.check(tx, repo, session)
         require_live(tx, session)
         tasks = tasks_of(tx, session.id)
         begun = Deploy(
@@ -141,47 +166,54 @@ def begin_deploy(
         records.put(tx, _NOUN, as_dict(begun), "began", session)
         return begun
 
-    return repo.change(work, areas=_areas(lease))
+    return repo.change(work, areas=hold.areas)
 
 
-def record_child(repo: Repository, deploy: Deploy, child: Process) -> None:
-    """Record the process of the command, so that a later deploy can end it if this process dies."""
+def record_child(
+    repo: Repository, session: Session, hold: TargetHold, deploy: Deploy, child: Process | None
+) -> None:
+    """Record the process of the command before it runs, so that a later deploy can end it if we die.
+
+    Raises:
+        Stale: another process took the lease over, or the claim has ended.
+    """
 
     def work(tx: Transaction) -> None:
+        hold.check(tx, repo, session)
+        if child is None:
+            return
         document = records.lock(tx, _NOUN, deploy.id)
         if document is not None and document["state"] in UNFINISHED:
             records.put_without_entry(tx, _NOUN, {**document, CHILD: as_dict(child)})
 
-    repo.change(work)
+    repo.change(work, areas=hold.areas)
 
 
-def begin_verifying(repo: Repository, session: Session, lease: RunnerLease, deploy: Deploy) -> Deploy:
+def begin_verifying(repo: Repository, session: Session, hold: TargetHold, deploy: Deploy) -> Deploy:
     """Record that the command has succeeded and the check of the target runs.
 
     Raises:
-        Stale: another process took the lease over.
+        Stale: another process took the lease over, or the claim has ended.
     """
 
     def work(tx: Transaction) -> Deploy:
-        check_runner(tx, lease)
+        hold.check(tx, repo, session)
         verifying = deploy.in_state(VERIFYING, exit=0)
         records.put(tx, _NOUN, as_dict(verifying), "verifying", session)
         return verifying
 
-    return repo.change(work, areas=_areas(lease))
+    return repo.change(work, areas=hold.areas)
 
 
-def end_live(
-    repo: Repository, session: Session, lease: RunnerLease, deploy: Deploy, *, verify: str
-) -> Deploy:
+def end_live(repo: Repository, session: Session, hold: TargetHold, deploy: Deploy, *, verify: str) -> Deploy:
     """Record that a deploy is live, verified by this command if there is one, and the former one superseded.
 
     Raises:
-        Stale: another process took the lease over, so it is unknown what is live.
+        Stale: another process took the lease over, or the claim has ended, so it is unknown what is live.
     """
 
     def work(tx: Transaction) -> Deploy:
-        check_runner(tx, lease)
+        hold.check(tx, repo, session)
         for document in records.find_by_key(tx, _NOUN, deploy.target):
             if document["state"] == LIVE:
                 reason = f"superseded by {deploy.id}"
@@ -192,7 +224,7 @@ def end_live(
         records.put(tx, _NOUN, as_dict(live), "live", session)
         return live
 
-    return repo.change(work, areas=_areas(lease))
+    return repo.change(work, areas=hold.areas)
 
 
 def end_failed(
@@ -218,8 +250,3 @@ def end_failed(
         return failed
 
     return repo.change(work, areas={"": False})
-
-
-def _areas(lease: RunnerLease) -> dict[str, bool]:
-    # The root is locked shared, as for claims; moving the store takes it exclusively.
-    return {"": False, f"//runner:{lease.name}": True}

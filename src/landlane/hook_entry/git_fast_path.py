@@ -38,11 +38,12 @@ _MOST_PATHS = 200
 _MOST_PARENTS = 64
 _CACHE = "landlane-githook"
 _JUDGED = "landlane-judged"
+_BEFORE, _COMMIT = "pre-commit", "commit"  # the second is asked when the branch is about to move
 _HEADS = "ref: refs/heads/"
 _FULL_PATH_VARIABLES = (b"LANDLANE_OVERRIDE", b"LANDLANE_STORE", b"LANDLANE_RESIDENT", b"LANDLANE_CANARY")
 
 
-def _fast_path(pid: str, payload: bytes) -> None:
+def _fast_path(hook: str, pid: str, payload: bytes) -> None:
     """Return if this commit is certainly allowed; otherwise raise."""
     if any(name in environ for name in _FULL_PATH_VARIABLES):
         raise Unsure
@@ -70,7 +71,8 @@ def _fast_path(pid: str, payload: bytes) -> None:
     ).fetchall()
     if any(session != session_id for (session,) in rows):
         raise Unsure
-    _note_judged(git_dir, pid, branch)
+    if hook == _BEFORE:
+        _note_judged(git_dir, pid, branch)
 
 
 def _session(db: "Any", repository: str) -> str:
@@ -126,7 +128,7 @@ def _check_no_obstacle(db: "Any", repository: str, session_id: str) -> None:
 
 
 def _note_judged(git_dir: str, pid: str, branch: str) -> None:
-    """Record for the later branch hook that this commit was checked, and which git process makes it."""
+    """Record which git process makes a commit: the branch hook checks it again when the branch moves."""
     started = read_text(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")[19]
     file = open_file(f"{git_dir}/{_JUDGED}", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
     try:
@@ -151,9 +153,9 @@ def main() -> None:
     try:
         hook, pid, *arguments = sys.argv[1:]
         payload = fast_path.read_input()
-        if hook == "pre-commit":
+        if hook in (_BEFORE, _COMMIT):
             try:
-                _fast_path(pid, payload)
+                _fast_path(hook, pid, payload)
                 _exit(0)
             except Exception:  # noqa: BLE001 - the full path reports the cause
                 pass

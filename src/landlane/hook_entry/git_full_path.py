@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
-_WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this"}
+_MADE = "commit"  # a commit that exists, and whose branch is about to move
+_WHAT = {_COMMIT: "this commit", _MADE: "this commit", _PUSH: "this push", _MOVE: "this"}
 _HEADS = "refs/heads/"
 _RESIDENT_SECONDS = 20.0
 _NEW, _FORCED = "new", "forced"
@@ -98,13 +99,14 @@ def answer_here(hook: str, pid: str, arguments: list[str], payload: bytes) -> tu
         if hook == _MOVE and (checkout.home or not request.updates):
             return 0, ""
         if os.environ.get("LANDLANE_RESIDENT"):
-            return _ask_resident(checkout, request)
-        repo = replace(open_from_hook(checkout.root), checkout=checkout)
-        code, message = _judge(repo, request, os.environ, is_packing=_is_packing(pid))
-        if hook == _COMMIT:
-            if not code and request.branch:
-                _note_judged(checkout, pid, request.branch)
-            _cache_for_fast_path(repo)
+            code, message = _ask_resident(checkout, request)
+        else:
+            repo = replace(open_from_hook(checkout.root), checkout=checkout)
+            code, message = _judge(repo, request, os.environ, is_packing=_is_packing(pid))
+            if hook == _COMMIT:
+                _cache_for_fast_path(repo)
+        if hook == _COMMIT and not code:
+            _note_judged(checkout, pid, request.branch, is_final=bool(message))  # a person has overridden it
         return code, message
     except LandlaneError as error:
         return 1, _refusal_text(hook, error)
@@ -154,13 +156,13 @@ def _collect(
     checkout: Checkout, index: str, hook: str, arguments: list[str], payload: bytes
 ) -> GitHookRequest:
     text = payload.decode("utf-8", "surrogateescape")
-    if hook == _COMMIT:
+    if hook in (_COMMIT, _MADE):
         *paths, code = text.split("\0")
         if code.strip() != "0":
             raise RepositoryError(
-                "git cannot tell what is staged", code="GIT_FAILED", hint="try `git status`"
+                "git cannot list the paths of the commit", code="GIT_FAILED", hint="see why: git status"
             )
-        paths = _without_merged(checkout, index, paths)
+        paths = _without_merged(checkout, index, paths, arguments[0] if hook == _MADE else "")
         return GitHookRequest(hook=hook, paths=tuple(paths), branch=_branch_of(checkout))
     lines = [line.split(" ") for line in text.split("\n") if line]
     if hook == _PUSH:
@@ -172,13 +174,14 @@ def _collect(
     return GitHookRequest(hook=hook, updates=moved)
 
 
-def _without_merged(checkout: Checkout, index: str, paths: list[str]) -> list[str]:
-    """Return the staged paths; for a merge, only those that differ from both sides."""
+def _without_merged(checkout: Checkout, index: str, paths: list[str], commit: str) -> list[str]:
+    """Return the paths of a commit, or of the index before it; for a merge, what differs from both sides."""
     if not os.path.exists(os.path.join(checkout.git_dir, "MERGE_HEAD")):
         return paths
-    words = ("diff", "--cached", "--name-only", "-z", "--no-renames", "--no-ext-diff", "MERGE_HEAD")
-    variables = {"GIT_INDEX_FILE": index} if index else {}
-    ended = run_git(*words, cwd=checkout.root, git_dir=checkout.git_dir, variables=variables)
+    words = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff")
+    sides = ("MERGE_HEAD", commit) if commit else ("--cached", "MERGE_HEAD")
+    variables = {"GIT_INDEX_FILE": index} if index and not commit else {}
+    ended = run_git(*words, *sides, cwd=checkout.root, git_dir=checkout.git_dir, variables=variables)
     changed = set(paths if ended.exit_code else ended.stdout.split("\0"))
     return [path for path in paths if path in changed]
 
@@ -221,7 +224,7 @@ def _judge(
 
 
 def _check_request(repo: Repository, caller: GitCaller, request: GitHookRequest, *, is_packing: bool) -> None:
-    if request.hook == _COMMIT:
+    if request.hook in (_COMMIT, _MADE):
         judge_commit(repo, caller, request.paths, request.branch)
     elif request.hook == _PUSH:
         judge_push(repo, caller, request.remote, request.updates)
@@ -268,13 +271,17 @@ def _refusal_text(hook: str, error: LandlaneError, *, is_person: bool = False) -
     return message
 
 
-def _note_judged(checkout: Checkout, pid: str, branch: str) -> None:
-    """Record that the commit was checked, as git_fast_path.py does, so that the branch hook can skip it."""
+def _note_judged(checkout: Checkout, pid: str, branch: str, *, is_final: bool) -> None:
+    """Record which git process makes a commit, as git_fast_path.py does.
+
+    The branch hook checks the commit again when the branch moves, unless the check was final.
+    """
+    ref = _HEADS + branch if branch else "HEAD"
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             started = file.read().rpartition(") ")[2].split(" ")[19]
         with open(os.path.join(checkout.git_dir, JUDGED), "w", encoding="utf-8") as file:
-            file.write(f"{pid} {started} {_HEADS}{branch}\n")
+            file.write(f"{pid} {started} {ref}{' final' if is_final else ''}\n")
     except (OSError, IndexError):
         return
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 
-from landlane.claims.check import PathState, check, pattern_of
+from landlane.claims.check import PathState, check, find_lapsed, pattern_of
 from landlane.claims.describe import describe_holder
 from landlane.claims.model import ClaimMode
+from landlane.claims.not_held import holder_facts, lease_error
 from landlane.errors import Held, LandlaneError, NotAllowed, StoreError
 from landlane.git.run import run_in
 from landlane.git.target import commits_at
@@ -76,6 +77,7 @@ def judge_commit(repo: Repository, caller: GitCaller, paths: Sequence[str], bran
 
     Raises:
         Held: another session holds one of the paths.
+        Stale: the caller's claim on one has ended, and another session has it now.
         NotAllowed: a claim is missing, the role forbids it, or the branch only moves through the queue.
     """
     session = caller.session
@@ -122,16 +124,17 @@ def _judge_paths(repo: Repository, caller: GitCaller, paths: Sequence[str]) -> N
         ):
             missing.append(path)
     if first is not None:
+        facts = {"path": foreign[0], "paths": foreign[:_MOST_KEPT], **holder_facts(first)}
+        lost = find_lapsed(repo, name, pattern_of(repo, foreign[0]))
+        if lost is not None:
+            raise lease_error(lost, repo.store.view(lambda snapshot: snapshot.now), first, facts)
         more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
         you = f", and you are {name}" if name else ""
         raise Held(
             describe_holder(repo, foreign[0], first) + you + more,
             code="CLAIM_HELD",
             hint=f"leave it out of the commit: git restore --staged {shlex.join(foreign[:_MOST_NAMED])}",
-            path=foreign[0],
-            paths=foreign[:_MOST_KEPT],
-            holder=first.agent,
-            until_at=first.until,
+            **facts,
         )
     if missing:
         raise NotAllowed(

@@ -47,12 +47,13 @@ class Child:
         streams: tuple[int, int, int] | None = None,
         has_terminal: bool = False,
         within: Callable[[Callable[[], subprocess.Popen[bytes]]], subprocess.Popen[bytes]] | None = None,
+        inherited_files: Sequence[int] = (),
     ) -> None:
         """Start it.
 
         `streams` are descriptors for its input, output and errors, which are then not read here. With
         `has_terminal` it stays in our session, as an interactive program must. `within` calls the function
-        that starts it, for example in a sandboxed thread.
+        that starts it, for example in a sandboxed thread. `inherited_files` stay open in it.
         """
         inherited = {name: text for name, text in os.environ.items() if name not in without}
         own = (None if has_stdin else subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)
@@ -67,6 +68,7 @@ class Child:
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=not has_terminal,
+                pass_fds=inherited_files,
             )
 
         self._process = start() if within is None else within(start)

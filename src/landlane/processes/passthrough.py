@@ -25,6 +25,8 @@ _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _LAST_OUTPUT_SECONDS = 0.2  # without output after the end, while a background process keeps the pipe open
 _MAX_LAST_OUTPUT_SECONDS = 5.0
+# Waits until its starter lets it go on, or has ended.
+_AT_GATE = 'read -r go </dev/fd/"$0" || exit 125; exec "$@"'
 _GRACE_SECONDS = 5.0  # between asking a group to end and killing it
 
 
@@ -55,16 +57,24 @@ def run_passthrough(
 ) -> ChildResult:
     """Run a child, pass its output through to `out` and `err`, and return the end of both together.
 
-    `on_start` gets the child's pid; `on_tick` is called every second. An exception here ends the child and
-    its process group. Processes that a finished child left in the background continue.
+    `on_start` gets the child's pid before the command runs in it; `on_tick` is called every second. An
+    exception here ends the child and its process group. Processes that a finished child left in the
+    background continue.
     """
-    child = _PassthroughChild(command, cwd=cwd, has_stdin=True)
+    gate, opener = os.pipe()
+    words = ("/bin/sh", "-c", _AT_GATE, str(gate), *command)
     try:
-        on_start(child.pid)
-        return child.run(out, err, on_tick)
-    except BaseException:
-        child.end_group()
-        raise
+        child = _PassthroughChild(words, cwd=cwd, has_stdin=True, inherited_files=(gate,))
+        try:
+            on_start(child.pid)
+            os.write(opener, b"go\n")
+            return child.run(out, err, on_tick)
+        except BaseException:
+            child.end_group()
+            raise
+    finally:
+        os.close(gate)
+        os.close(opener)
 
 
 class _PassthroughChild(Child):

@@ -7,9 +7,10 @@ counts as a success nor is it repeated automatically.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 
-from landlane.errors import Malformed
+from landlane.errors import Malformed, Stale
 from landlane.sessions.leases import (
     current_process,
     find_live_session,
@@ -236,16 +237,18 @@ def _carry_out(repo: Repository, session: Session, run: OnceRun, runner: RunComm
     """Run the command and record how it ended, also when we are interrupted."""
 
     def on_start(pid: int) -> None:
-        try:
+        """Record the process of the command before it runs, unless the run was given up meanwhile."""
+
+        def work(tx: Transaction) -> None:
+            _require_newest(tx, session, run)
+            if child is not None:
+                columns = {"child_pid": child.pid, "child_started": child.started}
+                tx.run("once_child", key=run.key, run=run.run, **columns)
+
+        child: Process | None = None
+        with contextlib.suppress(Malformed):  # this system cannot identify processes
             child = repo.processes.identify(pid)
-        except Malformed:
-            return  # it has ended already
-        repo.store.change(
-            lambda tx: tx.run(
-                "once_child", key=run.key, run=run.run, child_pid=child.pid, child_started=child.started
-            ),
-            is_durable=False,
-        )
+        repo.change(work, areas=_areas(run.key))
 
     try:
         result = runner(on_start, lambda: stay_alive(repo, session))
@@ -255,6 +258,24 @@ def _carry_out(repo: Repository, session: Session, run: OnceRun, runner: RunComm
         _end(repo, run, _INTERRUPTED, "")
         raise
     return _end(repo, run, exit_status(result.exit_code), result.stdout.replace("\0", "\ufffd"))
+
+
+def _require_newest(tx: Transaction, session: Session, run: OnceRun) -> None:
+    """Check that a run was not taken for crashed, and started again, before its command has begun.
+
+    Raises:
+        Stale: it was, or the session is over, so that another machine may do so.
+    """
+    require_live(tx, session)
+    row = tx.one("once_get", key=run.key)
+    newest = OnceRun.from_row(row) if row is not None else run
+    if newest.run != run.run:
+        raise Stale(
+            f"{newest.agent} has run {run.key} again meanwhile",
+            code="RUN_REPLACED",
+            hint=f"see how that ended: landlane once {run.key} -- {run.command}"[:300],
+            holder=newest.agent,
+        )
 
 
 def _end(repo: Repository, run: OnceRun, exit_code: int, output: str) -> RunEnded:

@@ -2,7 +2,7 @@
 
 Verifying takes as long as the task's check, so it happens outside any transaction. Meanwhile the task is
 `reported`; if the process dies, any session may verify it again. The result counts only if the task has not
-changed since.
+changed since, and for its owner only if the claims on what it changed still hold.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from shlex import quote
 from time import monotonic
 
-from landlane.claims.take import claims_of
-from landlane.errors import LandlaneError, NotAllowed
+from landlane.claims.held import require_tokens
+from landlane.claims.take import claims_of, live_claims_of
+from landlane.errors import LandlaneError, NotAllowed, Stale
 from landlane.patterns.pattern import covers_alternative
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
@@ -36,12 +37,13 @@ from landlane.tasks.model import (
 from landlane.tasks.records import actor_of, get_task, history_in, lock_task, move_task, task_patterns
 from landlane.text import path_text
 from landlane.units import byte_size, count, exact_duration, join_words
-from landlane.values import as_dict, value
+from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from landlane.claims.model import Claim
     from landlane.patterns.pattern import Pattern
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -76,6 +78,7 @@ class _Verification:
     task: Task
     head: str
     start: str
+    claims: tuple[Claim, ...] = ()  # of the owner, on what the task changes
 
     @property
     def base(self) -> str:
@@ -101,7 +104,7 @@ def complete_task(
     """Report a task as done, verify its evidence, and move it on if nothing is missing.
 
     Raises:
-        Stale: the task no longer belongs to this session.
+        Stale: the task no longer belongs to this session, or a claim ended while its evidence was verified.
         NotAllowed: it is in a state that cannot become done.
         SettingsError: the kind of the task is not defined.
     """
@@ -130,6 +133,7 @@ def complete_task(
         head = task.head  # its branch may be deleted after landing
     start = repo.store.view(lambda snapshot: _start_of(snapshot, task)) if head else ""
     case = _Verification(repo=repo, git=git, session=session, task=task, head=head, start=start)
+    case = replace(case, claims=_claims_in_use(case))
     evidence = _verify(case, required, on_step)
     if all(item.is_seen for item in evidence):
         evidence = (*evidence, *_rejections(case))
@@ -155,6 +159,19 @@ def _start_of(snapshot: Snapshot, task: Task) -> str:
     """Return the target's commit when this attempt began, from the journal."""
     taken = [entry.facts() for entry in history_in(snapshot, task.id) if entry.kind == "task.taken"]
     return next((str(facts.get("base", "")) for facts in taken if facts["attempt"] == task.attempt), "")
+
+
+def _claims_in_use(case: _Verification) -> tuple[Claim, ...]:
+    """Return the owner's claims for the task, and its other claims on paths that the task changes."""
+    task, session, repo = case.task, case.session, case.repo
+    if session is None or session.id != task.session:
+        return ()
+    held = repo.store.view(lambda snapshot: live_claims_of(snapshot, session.id))
+    loose = [claim for claim in held if not claim.task]
+    changed = case.git.changed_paths(case.base, case.head) if loose and case.head else ()
+    patterns = [repo.git.pattern_of(path, "literal") for path in changed]
+    used = [claim for claim in loose if any(claim.covers(pattern) for pattern in patterns)]
+    return (*(claim for claim in held if claim.task == task.id), *used)
 
 
 def _verify(
@@ -302,8 +319,12 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
 
     def work(tx: Transaction) -> None:
         current = lock_task(tx, task.id)
+        if session is not None and (current.attempt, current.session) != (task.attempt, task.session):
+            raise _taken_away(current)
         if (current.state, current.attempt, current.session) != (task.state, task.attempt, task.session):
-            return  # another process was quicker, or the task was taken away
+            return  # another process was quicker
+        if missing is None and session is not None:
+            require_tokens(tx, case.repo, session, case.claims)
         if missing is not None:
             _record_missing(tx, current, session, missing, evidence)
         elif step is not None and not installed().reviews.is_approved(tx, current, head):
@@ -315,6 +336,17 @@ def _record_result(case: _Verification, completion: Completion) -> Task:
 
     case.repo.change(work)
     return get_task(case.repo, task.id)
+
+
+def _taken_away(task: Task) -> Stale:
+    return Stale(
+        f"{task.id} {task.title} was taken away while its evidence was verified: "
+        + (f"{task.owner} has it now" if task.owner else f"it is {task.state} now"),
+        code="TASK_NOT_YOURS",
+        hint=f"see where it stands: landlane task show {task.id}",
+        holder=task.owner or None,
+        state=task.state,
+    )
 
 
 def _rejections(case: _Verification) -> Sequence[Evidence]:

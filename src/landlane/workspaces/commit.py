@@ -1,17 +1,20 @@
 """Commit chosen paths: under one lock, only what the session's live claims cover, and with trailers.
 
 Everything is checked while the lock is held, right before git commits, so exactly what was checked is
-committed, whatever others add or stage meanwhile. A crash between git's commit and the journal entry loses
-nothing: the trailers name the author, and the entry only adds the time.
+committed, whatever others add or stage meanwhile. Hooks may run for longer than a lease: the transaction that
+writes the journal entry checks the tokens of the claims again, and the commit is undone if one has ended. A
+crash between git's commit and the journal entry loses nothing: the trailers name the author.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 
 from landlane.claims.check import find_covering
+from landlane.claims.held import require_tokens
 from landlane.errors import LandlaneError, Malformed, RepositoryError, Stale, StoreError
 from landlane.files import is_at_or_below
 from landlane.git import commit_paths as git
@@ -24,7 +27,7 @@ from landlane.roles.enforce import check_paths, check_verb
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.sessions.leases import renew_session
 from landlane.text import check_label, list_some, path_text
-from landlane.values import value
+from landlane.values import replace, value
 from landlane.workspaces.detect_reverts import find_reverted_changes
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 from landlane.workspaces.target_guard import GUARD_CODES, LAND_FIRST, check_branch
@@ -33,10 +36,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.claims.model import Claim
     from landlane.git.commit_paths import MadeCommit, PrivateIndex, WorktreeStatus
     from landlane.git.run import GitResult
     from landlane.repository import Repository
     from landlane.sessions.model import Session
+    from landlane.store.interface import Transaction
 
 
 _ATTEMPTS = 5
@@ -79,6 +84,7 @@ class _Plan:
     changes: tuple[TreeChange, ...]
     left_alone: int
     trailers: Trailers
+    claims: tuple[Claim, ...]  # that cover the changes
 
 
 def make_commit_request(
@@ -134,7 +140,6 @@ def commit(repo: Repository, session: Session, request: CommitRequest) -> Commit
                 code="HEAD_MOVED",
                 hint="others commit here without landlane; try again",
             )
-    record_commit(repo, session, made)
     _fetch_from_clone(repo, made)
     return made
 
@@ -149,26 +154,15 @@ def _try_once(repo: Repository, session: Session, request: CommitRequest) -> Com
         message = with_trailers(request.message, plan.trailers)
         result = git.make_commit(repo.checkout, index, message, lock_environment(repo.common_dir))
         made = None if result.exit_code else git.find_made_commit(repo.checkout, session.id, plan.status.head)
-        committed = _accept(repo, session, request, plan, made) if made is not None else None
-    try:
+        accepted = _accept(repo, session, request, plan, made) if made is not None else None
+    with contextlib.suppress(Stale, StoreError):
         renew_session(repo.store, session)
-    except (Stale, StoreError) as error:
-        repo.report(f"after the hooks: {error.message}")
     touched = _changed_by_hooks(repo, before, plan) if hooks else []
     if result.exit_code and git.read_head(repo.checkout) == plan.status.head:
         raise _not_committed(result, hooks, touched)
-    if made is None or committed is None:
+    if accepted is None:
         return None
-    paths = tuple(one.path for one in committed)
-    return CommitResult(
-        commit=made.id,
-        branch=plan.status.branch,
-        subject=request.message.strip().split("\n")[0],
-        paths=paths,
-        trailers=made.trailers,
-        changed_by_hooks=tuple(path for path in touched if path not in paths),
-        left_alone=plan.left_alone,
-    )
+    return replace(accepted, changed_by_hooks=tuple(path for path in touched if path not in accepted.paths))
 
 
 def _plan(repo: Repository, session: Session, request: CommitRequest, index: PrivateIndex) -> _Plan:
@@ -197,7 +191,13 @@ def _plan(repo: Repository, session: Session, request: CommitRequest, index: Pri
     task = request.task or (work[1] if work else "") or next((one.task for one in claims if one.task), "")
     tokens = tuple(sorted({claim.token for claim in claims}))
     trailers = Trailers(agent=session.agent, session=session.id, task=task, tokens=tokens)
-    return _Plan(status=status, changes=tuple(changes), left_alone=len(others), trailers=trailers)
+    return _Plan(
+        status=status,
+        changes=tuple(changes),
+        left_alone=len(others),
+        trailers=trailers,
+        claims=tuple(claims),
+    )
 
 
 def _check_paths_exist(repo: Repository, request: CommitRequest, status: WorktreeStatus) -> None:
@@ -263,35 +263,60 @@ def _warn_of_staged_reverts(
 
 def _accept(
     repo: Repository, session: Session, request: CommitRequest, plan: _Plan, made: MadeCommit
-) -> list[TreeChange] | None:
-    """Check the commit that git made and update the index; undo a commit of more than was checked."""
+) -> CommitResult | None:
+    """Check the commit that git made and update the index; undo a commit of more than was checked.
+
+    It is undone as well if a claim has ended since, or if the store cannot tell.
+    """
     if made.parent != plan.status.head:
         # Another commit was made after the check, and this tree does not contain it.
         if git.undo_commit(repo.checkout, made):
             return None
         raise _cannot_undo(made)
-    if made.trailers != plan.trailers:
-        raise _trailers_changed() if git.undo_commit(repo.checkout, made) else _cannot_undo(made)
     committed = diff_trees(repo.checkout, made.parent, made.id)
-    checked = {change.path for change in plan.changes}
-    added = [one.path for one in committed if one.path not in checked]
-    foreign = [path for path in added if not _may_add(repo, session, request, path)]
-    if foreign:
-        raise _paths_added(foreign) if git.undo_commit(repo.checkout, made) else _cannot_undo(made)
-    _update_index(repo, committed)
-    return committed
-
-
-def _may_add(repo: Repository, session: Session, request: CommitRequest, path: str) -> bool:
-    """Return whether a hook may add this path: the request names it or its folder, and a claim covers it."""
-    if not any(folder == "." or is_at_or_below(path, folder) for folder in request.paths):
-        return False
+    accepted = CommitResult(
+        commit=made.id,
+        branch=plan.status.branch,
+        subject=request.message.strip().split("\n")[0],
+        paths=tuple(one.path for one in committed),
+        trailers=made.trailers,
+        left_alone=plan.left_alone,
+    )
     try:
-        check_paths(repo, session, [path], guard="commit")
-        find_covering(repo, session, [path])
-    except LandlaneError:
-        return False
-    return True
+        if made.trailers != plan.trailers:
+            raise _trailers_changed()
+        checked = {change.path for change in plan.changes}
+        added = _claims_of_added(repo, session, request, [p for p in accepted.paths if p not in checked])
+        record_commit(repo, session, accepted, (*plan.claims, *added))
+    except LandlaneError as error:
+        if not git.undo_commit(repo.checkout, made):
+            raise _cannot_undo(made, error) from error
+        raise
+    _update_index(repo, committed)
+    return accepted
+
+
+def _claims_of_added(
+    repo: Repository, session: Session, request: CommitRequest, added: Sequence[str]
+) -> list[Claim]:
+    """Return the claims on paths that a hook added: the request must name each of them or its folder.
+
+    Raises:
+        LandlaneError: one of them is not claimed, or was not named.
+    """
+    claims: list[Claim] = []
+    foreign: list[str] = []
+    for path in added:
+        try:
+            if not any(folder == "." or is_at_or_below(path, folder) for folder in request.paths):
+                raise _paths_added([path])
+            check_paths(repo, session, [path], guard="commit")
+            claims += find_covering(repo, session, [path])
+        except LandlaneError:
+            foreign.append(path)
+    if foreign:
+        raise _paths_added(foreign)
+    return claims
 
 
 def _update_index(repo: Repository, committed: Sequence[TreeChange]) -> None:
@@ -351,9 +376,10 @@ def _trailers_changed() -> LandlaneError:
     )
 
 
-def _cannot_undo(made: MadeCommit) -> Stale:
+def _cannot_undo(made: MadeCommit, error: LandlaneError | None = None) -> Stale:
+    reason = error.message if error is not None else f"commit {made.id[:12]} was made on another base"
     return Stale(
-        f"commit {made.id[:12]} has more than was checked, and another commit is on top of it",
+        f"{reason}; commit {made.id[:12]} cannot be undone, because another commit follows it",
         code="HEAD_MOVED",
         hint=f"look at it: git show {made.id[:12]}",
         commit=made.id,
@@ -370,8 +396,12 @@ def _fetch_from_clone(repo: Repository, made: CommitResult) -> None:
         repo.report(f"committed here, but not yet in the repository this is a clone of: {error.message}")
 
 
-def record_commit(repo: Repository, session: Session, made: CommitResult) -> None:
-    """Write the journal entry. The commit and its trailers exist, so a failing store is only reported."""
+def record_commit(repo: Repository, session: Session, made: CommitResult, claims: Sequence[Claim]) -> None:
+    """Write the journal entry of a commit whose claims still hold.
+
+    Raises:
+        Stale: one of the claims has ended since they were checked.
+    """
     facts = {
         "commit": made.commit,
         "branch": path_text(made.branch),
@@ -380,7 +410,9 @@ def record_commit(repo: Repository, session: Session, made: CommitResult) -> Non
         "task": made.trailers.task,
         "tokens": list(made.trailers.tokens),
     }
-    try:
-        repo.change(lambda tx: tx.record("commit.made", session.agent, session.id, facts))
-    except StoreError as error:
-        repo.report(f"committed, but not in the journal: {error.message}")
+
+    def work(tx: Transaction) -> None:
+        require_tokens(tx, repo, session, claims)
+        tx.record("commit.made", session.agent, session.id, facts)
+
+    repo.change(work)

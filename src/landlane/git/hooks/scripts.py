@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CANARY = "LANDLANE_CANARY"
 UNREFUSED = 3  # the exit code of a canary that was not refused
-JUDGED = "landlane-judged"  # in the git directory of a checkout: the commit that pre-commit just let through
+JUDGED = "landlane-judged"  # in the git directory of a checkout: the git whose commit pre-commit let through
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
 GUARDS = (_COMMIT, _PUSH, _MOVE)
 _PLAIN = (
@@ -95,20 +95,31 @@ lines= count=0 nl='
 while [ $count -lt 20 ] && IFS= read -r line; do lines=$lines$line$nl count=$((count + 1)); done
 if [ $count = 20 ]; then more=$(cat); [ -z "$more" ] || lines=$lines$more$nl; fi
 git_dir=${{GIT_DIR:-.git}}
-is_ours() {{ # the commit that pre-commit let through a moment ago, made by the same git
-    read -r pid start ref <"$git_dir/landlane-judged" && [ "$pid" = "$PPID" ] || return 1
+is_commit() {{ # by the git whose commit pre-commit let through
+    read -r pid start ref final <"$git_dir/landlane-judged" && [ "$pid" = "$PPID" ] || return 1
     read -r facts <"/proc/$PPID/stat" || return 1
     set -- ${{facts##*) }}
     [ "$start" = "${{20}}" ] || return 1
     case $lines in *' refs/heads/'*' refs/heads/'*) return 1 ;; *" $ref$nl"*) return 0 ;; esac
     return 1
 }}
-case $lines in *' refs/heads/'*)
-    # A clone has branches of its own.
-    if [ ! -e "$git_dir/landlane-home" ] && ! is_ours 2>/dev/null; then
-        printf %s "$lines" | {ask} reference-transaction "$PPID" || refuse $?
-    fi ;;
-esac
+if is_commit 2>/dev/null; then
+    # Claims may have ended while hooks and an editor ran, and hooks may have added paths.
+    update=${{lines%%" $ref$nl"*}}
+    update=${{update##*"$nl"}}
+    old=${{update% *}} new=${{update#* }}
+    case $old in *[!0]*) ;; *) old=$(git hash-object -t tree /dev/null) ;; esac
+    [ -n "$final" ] ||
+        {{ git diff-tree -r -z --name-only --no-renames "$old" "$new"; echo "$?"; }} |
+        {ask} commit "$PPID" "$new" || refuse $?
+else
+    case $lines in *' refs/heads/'*)
+        # A clone has branches of its own.
+        if [ ! -e "$git_dir/landlane-home" ]; then
+            printf %s "$lines" | {ask} reference-transaction "$PPID" || refuse $?
+        fi ;;
+    esac
+fi
 """
 _BODIES = {_COMMIT: _COMMIT_BODY, _PUSH: _PUSH_BODY, _MOVE: _MOVE_BODY}
 _WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this move of a branch"}

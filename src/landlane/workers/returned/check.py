@@ -98,15 +98,14 @@ def check_change(
     return Trailers(agent=work.session.agent, session=work.session.id, task=work.task.id, tokens=())
 
 
-def check_claims(work: ReturnedWork, trailers: Trailers, changes: Sequence[TreeChange]) -> Trailers:
-    """Check the claims, and return the trailers with their tokens.
+def check_claims(work: ReturnedWork, changes: Sequence[TreeChange]) -> list[Claim]:
+    """Return the claims that cover the change.
 
     Raises:
         LandlaneError: a path is not claimed, or another session holds it.
     """
     with watch_violations(work, CLAIM_FIRST, CLAIM_CODES):
-        claims = _find_claims(work, [change.path for change in changes])
-    return replace(trailers, tokens=tuple(sorted({claim.token for claim in claims})))
+        return _find_claims(work, [change.path for change in changes])
 
 
 def _check_form(checkout: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:

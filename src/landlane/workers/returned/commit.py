@@ -7,7 +7,7 @@ change again has no effect.
 
 from __future__ import annotations
 
-from landlane.errors import NotAllowed, RepositoryError, Stale
+from landlane.errors import LandlaneError, NotAllowed, RepositoryError, Stale
 from landlane.git import trial_merge as trials
 from landlane.git.commits import find_forged_trailer, is_ancestor, with_trailers
 from landlane.git.run import run_in, try_git_output
@@ -15,6 +15,7 @@ from landlane.git.target import commit_at
 from landlane.git.tree_diff import diff_trees
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
+from landlane.values import replace
 from landlane.workers.returned import apply
 from landlane.workers.returned.check import (
     ReturnedWork,
@@ -29,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.claims.model import Claim
     from landlane.git.commits import Trailers
     from landlane.git.discovery import Checkout
     from landlane.git.tree_diff import TreeChange
@@ -88,8 +90,8 @@ def _apply_and_commit(work: ReturnedWork, branch: str, *, is_claimed: bool) -> s
         if not changes:
             return ""
         trailers = check_change(work, checkout, tree, changes)
-        if is_claimed:
-            trailers = check_claims(work, trailers, changes)
+        claims = check_claims(work, changes) if is_claimed else []
+        trailers = replace(trailers, tokens=tuple(sorted({claim.token for claim in claims})))
         text = with_trailers(_commit_message(work.task, message.summary), trailers)
         committer = trials.find_committer(home)
         error = ""
@@ -102,7 +104,8 @@ def _apply_and_commit(work: ReturnedWork, branch: str, *, is_claimed: bool) -> s
                 check_still_ours(work)  # the checks may have taken long
             error = apply.fetch_commit(home, checkout, branch, commit, before)
             if not error:
-                _record(work, branch, commit, changes, trailers)
+                made = _describe(work, branch, commit, changes, trailers)
+                _record_or_undo(work, made, before, claims)
                 return commit
         raise _branch_moved(branch, error)
 
@@ -181,14 +184,24 @@ def _branch_moved(branch: str, why: str) -> Stale:
     )
 
 
-def _record(
+def _describe(
     work: ReturnedWork, branch: str, commit: str, changes: Sequence[TreeChange], trailers: Trailers
-) -> None:
-    made = CommitResult(
+) -> CommitResult:
+    return CommitResult(
         commit=commit,
         branch=branch,
         subject=work.task.title,
         paths=tuple(change.path for change in changes),
         trailers=trailers,
     )
-    record_commit(work.repo, work.session, made)
+
+
+def _record_or_undo(work: ReturnedWork, made: CommitResult, before: str, claims: Sequence[Claim]) -> None:
+    """Record a commit, or take it off its branch if one of its claims has ended since they were checked."""
+    try:
+        record_commit(work.repo, work.session, made, claims)
+    except LandlaneError:
+        ref = f"refs/heads/{made.branch}"
+        words = (ref, before, made.commit) if before else ("-d", ref, made.commit)
+        run_in(work.repo.home, "update-ref", "-m", "landlane: undone", *words)
+        raise
