@@ -65,7 +65,9 @@ def forward_checkouts(
     based on: otherwise its next commit would revert everything that landed.
     """
     notes: list[str] = []
-    roots = [Checkout(root=home.root, git_dir=home.common_dir, common_dir=home.common_dir)]
+    roots: list[Checkout] = []
+    if home.root != home.common_dir:  # else it is bare and has no files
+        roots.append(Checkout(root=home.root, git_dir=home.common_dir, common_dir=home.common_dir))
     roots += [
         Checkout(root=root, git_dir=git_dir, common_dir=home.common_dir)
         for git_dir, root in list_worktrees(home)

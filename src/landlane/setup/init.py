@@ -27,7 +27,7 @@ from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
 from landlane.git.run import try_git_output
 from landlane.git.shared_config import list_own_limits, remove_own_limits
 from landlane.git.target import commit_at, find_target
-from landlane.landing.run_checks import find_test_checkouts, remove_test_checkouts
+from landlane.landing.clean_checkout import find_test_checkouts, remove_test_checkouts
 from landlane.managed_files import apply as installing
 from landlane.managed_files.agents_md import AGENTS_TEXT
 from landlane.managed_files.apply import ChangePlan, FileChange, FileRequest, SkippedFile

@@ -11,7 +11,7 @@ from landlane.git.commits import is_ancestor, is_merged, merge_base
 from landlane.git.run import foreign_variables, run_git, try_git_output
 from landlane.git.target import commit_at, find_target, share_verified, target_tip
 from landlane.ids import digest, short_id
-from landlane.processes.child import Child
+from landlane.processes.check_child import CheckChild
 from landlane.processes.tree import CHECK_MARK, kill_marked
 from landlane.values import value
 
@@ -191,10 +191,10 @@ def _run_check(command: str, folder: str, limit_seconds: float, on_tick: Tick) -
     # A check acts for no session, and only on the repository that it runs in.
     without = (*foreign_variables(), "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
     mark = {CHECK_MARK: short_id("check")}
-    child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
+    child = CheckChild(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
     try:
         ended = child.wait(limit_seconds, on_tick)
     finally:
-        kill_marked(CHECK_MARK, mark[CHECK_MARK])  # also processes that left the process group
+        kill_marked(CHECK_MARK, mark[CHECK_MARK])  # in case that it has killed its reaper
     output = ended.stdout + ended.stderr
     return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)
