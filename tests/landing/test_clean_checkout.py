@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-# What the check of a branch that bounces may do in its checkout, to make a broken tree pass or a good one fail.
+# What the check of a branch that bounces may do, to make a broken tree pass or a good one fail.
 ATTACKS = {
     "ignored file": "mkdir -p cache; touch cache/ok",
     "sparse patterns": "git sparse-checkout set --no-cone '/*' '!/BROKEN'",
     "hidden file": "git update-index --skip-worktree test.sh; echo true >test.sh",
     "assumed unchanged": "git update-index --assume-unchanged test.sh; echo true >test.sh",
     "untracked file": "touch ok; mkdir -p d/.git; touch d/ok",
-    "worktree setting": "git config extensions.worktreeConfig true; git config --worktree core.sparseCheckout true",
+    "worktree setting": (
+        "git config extensions.worktreeConfig true; git config --worktree core.sparseCheckout true"
+    ),
     "no .git": "rm .git",
     ".git of another": "echo gitdir: /nowhere >.git",
     "no git directory": 'rm -r "$(git rev-parse --absolute-git-dir)"',

@@ -1,8 +1,8 @@
 """The test checkout of the queue: exactly one commit, and no trace of a branch that did not land.
 
-Git's files of the checkout are restored before each use. Ignored files, such as caches, stay while the commits
-checked there land, and for the checks of one commit. After any other commit they are replaced by those that
-preparing the checkout on the target made. A checkout that a check has broken is created again.
+Git's files of the checkout are restored before each use. Ignored files, such as caches, stay while the
+commits checked there land, and for the checks of one commit. After any other commit they are replaced by a
+copy of those that preparing the checkout on the target made. A broken checkout is created again.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class CleanCheckout:
         )
 
     def _create(self, commit: str) -> None:
-        """Create the checkout again, and prepare it on the target: a branch must not prepare it for others."""
+        """Create the checkout, and prepare it on the target: a branch must not prepare it for others."""
         os.ftruncate(self._lock, 0)
         self._remove()
         base = self._tip or commit

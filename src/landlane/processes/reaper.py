@@ -43,7 +43,7 @@ def _start(command: list[str]) -> None:
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
-        os.execvp(command[0], command)
+        os.execvp(command[0], command)  # noqa: S606 - a list of arguments, no shell
     finally:
         os._exit(127)
 
