@@ -29,15 +29,7 @@ _SERVE_SECONDS = 30.0
 _DEPLOY = ("sh", "tools/deploy.sh")
 _BEHIND = 4  # the exit code of a deploy that would ship an outdated commit
 # The events of a run to print when there is no terminal display.
-_REPORTED_EVENTS = (
-    " attempt ",
-    " retry: ",
-    " escalate: ",
-    " done, ",
-    "landlane: ",
-    "Landlane refused ",
-    "hint: ",
-)
+_REPORTED_EVENTS = (" landed as ", " failed: ", " needs you: ", "error: ", "hint: ")
 
 
 def run_coordinated(run: DemoRun, tasks: Sequence[DemoTask], workers: int) -> dict[str, int]:
