@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.setup.init import carry_out, plan_undo
 from tests.support.client_programs import write_fake_client
+from tests.support.processes import fork, wait_for_exit
 from tests.support.shell import Shell, fingerprint, run_at_terminal
 from tests.support.snapshots import check_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("programs")]
 
+# Read now: the sealed home of a test takes the variable away.
+IS_SOAK = bool(os.environ.get("LANDLANE_EVERY_DAMAGE"))  # `make soak` cuts at every step
 SHARED = ("landlane.toml", "RULES.md", "AGENTS.md")
 
 
@@ -441,3 +447,51 @@ def test_the_hook_answers_on_the_command_line(shell: Shell) -> None:
     assert (ended.exit, ended.out) == (2, "")
     assert "cannot be read" in ended.err
     assert shell.run("hook", "emacs", stdin="{}").exit == 2
+
+
+@pytest.mark.soak
+@pytest.mark.promise(
+    "setup.undo-can-be-repeated",
+    "An `init --undo` that was killed at any step can be repeated; then everything is as before `init`.",
+)
+def test_an_undo_that_is_cut_short_can_be_repeated(shell: Shell) -> None:
+    shell.run_json("claim", "a", "--as", "ann")
+    config = (shell.folder / ".git" / "config").read_bytes()
+    for steps in range(80) if IS_SOAK else (12, 20, 34):
+        shell.run_json("init", "--yes", "--no-clients")
+
+        is_through = cut_undo(shell.folder, steps)
+        shell.run_json("init", "--undo", "--yes")
+
+        assert (shell.folder / ".git" / "config").read_bytes() == config, steps
+        assert [path.name for path in (shell.folder / ".git").glob("landlane-*")] == []
+        assert [path.name for path in (shell.folder / ".git").glob("config?*")] == []
+        assert shell.git("status", "--porcelain") == ""
+        assert shell.run_json("doctor")["ok"], steps
+        if is_through:
+            break
+    assert shell.holders() == {"a": "ann"}
+
+
+def cut_undo(folder: Path, steps: int) -> bool:
+    """Start an undo that dies after so many steps; return whether it got to its end."""
+
+    def undo() -> None:
+        left = steps
+
+        def dying(function: Callable[..., object]) -> Callable[..., object]:
+            def step(*given: object, **named: object) -> object:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    os._exit(99)
+                return function(*given, **named)
+
+            return step
+
+        plan = plan_undo(str(folder))
+        for name in ("replace", "link", "unlink", "rename", "rmdir"):
+            setattr(os, name, dying(getattr(os, name)))
+        carry_out(plan)
+
+    return wait_for_exit(fork(undo)) != 99

@@ -14,6 +14,7 @@ from landlane.git.hooks.hooks_path import (
     forget_installed_hooks,
     load_installed_hooks,
     read_hooks_path,
+    remove_config_leftover,
     restore_hooks_path,
     save_installed_hooks,
     set_hooks_path,
@@ -54,9 +55,11 @@ def git_hooks_to_change(home: Checkout) -> str:
 
 
 def git_hooks_installed(home: Checkout) -> str:
-    """Return the config file that names our hooks; empty when they were never installed."""
-    has_hooks = bool(home.common_dir) and load_installed_hooks(home.common_dir) is not None
-    return _config(home.common_dir) if has_hooks else ""
+    """Return the config file that names our hooks; empty when none of them are left here."""
+    common = home.common_dir
+    if not common or (load_installed_hooks(common) is None and not os.path.isdir(hooks_folder(common))):
+        return ""
+    return _config(common)
 
 
 def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
@@ -86,14 +89,15 @@ def _remember_former(common: str, config: str, former: FormerSetting) -> None:
 def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
     """Remove our hooks and restore every config file; return whether there were any."""
     common = home.common_dir
-    record = load_installed_hooks(common)
-    if record is None:
+    record, ours = load_installed_hooks(common), hooks_folder(common)
+    if record is None and not os.path.isdir(ours):
         return False
-    ours = hooks_folder(common)
+    record = record or InstalledHooks()  # a removal was interrupted
     own = own_folder(common, record.own, home.root)
     for config in (_config(common), *(_config(os.path.join(path, ".git")) for path in clones)):
         # A clone created with our hooks gets the config it would have had without them.
         without = own if config != _config(common) and os.path.isdir(own) else None
+        remove_config_leftover(config)
         if os.path.isfile(config):
             restore_hooks_path(
                 config,

@@ -6,6 +6,8 @@ it added. So our line is inserted and removed here, and the line it replaced is 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import time
@@ -221,21 +223,33 @@ def _read(path: str) -> str:
         return ""
 
 
+def remove_config_leftover(config: str) -> None:
+    """Remove what a process that was killed while it wrote a config file has left beside it."""
+    with contextlib.suppress(OSError):
+        _LockedConfig(config).remove_leftover()
+
+
 class _LockedConfig:
-    """A config file under git's own lock on it."""
+    """A config file under git's own lock on it.
+
+    The lock file is a second name of a file of ours, on which this process holds a lock of the kernel. So the
+    next process recognises what a killed one has left, and removes it.
+    """
 
     def __init__(self, config: str) -> None:
         self._path = os.path.realpath(config)
         self._lock = f"{self._path}.lock"
+        self._own = f"{self._path}.landlane"
+        self._held = -1
         self._is_written = False
         self.text = ""
 
     def __enter__(self) -> _LockedConfig:
         for left in reversed(range(_TRIES)):
             try:
-                os.close(os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+                self._take()
                 break
-            except FileExistsError as error:
+            except (FileExistsError, BlockingIOError) as error:
                 if not left:
                     raise RepositoryError(
                         f"{self._path} is being written by another program",
@@ -252,6 +266,42 @@ class _LockedConfig:
         self.text = _read(self._path)
         return self
 
+    def _take(self) -> None:
+        """Create the lock file.
+
+        Raises:
+            BlockingIOError: another process of ours has it.
+            FileExistsError: another program has it.
+        """
+        self.remove_leftover()
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        held = os.open(self._own, flags, 0o666)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.link(self._own, self._lock)
+        except BaseException:
+            os.unlink(self._own)
+            os.close(held)
+            raise
+        self._held = held
+
+    def remove_leftover(self) -> None:
+        """Remove what a killed process has left: its file, and the lock file if that is the same one.
+
+        Raises:
+            BlockingIOError: the process is alive.
+        """
+        if not os.path.lexists(self._own):
+            return
+        held = os.open(self._own, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.lexists(self._lock) and os.path.samestat(os.lstat(self._lock), os.fstat(held)):
+                os.unlink(self._lock)
+            os.unlink(self._own)
+        finally:
+            os.close(held)
+
     def write(self, text: str) -> None:
         """Set the new content, which replaces the file on exit."""
         with open(self._lock, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -267,3 +317,5 @@ class _LockedConfig:
             os.replace(self._lock, self._path)
         else:
             os.unlink(self._lock)
+        os.unlink(self._own)
+        os.close(self._held)
