@@ -339,6 +339,29 @@ def test_any_one_damaged_file_is_repaired(shell: Shell, damage: Callable[[Path],
     shell.run_error("CLAIM_HELD", "claim", "README.md", "--as", "bob", exit=3)
 
 
+@pytest.mark.parametrize("name", ["settings.cache", "sessions/ann"])
+def test_a_pipe_in_the_state_folder_blocks_no_command(shell: Shell, name: str) -> None:
+    write_settings(shell, "[claims]\nfree = []\n")
+    shell.run_json("claim", "README.md", "--as", "ann")
+    _pipe(shell.state / name)
+
+    ended = shell.run("claim", "README.md", "--as", "ann", "--json", limit_seconds=20)
+
+    assert ended.json()["ok"] or ended.json()["code"] == "AGENT_IN_USE"
+    assert shell.holders() == {"README.md": "ann"}
+
+
+@pytest.mark.parametrize("damage", [_empty, _pipe])
+def test_a_clone_that_cannot_tell_its_home_has_no_state_of_its_own(
+    shell: Shell, damage: Callable[[Path], None]
+) -> None:
+    shell.run_json("task", "add", "Something", "--as", "ann")
+    path = shell.run_json("workspace", "open", "T1", "--kind", "clone", "--as", "ann")["workspace"]["path"]
+    damage(Path(path, ".git", "landlane-home"))
+
+    Shell(Path(path)).run_error("HOME_GONE", "claim", "README.md", "--as", "bob", exit=1)
+
+
 def close_database(state: Path) -> None:
     """Write the log back, so that the file alone is the store."""
     database = sqlite3.connect(state / "store.db")

@@ -131,9 +131,11 @@ def _open_checkout(root: str, git_dir: str) -> Checkout:
     if not is_git_dir(common_dir) or not os.path.lexists(os.path.join(git_dir, "HEAD")):
         raise _broken(root, f"{git_dir} lacks HEAD, objects or refs")
     home = read_first_line(os.path.join(common_dir, HOME_POINTER))
-    if home and not is_git_dir(home):
+    # A pointer that cannot be read must not make the clone a repository with a state of its own.
+    has_home = bool(home) or os.path.lexists(os.path.join(common_dir, HOME_POINTER))
+    if has_home and not (home and is_git_dir(home)):
         raise RepositoryError(
-            f"the workspace at {root} belongs to a repository that is gone: {home}",
+            f"the workspace at {root} belongs to a repository that is gone: {home or 'unknown'}",
             code="HOME_GONE",
             hint=f"if it was moved, write its git directory into {os.path.join(common_dir, HOME_POINTER)}",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from landlane.files import open_regular
 from landlane.ids import Credentials
 
 
@@ -16,7 +17,7 @@ class SecretFiles:
     def load(self, agent: str) -> Credentials | None:
         """Return the secret of an agent's session, if this user may read it."""
         try:
-            with open(self._path(agent), encoding="ascii") as file:
+            with open(self._path(agent), encoding="ascii", opener=open_regular) as file:
                 session, secret, number = file.read().split()
                 generation = int(number)
         except (OSError, ValueError):

@@ -6,7 +6,7 @@ import marshal
 import os
 
 from landlane.errors import SettingsError
-from landlane.files import write_atomically
+from landlane.files import open_regular, write_atomically
 from landlane.settings.model import FILE_NAME, Settings
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ def _identity(path: str) -> tuple[int, ...]:
 
 def _load(cache: str, stamp: tuple[object, ...]) -> dict[str, Any] | None:
     try:
-        with open(cache, "rb") as file:
+        with open(cache, "rb", opener=open_regular) as file:
             old_stamp, plain = marshal.loads(file.read())  # noqa: S302 - our own file, in git's own folder
     except (OSError, ValueError, EOFError, TypeError):
         return None
