@@ -25,6 +25,7 @@ from bench.sizes import FULL, QUICK, TINY
 from bench.sqlite_claims import bench_burst, bench_claim, bench_many
 from bench.table import Skipped, draw
 from bench.tasks import bench_next, bench_tasks
+from bench.waiting import bench_waiting
 from bench.workspaces import bench_open, bench_rescue
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ BENCHES: dict[str, Bench] = {
     "claim": bench_claim,
     "burst": bench_burst,
     "many": bench_many,
+    "waiting": bench_waiting,
     "postgres-lock": bench_postgres_lock,
     "postgres-insert": bench_postgres_insert,
     "tasks": bench_tasks,

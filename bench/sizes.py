@@ -13,6 +13,7 @@ class Sizes:
     batch: int  # claims in a batch
     burst_rounds: int
     claimants: int  # processes in a burst
+    waiters: int  # in line for one path
     live_claims: int  # in the large store
     rate_rounds: int
     rate_seconds: float  # how long the clients of one round claim
@@ -40,6 +41,7 @@ FULL = Sizes(
     batch=50,
     burst_rounds=25,
     claimants=32,
+    waiters=200,
     live_claims=1_000_000,
     rate_rounds=9,
     rate_seconds=0.8,
@@ -67,6 +69,7 @@ QUICK = Sizes(
     batch=30,
     burst_rounds=2,
     claimants=32,
+    waiters=40,
     live_claims=50_000,
     rate_rounds=2,
     rate_seconds=0.2,
@@ -94,6 +97,7 @@ TINY = Sizes(
     batch=3,
     burst_rounds=1,
     claimants=3,
+    waiters=6,
     live_claims=200,
     rate_rounds=1,
     rate_seconds=0.05,

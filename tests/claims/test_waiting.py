@@ -158,7 +158,7 @@ def test_threads_that_wake_others_at_once_share_one_socket(
         return made[-1]
 
     monkeypatch.setattr(socket, "socket", make)
-    wakers = [Background(lambda: wakes.wake_all(WakeReason.ENTRY)) for _ in range(2)]
+    wakers = [Background(lambda: wakes.wake(WakeReason.ENTRY)) for _ in range(2)]
     for waker in wakers:
         waker.result()
 
@@ -367,6 +367,9 @@ def test_a_waiter_that_is_interrupted_leaves_the_line(
         def wait(self, timeout_seconds: float) -> str:
             raise KeyboardInterrupt
 
+        def watch(self, key: str) -> None:
+            return
+
         def close(self) -> None:
             return
 
@@ -375,6 +378,29 @@ def test_a_waiter_that_is_interrupted_leaves_the_line(
         bob.claim("src", wait_ms=LONG_MS)
 
     assert live_project.rows("waiters_all") == []
+
+
+@pytest.mark.promise("waiting.wakes-the-next", "A release wakes the next in line, not everybody who waits.")
+@SQLITE_ONLY  # the names of the sockets say what each listener watches
+def test_each_waiter_watches_the_one_ahead_of_it(live_project: Project) -> None:
+    ann = live_project.agent("ann")
+    token = ann.take("src").token
+    agents = [live_project.agent(f"bob{number}") for number in range(4)]
+    waiters = [stand_in_line(live_project, agent, "src") for agent in agents]
+    tickets = [waiter.ticket for waiter in ann.repo.store.view(list_waiters)]
+    sockets = live_project.repository / ".git" / "landlane" / "wake"
+
+    def watched() -> list[str]:
+        return sorted(name.name.partition(".")[0] for name in sockets.iterdir())
+
+    wait_until(lambda: watched() == sorted([f"c{token}", *(f"t{ticket}" for ticket in tickets[:-1])]))
+    ann.release()
+    granted(waiters[0].result())
+
+    wait_until(lambda: len(watched()) == 3 and sum(name.startswith("c") for name in watched()) == 1)
+    for agent, waiter in zip(agents, waiters[1:], strict=False):
+        agent.release()
+        granted(waiter.result())
 
 
 # ----------------------------------------------------------------------------------------------- rings
@@ -556,6 +582,9 @@ class HeldUp:
         assert self.go_on.wait(30)
         time.sleep(0.01)
         return ""
+
+    def watch(self, key: str) -> None:
+        return
 
     def close(self) -> None:
         return

@@ -108,7 +108,7 @@ def test_a_stray_datagram_wakes_a_listener_and_does_not_hide_the_next_one(
 
         for path in tmp_path.iterdir():
             stray.sendto(content, str(path))
-        sockets.wake_all(WakeReason.FREED)
+        sockets.wake(WakeReason.FREED)
         assert listener.wait(10) == WakeReason.FREED
 
     assert listener.wait(0) == WakeReason.TIMEOUT

@@ -144,7 +144,7 @@ def refuse_awaited(
     snapshot: Snapshot, me: Session, request: Request, pattern: Pattern, ticket: int | None
 ) -> Refusal | None:
     """Return the refusal of a free pattern for which others have waited longer; None if there are none."""
-    earlier = _earlier_waiters(snapshot, me, request, pattern, ticket)
+    earlier = earlier_waiters(snapshot, me.id, request, pattern, ticket)
     if not earlier:
         return None
     first = earlier[0]
@@ -172,20 +172,19 @@ def waiters_ahead(
     snapshot: Snapshot, me: Session, request: Request, pattern: Pattern, ticket: int | None
 ) -> tuple[str, ...]:
     """Return the agents ahead of the caller in line for a pattern, in their order."""
-    earlier = _earlier_waiters(snapshot, me, request, pattern, ticket)
+    earlier = earlier_waiters(snapshot, me.id, request, pattern, ticket)
     return tuple(dict.fromkeys(waiter.agent for waiter in earlier))
 
 
-def _earlier_waiters(
-    snapshot: Snapshot, me: Session, request: Request, pattern: Pattern, ticket: int | None
+def earlier_waiters(
+    snapshot: Snapshot, session: str, request: Request, pattern: Pattern, ticket: int | None
 ) -> list[Waiter]:
     """Return the other waiters for a pattern, without those behind the caller's own ticket."""
-    return [
-        waiter
-        for waiter in Waiter.from_rows(snapshot.near("waiters_near", pattern.alternatives, me.id))
-        if (ticket is None or waiter.ticket < ticket)
-        and find_conflict(pattern, request.mode, waiter) is not None
-    ]
+    rows = snapshot.near("waiters_near", pattern.alternatives, session)
+    if ticket is not None:
+        rows = [row for row in rows if row["ticket"] < ticket]
+    waiters = Waiter.from_rows(rows)
+    return [waiter for waiter in waiters if find_conflict(pattern, request.mode, waiter) is not None]
 
 
 def claim_command(pattern: Pattern) -> str:

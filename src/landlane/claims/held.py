@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.claims.model import Refused, Request, Taken
 from landlane.claims.take import find_lost_claim, identity, live_claims_of, lost_claims, take_in
 from landlane.patterns.pattern import areas_of
-from landlane.sessions.leases import lock_live_session, require_live
+from landlane.sessions.leases import drop_claim, lock_live_session, require_live
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def release(
             ]
         claims = [claim for same in chosen for claim in _of_token(tx, repo, same, token, session)]
         for claim in claims:
-            if tx.run("claim_drop", session=session.id, token=claim.token):
+            if drop_claim(tx, session.id, claim.token):
                 # `renew` must not take again what the session released itself.
                 tx.run("lapsed_drop", agent=session.agent, pattern=claim.pattern)
                 facts: dict[str, object] = {"pattern": claim.pattern, "token": claim.token}

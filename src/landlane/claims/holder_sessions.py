@@ -6,7 +6,13 @@ from landlane.claims.model import Request
 from landlane.claims.take import claims_of, grant_new
 from landlane.ids import new_secret
 from landlane.sessions.join import add_session
-from landlane.sessions.leases import end_session, find_latest_session, lock_live_session, restart_lease
+from landlane.sessions.leases import (
+    drop_claim,
+    end_session,
+    find_latest_session,
+    lock_live_session,
+    restart_lease,
+)
 from landlane.sessions.model import ClaimMode, SessionKind
 from landlane.sessions.notices import add_notice, list_unread
 
@@ -89,7 +95,7 @@ def return_claims(
 def drop_claims(tx: Transaction, claims: Sequence[Claim], commit: str = "") -> None:
     """Release claims of any session that are still there."""
     for claim in claims:
-        if tx.run("claim_drop", session=claim.session, token=claim.token):
+        if drop_claim(tx, claim.session, claim.token):
             facts: dict[str, object] = {"pattern": claim.pattern, "token": claim.token}
             facts |= {"commit": commit} if commit else {}
             tx.record("claim.released", claim.agent, claim.session, facts)

@@ -34,6 +34,11 @@ SELECT count(DISTINCT token) AS claims FROM claims WHERE repository = :repositor
 -- claim_renew: start the lease of a claim again
 UPDATE claims SET granted_at = :now, ttl_ms = :ttl_ms WHERE session = :session AND token = :token;
 
+-- claim_end: what the end of the lease of one claim follows from
+SELECT c.granted_at, s.seen_at, c.ttl_ms
+FROM claims c JOIN sessions s ON s.id = c.session
+WHERE c.session = :session AND c.token = :token AND s.ended_at IS NULL;
+
 -- claim_drop: remove a claim
 DELETE FROM claims WHERE session = :session AND token = :token;
 

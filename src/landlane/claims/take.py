@@ -15,6 +15,7 @@ from landlane.errors import NotAllowed
 from landlane.ids import token_of
 from landlane.patterns.pattern import areas_of, covers_all
 from landlane.sessions.leases import (
+    drop_claim,
     end_if_gone,
     find_ancestors,
     find_session,
@@ -241,7 +242,7 @@ def _remove_ended(tx: Transaction, session_id: str) -> None:
     session = find_session(tx, session_id)
     if session is not None and session.has_ended:
         for claim in Claim.from_rows(tx.all("claims_of", session=session_id)):
-            tx.run("claim_drop", session=session_id, token=claim.token)
+            drop_claim(tx, session_id, claim.token)
     else:
         lapse(tx, session_id, is_certain=True)
 

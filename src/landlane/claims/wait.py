@@ -1,26 +1,28 @@
 """Wait for claims: first come, first served over overlapping sets, with deadlock detection and a limit.
 
-A waiter has a ticket in the store, and every second it writes that it is still alive. It gets its full set
-once nothing in it is held and no earlier ticket overlaps it. Before it starts to wait, it looks for a cycle
-of sessions that wait for each other; if it would close one, it is refused at once.
+A waiter has a ticket in the store, and writes from time to time that it is still alive. It gets its full set
+once nothing in it is held and no earlier ticket overlaps it. It watches only the nearest ticket ahead of it,
+or a claim in the way, so a release wakes the next in line and not everybody. Before it starts to wait, it
+looks for a cycle of sessions that wait for each other; if it would close one, it is refused at once.
 """
 
 from __future__ import annotations
 
-from landlane.claims.describe import list_waiters, waiters_ahead
+from landlane.claims.describe import earlier_waiters, list_waiters, waiters_ahead
 from landlane.claims.model import Refused, Request, Taken, check_can_wait, find_conflict, find_cycle
-from landlane.claims.take import check_allowed, claims_near, take_in
+from landlane.claims.take import check_allowed, claims_near, claims_of, take_in
 from landlane.patterns.pattern import Pattern, areas_of
-from landlane.sessions.model import Waiter
-from landlane.sessions.wait_queue import QueuedWait, QueueEntry
+from landlane.sessions.leases import claim_key, ticket_key
+from landlane.sessions.model import lease_end
+from landlane.sessions.wait_queue import Blocker, QueuedWait, QueueEntry
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
-    from landlane.claims.model import Refusal
+    from landlane.claims.model import Claim, Refusal
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
@@ -103,30 +105,61 @@ class _ClaimWait(QueuedWait):
         wanted = [(one, pattern.text) for pattern in request.patterns for one in pattern.alternatives]
         return QueueEntry(mode=request.mode, task=request.task, wanted=tuple(wanted))
 
-    def ends(self, outcome: Any) -> list[int]:
-        return [refusal.until for refusal in outcome.refused if not refusal.is_waiting]
+    def find_blocker(self, snapshot: Snapshot) -> Blocker | None:
+        ahead: dict[int, str] = {}
+        for pattern in self._request.patterns:
+            for waiter in earlier_waiters(snapshot, self.session.id, self._request, pattern, self.ticket):
+                ahead[waiter.ticket] = waiter.session
+        for ticket, session in sorted(ahead.items(), reverse=True):
+            if not self.is_dead(snapshot, session):
+                return Blocker(session=session, key=ticket_key(ticket), ahead=len(ahead))
+        for pattern in self._request.patterns:
+            for claim in _claims_in_the_way(snapshot, self.session.id, self._request, pattern):
+                if not self.is_dead(snapshot, claim.session):
+                    key = claim_key(claim.token)
+                    return Blocker(session=claim.session, key=key, token=claim.token, ends_at=claim.until)
+        return None
 
-    def blockers(self, snapshot: Snapshot) -> set[str]:
-        return find_blockers(snapshot, self.session.id, self._request, self.ticket)
+    def is_blocked_by(self, snapshot: Snapshot, blocker: Blocker) -> bool:
+        if blocker.token:
+            row = snapshot.one("claim_end", session=blocker.session, token=blocker.token)
+            is_there = row is not None and lease_end(**row) > snapshot.now
+        else:
+            row = snapshot.one("waiter_alive", ticket=int(blocker.key[1:]))
+            is_there = row is not None
+        return is_there and not self.is_dead(snapshot, blocker.session)
 
 
 def find_blockers(snapshot: Snapshot, session: str, request: Request, ticket: int | None) -> set[str]:
     """Return the sessions whose live claims or earlier tickets conflict with a request."""
     found: set[str] = set()
     for pattern in request.patterns:
-        for claim in claims_near(snapshot, pattern.alternatives, session):
-            is_others = claim.session != session and not claim.is_over(snapshot.now)
-            if is_others and find_conflict(pattern, request.mode, claim) is not None:
-                found.add(claim.session)
-        for waiter in Waiter.from_rows(snapshot.near("waiters_near", pattern.alternatives, session)):
-            is_earlier = ticket is None or waiter.ticket < ticket
-            if is_earlier and find_conflict(pattern, request.mode, waiter) is not None:
-                found.add(waiter.session)
+        found.update(one.session for one in _claims_in_the_way(snapshot, session, request, pattern))
+        found.update(one.session for one in earlier_waiters(snapshot, session, request, pattern, ticket))
     return found
+
+
+def _claims_in_the_way(
+    snapshot: Snapshot, session: str, request: Request, pattern: Pattern
+) -> Iterator[Claim]:
+    for claim in claims_near(snapshot, pattern.alternatives, session):
+        is_others = claim.session != session and not claim.is_over(snapshot.now)
+        if is_others and find_conflict(pattern, request.mode, claim) is not None:
+            yield claim
+
+
+def _may_be_awaited(tx: Transaction, session: Session, ticket: int | None) -> bool:
+    """Return whether others may wait for this session; if not, it cannot be part of a cycle."""
+    if ticket is not None or tx.all("slots_of", session=session.id):
+        return True
+    held = [part for claim in claims_of(tx, session.id) for part in claim.alternatives]
+    return bool(held and tx.near("waiters_near", held, session.id))
 
 
 def _find_cycle(tx: Transaction, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
     """Return the agents that would wait for each other in a cycle if this session waited."""
+    if not _may_be_awaited(tx, session, ticket):
+        return ()
     waiting = list_waiters(tx)
     names = {session.id: session.agent, **{waiter.session: waiter.agent for waiter in waiting}}
 

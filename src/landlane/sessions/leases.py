@@ -209,7 +209,7 @@ def lapse(tx: Transaction, session_id: str, *, is_certain: bool = False) -> None
         if not claim.is_over(tx.now):
             next_ends.append(claim.until)
             shortest = min(shortest, claim.ttl_ms)
-        elif tx.run("claim_drop", session=session_id, token=claim.token):
+        elif drop_claim(tx, session_id, claim.token):
             _record_lapse(tx, session, claim, claim.until)
     if not next_ends and installed().keeps_lease(tx, session_id):
         next_ends.append(tx.now + session.lease_ms)
@@ -232,7 +232,7 @@ def end_session(tx: Transaction, session: Session, kind: str, facts: dict[str, o
     is_own_will = kind == "session.left"
     freed: list[str] = []
     for claim in Claim.from_rows(tx.all("claims_of", session=session.id)):
-        if tx.run("claim_drop", session=session.id, token=claim.token):
+        if drop_claim(tx, session.id, claim.token):
             freed.append(claim.pattern)
             if is_own_will:
                 tx.run("lapsed_drop", agent=session.agent, pattern=claim.pattern)
@@ -255,6 +255,24 @@ def end_session(tx: Transaction, session: Session, kind: str, facts: dict[str, o
     return freed
 
 
+def drop_claim(tx: Transaction, session_id: str, token: int) -> bool:
+    """Remove a claim and wake who is next in line for it; return whether it was there."""
+    is_dropped = bool(tx.run("claim_drop", session=session_id, token=token))
+    if is_dropped:
+        tx.freed.add(claim_key(token))
+    return is_dropped
+
+
+def claim_key(token: int) -> str:
+    """Return the key under which the end of a claim is announced."""
+    return f"c{token}"
+
+
+def ticket_key(ticket: int) -> str:
+    """Return the key under which the end of a wait is announced."""
+    return f"t{ticket}"
+
+
 def free_slot(tx: Transaction, session: Session, slot: Slot, reason: str) -> None:
     """Free a slot; one with an expiry stays in use until then."""
     is_timed = slot.expires_at is not None
@@ -275,6 +293,7 @@ def drop_waiter(tx: Transaction, ticket: int, outcome: WaitOutcome = WaitOutcome
             tx.record("wait.ended", waiter.agent, waiter.session, facts)
     tx.run("waiter_drop", ticket=ticket)
     tx.run("waiter_paths_drop", ticket=ticket)
+    tx.freed.add(ticket_key(ticket))
     tx.has_freed = True
 
 

@@ -88,6 +88,9 @@ FROM waiters w JOIN sessions s ON s.id = w.session
      JOIN waiter_paths p ON p.repository = w.repository AND p.ticket = w.ticket
 WHERE w.repository = :repository AND w.ticket = :ticket ORDER BY p.branch;
 
+-- waiter_alive: whether a waiter is there and alive
+SELECT ticket FROM waiters WHERE repository = :repository AND ticket = :ticket AND alive_until > :now;
+
 -- waiters_near: waiters whose paths may overlap a key
 SELECT p.key, p.rest, p.pattern, w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
 FROM waiter_paths p JOIN waiters w ON w.repository = p.repository AND w.ticket = p.ticket

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from landlane.store.interface import Listener, Snapshot, Transaction
 
 BEAT_MS = 1000
-ALIVE_MS = 3000  # a waiter without a sign of life for this long is skipped
+_BEAT_MS_PER_WAITER = 50  # the more are ahead, the less often a waiter writes: all together about as often
+_LONGEST_BEAT_MS = 30_000
+_BEATS = 3  # a waiter that misses this many is skipped
+ALIVE_MS = _BEATS * BEAT_MS  # for the first in line
 _FORGET_MS = 60_000
-_UNREACHABLE, _AMBIGUOUS = "STORE_UNREACHABLE", "STORE_AMBIGUOUS"
-_OUTAGE_SECONDS = 60.0  # how long the database may be unreachable during a wait
+_OUTAGES, _AMBIGUOUS = ("STORE_UNREACHABLE", "STORE_BUSY"), "STORE_AMBIGUOUS"
+_OUTAGE_SECONDS = 60.0  # how long the database may be unreachable or busy during a wait
 _RETRY_SECONDS = 0.5
 
 
@@ -42,6 +45,20 @@ class QueueEntry:
     wanted: tuple[tuple[Alternative, str], ...]
 
 
+@value
+class Blocker:
+    """Something that a waiter waits for: the next ticket ahead of it, or a claim or slot that is held.
+
+    The end of `key` is announced; if it is empty, the waiter has to look whenever something is freed.
+    """
+
+    session: str
+    key: str = ""
+    token: int = 0  # of a claim
+    ends_at: int | None = None
+    ahead: int = 0  # how many wait ahead of the waiter
+
+
 class QueuedWait(ABC):
     """One session's wait in a queue; the abstract methods say for what."""
 
@@ -50,6 +67,8 @@ class QueuedWait(ABC):
         self.session = session
         self.ticket: int | None = None
         self._areas = areas  # what must not change during an attempt
+        self._blocker: Blocker | None = None
+        self._alive_until = 0
         self._now = 0
         self._started_at = 0
         self._outage_since = 0.0
@@ -79,12 +98,17 @@ class QueuedWait(ABC):
         """Return what to write into the queue."""
 
     @abstractmethod
-    def ends(self, outcome: Any) -> list[int]:
-        """Return when the leases in the way end."""
+    def find_blocker(self, snapshot: Snapshot) -> Blocker | None:
+        """Return one thing in the way, without locking anything; None if an attempt may succeed."""
 
-    @abstractmethod
-    def blockers(self, snapshot: Snapshot) -> set[str]:
-        """Return the sessions in the way, without locking anything."""
+    def is_blocked_by(self, snapshot: Snapshot, blocker: Blocker) -> bool:
+        """Return whether something with a key is still in the way, by a quick look; if not, others may be."""
+        del snapshot, blocker
+        return False
+
+    def is_dead(self, snapshot: Snapshot, session: str) -> bool:
+        """Return whether all processes of a session have certainly ended."""
+        return is_dead(snapshot, session, self.repo.processes)
 
     def is_repeatable(self) -> bool:
         """Return whether a grant whose answer was lost is found by asking again."""
@@ -118,11 +142,16 @@ class QueuedWait(ABC):
     def _continue(self, listener: Listener, deadline: int, outcome: Any) -> Any:
         """Sleep, then try again if that may help; a short outage of the database does not end the wait."""
         try:
-            self._sleep(listener, deadline, outcome)
-            outcome = self._attempt() if self._looks_free() else self._beat(outcome)
+            if not self._looks_free(listener):
+                outcome = self._beat_if_due(outcome)
+                if self.is_final(outcome):
+                    return outcome
+                self._sleep(listener, deadline)
+            if self._looks_free(listener):
+                outcome = self._attempt()
         except StoreTransient as error:
             since = self._outage_since or time.monotonic()
-            is_outage = error.code == _UNREACHABLE or (error.code == _AMBIGUOUS and self.is_repeatable())
+            is_outage = error.code in _OUTAGES or (error.code == _AMBIGUOUS and self.is_repeatable())
             if not is_outage or time.monotonic() - since > _OUTAGE_SECONDS:
                 raise
             self._outage_since = since
@@ -142,11 +171,12 @@ class QueuedWait(ABC):
                 if ticket is not None:
                     drop_waiter(tx, ticket, WaitOutcome.ANSWERED)
                 return outcome, None, tx.now
-            if ticket is None or not tx.run("waiter_beat", ticket=ticket, alive_until=tx.now + ALIVE_MS):
+            if ticket is None or not self._write_beat(tx):
                 ticket = self._join_queue(tx)
             return outcome, ticket, tx.now
 
         outcome, self.ticket, self._now = self.repo.change(work, areas=self._areas)
+        self._blocker = None
         return outcome
 
     def _join_queue(self, tx: Transaction) -> int:
@@ -158,7 +188,8 @@ class QueuedWait(ABC):
         self.ticket = ticket
         entry = self.queue_entry()
         facts = {"session": self.session.id, "mode": entry.mode, "task": entry.task}
-        tx.run("waiter_add", ticket=ticket, alive_until=tx.now + ALIVE_MS, **facts)
+        self._alive_until = tx.now + self._alive_ms
+        tx.run("waiter_add", ticket=ticket, alive_until=self._alive_until, **facts)
         for index, (alternative, pattern) in enumerate(entry.wanted):
             columns = {"key": alternative.key, "rest": alternative.rest, "pattern": pattern}
             tx.run("waiter_path_add", ticket=ticket, branch=index, **columns)
@@ -169,41 +200,69 @@ class QueuedWait(ABC):
             for row in tx.all("waiters_silent", before=tx.now - _FORGET_MS):
                 drop_waiter(tx, row["ticket"])
 
-    def _sleep(self, listener: Listener, deadline: int, outcome: Any) -> None:
+    @property
+    def _beat_ms(self) -> int:
+        ahead = self._blocker.ahead if self._blocker is not None else 0
+        return min(max(BEAT_MS, ahead * _BEAT_MS_PER_WAITER), _LONGEST_BEAT_MS)
+
+    @property
+    def _alive_ms(self) -> int:
+        return _BEATS * self._beat_ms
+
+    def _sleep(self, listener: Listener, deadline: int) -> None:
         """Sleep until something is released, a lease in the way ends, or the next sign of life is due."""
+        wake_at = min(self._now + self._beat_ms, deadline)
+        end = self._blocker.ends_at if self._blocker is not None else None
         # An end that has passed was moved by a renewal; the next beat looks again.
-        ends = [end for end in self.ends(outcome) if end > self._now]
-        wake_at = min([self._now + BEAT_MS, deadline, *(end + 1 for end in ends)])
+        if end is not None and end > self._now:
+            wake_at = min(wake_at, end + 1)
         reason = listener.wait(max(wake_at - self._now, 1) / 1000)
         while reason == WakeReason.ENTRY:  # nothing was released
             now = self.repo.store.view(lambda snapshot: snapshot.now)
             reason = listener.wait((wake_at - now) / 1000) if wake_at > now else WakeReason.TIMEOUT
 
-    def _looks_free(self) -> bool:
-        """Return whether an attempt may succeed; this needs no lock, unlike the attempt."""
+    def _looks_free(self, listener: Listener) -> bool:
+        """Return whether an attempt may succeed; this needs no lock, unlike the attempt.
 
-        def look(snapshot: Snapshot) -> tuple[bool, int]:
-            blockers = self.blockers(snapshot)
-            is_free = all(is_dead(snapshot, blocker, self.repo.processes) for blocker in blockers)
-            return is_free, snapshot.now
+        Otherwise the listener watches one thing that is in the way.
+        """
 
-        is_free, self._now = self.repo.store.view(look)
-        return is_free
+        def look(snapshot: Snapshot) -> tuple[Blocker | None, int]:
+            known = self._blocker
+            is_current = known is not None and (known.ends_at is None or known.ends_at > snapshot.now)
+            if known is not None and is_current and known.key and self.is_blocked_by(snapshot, known):
+                return known, snapshot.now
+            return self.find_blocker(snapshot), snapshot.now
 
-    def _beat(self, outcome: Any) -> Any:
+        while True:
+            blocker, self._now = self.repo.store.view(look)
+            is_watched = blocker is not None and blocker == self._blocker
+            self._blocker = blocker
+            if blocker is None or is_watched:
+                return blocker is None
+            listener.watch(blocker.key)  # and look again: it may have ended before it was watched
+
+    def _beat_if_due(self, outcome: Any) -> Any:
         """Show a sign of life, also for what the session holds, and return the outcome of the last attempt.
 
         A cycle that was closed meanwhile is found by the next attempt.
         """
+        if self._alive_until >= self._now + self._alive_ms - self._beat_ms // 2:
+            return outcome
 
         def work(tx: Transaction) -> bool:
             if get_session(tx, self.session.id).is_touch_due(tx.now):
                 tx.run("session_touch", session=self.session.id)
-            return bool(tx.run("waiter_beat", ticket=self.ticket, alive_until=tx.now + ALIVE_MS))
+            return self._write_beat(tx)
 
         if self.repo.store.change(work, is_durable=False):
             return outcome
         return self._attempt()  # our ticket was dropped while we slept
+
+    def _write_beat(self, tx: Transaction) -> bool:
+        """Write that this waiter is alive; return False if its ticket was dropped."""
+        self._alive_until = tx.now + self._alive_ms
+        return bool(tx.run("waiter_beat", ticket=self.ticket, alive_until=self._alive_until))
 
     def _leave_queue(self) -> None:
         ticket, self.ticket = self.ticket, None

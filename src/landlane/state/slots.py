@@ -13,7 +13,7 @@ from landlane.ids import token_of
 from landlane.patterns.pattern import Alternative
 from landlane.sessions.leases import end_if_gone, free_slot, is_dead, require_live, sweep_if_due
 from landlane.sessions.model import ClaimMode, Slot
-from landlane.sessions.wait_queue import QueuedWait, QueueEntry
+from landlane.sessions.wait_queue import Blocker, QueuedWait, QueueEntry
 from landlane.state.slot_kinds import (
     DEFAULT_NAME,
     SlotRefused,
@@ -104,22 +104,23 @@ class _SlotWait(QueuedWait):
         wanted = Alternative(key=_queue_key(kind), rest=self._request.place or None)
         return QueueEntry(mode=ClaimMode.EXCLUSIVE, task="", wanted=((wanted, f"slot:{kind}"),))
 
-    def ends(self, outcome: Any) -> list[int]:
-        return [slot.until for slot in outcome.holders]
-
-    def blockers(self, snapshot: Snapshot) -> set[str]:
+    def find_blocker(self, snapshot: Snapshot) -> Blocker | None:
         request = self._request
         ahead = [
             waiter for waiter in _ahead(snapshot, request, self.ticket) if not _can_pass(waiter, request)
         ]
         if ahead:
-            return {waiter.session for waiter in ahead}
+            living = [one.session for one in ahead if not self.is_dead(snapshot, one.session)]
+            return Blocker(session=living[-1], ahead=len(ahead)) if living else None
         slots = [slot for slot in _slots_in(snapshot, request.kind.name) if not slot.is_free(snapshot.now)]
         if request.kind.has_places:
             is_full = len(slots) >= request.kind.size or request.place in {slot.place for slot in slots}
         else:
             is_full = sum(slot.amount for slot in slots) + request.amount > request.kind.capacity
-        return {slot.session for slot in slots} if is_full else set()
+        living = [slot for slot in slots if not self.is_dead(snapshot, slot.session)] if is_full else []
+        if not living:
+            return None
+        return Blocker(session=living[0].session, ends_at=min(slot.until for slot in living))
 
 
 def _take_in(

@@ -57,6 +57,7 @@ class Transaction(Snapshot, Protocol):
     has_lapsed: bool
     has_waiters: bool
     has_freed: bool  # set it to wake waiters after the commit
+    freed: set[str]  # claims and tickets that ended, by their keys: who watches one is woken after the commit
     touched: dict[str, None]  # fans and reviews whose tasks changed; they are settled before the commit
 
     def run(self, statement: str, /, **parameters: object) -> int:
@@ -95,6 +96,10 @@ class Listener(Protocol):
 
     def wait(self, timeout_seconds: float) -> WakeReason:
         """Sleep until something happens or the time is over, and return which."""
+        ...
+
+    def watch(self, key: str) -> None:
+        """Wake up only when this claim or ticket ends; for an empty key, whenever something happens."""
         ...
 
     def close(self) -> None: ...

@@ -1,6 +1,8 @@
-"""Wake other processes on this machine after a commit: one datagram to each socket in the state folder.
+"""Wake other processes on this machine after a commit, by a datagram to their sockets in the state folder.
 
-A lost datagram only delays a listener, because every listener also looks by itself from time to time.
+A listener that watches a key (a claim or a ticket in the way) has the key in the name of its socket. Only the
+end of that key wakes it, so that a release costs the same however many wait behind the next one. A lost
+datagram only delays a listener, because every listener also looks by itself from time to time.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from landlane.ids import short_id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Collection
+
+_AFTER_KEY = "."  # between a key and the rest of the name of a socket
 
 
 class WakeReason(StrEnum):
@@ -32,8 +37,11 @@ class WakeSockets:
         self._sender: socket.socket | None = None
         self._guard = _thread.allocate_lock()
 
-    def wake_all(self, reason: WakeReason) -> None:
-        """Wake every listener. Never fails: a listener that cannot be reached is removed or looks later."""
+    def wake(self, reason: WakeReason, freed: Collection[str] = ()) -> None:
+        """Wake the listeners that watch one of the freed keys, and all that watch none.
+
+        Never fails: a listener that cannot be reached is removed or looks later.
+        """
         try:
             names = os.listdir(self._folder)
             if not names:
@@ -44,6 +52,9 @@ class WakeSockets:
         try:
             sender = self._open_sender()
             for name in names:
+                key, dot, _ = name.partition(_AFTER_KEY)
+                if dot and key not in freed:
+                    continue
                 self._send(sender, _address(self._folder, folder, name), name, reason.encode())
         finally:
             os.close(folder)
@@ -69,7 +80,7 @@ class WakeSockets:
             return  # its queue is full, so it wakes up anyway
 
     def close(self) -> None:
-        """Close the socket; later calls of `wake_all` open it again."""
+        """Close the socket; later calls of `wake` open it again."""
         with self._guard:
             sender, self._sender = self._sender, None
         if sender is not None:
@@ -87,7 +98,9 @@ class SocketListener:
         import socket  # noqa: PLC0415 - expensive, and few commands wait
 
         self._pid = os.getpid()
-        self._path = os.path.join(folder, f"{self._pid}-{short_id('w', 6)}")
+        self._folder = folder
+        self._name = f"{self._pid}-{short_id('w', 6)}"
+        self._path = os.path.join(folder, self._name)
         os.makedirs(folder, exist_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -105,6 +118,17 @@ class SocketListener:
         # of the listener, but its parent still listens.
         if getattr(self, "_socket", None) is not None and self._pid == os.getpid():
             self.close()
+
+    def watch(self, key: str) -> None:
+        """Wake up only when this key is freed; for an empty one, whenever something happens."""
+        path = os.path.join(self._folder, f"{key}{_AFTER_KEY}{self._name}" if key else self._name)
+        if path == self._path:
+            return
+        try:
+            os.rename(self._path, path)
+            self._path = path
+        except OSError:
+            return  # it is gone: the listener looks by itself
 
     def wait(self, timeout_seconds: float) -> WakeReason:
         """Sleep until another process wakes us or the time is over; FREED takes precedence over ENTRY.

@@ -16,7 +16,7 @@ from landlane.store.wake import WakeReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any, Protocol
 
     from landlane.clock import Clock
@@ -39,12 +39,32 @@ _LISTENER_MS = 30_000
 _RETRY_SECONDS = 0.5  # pause before connecting again to a server that went away
 
 
+_ALL = "*"  # more keys were freed than a notification can name
+_LONGEST_PAYLOAD = 7000  # the server allows 8000 bytes
+_PRECEDENCE = (WakeReason.TIMEOUT, WakeReason.ENTRY, WakeReason.FREED)
+
+
+def notification(reason: WakeReason, freed: Collection[str]) -> str:
+    """Return the payload that says what happened, with the keys that were freed."""
+    payload = " ".join([reason, *sorted(freed)])
+    return payload if len(payload) <= _LONGEST_PAYLOAD else f"{reason} {_ALL}"
+
+
+def parse_notification(payload: str, key: str) -> WakeReason:
+    """Return what a payload means to a listener that watches a key, or none; TIMEOUT if nothing."""
+    first, *freed = payload.split(" ")
+    if key:
+        return WakeReason.FREED if key in freed or _ALL in freed else WakeReason.TIMEOUT
+    return WakeReason.FREED if first == WakeReason.FREED else WakeReason.ENTRY
+
+
 class PostgresListener:
     """A separate connection that receives notifications."""
 
     def __init__(self, store: ListenedStore) -> None:
         self._store = store
         self._id = short_id("l")
+        self._key = ""
         self._connection = self._connect()
         self._beat_at = 0
         self._beat()
@@ -66,17 +86,26 @@ class PostgresListener:
 
         self._store.change(record, is_durable=False)
 
+    def watch(self, key: str) -> None:
+        """Wake up only when this key is freed; for an empty one, whenever something happens."""
+        self._key = key
+
     def wait(self, timeout_seconds: float) -> WakeReason:
         """Sleep until a notification arrives or the time is over; FREED takes precedence over ENTRY."""
         reason = WakeReason.TIMEOUT
+        give_up_at = time.monotonic() + timeout_seconds
         try:
             self._beat()
             if self._connection.closed:
                 self._connection = self._connect()
                 return WakeReason.FREED  # notifications may have been missed
-            for note in self._connection.notifies(timeout=max(timeout_seconds, 0.001), stop_after=1):
-                is_freed = WakeReason.FREED in (reason, note.payload)
-                reason = WakeReason.FREED if is_freed else WakeReason.ENTRY
+            while reason == WakeReason.TIMEOUT:
+                left_seconds = max(give_up_at - time.monotonic(), 0.001)
+                notes = list(self._connection.notifies(timeout=left_seconds, stop_after=1))
+                if not notes:
+                    break
+                reasons = [parse_notification(note.payload, self._key) for note in notes]
+                reason = max(reasons, key=_PRECEDENCE.index)
         except (psycopg.Error, StoreTransient):
             self._connection.close()
             time.sleep(min(timeout_seconds, _RETRY_SECONDS))  # the caller looks by itself

@@ -21,7 +21,7 @@ from landlane.patterns.pattern import ancestors, areas_of, below
 from landlane.store.interface import QuickGrant
 from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
 from landlane.store.postgres.database import connect, hide_password, is_retriable, prepare_schema, translate
-from landlane.store.postgres.listener import PostgresListener
+from landlane.store.postgres.listener import PostgresListener, notification
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.sqlite.database import store_moved_error
 from landlane.store.statements import for_psycopg, read_statements
@@ -29,7 +29,7 @@ from landlane.store.wake import WakeReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     from landlane.clock import Clock
@@ -140,8 +140,9 @@ class PostgresStore:
                         raise translate(again.cause, self.url) from again.cause
             else:
                 raise AssertionError("unreachable")
-            if change.wakes and (change.has_freed or change.has_recorded):
-                self._notify(WakeReason.FREED if change.has_freed else WakeReason.ENTRY)
+            has_freed = change.has_freed or bool(change.freed)
+            if change.wakes and (has_freed or change.has_recorded):
+                self._notify(WakeReason.FREED if has_freed else WakeReason.ENTRY, change.freed)
         return change.result
 
     def _run(
@@ -200,9 +201,9 @@ class PostgresStore:
         keys = sorted(numbers)
         return keys, [numbers[key] for key in keys]
 
-    def _notify(self, reason: WakeReason) -> None:
+    def _notify(self, reason: WakeReason, freed: Collection[str] = ()) -> None:
         try:
-            self.execute("notify", {"channel": self.channel, "payload": reason})
+            self.execute("notify", {"channel": self.channel, "payload": notification(reason, freed)})
         except (psycopg.Error, StoreError):
             return  # listeners also look by themselves
 
@@ -413,6 +414,7 @@ class PostgresTransaction(PostgresSnapshot):
         if row["moved_to"] is not None:
             raise store_moved_error(hide_password(store.url), row["moved_to"])
         self.has_freed = False
+        self.freed: set[str] = set()
         self.touched: dict[str, None] = {}
         self.has_recorded = False
 

@@ -105,10 +105,10 @@ class SqliteStore:
                 change = self._run(work, deadline, is_durable)
             finally:
                 self._lock.release()
-        if change.has_freed:
-            self._wakes.wake_all(WakeReason.FREED)
+        if change.has_freed or change.freed:
+            self._wakes.wake(WakeReason.FREED, change.freed)
         elif change.has_recorded:
-            self._wakes.wake_all(WakeReason.ENTRY)
+            self._wakes.wake(WakeReason.ENTRY)
         return change.result
 
     def _acquire_lock(self, wait_seconds: float) -> None:
@@ -272,6 +272,7 @@ class SqliteTransaction(SqliteSnapshot):
     def __init__(self, store: SqliteStore) -> None:
         super().__init__(store)
         self.has_freed = False
+        self.freed: set[str] = set()
         self.touched: dict[str, None] = {}
         self.has_recorded = False
         self._head: tuple[int, str, int] | None = None
