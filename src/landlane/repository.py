@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.errors import RepositoryError
+from landlane.errors import NotAllowed, RepositoryError
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -43,7 +43,8 @@ class Repository:
     """An opened repository, as `app/open.py` returns it.
 
     `checkout` is where the caller works, `home` the main checkout of the repository that owns the state. They
-    share one git directory unless the caller works in a clone. `report` shows progress to a person.
+    share one git directory unless the caller works in a clone. `report` shows progress to a person. With
+    `is_guest` the caller is in a sandbox: commands that it brings are refused or run in a sandbox, too.
 
     Three functions connect packages that do not import each other; `app/open.py` sets them. `before_change`
     runs in every transaction that finds an expired lease, `after_change` in every one that changed a task
@@ -60,6 +61,7 @@ class Repository:
     after_change: Callable[[Transaction, Repository], None]
     update_files: Callable[[Repository, float], None]
     report: Callable[[str], None] = lambda _: None
+    is_guest: bool = False
 
     @property
     def home(self) -> Checkout:
@@ -75,6 +77,15 @@ class Repository:
     def state_folder(self) -> str:
         """Where the state of the repository lives."""
         return self.checkout.state_folder
+
+    def refuse_guest_command(self, what: str) -> None:
+        """Refuse to store a command for a caller in a sandbox, since it would run outside.
+
+        Raises:
+            NotAllowed: the caller is in a sandbox.
+        """
+        if self.is_guest:
+            raise not_in_sandbox(f"{what} would run outside the sandbox")
 
     def change(self, work: Callable[[Transaction], T], *, areas: Mapping[str, bool] | None = None) -> T:
         """Run `work` in one durable transaction and return its result.
@@ -119,3 +130,12 @@ class Repository:
         """Update the files beside the store and close it."""
         self.settle()
         self.store.close()
+
+
+def not_in_sandbox(message: str) -> NotAllowed:
+    """Return the error for what a caller in a sandbox may not do."""
+    return NotAllowed(
+        message,
+        code="NOT_IN_SANDBOX",
+        hint="ask a person to do it outside: `landlane gate ask TASK --why …`, or the user who started you",
+    )

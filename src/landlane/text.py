@@ -1,4 +1,4 @@
-"""Check short labels and free text before they are stored; suggest the word that was meant."""
+"""Check labels and free text before they are stored; escape foreign text before it is shown."""
 
 from __future__ import annotations
 
@@ -41,6 +41,47 @@ def check_text(text: str, what: str, longest: int) -> str:
             hint="give plain text",
         )
     return text
+
+
+# Spaces that `str.isprintable` does not count as printable, although they control nothing.
+_SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))))
+_LINES = _SPACES | {"\n", "\t"}
+
+
+def in_one_line(text: str) -> str:
+    """Return foreign text as one line that is safe to show: everything invisible is escaped.
+
+    So no title, file name or output can control a terminal, forge a line or reverse the order of letters.
+    """
+    return text if text.isprintable() else _escape(text, _SPACES)
+
+
+def in_lines(text: str) -> str:
+    """Return foreign text that is safe to show, with its lines and tabs; see `in_one_line`."""
+    return text if text.isprintable() else _escape(text, _LINES)
+
+
+def _escape(text: str, kept: frozenset[str]) -> str:
+    return "".join(
+        letter if letter.isprintable() or letter in kept else repr(letter)[1:-1] for letter in text
+    )
+
+
+def in_json(text: str) -> str:
+    """Return JSON in which everything invisible is escaped: it is safe to show, and its values are the same."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter in _LINES or "\ud800" <= letter <= "\udfff"
+        else _json_escape(letter)
+        for letter in text
+    )
+
+
+def _json_escape(letter: str) -> str:
+    units = letter.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def nearest_word(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:

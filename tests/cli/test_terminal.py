@@ -137,3 +137,43 @@ def test_control_characters_of_names_are_shown_not_obeyed() -> None:
 )  # fmt: skip
 def test_a_hint_names_the_agent_inside_its_command(hint: str, completed: str) -> None:
     assert Terminal(agent="ann").as_typed(hint) == completed
+
+
+HOSTILE = "x\x1b]0;evil\x07\x9b1m\u202e"
+ESCAPED = r"x\x1b]0;evil\x07\x9b1m\u202e"
+
+
+def test_every_way_to_write_escapes_foreign_text(
+    capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    terminal.answer({}, f"one\n{HOSTILE}")
+    terminal.line({}, HOSTILE)
+    terminal.answer_items("", "items", [{"a": HOSTILE}], ["a"])
+    terminal.note(HOSTILE)
+    terminal.print_error(HOSTILE, HOSTILE, "CODE", [HOSTILE])
+    terminal.write_raw("", HOSTILE)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\ny\n"))
+    terminal.confirm(HOSTILE)
+    terminal.ask(HOSTILE)
+    out, err = capsysbinary.readouterr()
+    assert out.decode() == f"one\n{ESCAPED}\n{ESCAPED}\nA\n{ESCAPED}\n"
+    assert err.decode() == (
+        f"{ESCAPED}\nerror: {ESCAPED} [CODE]\n{ESCAPED}\nhint: {ESCAPED}\n{ESCAPED}\n{ESCAPED} [Y/n] {ESCAPED} "
+    )
+    Terminal(is_json=True).answer({"a": HOSTILE})
+    assert capsysbinary.readouterr().out == b'{"a": "x\\u001b]0;evil\\u0007\\u009b1m\\u202e"}\n'
+
+
+def test_a_value_for_scripts_is_exact_unless_a_terminal_shows_it(
+    capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Terminal().answer_value({}, HOSTILE, remark=HOSTILE)
+    out, err = capsysbinary.readouterr()
+    assert (out.decode(), err.decode()) == (f"{HOSTILE}\n", f"{ESCAPED}\n")
+    screen = Screen(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("NO_COLOR", "1")
+    Terminal().answer_value({}, HOSTILE)
+    screen.flush()
+    assert screen.buffer.getvalue().decode() == f"{ESCAPED}\n"

@@ -21,9 +21,10 @@ from landlane.handoffs.model import (
     read_field,
     summary_of,
 )
-from landlane.handoffs.text import escape_unprintable, format_handoff, state_text
+from landlane.handoffs.text import format_handoff, state_text
 from landlane.settings.model import HandoffField, HandoffSettings, Settings
 from landlane.settings.readers import parse_settings
+from landlane.text import in_lines
 from landlane.values import as_dict, replace
 
 pytestmark = pytest.mark.unit
@@ -200,4 +201,4 @@ def test_it_is_formatted_in_full_and_in_one_line() -> None:
 
 
 def test_control_characters_are_escaped() -> None:
-    assert escape_unprintable("red\x1b[31m\x07\r\u202e\nok\tü") == "red\\x1b[31m\\x07\\r\\u202e\nok\tü"
+    assert in_lines("red\x1b[31m\x07\r\u202e\nok\tü") == "red\\x1b[31m\\x07\\r\\u202e\nok\tü"

@@ -130,13 +130,14 @@ def open_repository(
     except BaseException:
         store.close()
         raise
-    return assemble_repository(
+    repo = assemble_repository(
         settings=settings,
         store=store,
         git=GitRepository(checkout, cwd, ignore_case=record.ignore_case),
         processes=MachineProcesses(caller),
         secrets=SecretFiles(folder),
     )
+    return replace(repo, is_guest=True) if is_guest else repo
 
 
 def _as_seen_by_guest(checkout: Checkout) -> Checkout:

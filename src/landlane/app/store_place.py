@@ -13,6 +13,7 @@ import os
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.files import read_regular, write_atomically
 from landlane.ids import is_uuid, new_uuid
+from landlane.redact import show_url
 from landlane.store.sqlite.database import translate_os_error
 from landlane.text import short_path
 
@@ -197,12 +198,7 @@ def _elsewhere(named: str, source: str, known: str) -> StoreError:
 
 def show_place(place: str) -> str:
     """Return a place for people: of a URL only the parts that cannot be secret."""
-    if "://" not in place:
-        return place
-    scheme, rest, query = _split(place)
-    account, at, server = rest.rpartition("@")
-    shown = "&".join(part for part in query.split("&") if part.partition("=")[0] in _DECIDING)
-    return f"{scheme}://{account.partition(':')[0]}{at}{server}{'?' if shown else ''}{shown}"
+    return show_url(place) if "://" in place else place
 
 
 # --------------------------------------------------------------------------------------------- the id

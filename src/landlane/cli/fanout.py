@@ -6,7 +6,6 @@ from landlane.cli.plan import load_plan
 from landlane.cli.table import empty_text
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
-from landlane.errors import NotAllowed
 from landlane.fanout import split as fans
 from landlane.fanout.join import find_fan, list_fans
 from landlane.fanout.model import OPEN
@@ -19,13 +18,11 @@ from landlane.values import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.cli.command import CommandCall
-    from landlane.plans.model import Plan
 
 
 def split(call: CommandCall, task: str, plan: str, policy: str, deadline: str, rest: str) -> int:
     """Split a task into the branches of a plan."""
     planned = load_plan(call, plan)
-    _refuse_checks(call, planned)
     deadline_ms = parse_duration(deadline, what="--deadline") if deadline else 0
     repo = call.repo
     done = fans.split_task(repo, call.session(), task, planned, policy, deadline_ms, rest or "drop")
@@ -40,17 +37,6 @@ def split(call: CommandCall, task: str, plan: str, policy: str, deadline: str, r
     ]
     answer = {"ok": True, "fan": fan_json(done.fan), "tasks": tasks, "new": done.is_new}
     return call.terminal.answer(answer, "\n".join(lines), quiet="\n".join(item["id"] for item in tasks))
-
-
-def _refuse_checks(call: CommandCall, plan: Plan) -> None:
-    """Refuse check commands from a sandboxed caller: they would run outside the sandbox."""
-    checked = next((task.name for task in plan.tasks if task.check), "")
-    if checked and call.is_sandboxed:
-        raise NotAllowed(
-            f'the check of "{checked[:80]}" would run outside the sandbox',
-            code="NOT_IN_SANDBOX",
-            hint="remove the checks from the plan, or ask a person to split the task",
-        )
 
 
 def parts(call: CommandCall, task: str, all: bool) -> int:

@@ -24,6 +24,7 @@ from landlane.resident.server import Handlers, ResidentServer
 from landlane.resident.single_instance import ResidentLock
 from landlane.resident.start import start_queue_runner
 from landlane.sessions.model import parse_credentials
+from landlane.text import in_one_line
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -191,7 +192,7 @@ class LentRepositories:
                 self._runs_at = time.monotonic()
                 self._end_abandoned_runs()
         except (LandlaneError, OSError, ValueError, ImportError) as error:
-            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            sys.stderr.write(f"{type(error).__name__}: {in_one_line(str(error))}\n")
             sys.stderr.flush()
         return ""
 
@@ -228,7 +229,7 @@ class LentRepositories:
         try:
             if repo.checkout.common_dir:
                 for line in end_abandoned_runs(repo.require_git()):
-                    sys.stderr.write(f"{line}\n")
+                    sys.stderr.write(f"{in_one_line(line)}\n")
         finally:
             repo.store.close()
 

@@ -1,8 +1,7 @@
 """Commands of sandboxed callers: which are allowed, and running them as the session they prove to be.
 
-Commands that are not listed here are refused: decisions of a person, repairs, and everything that would run a
-given program or git outside the sandbox. A guest's folder is only used to resolve paths: settings and git
-config are those of the main checkout.
+`sandboxed/requests.py` lists those that are allowed. A guest's folder is only used to resolve paths: settings and
+git config are those of the main checkout.
 """
 
 from __future__ import annotations
@@ -18,10 +17,12 @@ import threading
 from landlane.app.open import open_repository
 from landlane.cli.command import CommandCall, run_command
 from landlane.cli.parse import parse
+from landlane.cli.sandboxed.requests import REQUESTS
 from landlane.cli.specs.model import FILE_KEYS
 from landlane.cli.terminal import Terminal, flush
 from landlane.errors import LandlaneError, Malformed, NotAllowed
 from landlane.git.discovery import find_checkout
+from landlane.repository import not_in_sandbox
 from landlane.resident.messages import (
     BEGUN,
     ERR,
@@ -51,45 +52,22 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 
-_CLAIM_COMMANDS = ("claim", "renew", "release", "check", "claims", "who", "status", "log", "leave")
-_TASK_COMMANDS = ("next", "done", "fail", "handoff", "land")
-_OTHER_COMMANDS = ("", "help", "sync", "number", "usage", "stats")  # the first is `landlane` alone
-_COMMANDS = frozenset((*_CLAIM_COMMANDS, *_TASK_COMMANDS, *_OTHER_COMMANDS))
-_NOUNS = frozenset(("task", "handoff", "state", "slot", "number", "rules", "review"))
-_GATES = ("gate list", "gate show", "gate ask", "gate withdraw")
-_VERBS = frozenset(("usage list", "queue list", "queue show", *_GATES, "deploy history"))
-_REFUSED_OPTIONS = {
-    "check": "the command would run outside the sandbox",
-    "repo": "a guest has one repository",
-}
+_REFUSED_OPTIONS = {"repo": "a guest has one repository"}
 _REFUSED_IN = {"sync": {"update": "git would run outside the sandbox, with the settings of this checkout"}}
 _TERMINAL_VARIABLES = ("TERM", "NO_COLOR", "COLUMNS")
 
 
 def refusal_of(command: Command, given: Mapping[str, Any]) -> NotAllowed | None:
-    """Return why a sandboxed caller may not run this command; None when it may.
-
-    A new command is refused until it is listed above.
-    """
-    noun = command.path.partition(" ")[0]
-    is_known = command.path in _COMMANDS or command.path in _VERBS
-    if not is_known and not (" " in command.path and noun in _NOUNS):
-        return _outside_only(f"`landlane {command.path}` is not for callers in a sandbox")
+    """Return why a sandboxed caller may not run this command; None when it may."""
+    if command.path not in REQUESTS:
+        return not_in_sandbox(f"`landlane {command.path}` is not for callers in a sandbox")
     for name, why in {**_REFUSED_OPTIONS, **_REFUSED_IN.get(command.path, {})}.items():
         if given.get(name):
-            return _outside_only(f"`landlane {command.path}` with --{name}: {why}")
+            return not_in_sandbox(f"`landlane {command.path}` with --{name}: {why}")
     for parameter in command.parameters:
         if parameter.key in FILE_KEYS and given.get(parameter.key) not in (None, "", "-"):
-            return _outside_only(f"{given[parameter.key]!r} would be read outside the sandbox")
+            return not_in_sandbox(f"{given[parameter.key]!r} would be read outside the sandbox")
     return None
-
-
-def _outside_only(message: str) -> NotAllowed:
-    return NotAllowed(
-        message,
-        code="NOT_IN_SANDBOX",
-        hint="ask a person to do it outside: `landlane gate ask TASK --why …`, or the user who started you",
-    )
 
 
 def other_repository(folder: str) -> NotAllowed:
@@ -196,7 +174,7 @@ def _run(words: list[str], cwd: str) -> int:
     command, given = call.command, call.given
     refused = refusal_of(command, given)
     if command.path == "sync" and refused is None and not _is_main_checkout(cwd):
-        refused = _outside_only("how far this checkout is behind only git in it can tell")
+        refused = not_in_sandbox("how far this checkout is behind only git in it can tell")
         refused.hint = "git fetch, then git status, tell it inside"
     if refused is not None:
         return terminal.fail(refused)

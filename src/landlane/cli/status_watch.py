@@ -15,7 +15,7 @@ from rich.text import Text
 from landlane.cli.command import stop_on_signals
 from landlane.cli.status import read_facts
 from landlane.cli.status_frame import frame_lines
-from landlane.cli.terminal import encodable, has_colour, paint
+from landlane.cli.terminal import encodable, for_stream
 from landlane.errors import Malformed
 from landlane.platform.terminal import is_terminal
 
@@ -126,7 +126,7 @@ class _Viewer:
 
     def _painted(self) -> list[Text]:
         text = "\n".join(line.text for line in self._lines)
-        text = encodable(paint(text) if has_colour(sys.stdout) else text, sys.stdout)
+        text = for_stream(text, sys.stdout)
         painted = [Text.from_ansi(line) for line in text.split("\n")]
         for line, shown in zip(self._lines, painted, strict=True):
             if self._selected and line.opens == self._selected:

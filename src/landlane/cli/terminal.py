@@ -1,7 +1,8 @@
 """The only writer to the terminal: answers to stdout, the rest to stderr, colour only on a terminal.
 
-Handlers pass plain text. Colour follows from the words: `✓` is green, `error:` red, a command after `hint:`
-cyan. So everything reads the same without colour, and no handler needs to know about it.
+Handlers pass plain text. What it contains that could control a terminal is escaped here. Colour follows from the
+words: `✓` is green, `error:` red, a command after `hint:` cyan. So everything reads the same without colour, and
+no handler needs to know about it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from landlane.cli.table import format_table, shorten
 from landlane.error_json import error_json
 from landlane.errors import LandlaneError, Malformed
 from landlane.platform.terminal import can_redraw, is_terminal
+from landlane.text import in_json, in_lines, in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,9 +78,12 @@ class Terminal:
 
     def answer_value(self, document: dict[str, Any], text: str, remark: str = "") -> int:
         """Print a value that scripts capture alone to stdout, and a remark about it to stderr."""
-        self.answer(document, text, quiet=text)
+        if self.is_json or is_terminal(sys.stdout):
+            self.answer(document, text, quiet=text)
+        else:
+            self.write_raw(f"{text}\n" if text else "", "")
         if remark and not self.is_quiet and not self.is_json:
-            _write(sys.stderr, f"{_DIM}{remark}{_PLAIN}" if has_colour(sys.stderr) else remark)
+            _write_stderr(encodable(stderr_style(in_lines(remark), "dim"), sys.stderr) + "\n")
         return 0
 
     def as_typed(self, text: str) -> str:
@@ -111,7 +116,7 @@ class Terminal:
         if out and sys.stdout is not None:
             sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
         if err:
-            _write_stderr(err if err.endswith("\n") else err + "\n")
+            _write_stderr(in_lines(err if err.endswith("\n") else err + "\n"))
 
     def item_table(self, title: str, items: list[dict[str, Any]], columns: Sequence[str]) -> str:
         """Return a table of the given columns of JSON objects as text."""
@@ -165,7 +170,7 @@ class Terminal:
     def show_progress(self, text: str) -> None:
         """Replace the progress line on the terminal; an empty text removes it."""
         if self.is_live:
-            _write_stderr(f"\r\x1b[2K{shorten(text, terminal_width() - 1)}")
+            _write_stderr(f"\r\x1b[2K{shorten(in_one_line(text), terminal_width() - 1)}")
 
     @property
     def can_ask(self) -> bool:
@@ -174,13 +179,13 @@ class Terminal:
 
     def confirm(self, question: str, *, is_yes_default: bool = True) -> bool:
         """Ask the person at the terminal; callers check `can_ask` first."""
-        _write_stderr(f"{question} [{'Y/n' if is_yes_default else 'y/N'}] ")
+        _write_stderr(f"{in_lines(question)} [{'Y/n' if is_yes_default else 'y/N'}] ")
         answer = sys.stdin.readline().strip().lower()
         return answer in ("y", "yes") or (not answer and is_yes_default)
 
     def ask(self, question: str) -> str:
         """Return what the person at the terminal answers; callers check `can_ask` first."""
-        _write_stderr(f"{question} ")
+        _write_stderr(f"{in_lines(question)} ")
         return sys.stdin.readline().strip()
 
     def fail(self, error: LandlaneError, wall_of: Callable[[int], int] | None = None) -> int:
@@ -235,13 +240,6 @@ def _call_length(text: str) -> int:
     return len(text)
 
 
-def in_one_line(text: str) -> str:
-    """Return a text with control characters made visible, so that no file name can control the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
-
-
 def terminal_width() -> int:
     """Return how wide prose and tables may be."""
     try:
@@ -261,12 +259,12 @@ def stderr_width() -> int:
 
 
 def stderr_style(text: str, style: str) -> str:
-    """Return a text in a colour if stderr has colours; `style` is green, yellow, dim or empty."""
+    """Return an escaped text in a colour if stderr has colours; `style` is green, yellow, dim or empty."""
     return f"{_STYLES[style]}{text}{_PLAIN}" if style and text and has_colour(sys.stderr) else text
 
 
 def stderr_text(text: str) -> str:
-    """Return a text as stderr shows it: with the colours of its words, in the characters that it has."""
+    """Return an escaped text as stderr shows it: with the colours of its words, in the characters it has."""
     return encodable(paint(text) if has_colour(sys.stderr) else text, sys.stderr)
 
 
@@ -343,14 +341,18 @@ def _write(stream: TextIO | None, text: str, *, is_painted: bool = True) -> None
     """Write text for people or programs; a caller that closed the stream only wants the exit code."""
     if not text or stream is None:
         return
-    if is_painted and has_colour(stream):
-        text = paint(text)
-    text = encodable(text, stream)
+    text = for_stream(text, stream) if is_painted else text
     if stream is sys.stderr:
         _write_stderr(text + "\n")
     else:
         # Paths may contain bytes that are not valid text: print them escaped.
         stream.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def for_stream(text: str, stream: TextIO) -> str:
+    """Return a text of a handler as a stream shows it: escaped, coloured, in the characters that it has."""
+    text = in_lines(text)
+    return encodable(paint(text) if has_colour(stream) else text, stream)
 
 
 def encodable(text: str, stream: TextIO) -> str:
@@ -385,4 +387,4 @@ def to_json(document: dict[str, Any]) -> str:
     """Return a JSON object on one line."""
     import json  # noqa: PLC0415 - help does not need it
 
-    return json.dumps(document, ensure_ascii=False, default=str)
+    return in_json(json.dumps(document, ensure_ascii=False, default=str))

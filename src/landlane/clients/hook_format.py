@@ -11,6 +11,7 @@ import json
 from landlane.clients.model import CLIENTS
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import EventKind, HookEvent, HookOutput, ToolAction, Verdict
+from landlane.text import in_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -314,11 +315,11 @@ def fail(text: str, exit_code: int = 0) -> HookOutput:
 
 
 def printable(text: str) -> str:
-    """Return the text without lone surrogates, which odd file names bring in, and never empty.
+    """Return the text escaped, without lone surrogates, which odd file names bring in, and never empty.
 
     Strict JSON readers drop an answer with either, and then let the edit pass.
     """
-    return text.encode("utf-8", "replace").decode("utf-8").strip() or "Landlane refuses this"
+    return in_lines(text.encode("utf-8", "replace").decode("utf-8").strip()) or "Landlane refuses this"
 
 
 def shorten(text: str, most_bytes: int) -> str:

@@ -9,6 +9,7 @@ import time
 
 from landlane.errors import RepositoryError
 from landlane.git.hook_pass import pass_environment
+from landlane.redact import hide_credentials
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -111,7 +112,7 @@ def run_git(
         finally:
             if process.poll() is None:
                 _end(process)
-    stderr = err.decode("utf-8", "replace").strip()
+    stderr = hide_credentials(err.decode("utf-8", "replace").strip())
     stdout = out.decode("utf-8", "surrogateescape")
     return GitResult(exit_code=process.returncode, stdout=stdout, stderr=stderr)
 
@@ -182,7 +183,7 @@ def run_git_with_hooks(
             _end(process)
             raise
         output.seek(0)
-        text = output.read().decode("utf-8", "replace").strip()
+        text = hide_credentials(output.read().decode("utf-8", "replace").strip())
     return GitResult(exit_code=process.returncode, stdout=text, stderr=text)
 
 

@@ -8,7 +8,6 @@ from landlane.handoffs.collect_state import failures_in, paths_changed_by
 from landlane.handoffs.model import ACCEPTED, WITHDRAWN
 from landlane.handoffs.records import handed_to
 from landlane.handoffs.text import (
-    escape_unprintable,
     format_commands,
     format_failures,
     format_handoff,
@@ -22,7 +21,7 @@ from landlane.store import records
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import ANYBODY, branch_of, returned_branch_of
 from landlane.tasks.records import history_in
-from landlane.text import list_some
+from landlane.text import in_lines, list_some
 from landlane.workspaces.model import OPEN
 
 TYPE_CHECKING = False
@@ -50,7 +49,7 @@ def waiting_messages(repo: Repository, session: Session, *, is_start: bool = Fal
     new = set(take_undelivered(repo, session.id, f"handoffs/{session.id}", [one.id for one in waiting]))
     return [
         f"{one.sender} hands {one.task} to you ({one.id}, hash {one.digest[:12]}): "
-        f"{escape_unprintable(shorten(one.next or one.context, 300))}\n"
+        f"{in_lines(shorten(one.next or one.context, 300))}\n"
         f"`landlane handoff accept {one.task}` takes it over with its claims and workspace, and "
         f"shows all of it; "
         f"or `landlane handoff decline {one.task} --why WHY`. It waits until {rfc3339(one.until)}."
@@ -71,7 +70,7 @@ def context_for(repo: Repository, task: Task) -> str:
     lines = _describe_handoff(repo, handoff, task)
     if not lines and (task.attempt > 1 or any(entry.kind == "task.returned" for entry in history)):
         lines = _describe_earlier_attempts(repo, task)
-    return shorten(escape_unprintable("\n".join(lines)), _LONGEST_CONTEXT, f"landlane handoff show {task.id}")
+    return shorten(in_lines("\n".join(lines)), _LONGEST_CONTEXT, f"landlane handoff show {task.id}")
 
 
 def _describe_handoff(repo: Repository, handoff: Handoff | None, task: Task) -> list[str]:

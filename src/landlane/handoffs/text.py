@@ -189,16 +189,6 @@ def _join_paths(names: Sequence[str]) -> str:
     return list_some([name.encode("utf-8", "backslashreplace").decode() for name in names], _MOST_PATHS)
 
 
-def escape_unprintable(text: str) -> str:
-    """Return the text with control characters escaped, apart from line ends and tabs."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-
-
 def shorten(text: str, most: int, rest: str = "") -> str:
     """Return the text, or its beginning and `rest`, which names where to find the remainder."""
     return text if len(text) <= most else f"{text[:most].rstrip()} … ({rest or 'cut'})"

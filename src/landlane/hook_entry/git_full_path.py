@@ -36,6 +36,7 @@ from landlane.hooks.commit_push import (
 from landlane.protocol.hook_events import HookOutput, HookPolicy
 from landlane.sessions.join import Caller, known_session
 from landlane.settings.model import FILE_NAME
+from landlane.text import in_lines, in_one_line
 from landlane.values import replace, value
 from landlane.workspaces.target_guard import guarded_target, likely_target
 
@@ -215,7 +216,7 @@ def _judge(
             if not reason:
                 raise
             override(repo, caller, reason, request.hook, error)
-            return 0, f"Landlane: overridden, and recorded in the journal: {error.message}\n"
+            return 0, f"Landlane: overridden, and recorded in the journal: {in_one_line(error.message)}\n"
     except LandlaneError as error:
         if not environment.get(CANARY):
             note_refusal(repo, caller.session, error)
@@ -263,9 +264,9 @@ def _is_packing(pid: str) -> bool:
 
 
 def _refusal_text(hook: str, error: LandlaneError, *, is_person: bool = False) -> str:
-    message = f"Landlane refused {_WHAT.get(hook, 'this')}: {error.message} [{error.code}]\n"
+    message = f"Landlane refused {_WHAT.get(hook, 'this')}: {in_lines(error.message)} [{error.code}]\n"
     if error.hint:
-        message += f"hint: {error.hint}\n"
+        message += f"hint: {in_lines(error.hint)}\n"
     if is_person:
         message += 'hint: override it with a reason that the journal keeps: LANDLANE_OVERRIDE="why" git …\n'
     return message

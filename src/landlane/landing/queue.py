@@ -28,7 +28,7 @@ from landlane.sessions.leases import touch
 from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, take_runner, wait_for_runner
 from landlane.settings.model import FILE_NAME
 from landlane.units import exact_duration
-from landlane.values import value
+from landlane.values import replace, value
 from landlane.workspaces.committed_settings import read_at
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class QueueRunner:
         on_tick: Callable[[], None] = lambda: None,
         on_check: Callable[[Sequence[str], str], None] = lambda _, __: None,
     ) -> None:
-        self._repo = repo
+        self._repo = repo = replace(repo, is_guest=False)  # the queue acts for all entries
         self._on_tick = on_tick
         self._on_check = on_check
         self._target = target

@@ -26,6 +26,7 @@ from landlane.mcp.subscriptions import Watch
 from landlane.mcp.tool_caller import Starter
 from landlane.mcp.tool_schemas import INSTRUCTIONS, NAME, RESOURCES, TOOLS
 from landlane.mcp.tools import answer
+from landlane.text import in_json, in_lines, in_one_line
 from landlane.values import replace
 from landlane.version import __version__
 
@@ -106,7 +107,7 @@ class LandlaneServer:
             finally:
                 given_up.set()
                 side.cancel_scope.cancel()
-        text = json.dumps(found, ensure_ascii=False)
+        text = in_json(json.dumps(found, ensure_ascii=False))
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)],
             structured_content=found,
@@ -155,7 +156,7 @@ class LandlaneServer:
         except LandlaneError as error:
             code = types.INVALID_PARAMS if error.code == "UNKNOWN_RESOURCE" else types.INTERNAL_ERROR
             raise MCPError(code, f"{error.message} ({error.code}). {error.hint}", {"uri": uri}) from error
-        content = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
+        content = types.TextResourceContents(uri=uri, mime_type=kind, text=in_lines(text))
         return types.ReadResourceResult(contents=[content])
 
     async def _subscribe(
@@ -216,7 +217,7 @@ class _Waiting:
 
     def report(self, text: str) -> None:
         """Report what the call waits for; runs in the thread of the call."""
-        self._text = text
+        self._text = in_one_line(text)
         try:
             anyio.from_thread.run_sync(self._has_news.set)
         except RuntimeError:  # the job has outlived its call

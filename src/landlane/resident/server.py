@@ -32,6 +32,7 @@ from landlane.resident.messages import (
     unpack_request,
 )
 from landlane.resident.single_instance import ResidentLock, code_stamp
+from landlane.text import in_one_line
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -191,7 +192,7 @@ class ResidentServer:
         try:
             self._read(file)
         except Exception as error:  # noqa: BLE001 - it must end this connection only
-            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            sys.stderr.write(f"{type(error).__name__}: {in_one_line(str(error))}\n")
             if file in self._open:
                 self._drop(file)
 

@@ -120,9 +120,11 @@ def add_task_in(
 
     Raises:
         Malformed: a dependency or the parent is unknown, or was dropped.
-        NotAllowed: the lineage of the parent was stopped, or has too many tasks.
+        NotAllowed: the lineage of the parent was stopped or has too many tasks, or a sandboxed caller gives a check.
         SettingsError: no evidence is defined for this kind of task.
     """
+    if new.check:
+        repo.refuse_guest_command(f'the check of "{new.title[:80]}"')
     if new.kind:
         required_evidence(new.kind, repo.settings.tasks.evidence)
     known = find_task_by_key(tx, new.key) if new.key else None

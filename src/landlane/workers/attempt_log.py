@@ -14,6 +14,7 @@ import time
 from landlane.errors import Malformed
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkComplete
 from landlane.redact import redact
+from landlane.text import in_one_line
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -158,17 +159,11 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 def _as_line(text: str) -> bytes:
     """Encode one line of plain text: control characters are escaped, a long line is cut."""
-    plain = "".join(letter if letter.isprintable() or letter == "\t" else _escaped(letter) for letter in text)
+    plain = "\t".join(map(in_one_line, text.split("\t")))
     data = plain.encode("utf-8", "backslashreplace")
     if len(data) > _LINE_BYTES:
         data = data[:_LINE_BYTES].decode("utf-8", "ignore").encode() + f" … {len(data):,} bytes".encode()
     return data.rstrip() + b"\n"
-
-
-def _escaped(letter: str) -> str:
-    return (
-        letter.encode("unicode_escape").decode("ascii") if letter.isascii() else "\N{REPLACEMENT CHARACTER}"
-    )
 
 
 def _add(path: str, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from landlane.ids import digest
 from landlane.protocol.worker.messages import WorkAssignment
+from landlane.text import in_lines
 
 _MOST_NOTES = 60_000  # characters; the newest are kept
 _MOST_PATHS = 200
@@ -40,7 +41,7 @@ def prompt_for(assignment: WorkAssignment) -> str:
     if assignment.notes:
         parts.append(_notes(assignment))
     parts.append(_AT_THE_END)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return in_lines("\n\n".join(part for part in parts if part)) + "\n"
 
 
 def _bounds(assignment: WorkAssignment) -> str:

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 
 from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
 from landlane.ids import new_uuid
+from landlane.redact import cut_url_secrets, is_clear_url, show_url
 from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ def is_retriable(error: psycopg.Error) -> bool:
 def translate(error: psycopg.Error, url: str) -> LandlaneError:
     """Return the error of Landlane for one of PostgreSQL."""
     state = error.sqlstate or _guess_state(error)
-    place = hide_password(url)
+    place = show_url(url)
     if state == "55P03":
         busy = StoreTransient(
             "the store is locked by another program",
@@ -70,10 +71,8 @@ def translate(error: psycopg.Error, url: str) -> LandlaneError:
         if start in _MESSAGES:
             code, message, hint = _MESSAGES[start]
             return StoreError(f"the store {place} {message}", code=code, hint=hint)
-    # The driver repeats a URL that it cannot parse, with the password.
-    message = (
-        str(error).strip().splitlines()[0].replace(url, place)[:200] if str(error).strip() else "no answer"
-    )
+    said = cut_url_secrets(str(error).replace(url, place), url).strip()
+    message = said.splitlines()[0][:200] if said else "no answer"
     if not state or state.startswith(("08", "57P")):
         return _unreachable(url, place, message)
     return StoreError(
@@ -84,12 +83,14 @@ def translate(error: psycopg.Error, url: str) -> LandlaneError:
 def _unreachable(url: str, place: str, message: str) -> StoreTransient:
     """Return the error for a server that does not answer, with a command that asks whether it runs."""
     try:
-        given = conninfo_to_dict(url)
-    except psycopg.Error:  # the URL itself cannot be read
+        given = conninfo_to_dict(url) if is_clear_url(url) else None
+    except psycopg.Error:
+        given = None
+    if given is None:  # the URL itself cannot be read
         return StoreTransient(
-            f"{place} is not a PostgreSQL URL: {message}",
+            f"{place} is not a valid PostgreSQL URL",  # the driver's message repeats parts of it
             code="STORE_UNREACHABLE",
-            hint="write it as postgresql://USER@HOST:PORT/DATABASE",
+            hint="write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %25 for a % and %2F for a / in the password",
         )
     host, port = str(given.get("host") or ""), str(given.get("port") or _PORT)
     server = f"{host}:{port}" if host and not host.startswith("/") else f"port {port} of this machine"
@@ -109,17 +110,6 @@ def _guess_state(error: psycopg.Error) -> str:
     if 'database "' in words and '" does not exist' in words:
         return "3D000"
     return "28P01" if "authentication failed" in words else ""
-
-
-def hide_password(url: str) -> str:
-    """Return a database URL without its password."""
-    scheme, _, rest = url.partition("://")
-    account, at, place = rest.rpartition("@")
-    if at and ":" in account:
-        account = account.partition(":")[0] + ":…"
-    place, question, query = place.partition("?")
-    shown = "&".join(part for part in query.split("&") if part and not part.startswith("password="))
-    return f"{scheme}://{account}{at}{place}{question if shown else ''}{shown}"
 
 
 _PREPARING = 0x4C4E444C  # the advisory lock ("LNDL") for creating and migrating, the same in every version
@@ -178,7 +168,7 @@ def prepare_schema(connection: psycopg.Connection[Any], url: str, *, may_create:
         facts = _checked_facts(connection, url)
         if not facts and not may_create:
             raise StoreCorrupt(
-                f"the database {hide_password(url)} has no state of Landlane any more",
+                f"the database {show_url(url)} has no state of Landlane any more",
                 code="STORE_LOST",
                 hint="restore it from the backup of the database",
             )
@@ -212,13 +202,13 @@ def _checked_facts(connection: psycopg.Connection[Any], url: str) -> dict[str, s
     facts = {row["key"]: row["value"] for row in rows}
     if "schema" not in facts:
         raise _not_a_store(url)
-    check_version(facts, hide_password(url), lambda: _WAY_OUT)
+    check_version(facts, show_url(url), lambda: _WAY_OUT)
     return facts
 
 
 def _not_a_store(url: str) -> StoreCorrupt:
     return StoreCorrupt(
-        f"the schema landlane in {hide_password(url)} belongs to another program",
+        f"the schema landlane in {show_url(url)} belongs to another program",
         code="NOT_A_STORE",
         hint="it was not changed; set LANDLANE_STORE to the URL of another database",
     )

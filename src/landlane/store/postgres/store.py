@@ -18,9 +18,10 @@ from landlane.clock import SystemClock
 from landlane.errors import StoreError, StoreTransient
 from landlane.ids import digest
 from landlane.patterns.pattern import ancestors, areas_of, below
+from landlane.redact import show_url
 from landlane.store.interface import QuickGrant
 from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
-from landlane.store.postgres.database import connect, hide_password, is_retriable, prepare_schema, translate
+from landlane.store.postgres.database import connect, is_retriable, prepare_schema, translate
 from landlane.store.postgres.listener import PostgresListener, notification
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.sqlite.database import store_moved_error
@@ -308,7 +309,7 @@ class PostgresStore:
         version = self._reach().info.server_version
         return {
             "kind": f"PostgreSQL {version // 10000}.{version % 10000}",
-            "place": hide_password(self.url),
+            "place": show_url(self.url),
         }
 
     def listen(self) -> Listener:
@@ -412,7 +413,7 @@ class PostgresTransaction(PostgresSnapshot):
         self.has_waiters = bool(row["has_waiters"])
         self.wakes = bool(row["has_listeners"])
         if row["moved_to"] is not None:
-            raise store_moved_error(hide_password(store.url), row["moved_to"])
+            raise store_moved_error(show_url(store.url), row["moved_to"])
         self.has_freed = False
         self.freed: set[str] = set()
         self.touched: dict[str, None] = {}
