@@ -41,8 +41,8 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     return text.replace(GONE + GONE, GONE)
 
 
-# The parts of a database URL, as libpq finds them. A URL in which a part could belong to the password, because
-# that has a character that should have been encoded, does not match.
+# The parts of a database URL, as libpq finds them. A URL in which a part could belong to the password,
+# because that has a character that should have been encoded, does not match.
 _SERVER = r"(?:\[[^\]@/?]*\]|[^:@/?,\[\]]*)(?::\d*)?"
 _URL = (
     r"(?is)(?P<scheme>[a-z][a-z0-9+.\-]{0,20})://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"

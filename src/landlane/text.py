@@ -68,7 +68,7 @@ def _escape(text: str, kept: frozenset[str]) -> str:
 
 
 def in_json(text: str) -> str:
-    """Return JSON in which everything invisible is escaped: it is safe to show, and its values are the same."""
+    """Return JSON with everything invisible escaped: it is safe to show, and its values are the same."""
     if text.isprintable():
         return text
     return "".join(

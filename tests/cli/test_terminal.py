@@ -159,7 +159,8 @@ def test_every_way_to_write_escapes_foreign_text(
     out, err = capsysbinary.readouterr()
     assert out.decode() == f"one\n{ESCAPED}\n{ESCAPED}\nA\n{ESCAPED}\n"
     assert err.decode() == (
-        f"{ESCAPED}\nerror: {ESCAPED} [CODE]\n{ESCAPED}\nhint: {ESCAPED}\n{ESCAPED}\n{ESCAPED} [Y/n] {ESCAPED} "
+        f"{ESCAPED}\nerror: {ESCAPED} [CODE]\n{ESCAPED}\nhint: {ESCAPED}\n"
+        f"{ESCAPED}\n{ESCAPED} [Y/n] {ESCAPED} "
     )
     Terminal(is_json=True).answer({"a": HOSTILE})
     assert capsysbinary.readouterr().out == b'{"a": "x\\u001b]0;evil\\u0007\\u009b1m\\u202e"}\n'
@@ -171,9 +172,10 @@ def test_a_value_for_scripts_is_exact_unless_a_terminal_shows_it(
     Terminal().answer_value({}, HOSTILE, remark=HOSTILE)
     out, err = capsysbinary.readouterr()
     assert (out.decode(), err.decode()) == (f"{HOSTILE}\n", f"{ESCAPED}\n")
-    screen = Screen(io.BytesIO(), encoding="utf-8")
+    shown = io.BytesIO()
+    screen = Screen(shown, encoding="utf-8")
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("NO_COLOR", "1")
     Terminal().answer_value({}, HOSTILE)
     screen.flush()
-    assert screen.buffer.getvalue().decode() == f"{ESCAPED}\n"
+    assert shown.getvalue().decode() == f"{ESCAPED}\n"

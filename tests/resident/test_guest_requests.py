@@ -24,7 +24,9 @@ from landlane.tasks.records import list_tasks
 from tests.support.resident import ResidentTestbed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from landlane.repository import Repository
 
 pytestmark = pytest.mark.integration
 
@@ -147,14 +149,20 @@ def test_only_listed_commands_are_for_guests() -> None:
     assert allowed == set(REQUESTS)
 
 
-@pytest.mark.parametrize("door", ["add", "import"])
-def test_the_operation_refuses_a_check_of_a_guest(repository: Path, door: str) -> None:
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda repo: add_task(repo, None, NewTask(title="Moon", check="id")),
+        lambda repo: import_checklist(repo, None, "- [ ] Sun\n- [ ] Moon (check: id)\n"),
+    ],
+    ids=["add", "import"],
+)
+def test_the_operation_refuses_a_check_of_a_guest(
+    repository: Path, operation: Callable[[Repository], object]
+) -> None:
     repo = open_repository(str(repository), is_guest=True)
     with pytest.raises(NotAllowed, match="outside the sandbox") as refused:
-        if door == "add":
-            add_task(repo, None, NewTask(title="Moon", check="id"))
-        else:
-            import_checklist(repo, None, "- [ ] Sun\n- [ ] Moon (check: id)\n")
+        operation(repo)
     assert refused.value.code == "NOT_IN_SANDBOX"
     assert list_tasks(repo) == []  # all or nothing
     repo.store.close()

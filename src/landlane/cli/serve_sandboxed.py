@@ -1,7 +1,7 @@
 """Commands of sandboxed callers: which are allowed, and running them as the session they prove to be.
 
-`sandboxed/requests.py` lists those that are allowed. A guest's folder is only used to resolve paths: settings and
-git config are those of the main checkout.
+`sandboxed/requests.py` lists those that are allowed. A guest's folder is only used to resolve paths: settings
+and git config are those of the main checkout.
 """
 
 from __future__ import annotations

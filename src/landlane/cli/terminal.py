@@ -1,8 +1,8 @@
 """The only writer to the terminal: answers to stdout, the rest to stderr, colour only on a terminal.
 
-Handlers pass plain text. What it contains that could control a terminal is escaped here. Colour follows from the
-words: `✓` is green, `error:` red, a command after `hint:` cyan. So everything reads the same without colour, and
-no handler needs to know about it.
+Handlers pass plain text, and what could control a terminal in it is escaped here. Colour follows from the
+words: `✓` is green, `error:` red, a command after `hint:` cyan. So everything reads the same without colour,
+and no handler needs to know about it.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ def add_task_in(
 
     Raises:
         Malformed: a dependency or the parent is unknown, or was dropped.
-        NotAllowed: the lineage of the parent was stopped or has too many tasks, or a sandboxed caller gives a check.
+        NotAllowed: the lineage of the parent was stopped, or has too many tasks; or a sandboxed caller gives
+            a check.
         SettingsError: no evidence is defined for this kind of task.
     """
     if new.check:

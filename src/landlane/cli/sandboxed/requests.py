@@ -20,8 +20,9 @@ class Effect(StrEnum):
 
 _READ, _CHANGE, _GIT, _CHECK = Effect
 
-# A command that is not listed is refused: decisions of a person, repairs, and everything that would run a given
-# program. The operations themselves refuse commands to store, such as the check of a task (`Repository.is_guest`).
+# A command that is not listed is refused: decisions of a person, repairs, and everything that would run a
+# given program. The operations themselves refuse to store a command, such as the check of a task
+# (`Repository.refuse_guest_command`).
 REQUESTS: Mapping[str, Effect] = {
     "": _READ,  # `landlane` alone
     "help": _READ,

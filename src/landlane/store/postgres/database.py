@@ -90,7 +90,8 @@ def _unreachable(url: str, place: str, message: str) -> StoreTransient:
         return StoreTransient(
             f"{place} is not a valid PostgreSQL URL",  # the driver's message repeats parts of it
             code="STORE_UNREACHABLE",
-            hint="write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %25 for a % and %2F for a / in the password",
+            hint="write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+            " with %25 for a % and %2F for a / in the password",
         )
     host, port = str(given.get("host") or ""), str(given.get("port") or _PORT)
     server = f"{host}:{port}" if host and not host.startswith("/") else f"port {port} of this machine"
