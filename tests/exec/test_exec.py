@@ -103,6 +103,35 @@ def test_the_state_of_others_is_out_of_reach_inside(testbed: ExecTestbed) -> Non
     assert testbed.shell.run_json("log", "--verify")["ok"]
 
 
+@pytest.mark.promise(
+    "guests.checks-are-sandboxed",
+    "The check of a task that a sandboxed caller reports done runs in a sandbox, too.",
+)
+def test_a_check_of_a_sandboxed_caller_runs_in_a_sandbox(testbed: ExecTestbed) -> None:
+    trap, secret = testbed.repository.parent / "trap", testbed.repository.parent / "TRAP"
+    add = ("task", "add", "Add b", "--path", "src/b.py", "--check", "sh src/b.py")
+    task = testbed.shell.run_json(*add)["task"]["id"]
+
+    ended = testbed.script(
+        "code",
+        f"""
+        echo 'touch {trap}; ls {testbed.state}/store.db && touch inside; test ! -e {trap} && exit 7' > src/b.py
+        landlane commit -m 'Add b' src/b.py
+        landlane done $LANDLANE_TASK || echo "exit $?"
+        printf -- '- [ ] Moon (check: touch {secret}) (kind: chore)\\n' > list.md
+        landlane task import list.md || echo "exit $?"
+        """,
+        *("--task", task, "--name", "mole"),
+    )
+
+    assert "exit 6" in ended.out, ended
+    assert "failed" in ended.err
+    assert "(exit 7)" in ended.err, ended
+    assert "NOT_IN_SANDBOX" in ended.err
+    assert not trap.exists()
+    assert not secret.exists()
+
+
 def test_git_works_in_the_clone_of_a_task(testbed: ExecTestbed) -> None:
     task = testbed.shell.run_json("task", "add", "Work")["task"]["id"]
     (testbed.repository / "theirs.txt").write_text("theirs\n")

@@ -152,9 +152,12 @@ class GitEvidence:
             return -1
 
     def run_check(self, command: str, commit: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
-        """Run a command in a fresh clone of exactly this commit, or in the checkout without one."""
+        """Run a command in a fresh clone of exactly this commit, or in the checkout without one.
+
+        For a caller in a sandbox it runs in one, too: the commit may have changed what the command does.
+        """
         if not commit:
-            return _run_check(command, self._root, limit_seconds, on_tick)
+            return self._run(command, self._root, limit_seconds, on_tick)
         folder = tempfile.mkdtemp(prefix="landlane-check-")
         on_tick()
         try:
@@ -167,9 +170,35 @@ class GitEvidence:
             if result.exit_code:
                 raise _failed(f"{commit[:12]} cannot be checked out: {result.stderr[:200]}")
             on_tick()
-            return _run_check(command, clone, limit_seconds, on_tick)
+            return self._run(command, clone, limit_seconds, on_tick)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _run(self, command: str, folder: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
+        # A check acts for no session, and only on the repository that it runs in.
+        without = (*foreign_variables(), "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
+        mark = {CHECK_MARK: short_id("check")}
+        words = ["/bin/sh", "-c", command]
+        try:
+            if self._repo.is_guest:
+                from landlane.sandbox.sandboxed_check import run_sandboxed_check  # noqa: PLC0415 - only for guests
+
+                ended = run_sandboxed_check(
+                    self._repo,
+                    words,
+                    cwd=folder,
+                    environment=mark,
+                    without=without,
+                    limit_seconds=limit_seconds,
+                    on_tick=on_tick,
+                )
+            else:
+                child = CheckChild(words, cwd=folder, without=without, environment=mark)
+                ended = child.wait(limit_seconds, on_tick)
+        finally:
+            kill_marked(CHECK_MARK, mark[CHECK_MARK])  # in case that it has killed its reaper
+        output = ended.stdout + ended.stderr
+        return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)
 
     def _git(self, *arguments: str) -> str:
         return try_git_output(self._checkout, *arguments)
@@ -185,16 +214,3 @@ def _first_line(path: str) -> str:
 
 def _failed(message: str) -> RepositoryError:
     return RepositoryError(message, code="GIT_FAILED", hint="run git fsck")
-
-
-def _run_check(command: str, folder: str, limit_seconds: float, on_tick: Tick) -> CheckRun:
-    # A check acts for no session, and only on the repository that it runs in.
-    without = (*foreign_variables(), "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
-    mark = {CHECK_MARK: short_id("check")}
-    child = CheckChild(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
-    try:
-        ended = child.wait(limit_seconds, on_tick)
-    finally:
-        kill_marked(CHECK_MARK, mark[CHECK_MARK])  # in case that it has killed its reaper
-    output = ended.stdout + ended.stderr
-    return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)

@@ -15,10 +15,11 @@ class Effect(StrEnum):
     READ = "reads the state"
     CHANGE = "changes the state"
     GIT = "changes the state; runs git with the settings of the main checkout"
-    CHECK = "also runs checks on the caller's commits: in a sandbox"
+    CHECK = "also runs the check that a person gave the task, in a sandbox"
+    LAND = "also has the queue run the checks of the target branch on the commit"
 
 
-_READ, _CHANGE, _GIT, _CHECK = Effect
+_READ, _CHANGE, _GIT, _CHECK, _LAND = Effect
 
 # A command that is not listed is refused: decisions of a person, repairs, and everything that would run a
 # given program. The operations themselves refuse to store a command, such as the check of a task
@@ -41,7 +42,7 @@ REQUESTS: Mapping[str, Effect] = {
     "next": _GIT,
     "done": _CHECK,
     "fail": _GIT,
-    "land": _CHECK,
+    "land": _LAND,
     "sync": _GIT,
     "task add": _CHANGE,
     "task import": _CHANGE,
