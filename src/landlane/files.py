@@ -10,6 +10,7 @@ GONE: FileVersion = ("", "")
 _MOST_BYTES = 64 * 1024 * 1024  # above this only the stamp counts: reading on every edit would be slow
 
 
+_SHARED = 0o2070  # a folder that belongs to a group, as git makes them in a shared repository
 _KIND_OF_FILE, _REGULAR = 0o170000, 0o100000  # S_IFMT and S_IFREG, without importing `stat`
 
 
@@ -21,11 +22,43 @@ def open_regular(path: str, flags: int = os.O_RDONLY) -> int:
     Raises:
         OSError: it cannot be opened, or is not a regular file.
     """
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    descriptor = open_beside(path, flags | os.O_NONBLOCK)
     if os.fstat(descriptor).st_mode & _KIND_OF_FILE != _REGULAR:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", path)
     return descriptor
+
+
+def open_beside(path: str, flags: int) -> int:
+    """Open a file and return its descriptor; a new one has the rights of its folder, whatever the umask.
+
+    So what is in the state folder is private, or shared with a group as the folder is.
+    """
+    if not flags & os.O_CREAT:
+        return os.open(path, flags | os.O_CLOEXEC)
+    mode = file_mode(os.path.dirname(path))
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except FileExistsError:
+        if flags & os.O_EXCL:
+            raise
+        return os.open(path, flags | os.O_CLOEXEC, mode)  # it may be deleted in between
+    os.fchmod(descriptor, mode)
+    return descriptor
+
+
+def file_mode(folder: str) -> int:
+    """Return the permissions of a new file in a folder: those of the folder, and always for its owner."""
+    return os.stat(folder or ".").st_mode & 0o666 | 0o600
+
+
+def make_folder_beside(folder: str) -> None:
+    """Make a folder with the rights of the one that it is in, unless it exists."""
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return
+    os.chmod(folder, os.stat(os.path.dirname(folder)).st_mode & 0o2777)
 
 
 def read_regular(path: str, most_bytes: int = 1 << 30) -> bytes:
@@ -43,7 +76,8 @@ def write_atomically(
 ) -> None:
     """Write a file atomically; of concurrent writers, the last one wins.
 
-    Without a mode the umask decides, whatever mode the file had before. The text may contain path bytes.
+    Without a mode the umask decides, whatever mode the file had before; in a private folder the file is
+    private, and in one that is shared with a group it is shared. The text may contain path bytes.
 
     Raises:
         OSError: the write failed; the file is unchanged and no temporary file is left.
@@ -51,6 +85,9 @@ def write_atomically(
     content = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    if mode is None:
+        folder = os.stat(os.path.dirname(path) or ".").st_mode
+        mode = folder & 0o666 | 0o600 if folder & _SHARED == _SHARED or not folder & 0o077 else None
     handle = os.open(scratch, flags, 0o666 if mode is None else mode & 0o600)
     try:
         with open(handle, "wb") as file:

@@ -115,7 +115,7 @@ def test_a_check_of_a_sandboxed_caller_runs_in_a_sandbox(testbed: ExecTestbed) -
     ended = testbed.script(
         "code",
         f"""
-        echo 'touch {trap}; ls {testbed.state}/store.db && touch inside; test ! -e {trap} && exit 7' > src/b.py
+        echo 'touch {trap}; cat {testbed.state}/store.db; test ! -e {trap} && exit 7' > src/b.py
         landlane commit -m 'Add b' src/b.py
         landlane done $LANDLANE_TASK || echo "exit $?"
         printf -- '- [ ] Moon (check: touch {secret}) (kind: chore)\\n' > list.md

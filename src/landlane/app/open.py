@@ -6,9 +6,11 @@ empty. Most commands need none of the packages behind them, so each group is imp
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 
+from landlane.app.folder_rights import protect_folder
 from landlane.app.plain_files import detect_restore, update_files
 from landlane.app.repository_record import begin_repository, list_repositories, read_record
 from landlane.app.store_place import (
@@ -189,7 +191,10 @@ def _make_folder(folder: str, checkout: Checkout, *, may_begin: bool) -> None:
             hint="restore it from a backup, or start again with an empty state: landlane init",
         )
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.access(folder, os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+        protect_folder(folder, checkout.home_dir)
     except OSError as error:
         raise translate_os_error(error, folder) from error
 

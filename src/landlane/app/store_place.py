@@ -108,11 +108,12 @@ def recorded_place(folder: str) -> str:
 
 
 def record_place(folder: str, place: str) -> None:
-    """Make a place the store of this state folder, durably. It may hold a password, so it is private."""
+    """Make a place the store of this state folder, durably. A URL may hold a password, so it is private."""
     # Relative, so that a repository can be moved to another folder.
     text = STORE_NAME if place == os.path.join(folder, STORE_NAME) else place
     try:
-        write_atomically(os.path.join(folder, POINTER), text + "\n", mode=0o600, is_durable=True)
+        mode = 0o600 if "://" in text else None
+        write_atomically(os.path.join(folder, POINTER), text + "\n", mode=mode, is_durable=True)
     except OSError as error:
         raise translate_os_error(error, folder) from error
 
@@ -259,10 +260,11 @@ def record_id(folder: str, repository: str) -> None:
 
 
 def _link_first(path: str, text: str) -> None:
-    """Write a private file unless it exists; of several processes the first one decides what it holds."""
+    """Write a file unless it exists; of several processes the first one decides what it holds."""
     scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        write_atomically(scratch, text + "\n", mode=0o600, is_durable=True)
+        mode = 0o600 if "://" in text else None
+        write_atomically(scratch, text + "\n", mode=mode, is_durable=True)
         try:
             os.link(scratch, path)
         except FileExistsError:

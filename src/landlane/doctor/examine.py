@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
+from landlane.app.folder_rights import has_url, is_too_open
 from landlane.app.open import open_repository, read_settings_of
 from landlane.app.plain_files import journal_path, move_aside
 from landlane.app.repository_record import read_record
@@ -31,7 +32,7 @@ from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
 from landlane.setup.repair_state import find_odd_files, repair_pointers, set_odd_aside
 from landlane.store.journal_chain import check_chain
-from landlane.text import home_path
+from landlane.text import home_path, shell_path
 from landlane.units import count
 from landlane.values import replace
 from landlane.version import install_command
@@ -273,7 +274,15 @@ def _file_system(folder: str) -> str:
 
 
 def _check_secrets(repo: Repository) -> Check:
-    """Check that only this user can read session secrets and the store's address with its password."""
+    """Check that no other user can read session secrets, the store's URL with its password, and the state.
+
+    Opening the repository makes a state folder private that belongs to this user; what is left is not theirs.
+    """
+    if is_too_open(repo.state_folder, repo.common_dir):
+        return failed(
+            f"other users can read {home_path(repo.state_folder)}, which belongs to another user",
+            f"as its owner: chmod -R go= {shell_path(repo.state_folder)}",
+        )
     paths = _secret_paths(repo)
     if not paths:
         return passed("none yet")
@@ -289,7 +298,9 @@ def _check_secrets(repo: Repository) -> Check:
 def _secret_paths(repo: Repository) -> list[str]:
     sessions = os.path.join(repo.state_folder, "sessions")
     kept = [os.path.join(sessions, name) for name in os.listdir(sessions)] if os.path.isdir(sessions) else []
-    paths = [sessions, *kept, os.path.join(repo.state_folder, POINTER)]
+    paths = [sessions, *kept]
+    if has_url(repo.state_folder):
+        paths.append(os.path.join(repo.state_folder, POINTER))
     return [path for path in paths if os.path.exists(path)]
 
 

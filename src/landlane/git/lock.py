@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 
 from landlane.errors import RepositoryError, TimedOut
-from landlane.files import is_at_or_below, read_first_line
+from landlane.files import is_at_or_below, open_beside, read_first_line
 from landlane.platform.process import (
     age_seconds,
     can_see_processes,
@@ -73,8 +73,8 @@ def git_lock(
     if key in held:  # the caller has it already
         yield
         return
-    os.makedirs(folder, exist_ok=True)
-    file = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    file = open_beside(os.path.join(folder, name), os.O_RDWR | os.O_CREAT)
     try:
         if os.environ.get(_VARIABLE) == f"{_read_holder(file)[0]}:{common_dir}":
             limit_seconds = 0.0

@@ -16,7 +16,7 @@ import os
 import time
 
 from landlane.errors import RepositoryError
-from landlane.files import write_atomically
+from landlane.files import make_folder_beside, write_atomically
 from landlane.git.run import GitResult, GitStream, git_failed, run_git
 from landlane.git.untrusted_checkout import (
     BIG_FILE,
@@ -218,7 +218,8 @@ def open_temporary(checkout: UntrustedCheckout) -> Generator[TemporaryGitDir]:
 
     check_exists(checkout)
     parent = os.path.join(checkout.home, "landlane", "rescuing")
-    os.makedirs(parent, exist_ok=True)
+    os.makedirs(os.path.dirname(parent), mode=0o700, exist_ok=True)
+    make_folder_beside(parent)
     _remove_stale(parent)
     folder = os.path.join(parent, f"{os.getpid()}-{time.time_ns()}")
     os.mkdir(folder, 0o700)

@@ -13,7 +13,7 @@ import os
 import time
 from contextlib import contextmanager, suppress
 
-from landlane.files import write_atomically
+from landlane.files import open_beside, write_atomically
 from landlane.git.discovery import Checkout, git_dir_of, is_git_dir
 from landlane.git.hook_pass import FOLDER, hooks_folder
 from landlane.git.run import run_git
@@ -246,8 +246,8 @@ def write_setting(config: str, name: str, text: str | None) -> GitResult:
 def _config_lock(home: Checkout) -> Generator[None]:
     """Let one process of ours write the config at a time, since git does not wait for its own lock."""
     folder = os.path.join(home.common_dir, "landlane")
-    os.makedirs(folder, exist_ok=True)
-    file = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    file = open_beside(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -137,7 +137,7 @@ def init_lock(state: str) -> Generator[None]:
         TimedOut: another process holds it for too long.
     """
     try:
-        os.makedirs(state, exist_ok=True)
+        os.makedirs(state, mode=0o700, exist_ok=True)
         lock = FairLock(os.path.join(state, _LOCK))
     except OSError as error:
         raise refused(state, error.strerror or str(error)) from error

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+from landlane.files import open_beside
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -178,7 +179,7 @@ class _OutputTail:
 
 def start_detached(command: Sequence[str], *, cwd: str, log: str, without: Sequence[str]) -> None:
     """Start a process that continues after this one, with its output in a file."""
-    with open(log, "ab") as file:
+    with open(log, "ab", opener=open_beside) as file:
         streams = (subprocess.DEVNULL, file.fileno(), file.fileno())
         child = Child(command, cwd=cwd, without=without, streams=streams)
     child.detach()

@@ -27,7 +27,7 @@ _OLD_SECONDS = 12 * 3600.0  # as in git
 def block_gc(home: str) -> Generator[None]:
     """Wait until no gc runs, and let none start; one caller at a time."""
     folder = os.path.join(home, "landlane")
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
     lock = os.open(os.path.join(folder, "rescuing.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     path = os.path.join(home, "gc.pid")
     is_ours = False

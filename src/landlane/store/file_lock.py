@@ -10,6 +10,8 @@ import _thread
 import fcntl
 import os
 
+from landlane.files import open_beside
+
 
 class FairLock:
     """An exclusive lock on a file, for one thread of one process at a time."""
@@ -107,4 +109,4 @@ class _BlockingWait:
 
 
 def _open(path: str) -> int:
-    return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    return open_beside(path, os.O_CREAT | os.O_RDWR)

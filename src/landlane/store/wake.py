@@ -11,6 +11,7 @@ import _thread
 import os
 from enum import StrEnum
 
+from landlane.files import make_folder_beside
 from landlane.ids import short_id
 
 TYPE_CHECKING = False
@@ -101,7 +102,7 @@ class SocketListener:
         self._folder = folder
         self._name = f"{self._pid}-{short_id('w', 6)}"
         self._path = os.path.join(folder, self._name)
-        os.makedirs(folder, exist_ok=True)
+        make_folder_beside(folder)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -17,8 +17,9 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from landlane.processes.child import ChildResult
     from landlane.repository import Repository
 
     Tick = Callable[[], None]
@@ -181,17 +182,7 @@ class GitEvidence:
         words = ["/bin/sh", "-c", command]
         try:
             if self._repo.is_guest:
-                from landlane.sandbox.sandboxed_check import run_sandboxed_check  # noqa: PLC0415 - only for guests
-
-                ended = run_sandboxed_check(
-                    self._repo,
-                    words,
-                    cwd=folder,
-                    environment=mark,
-                    without=without,
-                    limit_seconds=limit_seconds,
-                    on_tick=on_tick,
-                )
+                ended = self._run_sandboxed(words, folder, mark, without, limit_seconds, on_tick)
             else:
                 child = CheckChild(words, cwd=folder, without=without, environment=mark)
                 ended = child.wait(limit_seconds, on_tick)
@@ -199,6 +190,36 @@ class GitEvidence:
             kill_marked(CHECK_MARK, mark[CHECK_MARK])  # in case that it has killed its reaper
         output = ended.stdout + ended.stderr
         return CheckRun(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)
+
+    def _run_sandboxed(
+        self,
+        words: Sequence[str],
+        folder: str,
+        mark: Mapping[str, str],
+        without: Sequence[str],
+        limit_seconds: float,
+        on_tick: Tick,
+    ) -> ChildResult:
+        """Run a check that cannot read the state, and can write only in its clone."""
+        from landlane.sandbox.model import Sandbox  # noqa: PLC0415 - only for callers in a sandbox
+        from landlane.sandbox.sandboxed_check import run_sandboxed_check  # noqa: PLC0415 - see above
+
+        sandbox = Sandbox(
+            writable=() if folder == self._root else (folder,),
+            scratch="",
+            readable=(self._root, self._repo.common_dir, folder),
+            hidden=(self._repo.state_folder,),
+        )
+        return run_sandboxed_check(
+            words,
+            sandbox,
+            cwd=folder,
+            required=self._settings.sandbox.required,
+            environment=mark,
+            without=without,
+            limit_seconds=limit_seconds,
+            on_tick=on_tick,
+        )
 
     def _git(self, *arguments: str) -> str:
         return try_git_output(self._checkout, *arguments)

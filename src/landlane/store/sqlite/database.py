@@ -8,6 +8,7 @@ import sqlite3
 import time
 
 from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
+from landlane.files import open_beside
 from landlane.ids import new_uuid
 from landlane.store.file_lock import FairLock
 from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
@@ -297,11 +298,20 @@ def _check_file(path: str, *, may_create: bool) -> None:
             raise _not_a_file(path, "a symbolic link that leads nowhere") from error
         if not may_create:
             raise lost_error(path) from error
+        _create_beside(path)
         return
     except OSError:
         return  # SQLite reports it
     if mode & _KIND_OF_FILE != _REGULAR:
         raise _not_a_file(path, "a folder" if mode & _KIND_OF_FILE == _FOLDER else "not a regular file")
+
+
+def _create_beside(path: str) -> None:
+    """Create an empty file with the rights of its folder; SQLite gives its log the same."""
+    try:
+        os.close(open_beside(path, os.O_RDWR | os.O_CREAT))
+    except OSError:
+        return  # SQLite reports it
 
 
 def _not_a_file(path: str, kind: str) -> StoreCorrupt:
