@@ -132,6 +132,34 @@ def test_a_check_of_a_sandboxed_caller_runs_in_a_sandbox(testbed: ExecTestbed) -
     assert not secret.exists()
 
 
+@pytest.mark.promise(
+    "guests.landings-are-sandboxed",
+    "The queue runs the checks of what was submitted from a sandbox in a sandbox.",
+)
+def test_the_queue_checks_what_comes_from_a_sandbox_in_a_sandbox(weak_testbed: ExecTestbed) -> None:
+    testbed, trap = weak_testbed, weak_testbed.repository.parent / "trap"
+    settings = '[landing]\nresident = false\nchecks = [{name = "t", run = "sh src/app.py"}]\n'
+    (testbed.repository / "landlane.toml").write_text(settings)
+    (testbed.repository / "src" / "app.py").write_text("true\n")
+    testbed.git("commit", "--quiet", "-am", "Check")
+    task = testbed.shell.run_json("task", "add", "Change", "--path", "src/app.py")["task"]["id"]
+
+    ended = testbed.script(
+        "code",
+        f"""
+        echo 'touch {trap} || touch build; test -e build' > src/app.py
+        landlane commit -m Change src/app.py
+        landlane done $LANDLANE_TASK
+        landlane land --wait
+        """,
+        *("--task", task, "--name", "mole"),
+    )
+
+    assert ended.exit == 0, ended
+    assert not trap.exists()
+    assert "touch build" in testbed.git("show", "main:src/app.py")
+
+
 def test_git_works_in_the_clone_of_a_task(testbed: ExecTestbed) -> None:
     task = testbed.shell.run_json("task", "add", "Work")["task"]["id"]
     (testbed.repository / "theirs.txt").write_text("theirs\n")

@@ -144,6 +144,13 @@ def test_no_request_runs_or_stores_a_command_of_the_caller(served: ResidentTestb
     assert with_checks == []
 
 
+def test_the_page_about_the_sandbox_lists_every_request() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md").read_text(encoding="utf-8")
+    rows = page.partition("| requests | can cause outside |")[2].partition("\n\n")[0].splitlines()[2:]
+    listed = [name.strip("` ") for row in rows for name in row.split("|")[1].split(",")]
+    assert sorted(listed) == sorted({**REQUESTS, "landlane": ""}.keys() - {""})
+
+
 def test_only_listed_commands_are_for_guests() -> None:
     allowed = {one.path for one in (NO_COMMAND, *all_commands()) if refusal_of(one, {}) is None}
     assert allowed == set(REQUESTS)

@@ -72,6 +72,7 @@ class BatchLander:
 
     def land(self, tip: str, batch: Sequence[Landing]) -> int:
         """Land a batch, bisecting it if it fails; return how many entries ended."""
+        self._checks.is_sandboxed = any(landing.is_guest for landing in batch)  # for what is generated
         chain, ended = self._merge_batch(tip, batch)
         if not chain:
             return ended
@@ -162,7 +163,10 @@ class BatchLander:
             self._on_check(ids, name)
             self._on_step("checking")
 
-        result = self._check_tree(chain[-1].commit, chain[-1].tree, paths, on_check)
+        is_sandboxed = any(candidate.landing.is_guest for candidate in chain)
+        result = self._check_tree(
+            chain[-1].commit, chain[-1].tree, paths, on_check, is_sandboxed=is_sandboxed
+        )
         self._on_step("tested")
         return result
 
@@ -174,13 +178,16 @@ class BatchLander:
         on_check: Callable[[str, Sequence[CheckRun]], None] = lambda _, __: None,
         *,
         rerun_failed: bool = False,
+        is_sandboxed: bool = False,
     ) -> CheckResult:
+        self._checks.is_sandboxed = is_sandboxed
         validators = validators_for(self._repo, self._settings, paths)
         rerun_failed = rerun_failed or self._is_rechecking
         return self._checks.check(commit, tree, validators, on_check, rerun_failed=rerun_failed)
 
     def _passes(self, commit: str, landing: Landing) -> bool:
-        return self._check_tree(commit, trials.tree_of(self._repo.home, commit), landing.paths).is_green
+        tree = trials.tree_of(self._repo.home, commit)
+        return self._check_tree(commit, tree, landing.paths, is_sandboxed=landing.is_guest).is_green
 
     def _bisect(self, chain: Sequence[Candidate]) -> int:
         """Find the entry that makes a chain fail, and land the others; return how many ended.

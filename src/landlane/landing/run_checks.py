@@ -18,6 +18,8 @@ from landlane.landing.model import MAX_OUTPUT_CHARS, CheckRun
 from landlane.landing.records import find_check_result, save_check_result
 from landlane.processes.check_child import CheckChild
 from landlane.processes.tree import CHECK_MARK, kill_marked
+from landlane.sandbox.model import Sandbox
+from landlane.sandbox.sandboxed_check import run_sandboxed_check
 from landlane.settings.model import LandingCheck
 from landlane.units import exact_duration
 from landlane.values import as_dict, replace, value
@@ -62,6 +64,7 @@ class CheckRunner:
         self._on_tick = on_tick
         self._checkout = CleanCheckout(repo, settings, target, on_tick)
         self._results: dict[tuple[str, str], CheckResult] = {}  # of this runner, by tree and check
+        self.is_sandboxed = False  # whether a sandboxed caller made what is checked
 
     def close(self) -> None:
         """Unlock the checkout; it stays for the next run."""
@@ -111,6 +114,11 @@ class CheckRunner:
         rerun_failed: bool,
     ) -> CheckResult:
         key = digest(f"{check.run}\0{check.retries}")[:32]
+        if self.is_sandboxed:
+            passed, _ = _parse_result(find_check_result(self._repo, tree, key))
+            if passed is not None and passed.is_green:
+                return passed
+            key = digest(f"{key}\0sandboxed")[:32]  # it may fail only there
         if rerun_failed and (tree, key) in self._results:
             return self._results[tree, key]
         saved, saved_at = _parse_result(find_check_result(self._repo, tree, key))
@@ -170,17 +178,37 @@ class CheckRunner:
         """
         self._checkout.go_to(commit)
         started = time.monotonic()
-        child = CheckChild(
-            ["/bin/sh", "-c", command],
-            cwd=self._checkout.path,
-            environment=self._checkout.environment,
-            without=_REMOVED_VARIABLES,
-        )
+        words = ["/bin/sh", "-c", command]
+        path, environment = self._checkout.path, self._checkout.environment
         try:
-            ended = child.wait(limit_ms / 1000, self._on_tick)
+            if self.is_sandboxed:
+                ended = self._run_sandboxed(words, limit_ms)
+            else:
+                child = CheckChild(words, cwd=path, environment=environment, without=_REMOVED_VARIABLES)
+                ended = child.wait(limit_ms / 1000, self._on_tick)
             return ended, round((time.monotonic() - started) * 1000)
         finally:
             kill_marked(CHECK_MARK, self._checkout.path)  # in case that it has killed its reaper
+
+    def _run_sandboxed(self, words: Sequence[str], limit_ms: int) -> ChildResult:
+        """Run a check that cannot read the state, and can write only in the test checkout."""
+        repo, path = self._repo, self._checkout.path
+        sandbox = Sandbox(
+            writable=(path,),
+            scratch="",
+            readable=(repo.home.root, repo.common_dir, path),
+            hidden=(repo.state_folder,),
+        )
+        return run_sandboxed_check(
+            words,
+            sandbox,
+            cwd=path,
+            required=self._settings.sandbox.required,
+            environment=self._checkout.environment,
+            without=_REMOVED_VARIABLES,
+            limit_seconds=limit_ms / 1000,
+            on_tick=self._on_tick,
+        )
 
     def _files_changed_by_check(self, commit: str) -> list[str] | None:
         """Return the tracked files that a check changed, with HEAD if it moved; None if git fails."""

@@ -16,7 +16,7 @@ class Effect(StrEnum):
     CHANGE = "changes the state"
     GIT = "changes the state; runs git with the settings of the main checkout"
     CHECK = "also runs the check that a person gave the task, in a sandbox"
-    LAND = "also has the queue run the checks of the target branch on the commit"
+    LAND = "also has the queue run the checks of the target branch on the commit, in a sandbox"
 
 
 _READ, _CHANGE, _GIT, _CHECK, _LAND = Effect
