@@ -164,17 +164,20 @@ def test_a_store_without_this_repository_is_not_adopted(held: Shell, tmp_path: P
 
 @pytest.mark.promise(
     "repository.odd-paths-are-refused",
-    "A repository whose path is not valid UTF-8 is refused by `init` and by every command.",
+    "A repository whose path is not valid UTF-8 or has a line break is refused by `init` and by every command.",
 )
-def test_a_path_that_is_not_text_is_refused_before_anything_is_written(shell: Shell, tmp_path: Path) -> None:
-    odd = tmp_path / os.fsdecode(b"odd\xff")
+@pytest.mark.parametrize(("name", "shown"), [(b"odd\xff", "odd\\udcff"), (b"odd\nx", "odd\\nx")])
+def test_a_path_that_is_not_text_is_refused_before_anything_is_written(
+    shell: Shell, tmp_path: Path, name: bytes, shown: str
+) -> None:
+    odd = tmp_path / os.fsdecode(name)
     shutil.copytree(shell.folder, odd)
     before = fingerprint(odd)
 
     for words in (["init", "--yes", "--no-clients"], ["task", "add", "x", "--as", "ann"], ["claims"]):
         answer = Shell(odd).run_error("PATH_NOT_TEXT", *words, exit=1)
 
-    assert "odd\\udcff" in answer["message"]
+    assert shown in answer["message"]
     assert fingerprint(odd) == before
 
 

@@ -156,6 +156,22 @@ def test_undo_restores_the_config_byte_for_byte(repository: Path, config: str) -
     testbed.end()
 
 
+@pytest.mark.parametrize("name", ["a\tb", "a\bb", "a\x0cb\u2028c", 'a "b" \\n # c'])
+def test_odd_letters_in_the_path_reach_git_unchanged(repository: Path, name: str) -> None:
+    odd = repository.rename(repository.with_name(name))
+    config = (odd / ".git" / "config").read_bytes()
+    testbed = Guarded(odd)
+    testbed.install()
+    assert testbed.ok("config", "-z", "core.hooksPath") == hooks_folder(str(odd / ".git")) + "\0"
+    testbed.hold("ann", "a.py")
+    testbed.stage("a.py")
+    assert "claimed by ann" in testbed.refused("commit", "-q", "-m", "Work")
+
+    remove_git_hooks(testbed.home)
+    assert (odd / ".git" / "config").read_bytes() == config
+    testbed.end()
+
+
 def test_undo_keeps_settings_that_others_made_meanwhile(repository: Path) -> None:
     testbed = Guarded(repository)
     path = repository / ".git" / "config"

@@ -157,12 +157,18 @@ def read_settings_of(checkout: Checkout) -> Settings:
 
 
 def check_location(checkout: Checkout) -> None:
-    """Refuse a repository whose path is not text: stores, settings of clients and JSON cannot hold it.
+    """Refuse a repository whose path is not one line of text: stores and settings of clients cannot hold it.
 
     Raises:
-        RepositoryError: the path of the checkout or of the state folder is not valid UTF-8.
+        RepositoryError: the path of the checkout or of the state folder is not UTF-8 or has a line break.
     """
     for path in (checkout.root, checkout.state_folder):
+        if "\n" in path:  # the pointers between a worktree and its repository are lines
+            raise RepositoryError(
+                f"the path {path!r} has a line break",
+                code="PATH_NOT_TEXT",
+                hint="rename the folder, then try again",
+            )
         if not path.isascii() and any("\udc80" <= letter <= "\udcff" for letter in path):
             raise RepositoryError(
                 f"the path {path.encode('utf-8', 'backslashreplace').decode()} is not valid UTF-8",

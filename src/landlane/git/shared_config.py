@@ -40,6 +40,7 @@ GIT_LIMITS = {
 }
 _WATCHED = ("bare", "worktree", "hookspath")
 _SHOWN = {"bare": "core.bare", "worktree": "core.worktree", "hookspath": "core.hooksPath"}
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
 _TRUE = ("", "true", "yes", "on", "1")
 _TRIES = 20
 _SLEEP_SECONDS = 0.05
@@ -66,7 +67,7 @@ def read_core(config: str) -> dict[str, str]:
     if not any(name in config.lower() for name in _WATCHED):
         return found
     is_core = False
-    for line in config.replace("\\\n", "").splitlines():
+    for line in config.replace("\\\n", "").split("\n"):  # only here does a line end for git
         text = line.strip()
         if text.startswith("["):
             section, _, text = text[1:].partition("]")
@@ -88,7 +89,8 @@ def _unquote(text: str) -> str:
         if letter == '"':
             is_quoted = not is_quoted
         elif letter == "\\":
-            out.append(next(letters, ""))
+            escaped = next(letters, "")
+            out.append(_ESCAPED.get(escaped, escaped))
         elif letter in "#;" and not is_quoted:
             break
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import time
@@ -32,6 +33,7 @@ _RECORD_NAME = "installed.json"  # the dot keeps git and `write_scripts` from ta
 _TRIES = 40
 _SLEEP_SECONDS = 0.05
 _SECTION = "[core]\n"
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"})
 
 
 class InsertedAs(StrEnum):
@@ -131,7 +133,7 @@ def set_hooks_path(config: str, folder: str, remember: Callable[[FormerSetting],
     with _LockedConfig(config) as file:
         text = file.text
         before = read_core(text).get("hookspath")
-        lines = text.splitlines(keepends=True)
+        lines = io.StringIO(text, newline="\n").readlines()
         entries = _find_entries(lines)
         ours = _our_line(folder)
         if before is not None and len(entries) == 1:
@@ -152,7 +154,9 @@ def set_hooks_path(config: str, folder: str, remember: Callable[[FormerSetting],
             file.write("".join(lines))
     if former.way == InsertedAs.BY_GIT:
         _write_by_git(config, folder)
-    if read_hooks_path(config) != folder:
+    # git must read it as we do; from `/`, so that it finds no repository.
+    seen = run_git("config", "--file", config, "-z", "--get", "core.hooksPath", cwd="/").stdout
+    if seen != f"{folder}\0" or read_hooks_path(config) != folder:
         raise RepositoryError(
             f"core.hooksPath could not be set in {config}",
             code="CONFIG_REFUSED",
@@ -195,9 +199,9 @@ def _write_by_git(config: str, wanted: str | None) -> None:
 
 def _our_line(folder: str) -> str:
     """Return our line as git would write it."""
-    is_plain = not any(letter in '#;"\\' for letter in folder) and folder == folder.strip()
-    quoted = folder.replace("\\", "\\\\").replace('"', '\\"')
-    return f"\thooksPath = {folder}\n" if is_plain else f'\thooksPath = "{quoted}"\n'
+    is_plain = not any(letter in '#;"\\\r' for letter in folder) and folder == folder.strip()
+    escaped = folder.translate(_ESCAPES)
+    return f"\thooksPath = {escaped}\n" if is_plain else f'\thooksPath = "{escaped}"\n'
 
 
 def _find_entries(lines: list[str]) -> list[int]:
