@@ -164,7 +164,7 @@ def test_a_store_without_this_repository_is_not_adopted(held: Shell, tmp_path: P
 
 @pytest.mark.promise(
     "repository.odd-paths-are-refused",
-    "A repository whose path is not valid UTF-8 or has a line break is refused by `init` and by every command.",
+    "A repository whose path is not valid UTF-8, or has a line break, is refused by every command.",
 )
 @pytest.mark.parametrize(("name", "shown"), [(b"odd\xff", "odd\\udcff"), (b"odd\nx", "odd\\nx")])
 def test_a_path_that_is_not_text_is_refused_before_anything_is_written(

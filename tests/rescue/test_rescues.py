@@ -549,7 +549,10 @@ def test_a_folder_swapped_for_a_link_is_not_read_through(scene: RescueTestbed, t
 
 def test_special_files_are_left_out_and_noted(scene: RescueTestbed) -> None:
     place = scene.open(WORKTREE)
-    os.mkfifo(f"{place.root}/pipe")
+    write(place, ".gitignore", b"*.ignored\n")
+    for name in ("pipe", "sub/pipe", "fresh/pipe", "x.ignored"):
+        os.makedirs(os.path.dirname(f"{place.root}/{name}"), exist_ok=True)
+        os.mkfifo(f"{place.root}/{name}")
     os.unlink(f"{place.root}/a.txt")
     os.mkfifo(f"{place.root}/a.txt")
     write(place, "new")
@@ -559,9 +562,42 @@ def test_special_files_are_left_out_and_noted(scene: RescueTestbed) -> None:
         plug.bind("plug")
         os.chdir(here)
         notes = scene.rescue(place).notes
-    assert any(note.startswith("a.txt: ") for note in notes)
+    assert sorted(note.partition(": left out")[0] for note in notes) == [
+        *("a.txt", "fresh/pipe", "pipe", "plug", "sub/pipe"),
+    ]
     fresh, _ = scene.restore(WORKTREE)
     assert sorted(os.listdir(fresh.root)) == [".git", ".gitignore", "new", "run.sh", "sub", "way"]
+
+
+@KINDS
+@pytest.mark.parametrize("content", [b"garbage", b"DIRC" + b"\xff" * 60], ids=["short", "long"])
+def test_files_are_saved_although_the_index_is_damaged(
+    scene: RescueTestbed, kind: str, content: bytes
+) -> None:
+    place = scene.open(kind)
+    write(place, "new")
+    write(place, "a.txt", b"changed\n")
+    os.unlink(f"{place.root}/run.sh")
+    Path(place.git_dir, "index").write_bytes(content)
+    before = read_tree(place.root)
+
+    assert any("index was damaged" in note for note in scene.rescue(place).notes)
+    fresh, _ = scene.restore(kind)
+
+    assert read_tree(fresh.root) == before
+    assert git(fresh.root, "status", "--short").split("\n")[:3] == [" M a.txt", " D run.sh", "?? new"]
+
+
+def test_a_git_pointer_that_leads_nowhere_comes_back(scene: RescueTestbed) -> None:
+    place = scene.open(WORKTREE)
+    write(place, "d/file")
+    os.symlink("nowhere", f"{place.root}/d/.git")
+    write(place, "e/file")
+    write(place, "e/.git", b"gitdir: /nowhere\n")
+    scene.rescue(place)
+    fresh, _ = scene.restore(WORKTREE)
+    assert os.readlink(f"{fresh.root}/d/.git") == "nowhere"
+    assert Path(fresh.root, "e/.git").read_bytes() == b"gitdir: /nowhere\n"
 
 
 def test_an_unreadable_file_stops_the_rescue_and_is_named(

@@ -201,6 +201,15 @@ class TemporaryGitDir(PrivateGitDir):
             self.environment["GIT_OBJECT_DIRECTORY"] = os.path.join(self.home, "objects")
         self.copy_index()
 
+    def replace_index(self) -> None:
+        """Replace an index that git cannot read by that of the commit; every file is compared then.
+
+        Raises:
+            RepositoryError: git cannot read the commit either.
+        """
+        remove_file(self.index)
+        self.git_output("read-tree", self.head or "--empty")
+
     def write_refs(self, refs: Mapping[str, str]) -> None:
         """Replace the refs of this git directory."""
         lines = [f"{oid} {name}\n" for name, oid in sorted(refs.items())]

@@ -117,6 +117,25 @@ class TreeReader:
         except OSError:
             return False
 
+    def is_special(self, path: str) -> bool:
+        """Return whether it is a socket, pipe or device."""
+        found = self.lstat(path)
+        return found is not None and not _is_ordinary(found.st_mode)
+
+    def list_special(self, folder: str) -> list[str]:
+        """Return the sockets, pipes and devices in a folder."""
+        try:
+            with os.scandir(self._enter(to_bytes(folder))) as found:
+                names = [
+                    entry.name
+                    for entry in found
+                    if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False))
+                    and not entry.is_symlink()
+                ]
+        except OSError:
+            return []
+        return [os.path.join(folder, to_text(os.fsencode(name))) for name in sorted(names)]
+
     def folder_mode(self, path: str) -> int:
         """Return the permissions of a folder; -1 when there is none."""
         found = self.lstat(path)
@@ -146,6 +165,10 @@ class TreeReader:
                     waiting.append(path)
                 else:
                     yield path, False
+
+
+def _is_ordinary(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
 
 
 def _check_gone(path: str, error: OSError) -> None:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from landlane.errors import RepositoryError
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.tree_diff import SUBMODULE, parse_raw_diff
-from landlane.git.untrusted_checkout import MAIN
+from landlane.git.untrusted_checkout import MAIN, to_bytes
 from landlane.git.worktree_files import TreeReader, default_modes
 from landlane.rescue.compare_files import FileComparer, IndexEntry
 from landlane.values import value
@@ -33,6 +33,7 @@ class EntryType(StrEnum):
 
 
 FILE, LINK, MODE = EntryType
+_SKIPPED = "left out: it is not a file, link or folder of this checkout"
 
 
 @value
@@ -54,7 +55,7 @@ class UnsavedFiles:
     folders: tuple[tuple[str, int], ...]
     empty_folders: tuple[str, ...]
     submodules: tuple[tuple[str, str], ...]
-    skipped: tuple[str, ...]
+    notes: tuple[str, ...]
     staged_blobs: tuple[str, ...]
     modified: int
     staged: int
@@ -80,7 +81,9 @@ class _Finder:
         self._tree = tree
         self._files: dict[str, UnsavedFile] = {}
         self._deleted: set[str] = set()
+        self._notes: list[str] = []
         self._skipped: list[str] = []
+        self._repositories: set[str] = set()
         self._empty: set[str] = set()
 
     def find(self) -> UnsavedFiles:
@@ -102,6 +105,7 @@ class _Finder:
             if path not in self._files and path not in self._deleted:
                 self._files[path] = UnsavedFile(path=path, type=MODE, mode=mode)
         self._find_empty_folders()
+        self._find_special_files([entry.path for entry in entries])
         new = {path for path in self._files if path not in tracked and path not in staged}
         return UnsavedFiles(
             files=tuple(self._files.values()),
@@ -109,7 +113,7 @@ class _Finder:
             folders=self._unusual_folders([entry.path for entry in entries]),
             empty_folders=tuple(sorted(self._empty)),
             submodules=tuple((entry.path, entry.oid) for entry in entries if entry.mode == SUBMODULE),
-            skipped=tuple(self._skipped),
+            notes=(*self._notes, *(f"{path}: {_SKIPPED}" for path in dict.fromkeys(self._skipped))),
             staged_blobs=self._staged_blobs(entries, staged),
             modified=len((differing - comparer.hidden) & self._files.keys()),
             staged=len(staged),
@@ -119,7 +123,12 @@ class _Finder:
 
     def _read_index(self) -> list[IndexEntry]:
         entries: list[IndexEntry] = []
-        for line in self._private.git_output("ls-files", "--stage", "-v", "-z").split("\0"):
+        asked = ("ls-files", "--stage", "-v", "-z")
+        listed = self._private.run(*asked)
+        if listed.exit_code:
+            self._private.replace_index()
+            self._notes.append("the index was damaged: every file was saved, but not what was only staged")
+        for line in (self._private.git_output(*asked) if listed.exit_code else listed.stdout).split("\0"):
             if not line:
                 continue
             head, _, path = line.partition("\t")
@@ -183,6 +192,7 @@ class _Finder:
         if self._private.checkout.kind == MAIN and _is_workspace(os.path.join(root, path)):
             self._skipped.append(path + "/")
             return
+        self._repositories.add(path)
         for inner, is_folder in self._tree.walk(path):
             if is_folder:
                 self._empty.add(inner)
@@ -196,7 +206,7 @@ class _Finder:
             ignored = self._untracked_paths("--directory", "--ignored")
             without = {path.rstrip("/") for path in (*ignored, *self._skipped)}
             for top in tops:
-                if not tree.exists(f"{top}/.git"):
+                if top not in self._repositories:
                     self._walk_untracked(top, without)
         for path in self._deleted:
             parent = os.path.dirname(path)
@@ -210,8 +220,20 @@ class _Finder:
         for path, is_folder in self._tree.walk(top, without):
             if is_folder:
                 self._empty.add(path)
-            elif "/.git/" in path or path.endswith("/.git"):
+            elif "/.git/" in path or path.endswith("/.git") or self._tree.is_special(path):
                 self._add(path, is_new=True)
+
+    def _find_special_files(self, tracked: list[str]) -> None:
+        """Note the sockets, pipes and devices beside tracked files, which git does not list."""
+        folders = {"", *(os.path.dirname(path) for path in tracked)}
+        found = [f"./{path}" for folder in sorted(folders) for path in self._tree.list_special(folder)]
+        if found:
+            asked = to_bytes("\0".join(found))
+            # git refuses to read these paths literally; with `./` before them none has a magic meaning.
+            words = ("check-ignore", "-z", "--stdin")
+            answer = self._private.run(*words, stdin=asked, GIT_LITERAL_PATHSPECS="0")
+            ignored = answer.stdout.split("\0")
+            self._skipped += (path.removeprefix("./") for path in found if path not in ignored)
 
     def _unusual_folders(self, tracked: list[str]) -> tuple[tuple[str, int], ...]:
         """Return every folder of the restored tree whose permissions are not the usual ones."""

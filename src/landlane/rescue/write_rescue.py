@@ -197,10 +197,7 @@ def _save(writer: CommitWriter, scan: CheckoutScan) -> dict[str, Any]:
     """Save one checkout, the outermost or a submodule; return its section of `contents.json`."""
     private, unsaved = scan.private, scan.unsaved
     is_inner = private.checkout.kind == SUBMODULE
-    notes = [
-        *scan.notes,
-        *(f"{path}: left out: it is not a file, link or folder of this checkout" for path in unsaved.skipped),
-    ]
+    notes = [*scan.notes, *unsaved.notes]
     with TreeReader(private.checkout.root) as tree:
         saved = [_save_file(writer, tree, file, is_inner, notes) for file in unsaved.files]
     index = "index" if not is_inner else writer.next_name("indexes")
