@@ -97,6 +97,17 @@ def test_caches_stay_while_branches_land_and_after_a_bounce_only_prepared_files(
     assert not [line for line in seen if "three" in line and line != seen[3]]
 
 
+def test_a_preparation_that_leaves_a_pipe_does_not_stop_the_queue(testbed: LandingTestbed) -> None:
+    workspace = '[workspace]\ninstall = ["mkdir cache; mkfifo cache/pipe; touch cache/ok"]\n'
+    check = "test -e cache/ok -a ! -e cache/bad -a ! -e BROKEN || { touch cache/bad; exit 1; }"
+    testbed.configure(f'["{check}"]', workspace, files={".gitignore": "cache/\n"})
+    testbed.branch("broken", {"BROKEN": "x\n"})
+    testbed.branch("good", {"good.py": "x\n"})
+
+    assert testbed.land("broken").state == "bounced"
+    assert testbed.land("good", "bob").state == "landed"
+
+
 @pytest.mark.promise(
     "landing.no-process-is-left",
     "Nothing that a check started runs on after it, also not a daemon with a new session and no environment.",

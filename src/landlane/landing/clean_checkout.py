@@ -185,13 +185,12 @@ class CleanCheckout:
 
     def _restore_ignored(self) -> bool:
         """Replace the ignored files by those of the preparation; False if only a new checkout has them."""
-        if os.path.isdir(os.path.join(self._git_dir, "modules")):
+        saved = self.path + _IGNORED_SUFFIX
+        if os.path.isdir(os.path.join(self._git_dir, "modules")) or not os.path.isdir(saved):
             return False  # what is in submodules is not cleaned
         if self.run_git("clean", "-ffdxq").exit_code:
             return False
-        saved = self.path + _IGNORED_SUFFIX
-        if os.path.isdir(saved):
-            shutil.copytree(saved, self.path, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(saved, self.path, symlinks=True, dirs_exist_ok=True)
         return True
 
     def _check_out(self, commit: str) -> str:
@@ -257,15 +256,24 @@ class CleanCheckout:
         _remove_copies(self.path)
 
     def _save_ignored(self) -> None:
+        """Copy the ignored files; without a copy, the checkout is created again after a foreign commit."""
         self.run_git("clean", "-ffdq")
         listed = self.run_git("ls-files", "--others", "--directory", "-z").stdout.split("\0")
-        for name in (name.rstrip("/") for name in listed if name):
-            source, saved = os.path.join(self.path, name), os.path.join(self.path + _IGNORED_SUFFIX, name)
-            os.makedirs(os.path.dirname(saved), exist_ok=True)
-            if os.path.isdir(source) and not os.path.islink(source):
-                shutil.copytree(source, saved, symlinks=True)
-            else:
-                shutil.copy2(source, saved, follow_symlinks=False)
+        folder = self.path + _IGNORED_SUFFIX
+        try:
+            os.makedirs(folder)
+            for name in (name.rstrip("/") for name in listed if name):
+                _copy(os.path.join(self.path, name), os.path.join(folder, name))
+        except OSError:  # a socket or a file that cannot be read is among them, or the disk is full
+            remove_tree(folder)
+
+
+def _copy(source: str, saved: str) -> None:
+    os.makedirs(os.path.dirname(saved), exist_ok=True)
+    if os.path.isdir(source) and not os.path.islink(source):
+        shutil.copytree(source, saved, symlinks=True)
+    else:
+        shutil.copy2(source, saved, follow_symlinks=False)
 
 
 def _remove_copies(path: str) -> None:

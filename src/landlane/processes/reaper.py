@@ -62,7 +62,10 @@ def _end_all() -> None:
     give_up_at, pause = time.monotonic() + _LIMIT_SECONDS, _FIRST_PAUSE_SECONDS
     while time.monotonic() < give_up_at:
         for pid in _children():
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except PermissionError:
+                continue  # it runs as another user, by sudo for instance
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
