@@ -98,6 +98,15 @@ def test_an_unknown_kind_of_store_is_told(shell: Shell) -> None:
     assert answer["hint"] == "landlane store move postgresql://db/x"
 
 
+def test_the_hint_about_an_unknown_kind_of_store_hides_the_password(shell: Shell) -> None:
+    url = "mysql://ann:s3cret@db/x"
+    named = shell.with_env(LANDLANE_STORE=url).run_error("STORE_UNKNOWN_KIND", "claims", exit=1)
+    moved = shell.run_error("STORE_UNKNOWN_KIND", "store", "move", url, exit=1)
+
+    assert named["hint"] == "export LANDLANE_STORE=postgresql://ann:…@db/x"
+    assert "s3cret" not in str(moved)
+
+
 def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(shell: Shell) -> None:
     pytest.importorskip("psycopg")
     url = "postgresql://ann:hunter2@127.0.0.1:1/landlane"

@@ -120,13 +120,7 @@ def open_repository(
 
     store = borrow(f"{known_id} {place}", open_this) if borrow is not None else open_this()
     try:
-        record = _read_known_record(store, folder)
-        if not recorded_place(folder):
-            record_first_place(folder, place)
-        if not recorded_id(folder):
-            record_id(folder, known_id)
-        if record is None:
-            record = _begin(store, checkout, settings)
+        record = _use_store(store, checkout, place, settings)
         if detects_restore:
             detect_restore(store, folder)
     except BaseException:
@@ -203,6 +197,21 @@ def _make_folder(folder: str, checkout: Checkout, *, may_begin: bool) -> None:
         protect_folder(folder, checkout.home_dir)
     except OSError as error:
         raise translate_os_error(error, folder) from error
+
+
+def _use_store(store: Store, checkout: Checkout, place: str, settings: Settings) -> RepositoryRecord:
+    """Return what the store knows about the repository; on first use, make it the store of the state folder.
+
+    Raises:
+        StoreError: the repository's state is not in this store, or another process chose another place.
+    """
+    folder = checkout.state_folder
+    record = _read_known_record(store, folder)
+    if not recorded_place(folder):
+        record_first_place(folder, place)
+    if not recorded_id(folder):
+        record_id(folder, store.repository)
+    return record if record is not None else _begin(store, checkout, settings)
 
 
 def _read_known_record(store: Store, folder: str) -> RepositoryRecord | None:
@@ -306,7 +315,7 @@ def open_store(
         raise StoreError(
             f"{kind}:// is not supported; use a file or postgresql://",
             code="STORE_UNKNOWN_KIND",
-            hint=f"export LANDLANE_STORE=postgresql://{rest}",
+            hint=f"export LANDLANE_STORE={show_place(f'postgresql://{rest}')}",
         )
     return SqliteStore(
         place,

@@ -70,11 +70,8 @@ def store_place(checkout: Checkout, settings: Settings) -> str:
 
 def known_place(folder: str) -> str:
     """Return where the store of this state folder is; empty before its first use."""
-    place = recorded_place(folder)
     default = os.path.join(folder, STORE_NAME)
-    if place or not (os.path.lexists(default) or is_used(folder)):
-        return place
-    return default if os.path.lexists(default) else ""
+    return recorded_place(folder) or (default if os.path.lexists(default) else "")
 
 
 def recorded_place(folder: str) -> str:
@@ -152,7 +149,7 @@ def resolve_place(checkout: Checkout, place: str) -> str:
 
 
 def is_same_place(first: str, second: str) -> bool:
-    """Return whether two places are one: the same file, or the same database whoever connects to it."""
+    """Return whether two places are one: the same file, or the same database, for any user."""
     if first == second:
         return True
     if "://" not in first and "://" not in second:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.app.store_place import show_place
 from landlane.doctor.examine import describe_store, rebuild_here
 from landlane.errors import StoreError
 from landlane.setup.adopt_store import adopt_store
@@ -49,7 +50,8 @@ def move(call: CommandCall, url: str) -> int:
         moved = move_store(call.cwd, url)
     except StoreError as error:
         if error.code == "STORE_UNKNOWN_KIND":
-            error.hint = call.command_text("store", "move", f"postgresql://{url.partition('://')[2]}")
+            place = show_place(f"postgresql://{url.partition('://')[2]}")
+            error.hint = call.command_text("store", "move", place)
         raise
     place = moved.place if "://" in moved.place else short_path(moved.place)
     lines = [f"✓ moved {_counts(moved.entries, moved.claims, moved.sessions)} to {place}"]
