@@ -284,7 +284,7 @@ class _LockedConfig:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.link(self._own, self._lock)
         except BaseException:
-            os.unlink(self._own)
+            self._unlink_if(self._own, held)
             os.close(held)
             raise
         self._held = held
@@ -295,16 +295,24 @@ class _LockedConfig:
         Raises:
             BlockingIOError: the process is alive.
         """
-        if not os.path.lexists(self._own):
+        try:
+            held = os.open(self._own, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
             return
-        held = os.open(self._own, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.lexists(self._lock) and os.path.samestat(os.lstat(self._lock), os.fstat(held)):
-                os.unlink(self._lock)
-            os.unlink(self._own)
+            # Its process may have ended just now, and another one may have made files of these names.
+            self._unlink_if(self._lock, held)
+            self._unlink_if(self._own, held)
         finally:
             os.close(held)
+
+    @staticmethod
+    def _unlink_if(path: str, held: int) -> None:
+        """Remove a name of the file with this descriptor; a name of another file stays."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.lstat(path), os.fstat(held)):
+                os.unlink(path)
 
     def write(self, text: str) -> None:
         """Set the new content, which replaces the file on exit."""
