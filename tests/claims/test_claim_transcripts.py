@@ -108,3 +108,14 @@ def test_a_live_line_shows_the_place_in_line(shell: Shell) -> None:
     assert code == 5
     assert re.search(r"waiting for src/api.py: ann holds it, you are 1st in line \(0:0[12] of 0:03\)", text)
     assert "src/api.py is still claimed by ann after 3 s; you were 1st in line" in text
+
+
+def test_a_mistyped_folder_of_a_glob_is_corrected_alone(shell: Shell) -> None:
+    (shell.folder / "src" / "api").mkdir(parents=True)
+
+    said = shell.run("claim", "src/ap/*.py", "--as", "src").out
+
+    assert "! src/ap/*.py matches no file yet; did you mean src/api/*.py?" in said
+    (shell.folder / "src" / "src").mkdir()
+    said = shell.run("claim", "src/sr/*.py", "--as", "src").out
+    assert "did you mean src/src/*.py?" in said

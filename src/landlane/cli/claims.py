@@ -97,7 +97,8 @@ def _unmatched_lines(call: CommandCall, taken: Taken, typed: dict[str, str]) -> 
         missing, near = find_missing_folder(call.repo.checkout.root, claim.pattern)
         if missing:
             text = typed.get(claim.pattern, claim.pattern)
-            meant = f"; did you mean {text.replace(missing, near, 1)}?" if near else ""
+            corrected = "/".join(near if part == missing else part for part in text.split("/"))
+            meant = f"; did you mean {corrected}?" if near else ""
             lines.append(f"! {in_one_line(text)} matches no file yet{meant}")
             lines.append(f"hint: {call.command_text('release', text)}")
     return lines
