@@ -149,7 +149,7 @@ def test_every_way_to_write_escapes_foreign_text(
     terminal = Terminal()
     terminal.answer({}, f"one\n{HOSTILE}")
     terminal.line({}, HOSTILE)
-    terminal.answer_items("", "items", [{"a": HOSTILE}], ["a"])
+    terminal.answer({}, terminal.item_table("", [{"a": HOSTILE}], ["a"]))
     terminal.note(HOSTILE)
     terminal.print_error(HOSTILE, HOSTILE, "CODE", [HOSTILE])
     terminal.write_raw("", HOSTILE)

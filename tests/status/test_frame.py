@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.app.open import open_repository
-from landlane.tasks.worker_pool import note_infrastructure
+from landlane.tasks.worker_pool import note_infrastructure_in
 from tests.support.shell import Shell, run_at_terminal
 from tests.support.snapshots import check_snapshot
 
@@ -162,8 +162,9 @@ def test_a_session_that_only_claims_is_working(shop: Shell) -> None:
 
 def test_a_broken_environment_and_a_pause_show_how_to_resume(busy: Shell) -> None:
     repo = open_repository(str(busy.folder))
+    why = "Invalid API key. Run /login"
     for task in ("T2", "T3", "T4"):
-        note_infrastructure(repo, task, "Invalid API key. Run /login", "claude")
+        repo.change(lambda tx, task=task: note_infrastructure_in(tx, repo, task, why, "claude"))
     check("broken", busy.run_text())
     busy.run_json("run", "resume")
     busy.run_json("run", "pause", "--why", "the disk is full", "--as", "lead")

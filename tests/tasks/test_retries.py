@@ -24,8 +24,9 @@ from landlane.tasks.records import get_task, lessons_of, list_tasks
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
 from landlane.tasks.worker_pool import (
+    Pool,
     get_pool,
-    note_infrastructure,
+    note_infrastructure_in,
     note_rate_limit,
     note_success,
     pause_pool,
@@ -199,18 +200,22 @@ def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_agai
     assert list_gates(ann.repo) == []
 
 
+def fail_to_start(agent: Agent, task: str, text: str, kind: str = "") -> Pool:
+    return agent.repo.change(lambda tx: note_infrastructure_in(tx, agent.repo, task, text, kind))
+
+
 def test_different_failures_or_one_task_do_not_pause_the_pool(project: Project) -> None:
     ann = project.agent("ann")
     for number in range(3):
         add(ann, f"n{number}")
-        note_infrastructure(ann.repo, f"T{number + 1}", ("no disk", "no memory", "no network")[number])
-        note_infrastructure(ann.repo, "T1", "no disk")
+        fail_to_start(ann, f"T{number + 1}", ("no disk", "no memory", "no network")[number])
+        fail_to_start(ann, "T1", "no disk")
     assert not get_pool(ann.repo).paused
     project.clock.advance(2 * HOUR)
     for number in range(2):
-        note_infrastructure(ann.repo, f"T{number + 2}", "no disk")
+        fail_to_start(ann, f"T{number + 2}", "no disk")
     assert not get_pool(ann.repo).paused, "what was long ago has nothing to do with it"
-    assert note_infrastructure(ann.repo, "T1", "no disk").paused
+    assert fail_to_start(ann, "T1", "no disk").paused
 
 
 def test_a_success_of_the_same_kind_of_agent_clears_earlier_failures(project: Project) -> None:
@@ -219,12 +224,12 @@ def test_a_success_of_the_same_kind_of_agent_clears_earlier_failures(project: Pr
     for number in range(6):
         add(ann, f"n{number}")
     for number in range(1, 7):
-        assert not note_infrastructure(ann.repo, f"T{number}", "it died at once", "claude").paused
+        assert not fail_to_start(ann, f"T{number}", "it died at once", "claude").paused
         note_success(ann.repo, "claude")
     for number in range(1, 3):
-        note_infrastructure(ann.repo, f"T{number}", "it died at once", "claude")
+        fail_to_start(ann, f"T{number}", "it died at once", "claude")
         note_success(ann.repo, "codex")  # another one, and so it tells nothing
-    assert note_infrastructure(ann.repo, "T3", "it died at once", "claude").paused
+    assert fail_to_start(ann, "T3", "it died at once", "claude").paused
     note_success(ann.repo, "claude")
     assert get_pool(ann.repo).paused, "what was paused a person looks at"
 

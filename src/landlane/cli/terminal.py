@@ -70,12 +70,6 @@ class Terminal:
             _write(sys.stdout, (quiet or "") if self.is_quiet else text)
         return code
 
-    def answer_items(
-        self, title: str, key: str, items: list[dict[str, Any]], columns: Sequence[str], **fields: object
-    ) -> int:
-        """Answer with a list: as JSON under `key`, beside other fields, or as a table of some columns."""
-        return self.answer({"ok": True, key: items, **fields}, self.item_table(title, items, columns))
-
     def answer_value(self, document: dict[str, Any], text: str, remark: str = "") -> int:
         """Print a value that scripts capture alone to stdout, and a remark about it to stderr."""
         if self.is_json or is_terminal(sys.stdout):
@@ -370,11 +364,6 @@ def _write_stderr(text: str) -> None:
             sys.stderr.flush()
     except OSError:
         return
-
-
-def field_lines(item: dict[str, Any]) -> list[str]:
-    """Return a JSON object as lines of text, without empty fields."""
-    return [f"{key:<13} {in_one_line(str(item[key]))}" for key in item if item[key] not in (None, [], "")]
 
 
 def _cell(content: Any) -> str:

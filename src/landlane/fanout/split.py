@@ -66,11 +66,7 @@ def split_task(
     checked = require_valid_plan(repo, plan)
     names = [task.name for task in plan.tasks if not task.is_ticked]
     if not names:
-        raise Malformed(
-            "all of this plan is done",
-            code="BAD_PLAN",
-            hint="leave at least one box unticked",
-        )
+        raise Malformed("all of this plan is done", code="BAD_PLAN", hint="leave at least one box unticked")
     policy, need = read_policy(policy, len(names))
     if rest not in (DROP, KEEP):
         raise Malformed(

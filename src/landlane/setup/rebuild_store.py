@@ -40,6 +40,7 @@ from landlane.store.sqlite import database
 from landlane.store.sqlite.store import SqliteStore, file_at
 from landlane.tasks.replay import TaskReplay
 from landlane.text import shell_path, short_path
+from landlane.units import count
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -128,7 +129,8 @@ def _refuse_shared(path: str, repository_id: str, old: SqliteStore | None) -> No
         raise database.store_moved_error(path, moved["value"])
     if others:
         raise StoreError(
-            f"the store {path} also holds {len(others)} other repositories, which a rebuild would lose",
+            f"the store {path} also holds {count(len(others), 'other repository', 'other repositories')},"
+            " which a rebuild would lose",
             code="STORE_SHARED",
             hint="restore a backup of it",
         )

@@ -45,7 +45,7 @@ _FOLDERS = ("sessions", "wake", "leftovers")
 
 
 def find_odd_files(folder: str) -> list[str]:
-    """Return what in the state folder has the name of a file of ours but is none, or of a folder."""
+    """Return the entries of the state folder that should be regular files, or folders, but are not."""
     files = (os.path.join(folder, name) for name in _FILES)
     folders = (os.path.join(folder, name) for name in _FOLDERS)
     odd = [path for path in files if os.path.lexists(path) and not os.path.isfile(path)]

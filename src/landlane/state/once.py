@@ -273,7 +273,7 @@ def _require_newest(tx: Transaction, session: Session, run: OnceRun) -> None:
         raise Stale(
             f"{newest.agent} has run {run.key} again meanwhile",
             code="RUN_REPLACED",
-            hint=f"see how that ended: landlane once {run.key} -- {run.command}"[:300],
+            hint=f"see how that ended: landlane once {shlex.quote(run.key)} -- {run.command}"[:300],
             holder=newest.agent,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clock import duration_text, rfc3339
+from landlane.clock import rfc3339
 from landlane.error_json import failure_json
 from landlane.tasks.records import task_paths
 from landlane.tasks.retry_rules import attempt_limit
@@ -180,27 +180,6 @@ def lineage_json(
         "not_before": rfc3339(until) if until else None,
         "tasks": [{"id": name, "state": state} for name, state in family],
     }
-
-
-def lineage_lines(lineage: dict[str, Any]) -> list[str]:
-    """Return the same as lines of text; none while nothing was used."""
-    lines: list[str] = []
-    if lineage["attempts"] or lineage["seconds"] or lineage["stopped"]:
-        used = f"{lineage['attempts']} of {lineage['max_attempts']} failed attempts"
-        if lineage["seconds"]:
-            most = duration_text(lineage["max_seconds"] * 1000)
-            used += f", {duration_text(lineage['seconds'] * 1000)} of {most}"
-        if lineage["cost_usd"] or lineage["max_cost_usd"] is not None:
-            most = f" of ${lineage['max_cost_usd']:.2f}" if lineage["max_cost_usd"] is not None else ""
-            used += f", ${lineage['cost_usd']:.2f}{most}"
-        used += f", {lineage['unknown_costs']} of unknown cost" if lineage["unknown_costs"] else ""
-        lines.append(f"budget        {used}")
-    lines += [f"stopped       {lineage['stopped']}"] if lineage["stopped"] else []
-    lines += [f"held back     until {lineage['not_before']}"] if lineage["not_before"] else []
-    if len(lineage["tasks"]) > 1:
-        names = ", ".join(f"{one['id']} {one['state']}" for one in lineage["tasks"])
-        lines.append(f"family        {names}")
-    return lines
 
 
 def pool_json(pool: Pool) -> dict[str, Any]:

@@ -150,18 +150,14 @@ def _from_document(document: Mapping[str, Any] | None) -> Pool:
     return Pool(**fields)
 
 
-def note_infrastructure(repo: Repository, task_id: str, text: str, kind: str = "") -> Pool:
-    """Record that work on a task could not start, through no fault of the task.
-
-    The same failure on three tasks pauses the pool, unless an agent of this kind has worked in between.
-    """
-    return repo.change(lambda tx: note_infrastructure_in(tx, repo, task_id, text, kind))
-
-
 def note_infrastructure_in(
     tx: Transaction, repo: Repository, task_id: str, text: str, kind: str = ""
 ) -> Pool:
-    """Record a failure to start inside a transaction; tasks that share it are not charged for it."""
+    """Record that work on a task could not start, through no fault of the task.
+
+    The same failure on three tasks pauses the pool, unless an agent of this kind has worked in between. Tasks
+    that share it are not charged for it.
+    """
     tx.lock_areas(_AREA)
     before = _from_document(records.lock(tx, _NOUN, _NOUN))
     pool, alike = with_failure(before, task_id, text, repo.store.wall_of(tx.now), kind)

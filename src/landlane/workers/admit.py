@@ -231,9 +231,8 @@ class Admission:
         limit = self._pool.admission.get(agent.name, {})
         until = int(limit.get("until") or 0)
         if until > self._now:
-            client = agent.name if agent.client == COMMAND else agent.client
             resets_at = int(limit.get("resets_at") or 0)
-            wait = Wait(kind=WaitKind.LIMIT, holder=client, until=until, resets_at=resets_at)
+            wait = Wait(kind=WaitKind.LIMIT, holder=agent.provider, until=until, resets_at=resets_at)
             return StartRefusal(why=limit_text(wait, self._now), is_permanent=False)
         most = limit.get("limit")
         if most is not None and running >= int(most):

@@ -10,6 +10,7 @@ from landlane.landing.records import list_landings
 from landlane.landing.target_status import view_queue
 from landlane.landing.to_text import progress_text
 from landlane.tasks.model import DONE, FINISHED, LANDING, READY, WAITING, WaitKind
+from landlane.tasks.retry_rules import RATE_LIMITED
 from landlane.tasks.text import limit_text
 from landlane.tasks.waits import find_waits
 from landlane.units import exact_duration
@@ -75,7 +76,7 @@ class TaskFollower:
             text = first_line(str(report.get("cause") or report.get("why") or ""))
             words = {name: str(report.get(name) or "") for name in ("code", "rescue")}
             self._send(RunEventKind.FAILED, slot, text=text, **words)
-        elif outcome == Outcome.RETURNED and report.get("code") == "rate_limited":
+        elif outcome == Outcome.RETURNED and report.get("code") == RATE_LIMITED:
             times = {name: int(report.get(name) or 0) for name in ("resets_at", "retry_at")}
             self._send(RunEventKind.LIMITED, slot, agent=process.provider, **times)
 

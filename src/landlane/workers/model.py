@@ -69,6 +69,11 @@ class Agent:
     heartbeat_ms: int = 60_000
     limit_ms: int = 0
 
+    @property
+    def provider(self) -> str:
+        """Whose limits count for it: those of its coding client, or of the command itself."""
+        return self.name if self.client == COMMAND else self.client
+
 
 @value
 class RunRequest:

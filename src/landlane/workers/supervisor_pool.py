@@ -8,7 +8,7 @@ import time
 
 from landlane.settings.money import micros_from
 from landlane.values import as_dict, replace
-from landlane.workers.model import COMMAND, Outcome, Stage, StartRefusal, WorkerSlot
+from landlane.workers.model import Outcome, Stage, StartRefusal, WorkerSlot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SupervisorProcess:
         self.child = child
         self.task = task
         self.agent = agent.name
-        self.provider = agent.name if agent.client == COMMAND else agent.client
+        self.provider = agent.provider
         self.slot = WorkerSlot(
             task=task.id,
             title=task.title,
