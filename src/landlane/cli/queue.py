@@ -20,6 +20,7 @@ from landlane.landing.target_status import read_target_status, view_queue
 from landlane.landing.to_json import conflicts_text, landing_json, queue_json, target_json
 from landlane.landing.to_text import about, landing_lines, state_text, target_headline, target_lines
 from landlane.tasks.records import find_task
+from landlane.text import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _ended_line(landing: Landing) -> str:
         rest = f" on {landing.target} as {landing.commit[:8]}"
     else:
         rest = f": {landing.reason}" if landing.reason else ""
-    return f"{symbols.get(landing.state, '')}{landing.id} {landing.state}{rest}"
+    return in_one_line(f"{symbols.get(landing.state, '')}{landing.id} {landing.state}{rest}")
 
 
 def eject(call: CommandCall, landing: str, why: str) -> int:
@@ -103,7 +104,7 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
     }
     title = target_headline(status, view.now)
     if view.queue.is_paused:
-        title += f"\n! the queue is paused: {view.queue.reason}\nhint: continue: landlane queue resume"
+        title += f"\n! the queue is paused: {in_one_line(view.queue.reason)}\nhint: continue: landlane queue resume"
     if not landings:
         return call.terminal.answer(document, f"{title}\n{empty_text('landing')}")
     columns = [

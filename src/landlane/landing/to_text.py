@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.landing.model import BOUNCED, EJECTED, HELD, LANDED, TESTING, gated_path
 from landlane.landing.target_status import TargetState
 from landlane.tasks.model import DEAD, FAILED, WAITING
+from landlane.text import in_one_line
 from landlane.units import clock_time, exact_duration, ordinal, rough_duration, running_time, time_ago
 
 TYPE_CHECKING = False
@@ -222,7 +223,7 @@ def landing_lines(landing: Landing, task: Task | None, fix: Task | None, now: in
     lines = [f"{title}{' ' * max(_WIDTH - len(title) - len(state), 2)}{state}"]
     lines.append(f"  from      {landing.agent}, {landing.branch} at {landing.head[:8]}")
     if landing.code == "CONFLICT":
-        lines.append(f"  merge     ✗ {landing.reason}")
+        lines.append(f"  merge     ✗ {in_one_line(landing.reason)}")
     elif merge_text(landing):
         lines.append(f"  merge     {merge_text(landing)}")
         lines += [f"            {note}" for note in landing.resolved]
@@ -241,7 +242,7 @@ def _next_lines(landing: Landing, fix: Task | None, now: int) -> list[str]:
         lines.append(f"  state     {state_text(landing, now)}")
     is_shown = landing.code == "CONFLICT" or (landing.code == "CHECK_FAILED" and not landing.pair_commit)
     if landing.reason and not is_shown:
-        lines.append(f"  why       {landing.reason}")
+        lines.append(f"  why       {in_one_line(landing.reason)}")
     if landing.approved_by:
         lines.append(f"  approved  by {landing.approved_by} at {landing.approved_head[:8]}")
     if landing.flaky:
