@@ -104,7 +104,8 @@ def list_all(call: CommandCall, all: bool, conflicts: bool) -> int:
     }
     title = target_headline(status, view.now)
     if view.queue.is_paused:
-        title += f"\n! the queue is paused: {in_one_line(view.queue.reason)}\nhint: continue: landlane queue resume"
+        why = in_one_line(view.queue.reason)
+        title += f"\n! the queue is paused: {why}\nhint: continue: landlane queue resume"
     if not landings:
         return call.terminal.answer(document, f"{title}\n{empty_text('landing')}")
     columns = [
