@@ -34,6 +34,7 @@ check: .dev ## static checks only: format, lint, types, layers, generated pages
 	@$(STAGE) "check: layers" $(BIN)/lint-imports --no-logo --no-cache
 	@$(STAGE) "check: module map" $(BIN)/python scripts/module_map.py --check
 	@$(STAGE) "check: reference" $(BIN)/python -m scripts.references --check
+	@$(STAGE) "check: JSON Schema" $(BIN)/python -m scripts.json_schemas --check
 	@$(STAGE) "check: worker protocol" $(BIN)/python scripts/worker_protocol.py --check
 	@$(STAGE) "check: client tools" $(BIN)/python scripts/client_tools.py --check
 	@$(STAGE) "check: promises" $(BIN)/python scripts/promises.py --check
@@ -68,6 +69,7 @@ format: .dev ## format the code, update the generated pages
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/module_map.py
 	@$(BIN)/python -m scripts.references
+	@$(BIN)/python -m scripts.json_schemas
 	@$(BIN)/python scripts/worker_protocol.py
 	@$(BIN)/python scripts/client_tools.py
 	@$(BIN)/python scripts/promises.py

@@ -1,8 +1,8 @@
 """Run the installed `landlane` in real processes, as a user types it.
 
 `run_json` asks for JSON and checks what holds for every answer: one object on stdout and nothing else, `ok`
-that agrees with the exit code, and a code, a message and a hint with every failure. `run_text` returns the
-text for people.
+that agrees with the exit code, a code, a message and a hint with every failure, and all that the shipped JSON
+Schema says. `run_text` returns the text for people.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.support.answer_schema import check_answer
 from tests.support.command_server import Forked, can_fork
 from tests.support.waiting import wait_until
 
@@ -179,6 +180,8 @@ class CommandResult:
             assert answer["message"], self
             assert "hint" in answer, self
         assert "Traceback" not in self.err, self
+        if self.words[0] == LANDLANE:
+            check_answer(self.words[1:], answer)
         return answer
 
 

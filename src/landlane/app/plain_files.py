@@ -27,12 +27,14 @@ from landlane.store.sqlite.database import translate_os_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from landlane.claims.json_types import ClaimJson
     from landlane.repository import Repository
     from landlane.store.interface import Store
     from landlane.store.journal_chain import Entry
+    from landlane.tasks.json_types import TaskJson
 
 
 def update_files(repo: Repository, wait_seconds: float) -> None:
@@ -50,13 +52,13 @@ def journal_path(repo: Repository) -> str:
     return os.path.join(repo.state_folder, JOURNAL)
 
 
-def _live_claims(repo: Repository) -> list[dict[str, Any]]:
+def _live_claims(repo: Repository) -> list[ClaimJson]:
     from landlane.claims.to_json import claim_json  # noqa: PLC0415 - not every command writes the file
 
     return [claim_json(claim, repo.store) for claim in list_claims(repo)]
 
 
-def _open_tasks(repo: Repository) -> list[dict[str, Any]]:
+def _open_tasks(repo: Repository) -> list[TaskJson]:
     from landlane.tasks import model, records, to_json  # noqa: PLC0415 - not every command writes the file
 
     return [to_json.task_json(task, repo.store) for task in records.list_tasks(repo, tuple(model.OPEN))]
@@ -146,7 +148,7 @@ class Mirror:
     """The files of one repository in its state folder."""
 
     def __init__(
-        self, folder: str, store: Store, live: Mapping[str, Callable[[], list[dict[str, Any]]]]
+        self, folder: str, store: Store, live: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]]
     ) -> None:
         self._folder = folder
         self._store = store

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from landlane.claims.json_types import ClaimJson, HoldingJson, RefusalJson, WaiterJson
     from landlane.claims.model import Claim, Holding, Refusal, Taken
     from landlane.sessions.model import Waiter
     from landlane.store.interface import Store
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _EXITS = {"CLAIM_HELD": 3, "WAIT_TIMED_OUT": 5, "WAIT_CYCLE": 3}
 
 
-def claim_json(claim: Claim, store: Store) -> dict[str, Any]:
+def claim_json(claim: Claim, store: Store) -> ClaimJson:
     """Return a claim as JSON."""
     return {
         "pattern": claim.pattern,
@@ -37,7 +38,7 @@ def claim_json(claim: Claim, store: Store) -> dict[str, Any]:
     }
 
 
-def holding_json(holding: Holding, store: Store, now: int) -> dict[str, Any]:
+def holding_json(holding: Holding, store: Store, now: int) -> HoldingJson:
     """Return a claim as JSON, with what it is for, how it ends and who waits for it."""
     return {
         **claim_json(holding.claim, store),
@@ -49,7 +50,7 @@ def holding_json(holding: Holding, store: Store, now: int) -> dict[str, Any]:
     }
 
 
-def refusal_json(refusal: Refusal, store: Store, now: int) -> dict[str, Any]:
+def refusal_json(refusal: Refusal, store: Store, now: int) -> RefusalJson:
     """Return a refusal as JSON."""
     return {
         "pattern": refusal.pattern,
@@ -138,7 +139,7 @@ def holder_rows(holders: Sequence[Holding], store: Store, now: int) -> list[tupl
     ]
 
 
-def waiter_json(waiter: Waiter, store: Store) -> dict[str, Any]:
+def waiter_json(waiter: Waiter, store: Store) -> WaiterJson:
     """Return a waiter as JSON."""
     return {
         "ticket": waiter.ticket,

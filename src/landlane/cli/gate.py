@@ -59,7 +59,8 @@ def list_all(call: CommandCall, all: bool = False) -> int:
     call.renew_session()
     repo = call.repo
     now = call.wall_now()
-    items = [gate_json(gate, now) for gate in list_gates(repo, () if all else ("waiting",))]
+    gates = list_gates(repo, () if all else ("waiting",))
+    items: list[dict[str, Any]] = [{**gate_json(gate, now)} for gate in gates]
     items += [_landing_item(call, landing, now) for landing in list_landings(repo, ("held",))]
     overdue = repo.settings.gates.overdue_ms // 1000
     items = [
@@ -103,7 +104,7 @@ def _trusted_repository(call: CommandCall) -> Repository | None:
 
 def _landing_item(call: CommandCall, landing: Landing, now: int) -> dict[str, Any]:
     """Return a held landing in the form of a gate."""
-    return landing_gate_json(_trusted_repository(call) or call.repo, landing, now)
+    return {**landing_gate_json(_trusted_repository(call) or call.repo, landing, now)}
 
 
 def show(call: CommandCall, id: str) -> int:
@@ -135,7 +136,7 @@ def read_item(call: CommandCall, id: str) -> dict[str, Any]:
         )
     else:
         gate = get_gate(repo, id)
-        item = gate_json(gate, now)
+        item = {**gate_json(gate, now)}
         if trusted is not None and gate.state == "waiting":
             moved = describe_subject_change(trusted, gate)
     unblocks = find_unblocked(list_tasks(repo), item["task"]) if item["task"] else []

@@ -27,9 +27,9 @@ from landlane.units import rough_duration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from landlane.cli.command import CommandCall
+    from landlane.inbox.json_types import InboxItemJson
 
 _GAP = "   "
 _APPROVE = "Approve, reject, diff or later? [a/r/d/L]"
@@ -173,7 +173,7 @@ def _show_workers(call: CommandCall, *, is_paused: bool) -> int:
     return call.run("run", "resume") if _ask(call, "Resume or later? [r/L]") == "r" else 0
 
 
-def item_lines(items: Sequence[dict[str, Any]]) -> list[str]:
+def item_lines(items: Sequence[InboxItemJson]) -> list[str]:
     """Return the items as lines: id, what is asked, for how long it waits, and the command that shows it."""
     width = max((len(item["id"]) for item in items), default=0)
     rows = [

@@ -11,7 +11,7 @@ from landlane.journal.read import follow as follow_journal
 from landlane.journal.read import last_position, read_entries
 from landlane.journal.select import make_filter
 from landlane.journal.sentences import entry_line, is_for_people
-from landlane.journal.to_json import entry_json
+from landlane.journal.to_json import sentence_entry_json
 from landlane.tasks.records import list_tasks
 from landlane.units import count, day_name
 from landlane.usage.period import read_period
@@ -46,7 +46,9 @@ def log(call: CommandCall, about: str, follow: bool, since: str, after: str, ver
     titles = _titles(call)
     is_limited = not (since or after or last)
     text = _text(call, entries, titles, is_limited=is_limited, has_filters=not about)
-    return call.terminal.answer({"ok": True, "entries": [entry_json(one, titles) for one in entries]}, text)
+    return call.terminal.answer(
+        {"ok": True, "entries": [sentence_entry_json(one, titles) for one in entries]}, text
+    )
 
 
 def _titles(call: CommandCall) -> dict[str, str]:
@@ -106,7 +108,7 @@ def _follow(call: CommandCall, about: str, after: int) -> int:
         if entry.kind == "task.added":
             titles = _titles(call)
         if call.terminal.is_json or call.terminal.is_verbose or is_for_people(entry):
-            call.terminal.line(entry_json(entry, titles), _line(call, entry, titles))
+            call.terminal.line(sentence_entry_json(entry, titles), _line(call, entry, titles))
     return 0
 
 

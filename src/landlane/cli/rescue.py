@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import CommandCall
+    from landlane.rescue.json_types import RescuedChangeJson
     from landlane.rescue.refs import Rescue
 
 
@@ -51,7 +52,7 @@ def list_all(call: CommandCall) -> int:
 def _with_titles(call: CommandCall, rescues: list[Rescue]) -> list[dict[str, Any]]:
     items = [rescue_json(rescue) for rescue in rescues]
     titles = task_titles(call.repo, [item["task"] or "" for item in items])
-    return [{**item, "task_title": titles.get(item["task"])} for item in items]
+    return [{**item, "task_title": titles.get(item["task"] or "")} for item in items]
 
 
 def _origin(item: dict[str, Any]) -> str:
@@ -86,7 +87,7 @@ def _worker(item: dict[str, Any]) -> str:
     return f" ({item['agent']}{attempt})"
 
 
-def _sizes(change: dict[str, Any]) -> str:
+def _sizes(change: RescuedChangeJson) -> str:
     if change["added"] is None:
         return "binary"
     parts = [f"{sign}{change[name]}" for sign, name in (("+", "added"), ("−", "removed")) if change[name]]

@@ -39,8 +39,7 @@ from landlane.workspaces.to_json import workspace_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from landlane.cli.answers.start import StatusAnswer
     from landlane.cli.command import CommandCall
     from landlane.sessions.model import Session
 
@@ -54,7 +53,7 @@ def status(call: CommandCall, watch: bool = False) -> int:
     return call.terminal.answer(facts, frame_text(facts, call.wall_now(), why_no_session))
 
 
-def read_facts(call: CommandCall, me: Session | None) -> dict[str, Any]:
+def read_facts(call: CommandCall, me: Session | None) -> StatusAnswer:
     """Return all that the frame shows, and what programs may want to know besides."""
     repo, store, person = call.repo, call.repo.store, person_name()
     counts, overview, now = count_tasks(repo), read_overview(repo), call.wall_now()
@@ -73,7 +72,7 @@ def read_facts(call: CommandCall, me: Session | None) -> dict[str, Any]:
         "money": money_json(repo, headline, working),
         "you": session_json(me, store, read_activity(repo, me)) if me else None,
         "sessions": [
-            session_json(session, store, read_activity(repo, session)) | {"client": clients.get(session.id)}
+            {**session_json(session, store, read_activity(repo, session)), "client": clients.get(session.id)}
             for session in live_sessions(repo)
         ],
         "claims": [claim_json(claim, store) for claim in list_claims(repo)],
@@ -84,7 +83,7 @@ def read_facts(call: CommandCall, me: Session | None) -> dict[str, Any]:
         "attempts": [attempt_json(attempt) for attempt in running_attempts(repo)],
         "pool": pool_json(get_pool(repo)),
         "gates": [gate_json(gate) for gate in list_gates(repo)],
-        "spent_today": total_json(today) | {"budget_usd": dollars(repo.settings.budgets.day_micros)},
+        "spent_today": {**total_json(today), "budget_usd": dollars(repo.settings.budgets.day_micros)},
         "dead_letters": counts.get("dead", 0) + counts.get("failed", 0),
         "notices": take_notices(repo, me.id) if me else [],
         "journal": {"position": last_position(repo)},

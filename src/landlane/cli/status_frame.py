@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from landlane.inbox.json_types import InboxItemJson
+
 _MICROS = 1_000_000
 _MOST_NAMED = 3
 _BAR = 13
@@ -68,7 +70,7 @@ def frame_lines(facts: Mapping[str, Any], now: int, lost: str = "") -> list[Fram
     return frame + [FrameLine(text=f"notice: {in_one_line(text)}") for text in facts["notices"]]
 
 
-def _item_rows(items: Sequence[dict[str, Any]]) -> list[FrameLine]:
+def _item_rows(items: Sequence[InboxItemJson]) -> list[FrameLine]:
     lines = zip(items, item_lines(items), strict=True)
     return [FrameLine(text=line, opens=item["id"]) for item, line in lines]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import CommandCall
+    from landlane.tasks.json_types import TaskJson
 
 _EVIDENCE_MISSING = 6  # the exit code
 
@@ -82,7 +83,7 @@ def fail(call: CommandCall, task: str, why: str, final: bool) -> int:
     return answer_task(call, failed, sentence, *more)
 
 
-def _failure_lines(call: CommandCall, task: dict[str, Any]) -> list[str]:
+def _failure_lines(call: CommandCall, task: TaskJson) -> list[str]:
     """Return what becomes of a task after a failed attempt."""
     name = f"{task['id']} {task['title']}"
     counted = f"{task['failures']} of {count(task['max_attempts'], 'attempt')} failed"

@@ -10,8 +10,10 @@ from landlane.tasks.to_json import lesson_json, tasks_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
+    from landlane.claims.json_types import ClaimJson
     from landlane.cli.command import CommandCall
     from landlane.tasks.model import Lesson, Task
 
@@ -42,7 +44,7 @@ def feedback_lines(feedback: list[dict[str, Any]], prefix: str) -> list[str]:
     return lines
 
 
-def picked_lines(task: Task, claims: list[dict[str, Any]]) -> list[str]:
+def picked_lines(task: Task, claims: Sequence[ClaimJson]) -> list[str]:
     """Return a task that the caller owns now, its claims, its check and its branch, as lines of text."""
     lines = [f"✓ {task.id} {task.title} is yours ({attempt_text(task)})"]
     lines += [f"  claimed  {', '.join(claim['pattern'] for claim in claims)}"] if claims else []

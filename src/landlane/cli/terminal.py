@@ -19,7 +19,7 @@ from landlane.text import in_json, in_lines, in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TextIO
 
 
@@ -58,7 +58,7 @@ class Terminal:
         self._has_live_line = False
 
     def answer(
-        self, document: dict[str, Any], text: str = "", code: int = 0, *, quiet: str | None = None
+        self, document: Mapping[str, Any], text: str = "", code: int = 0, *, quiet: str | None = None
     ) -> int:
         """Print the command's only answer, as JSON or as text; return the exit code.
 
@@ -99,7 +99,7 @@ class Terminal:
         self.print_error(document["message"], document["hint"], document["code"], details, exit_code)
         return code
 
-    def line(self, document: dict[str, Any], text: str) -> None:
+    def line(self, document: Mapping[str, Any], text: str) -> None:
         """Print one line of an unbounded answer, such as the followed journal."""
         self.answer(document, text, quiet=text)
         if sys.stdout is not None:
@@ -372,7 +372,7 @@ def _cell(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-def to_json(document: dict[str, Any]) -> str:
+def to_json(document: Mapping[str, Any]) -> str:
     """Return a JSON object on one line."""
     import json  # noqa: PLC0415 - help does not need it
 

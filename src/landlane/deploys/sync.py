@@ -12,8 +12,8 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from landlane.deploys.json_types import PositionJson
     from landlane.git.discovery import Checkout
     from landlane.git.target import TargetBranch
     from landlane.repository import Repository
@@ -157,7 +157,7 @@ def behind_error(repo: Repository, position: Position, hint: str) -> Stale:
     )
 
 
-def position_facts(position: Position) -> dict[str, Any]:
+def position_facts(position: Position) -> PositionJson:
     """Return the public JSON form of a position."""
     return {
         "branch": position.branch or None,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from landlane.deploys.json_types import DeployJson
     from landlane.deploys.model import Deploy
     from landlane.deploys.sync import Position
     from landlane.deploys.update_checkout import Update
@@ -48,7 +49,7 @@ def update_json(update: Update) -> tuple[dict[str, Any], int]:
     }, 1
 
 
-def deploy_json(deploy: Deploy) -> dict[str, Any]:
+def deploy_json(deploy: Deploy) -> DeployJson:
     """Return the public JSON form of a deploy."""
     return {
         "id": deploy.id,

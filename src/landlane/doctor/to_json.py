@@ -4,12 +4,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from landlane.doctor.check import Check
+    from landlane.doctor.json_types import DoctorCheckJson
 
 
-def check_json(check: Check) -> dict[str, Any]:
+def check_json(check: Check) -> DoctorCheckJson:
     """Return the public JSON form of a check."""
     return {
         "name": check.name,

@@ -8,10 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from landlane.events.json_types import EventJson
     from landlane.events.model import RecordedEvent
 
 
-def event_json(event: RecordedEvent) -> dict[str, Any]:
+def event_json(event: RecordedEvent) -> EventJson:
     """Return an event as JSON."""
     return {
         "id": event.id,
@@ -28,9 +29,8 @@ def event_json(event: RecordedEvent) -> dict[str, Any]:
 
 def notice_json(event: RecordedEvent, repository: str) -> dict[str, Any]:
     """Return the JSON that channels get: with the repository name, without the state of the sendings."""
-    notice = event_json(event)
-    del notice["sent"]
-    return {**notice, "repository": repository}
+    facts = {name: fact for name, fact in event_json(event).items() if name != "sent"}
+    return {**facts, "repository": repository}
 
 
 def event_line(event: RecordedEvent) -> str:

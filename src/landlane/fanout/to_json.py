@@ -9,14 +9,14 @@ from landlane.units import count, time_ago, time_left
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from landlane.fanout.json_types import SplitTaskJson
     from landlane.fanout.model import BranchResult, Fan
 
 _HALF_MINUTE = 30_000  # a deadline that was just set is not shown a unit shorter
 
 
-def fan_json(fan: Fan, branches: Sequence[BranchResult] = ()) -> dict[str, Any]:
+def fan_json(fan: Fan, branches: Sequence[BranchResult] = ()) -> SplitTaskJson:
     """Return a fan-out as JSON, with results and failures in the order of its plan."""
     return {
         "id": fan.id,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from landlane.gates.json_types import GateEvidenceJson, SpentJson
     from landlane.git.discovery import Checkout
     from landlane.repository import Repository
     from landlane.sessions.model import Session
@@ -207,16 +208,16 @@ def check_subject_unchanged(repo: Repository, gate: Gate) -> None:
         )
 
 
-def collect_evidence(repo: Repository, task: Task | None, head: str) -> dict[str, Any]:
+def collect_evidence(repo: Repository, task: Task | None, head: str) -> GateEvidenceJson:
     """Return what helps a person to decide: size and paths of the change, and its cost so far."""
-    evidence = diff_size(repo, head) if head else {}
+    evidence: GateEvidenceJson = diff_size(repo, head) if head else {}
     if task is not None:
         evidence |= {"title": task.title, "attempt": task.attempt, "check": task.check or None}
         evidence["cost"] = lineage_cost(repo, task.lineage)
     return evidence
 
 
-def lineage_cost(repo: Repository, lineage: str) -> dict[str, Any] | None:
+def lineage_cost(repo: Repository, lineage: str) -> SpentJson | None:
     """Return what a lineage has cost so far; None if nothing was reported."""
     total = add_up(repo.store.view(lambda snapshot: of_lineage(snapshot, lineage)))
     if not total.entries:
@@ -224,7 +225,7 @@ def lineage_cost(repo: Repository, lineage: str) -> dict[str, Any] | None:
     return {"usd": total.cost_micros / 1_000_000, "is_known": total.is_known, "attempts": total.entries}
 
 
-def diff_size(repo: Repository, head: str) -> dict[str, Any]:
+def diff_size(repo: Repository, head: str) -> GateEvidenceJson:
     """Return the files, lines and commits that a commit adds to the target branch; empty if unknown."""
     try:
         target = find_target(repo.home, repo.settings)
@@ -247,7 +248,7 @@ def diff_size(repo: Repository, head: str) -> dict[str, Any]:
     return {}
 
 
-def _count_lines(numstat: str) -> dict[str, Any]:
+def _count_lines(numstat: str) -> GateEvidenceJson:
     rows = [line.split("\t", 2) for line in numstat.split("\0") if line.count("\t") >= 2]
     paths = [printable(path) for _, _, path in rows]
     return {

@@ -9,11 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from landlane.gates.json_types import GateJson
     from landlane.gates.model import Gate
 
 
-def gate_json(gate: Gate, now: int = 0) -> dict[str, Any]:
+def gate_json(gate: Gate, now: int = 0) -> GateJson:
     """Return a gate as JSON; `now` is used for the time it has waited so far."""
+    evidence: Any = dict(gate.evidence)  # as `collect_evidence` returned it
     waited = (gate.answered_at or now or gate.asked_at) - gate.asked_at
     return {
         "id": gate.id,
@@ -26,7 +28,7 @@ def gate_json(gate: Gate, now: int = 0) -> dict[str, Any]:
         "attempt": gate.attempt or None,
         "agent": gate.agent or None,
         "session": gate.session or None,
-        "evidence": dict(gate.evidence),
+        "evidence": evidence,
         "keeps": [claim["pattern"] for claim in gate.claims] if gate.state == WAITING else [],
         "asked_at": rfc3339(gate.asked_at),
         "waited_seconds": max(waited, 0) // 1000,

@@ -9,10 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from landlane.handoffs.json_types import CollectedStateJson, HandoffJson, RanCommandJson
     from landlane.handoffs.model import Handoff
 
 
-def handoff_json(handoff: Handoff) -> dict[str, Any]:
+def handoff_json(handoff: Handoff) -> HandoffJson:
     """Return the JSON form of a handoff."""
     return {
         "id": handoff.id,
@@ -41,7 +42,11 @@ def handoff_json(handoff: Handoff) -> dict[str, Any]:
     }
 
 
-def _taken_json(handoff: Handoff) -> dict[str, Any]:
-    taken = dict(handoff.taken)
-    commands = [{**one, "at": rfc3339(one["at"])} for one in taken.get("commands", ())]
-    return {**taken, "commands": commands}
+def _taken_json(handoff: Handoff) -> CollectedStateJson:
+    taken: Any = dict(handoff.taken)  # as `collect_state` returned it
+    commands: list[RanCommandJson] = [
+        {"command": one["command"], "exit": one["exit"], "at": rfc3339(one["at"])}
+        for one in taken.get("commands", ())
+    ]
+    taken["commands"] = commands
+    return taken

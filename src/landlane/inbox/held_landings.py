@@ -10,15 +10,15 @@ from landlane.tasks.records import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from landlane.gates.json_types import GateEvidenceJson
+    from landlane.inbox.json_types import HeldLandingJson
     from landlane.landing.model import Landing
     from landlane.repository import Repository
 
 
-def landing_gate_json(repo: Repository, landing: Landing, now: int) -> dict[str, Any]:
+def landing_gate_json(repo: Repository, landing: Landing, now: int) -> HeldLandingJson:
     """Return a landing that waits for approval in the JSON form of a gate, with risk and evidence."""
-    evidence = diff_size(repo, landing.head) or {
+    evidence: GateEvidenceJson = diff_size(repo, landing.head) or {
         "paths": landing.paths[:MOST_PATHS],
         "files": len(landing.paths),
     }

@@ -20,10 +20,11 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
+    from landlane.gates.json_types import GateEvidenceJson
     from landlane.gates.model import Gate
     from landlane.handoffs.model import Handoff
+    from landlane.inbox.json_types import InboxItemJson, InboxKind
     from landlane.landing.model import Landing
     from landlane.repository import Repository
     from landlane.reviews.model import Review
@@ -49,6 +50,14 @@ class Waiting:
     def __len__(self) -> int:
         kinds = (self.gates, self.landings, self.reviews, self.handoffs, self.dead)
         return sum(len(items) for items in kinds)
+
+
+@value
+class _Known:
+    """What the items are described with: all tasks by id, and the time."""
+
+    tasks: Mapping[str, Task]
+    now: int
 
 
 def find_waiting(repo: Repository, person: str = "") -> Waiting:
@@ -82,78 +91,76 @@ def _asks_person(review: Review, person: str) -> bool:
     return not review.gate and any(entry.name in names for entry in review.awaited)
 
 
-def list_items(repo: Repository, person: str = "") -> list[dict[str, Any]]:
+def list_items(repo: Repository, person: str = "") -> list[InboxItemJson]:
     """Return the items of the inbox as JSON: first what unblocks most, then the riskiest, then the oldest."""
     waiting, now = find_waiting(repo, person), repo.wall_ms()
     if not len(waiting):
         return []
-    tasks = {task.id: task for task in list_tasks(repo)}
-    items = [_landing_item(landing, tasks) for landing in waiting.landings]
-    items += [_gate_item(gate, tasks) for gate in waiting.gates]
-    items += [_review_item(repo, review, tasks) for review in waiting.reviews]
-    items += [_handoff_item(handoff, tasks) for handoff in waiting.handoffs]
-    items += [_dead_item(repo, task, tasks) for task in waiting.dead]
-    items.sort(key=lambda item: (-len(item["unblocks"]), -item["risk"], item["asked_ms"], item["id"]))
-    for item in items:
-        asked = item.pop("asked_ms")
-        item |= {"asked_at": rfc3339(asked), "waited_seconds": max(now - asked, 0) // 1000}
+    known = _Known(tasks={task.id: task for task in list_tasks(repo)}, now=now)
+    items = [_landing_item(landing, known) for landing in waiting.landings]
+    items += [_gate_item(gate, known) for gate in waiting.gates]
+    items += [_review_item(repo, review, known) for review in waiting.reviews]
+    items += [_handoff_item(handoff, known) for handoff in waiting.handoffs]
+    items += [_dead_item(repo, task, known) for task in waiting.dead]
+    items.sort(key=lambda item: (-len(item["unblocks"]), -item["risk"], item["asked_at"], item["id"]))
     return items
 
 
-def _landing_item(landing: Landing, tasks: Mapping[str, Task]) -> dict[str, Any]:
+def _landing_item(landing: Landing, known: _Known) -> InboxItemJson:
     named = gated_path(landing.gate) or (landing.paths[0] if landing.paths else landing.branch)
-    about = _named(landing.task, tasks) or landing.subject
+    about = _named(landing.task, known) or landing.subject
     what = f"approve a change to {named}" + (f" ({about})" if about else "")
-    return _item(landing.id, "landing", what, landing.task, tasks, landing.submitted_at, _LANDING_RISK)
+    return _item(landing.id, "landing", what, landing.task, known, landing.submitted_at, _LANDING_RISK)
 
 
-def _gate_item(gate: Gate, tasks: Mapping[str, Task]) -> dict[str, Any]:
-    name = _named(gate.task, tasks)
+def _gate_item(gate: Gate, known: _Known) -> InboxItemJson:
+    name = _named(gate.task, known)
     why = " ".join(gate.why.split())
     if gate.task and why.startswith(f"{gate.task} "):
         why = why.removeprefix(f"{gate.task} ")
         what = f"{name} {why}"
     else:
         what = f"{name}: {why}" if name else why
-    return _item(gate.id, "gate", what, gate.task, tasks, gate.asked_at, gate.risk)
+    return _item(gate.id, "gate", what, gate.task, known, gate.asked_at, gate.risk)
 
 
-def _review_item(repo: Repository, review: Review, tasks: Mapping[str, Task]) -> dict[str, Any]:
-    size = diff_size(repo, review.head) if review.head and repo.checkout.common_dir else {}
-    lines = f" (+{size['added']} −{size['removed']})" if size else ""
-    what = f"review {_named(review.task, tasks) or review.task}{lines}"
-    return _item(review.id, "review", what, review.task, tasks, review.opened_at, _REVIEW_RISK)
+def _review_item(repo: Repository, review: Review, known: _Known) -> InboxItemJson:
+    size: GateEvidenceJson = diff_size(repo, review.head) if review.head and repo.checkout.common_dir else {}
+    lines = f" (+{size.get('added')} −{size.get('removed')})" if size else ""
+    what = f"review {_named(review.task, known) or review.task}{lines}"
+    return _item(review.id, "review", what, review.task, known, review.opened_at, _REVIEW_RISK)
 
 
-def _handoff_item(handoff: Handoff, tasks: Mapping[str, Task]) -> dict[str, Any]:
+def _handoff_item(handoff: Handoff, known: _Known) -> InboxItemJson:
     then = f": {' '.join(handoff.next.split())}" if handoff.next else ""
-    what = f"take over {_named(handoff.task, tasks)} from {handoff.sender}{then}"
-    return _item(handoff.id, "handoff", what, handoff.task, tasks, handoff.sent_at, _HANDOFF_RISK)
+    what = f"take over {_named(handoff.task, known)} from {handoff.sender}{then}"
+    return _item(handoff.id, "handoff", what, handoff.task, known, handoff.sent_at, _HANDOFF_RISK)
 
 
-def _dead_item(repo: Repository, task: Task, tasks: Mapping[str, Task]) -> dict[str, Any]:
+def _dead_item(repo: Repository, task: Task, known: _Known) -> InboxItemJson:
     why = f" ({' '.join(task.why.split())})" if task.why else ""
     what = f"{task.id} {task.title} failed for good{why}: retry?"
     history = task_history(repo, task.id)
     died_at = history[-1].at if history else 0
-    return _item(task.id, "dead", what, task.id, tasks, died_at, _DEAD_RISK)
+    return _item(task.id, "dead", what, task.id, known, died_at, _DEAD_RISK)
 
 
-def _named(task_id: str, tasks: Mapping[str, Task]) -> str:
-    return f"{task_id} {tasks[task_id].title}" if task_id in tasks else task_id
+def _named(task_id: str, known: _Known) -> str:
+    return f"{task_id} {known.tasks[task_id].title}" if task_id in known.tasks else task_id
 
 
 def _item(
-    id: str, kind: str, what: str, task: str, tasks: Mapping[str, Task], asked_ms: int, risk: int
-) -> dict[str, Any]:
+    id: str, kind: InboxKind, what: str, task: str, known: _Known, asked_ms: int, risk: int
+) -> InboxItemJson:
     return {
         "id": id,
         "kind": kind,
         "what": what,
         "task": task or None,
-        "title": tasks[task].title if task in tasks else None,
+        "title": known.tasks[task].title if task in known.tasks else None,
         "risk": risk,
-        "asked_ms": asked_ms,
-        "unblocks": find_unblocked(tasks.values(), task) if task else [],
+        "unblocks": find_unblocked(known.tasks.values(), task) if task else [],
         "command": f"landlane inbox {id}",
+        "asked_at": rfc3339(asked_ms),
+        "waited_seconds": max(known.now - asked_ms, 0) // 1000,
     }

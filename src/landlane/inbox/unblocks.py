@@ -8,12 +8,12 @@ from landlane.tasks.records import id_sort_key
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
+    from landlane.inbox.json_types import UnblockedJson
     from landlane.tasks.model import Task
 
 
-def find_unblocked(tasks: Iterable[Task], task_id: str) -> list[dict[str, Any]]:
+def find_unblocked(tasks: Iterable[Task], task_id: str) -> list[UnblockedJson]:
     """Return the open tasks that wait for a task, each with what else it still waits for."""
     by_id = {task.id: task for task in tasks}
     waiting = (task for task in by_id.values() if task_id in task.after and task.state in OPEN)

@@ -8,14 +8,13 @@ from landlane.journal.sentences import entry_sentence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
+    from landlane.journal.json_types import EntryJson, SentenceEntryJson
     from landlane.store.journal_chain import Entry
 
 
-def entry_json(entry: Entry, titles: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return an entry as JSON; with the titles of tasks, also as a sentence."""
-    sentence = {} if titles is None else {"text": entry_sentence(entry, titles)}
+def entry_json(entry: Entry) -> EntryJson:
+    """Return an entry as JSON."""
     return {
         "position": entry.position,
         "at": rfc3339(entry.at),
@@ -24,5 +23,9 @@ def entry_json(entry: Entry, titles: Mapping[str, str] | None = None) -> dict[st
         "session": entry.session,
         "data": entry.facts(),
         "hash": entry.hash,
-        **sentence,
     }
+
+
+def sentence_entry_json(entry: Entry, titles: Mapping[str, str]) -> SentenceEntryJson:
+    """Return an entry as JSON, also as a sentence with the titles of tasks."""
+    return {**entry_json(entry), "text": entry_sentence(entry, titles)}

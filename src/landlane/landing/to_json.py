@@ -3,45 +3,63 @@
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.landing.model import CheckRun, Landing, Queue
+    from landlane.landing.json_types import (
+        CheckRunJson,
+        LandingJson,
+        QueueJson,
+        TargetFailureJson,
+        TargetStatusJson,
+    )
+    from landlane.landing.model import CheckRun, Landing, Queue, TargetFailure
     from landlane.landing.target_status import TargetStatus
 
 
-_LANDING_FIELDS = (
-    *("id", "state", "branch", "head", "target", "commit", "agent", "session", "role", "task", "subject"),
-    *("paths", "stage", "base", "reason", "code", "output", "pair", "advice", "gate", "approved_by"),
-    *("unidentified", "flaky", "notes", "bounce_task", "submitted_at", "ended_at"),
-)
-_OPTIONAL_FIELDS = (
-    *("commit", "role", "task", "stage", "base", "reason", "code", "output", "pair", "advice", "gate"),
-    *("approved_by", "bounce_task"),
-)
-
-
-def landing_json(landing: Landing, eta_ms: int | None = None) -> dict[str, Any]:
+def landing_json(landing: Landing, eta_ms: int | None = None) -> LandingJson:
     """Return the JSON form of a queue entry; `eta_ms` is the estimated time until it lands."""
-    fields = as_dict(landing)
-    document = {name: fields[name] for name in _LANDING_FIELDS}
-    document |= {name: fields[name] or None for name in _OPTIONAL_FIELDS}
-    document["submitted_at"] = rfc3339(landing.submitted_at)
-    document["ended_at"] = rfc3339(landing.ended_at) if landing.ended_at else None
-    document["checks"] = [check_json(run) for run in landing.check_runs]
-    document["check"] = landing.check or None
-    document["check_started_at"] = rfc3339(landing.stage_at) if landing.stage_at else None
-    document["tested_with"] = landing.tested_with or None
-    document["pair_commit"] = landing.pair_commit or None
-    document["eta_seconds"] = None if eta_ms is None else round(eta_ms / 1000)
-    return document
+    return {
+        "id": landing.id,
+        "state": landing.state,
+        "branch": landing.branch,
+        "head": landing.head,
+        "target": landing.target,
+        "commit": landing.commit or None,
+        "agent": landing.agent,
+        "session": landing.session,
+        "role": landing.role or None,
+        "task": landing.task or None,
+        "subject": landing.subject,
+        "paths": landing.paths,
+        "stage": landing.stage or None,
+        "base": landing.base or None,
+        "reason": landing.reason or None,
+        "code": landing.code or None,
+        "output": landing.output or None,
+        "pair": landing.pair or None,
+        "advice": landing.advice or None,
+        "gate": landing.gate or None,
+        "approved_by": landing.approved_by or None,
+        "unidentified": landing.unidentified,
+        "flaky": landing.flaky,
+        "notes": landing.notes,
+        "bounce_task": landing.bounce_task or None,
+        "submitted_at": rfc3339(landing.submitted_at),
+        "ended_at": rfc3339(landing.ended_at) if landing.ended_at else None,
+        "checks": [check_json(run) for run in landing.check_runs],
+        "check": landing.check or None,
+        "check_started_at": rfc3339(landing.stage_at) if landing.stage_at else None,
+        "tested_with": landing.tested_with or None,
+        "pair_commit": landing.pair_commit or None,
+        "eta_seconds": None if eta_ms is None else round(eta_ms / 1000),
+    }
 
 
-def check_json(run: CheckRun) -> dict[str, Any]:
+def check_json(run: CheckRun) -> CheckRunJson:
     """Return the JSON form of a check that ended."""
     return {
         "name": run.name,
@@ -52,34 +70,40 @@ def check_json(run: CheckRun) -> dict[str, Any]:
     }
 
 
-def target_json(status: TargetStatus) -> dict[str, Any]:
+def target_json(status: TargetStatus) -> TargetStatusJson:
     """Return the JSON form of the state of a target branch."""
-    failure = status.failure
-    document: dict[str, Any] = {
+    return {
         "branch": status.branch,
         "state": status.state,
         "tip": status.tip or None,
         "passing": status.passing or None,
-        "failure": None,
+        "failure": None if status.failure is None else _failure_json(status.failure),
         "waiting": status.waiting,
     }
-    if failure is not None:
-        document["failure"] = {
-            "commit": failure.commit,
-            "check": failure.check,
-            "exit": failure.exit,
-            "seconds": round(failure.ms / 1000, 1),
-            "since": rfc3339(failure.since),
-            "reason": failure.reason,
-            "lines": failure.lines,
-            "output": failure.output,
-            "suspects": failure.suspects,
-            "culprit": {**failure.culprit, "landing": failure.culprit["landing"] or None},
-        }
-    return document
 
 
-def queue_json(queue: Queue) -> dict[str, Any]:
+def _failure_json(failure: TargetFailure) -> TargetFailureJson:
+    culprit = failure.culprit
+    return {
+        "commit": failure.commit,
+        "check": failure.check,
+        "exit": failure.exit,
+        "seconds": round(failure.ms / 1000, 1),
+        "since": rfc3339(failure.since),
+        "reason": failure.reason,
+        "lines": failure.lines,
+        "output": failure.output,
+        "suspects": failure.suspects,
+        "culprit": {
+            "commit": culprit["commit"],
+            "subject": culprit["subject"],
+            "author": culprit["author"],
+            "landing": culprit["landing"] or None,
+        },
+    }
+
+
+def queue_json(queue: Queue) -> QueueJson:
     """Return the JSON form of a queue."""
     return {
         "target": queue.target,

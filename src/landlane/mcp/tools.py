@@ -37,7 +37,7 @@ from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from landlane.claims.model import SavedWork
@@ -92,7 +92,7 @@ def _status(call: Call) -> dict[str, Any]:
     }
 
 
-def _short(item: dict[str, Any], *keys: str) -> dict[str, Any]:
+def _short(item: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: item[key] for key in keys if item.get(key) is not None}
 
 
@@ -111,9 +111,8 @@ def _journal(call: Call, last: int = 20, since: int | None = None) -> dict[str, 
     most = min(last if since is None else _MOST_ENTRIES, _MOST_ENTRIES)
     newest = last_position(repo)
     after = since if since is not None else max(0, newest - most)
-    entries = [entry_json(entry) for entry in read_entries(repo, after, most)] if most else []
-    for entry in entries:
-        del entry["hash"]
+    read = map(entry_json, read_entries(repo, after, most) if most else ())
+    entries = [{name: fact for name, fact in entry.items() if name != "hash"} for entry in read]
     return {"ok": True, "entries": entries, "position": newest}
 
 

@@ -9,9 +9,8 @@ from landlane.usage.to_json import dollars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from landlane.plans.check import PlanCheck
+    from landlane.plans.json_types import PlanFindingJson, PlanJson, PlanTaskJson
     from landlane.plans.model import PlanTask
     from landlane.plans.problems import PlanFinding
 
@@ -19,7 +18,7 @@ _MOST_NAMED = 8
 _LONGEST = 40
 
 
-def plan_json(checked: PlanCheck) -> dict[str, Any]:
+def plan_json(checked: PlanCheck) -> PlanJson:
     """Return a checked plan as JSON."""
     plan = checked.plan
     wave_of = {name: at for at, wave in enumerate(checked.waves, start=1) for name in wave}
@@ -50,7 +49,7 @@ def plan_json(checked: PlanCheck) -> dict[str, Any]:
     }
 
 
-def _task_json(task: PlanTask, checked: PlanCheck, wave: int | None) -> dict[str, Any]:
+def _task_json(task: PlanTask, checked: PlanCheck, wave: int | None) -> PlanTaskJson:
     return {
         "name": task.name,
         "title": task.title,
@@ -71,7 +70,7 @@ def _task_json(task: PlanTask, checked: PlanCheck, wave: int | None) -> dict[str
     }
 
 
-def _finding_json(finding: PlanFinding) -> dict[str, Any]:
+def _finding_json(finding: PlanFinding) -> PlanFindingJson:
     return {
         "code": finding.code,
         "message": finding.reason,

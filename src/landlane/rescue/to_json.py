@@ -6,13 +6,12 @@ from landlane.clock import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from landlane.rescue.json_types import RescuedChangeJson, RescueJson
     from landlane.rescue.list_changes import RescuedChange
     from landlane.rescue.refs import Rescue
 
 
-def rescue_json(rescue: Rescue) -> dict[str, Any]:
+def rescue_json(rescue: Rescue) -> RescueJson:
     """Return the public JSON form of a rescue."""
     facts = rescue.facts
     return {
@@ -38,6 +37,6 @@ def rescue_json(rescue: Rescue) -> dict[str, Any]:
     }
 
 
-def rescued_change_json(change: RescuedChange) -> dict[str, Any]:
+def rescued_change_json(change: RescuedChange) -> RescuedChangeJson:
     """Return the public JSON form of one file in a rescue."""
     return {"path": change.path, "change": change.kind, "added": change.added, "removed": change.removed}

@@ -6,12 +6,10 @@ from landlane.clock import rfc3339
 from landlane.reviews.model import APPROVE, APPROVED, DECIDING, OPEN, REJECT
 from landlane.reviews.reconcile import merge_findings, place_text
 from landlane.units import count, time_ago
-from landlane.values import as_dict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from landlane.reviews.json_types import ReviewEntryJson, ReviewJson
     from landlane.reviews.model import Review, ReviewEntry
 
 
@@ -20,7 +18,7 @@ _MARKS = {APPROVE: "✓ approved", REJECT: "✗ rejected"}
 _COMMIT = 8  # digits of a commit that people see
 
 
-def review_json(review: Review) -> dict[str, Any]:
+def review_json(review: Review) -> ReviewJson:
     """Return a review as JSON, with all verdicts and the merged findings."""
     return {
         "id": review.id,
@@ -55,13 +53,16 @@ def review_json(review: Review) -> dict[str, Any]:
     }
 
 
-def _entry_json(entry: ReviewEntry) -> dict[str, Any]:
+def _entry_json(entry: ReviewEntry) -> ReviewEntryJson:
     return {
         "reviewer": entry.by or entry.name or None,
         "task": entry.task,
         "verdict": entry.verdict,
         "summary": entry.summary or None,
-        "findings": [as_dict(finding) for finding in entry.findings],
+        "findings": [
+            {"text": one.text, "path": one.path, "line": one.line, "severity": one.severity}
+            for one in entry.findings
+        ],
         "at": rfc3339(entry.at) if entry.at else None,
     }
 

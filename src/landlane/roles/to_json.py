@@ -5,14 +5,14 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from landlane.clients.worker_adapter import Permissions
+    from landlane.roles.json_types import PermissionsJson, RestrictionsJson, RoleJson
     from landlane.roles.model import Role
     from landlane.roles.restrictions import ActiveGuards, Restriction
 
 
-def role_json(role: Role) -> dict[str, Any]:
+def role_json(role: Role) -> RoleJson:
     """Return a role as JSON."""
     return {
         "name": role.name,
@@ -30,7 +30,7 @@ def role_json(role: Role) -> dict[str, Any]:
 
 def restrictions_json(
     lines: Sequence[Restriction], active: ActiveGuards, permissions: Permissions | None
-) -> dict[str, Any]:
+) -> RestrictionsJson:
     """Return what a role restricts, and by which guards, as JSON."""
     return {
         "restrictions": [
@@ -53,7 +53,7 @@ def restrictions_json(
     }
 
 
-def _permissions_json(permissions: Permissions) -> dict[str, Any]:
+def _permissions_json(permissions: Permissions) -> PermissionsJson:
     return {
         "arguments": list(permissions.arguments),
         "settings": dict(permissions.settings),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from landlane.rules.json_types import RulesReaderJson
     from landlane.rules.model import Rules
     from landlane.rules.report import RuleViolations
     from landlane.rules.versions import RulesReader
@@ -26,7 +27,7 @@ def rules_json(rules: Rules, file: str, readers: Sequence[RulesReader]) -> dict[
     }
 
 
-def reader_json(reader: RulesReader) -> dict[str, Any]:
+def reader_json(reader: RulesReader) -> RulesReaderJson:
     """Return a session and the version it has read."""
     return {
         "agent": reader.session.agent,

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.sessions.join import Joined
+    from landlane.sessions.json_types import OwnSessionJson, SessionJson
     from landlane.sessions.model import Session
     from landlane.store.interface import Store
 
 
-def session_json(session: Session, store: Store, activity: Activity | None = None) -> dict[str, Any]:
+def session_json(session: Session, store: Store, activity: Activity | None = None) -> SessionJson:
     """Return a session as JSON, without its secret.
 
     `seen` is exact to `seen_accuracy_seconds`: the last sign of life can be that much later.
@@ -38,5 +39,5 @@ def session_json(session: Session, store: Store, activity: Activity | None = Non
 
 def joined_json(joined: Joined, store: Store) -> dict[str, Any]:
     """Return the answer to `join`; only this one contains the secret."""
-    session = {**session_json(joined.session, store), "secret": joined.secret}
+    session: OwnSessionJson = {**session_json(joined.session, store), "secret": joined.secret}
     return {"ok": True, "session": session, "new": joined.is_new}

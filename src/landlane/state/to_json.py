@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.sessions.model import Slot
+    from landlane.state.json_types import NumberJson, OnceRunJson, SlotJson, StateJson
     from landlane.state.key_rules import State, StateStale
     from landlane.state.numbers import AllocatedNumber
     from landlane.state.once import OnceRun, StillRunning
@@ -30,7 +31,7 @@ _MAX_NAMED = 3  # holders in a message
 _WIDEST = 60  # characters of a value in a message
 
 
-def state_json(state: State) -> dict[str, Any]:
+def state_json(state: State) -> StateJson:
     """Return a version of a key as JSON."""
     return {
         "key": state.key,
@@ -64,7 +65,7 @@ def stale_json(stale: StateStale) -> tuple[dict[str, Any], int]:
     return failure_json(stale.code, message, stale.hint, **facts), _EXITS[stale.code]
 
 
-def slot_json(slot: Slot, store: Store) -> dict[str, Any]:
+def slot_json(slot: Slot, store: Store) -> SlotJson:
     """Return a slot as JSON."""
     return {
         "id": slot.id,
@@ -127,7 +128,7 @@ def _amount(slots: list[Slot]) -> str:
     return list_some(places, _MAX_NAMED) if places else str(sum(slot.amount for slot in slots))
 
 
-def number_json(number: AllocatedNumber) -> dict[str, Any]:
+def number_json(number: AllocatedNumber) -> NumberJson:
     """Return a number as JSON."""
     return {
         "kind": number.kind,
@@ -142,7 +143,7 @@ def number_json(number: AllocatedNumber) -> dict[str, Any]:
     }
 
 
-def run_json(run: OnceRun) -> dict[str, Any]:
+def run_json(run: OnceRun) -> OnceRunJson:
     """Return a run of a command as JSON."""
     return {
         "key": run.key,

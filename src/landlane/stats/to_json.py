@@ -9,8 +9,8 @@ from landlane.usage.to_json import dollars, total_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
+    from landlane.stats.json_types import MetricJson, PeriodJson, StatsJson
     from landlane.stats.metrics import Metric, Stats
     from landlane.usage.period import Period
 
@@ -19,21 +19,26 @@ _NONE = "·"  # a day without any
 _WIDEST = 60
 
 
-def stats_json(stats: Stats) -> dict[str, Any]:
+def stats_json(stats: Stats) -> StatsJson:
     """Return all metrics by name. An unknown value is null and has a reason."""
     return {
         **period_json(stats),
         "cost": total_json(stats.cost),
         "days": [
-            {"day": day, **{name: series[at] for name, series in stats.daily.items() if name != "cost"}}
-            | {"cost_usd": dollars(stats.daily["cost"][at])}
+            {
+                "day": day,
+                "changes_landed": stats.daily["changes_landed"][at],
+                "bounced": stats.daily["bounced"][at],
+                "attempts": stats.daily["attempts"][at],
+                "cost_usd": dollars(stats.daily["cost"][at]),
+            }
             for at, day in enumerate(stats.days)
         ],
         "definitions": definitions_json(),
     }
 
 
-def period_json(stats: Stats) -> dict[str, Any]:
+def period_json(stats: Stats) -> PeriodJson:
     """Return a period and its metrics by name."""
     return {
         "since": rfc3339(stats.period.since),
@@ -42,10 +47,10 @@ def period_json(stats: Stats) -> dict[str, Any]:
     }
 
 
-def metric_json(metric: Metric) -> dict[str, Any]:
+def metric_json(metric: Metric) -> MetricJson:
     """Return one metric as JSON."""
     unit = DEFINITIONS[metric.name][0]
-    found: dict[str, Any] = {
+    found: MetricJson = {
         "value": metric.value / 1_000_000 if unit == MONEY and metric.value is not None else metric.value,
         "unit": unit,
     }

@@ -30,31 +30,27 @@ from landlane.usage.totals import of_lineage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator, Mapping, Sequence
 
     from landlane.claims.model import Holding
     from landlane.landing.model import Landing
     from landlane.landing.target_status import QueueView
     from landlane.repository import Repository
     from landlane.sessions.model import Session, Waiter
+    from landlane.status.json_types import ActivityJson, LandingRowJson, WaitingJson, WorkingJson, WorkJson
     from landlane.tasks.model import Attempt, Task
 
 _ATTEMPT_MS = 5_000  # how often a supervisor records what its worker does
-_NO_TASK = {
-    **dict.fromkeys(("task", "title", "tries", "max_tries", "cost_usd")),
-    "is_cost_known": True,
-}
 
 
-def working_json(repo: Repository) -> list[dict[str, Any]]:
+def working_json(repo: Repository) -> list[WorkingJson]:
     """Return the tasks in progress, then the sessions that hold claims without a task."""
     now = repo.store.wall_of(repo.store.view(lambda snapshot: snapshot.now))
     attempts = {attempt.task: attempt for attempt in running_attempts(repo)}
     sessions = {session.id: session for session in live_sessions(repo)}
     clients = {link.session: link.name.client for link in repo.store.view(list_live_links)}
     all_tasks = list_tasks(repo)
-    found: list[dict[str, Any]] = []
+    found: list[WorkingJson] = []
     for task in all_tasks:
         if task.state in IN_PROGRESS:
             life = _life(repo, attempts.get(task.id), sessions.get(task.session), clients, now)
@@ -62,8 +58,7 @@ def working_json(repo: Repository) -> list[dict[str, Any]]:
     claims = list_claims(repo)
     for session in sessions_without_task(repo, all_tasks):
         patterns = [claim.pattern for claim in claims if claim.session == session.id]
-        row = {**_NO_TASK, "agent": session.agent, "claims": patterns}
-        found.append({**row, **_life(repo, None, session, clients, now)})
+        found.append({**_claims_row(session, patterns), **_life(repo, None, session, clients, now)})
     return found
 
 
@@ -73,7 +68,7 @@ def _life(
     session: Session | None,
     clients: Mapping[str, str],
     now: int,
-) -> dict[str, Any]:
+) -> ActivityJson:
     """Return what a worker does, with which client, and when it was last active, as exactly as it is known.
 
     Of a worker that `run` started the supervisor knows it; of other sessions their own calls do.
@@ -93,7 +88,7 @@ def _life(
     }
 
 
-def _task_row(repo: Repository, task: Task) -> dict[str, Any]:
+def _task_row(repo: Repository, task: Task) -> WorkJson:
     lineage, spent = repo.store.view(
         lambda snapshot: (
             find_lineage(snapshot, task.lineage),
@@ -113,6 +108,19 @@ def _task_row(repo: Repository, task: Task) -> dict[str, Any]:
     }
 
 
+def _claims_row(session: Session, patterns: list[str]) -> WorkJson:
+    return {
+        "task": None,
+        "title": None,
+        "agent": session.agent,
+        "tries": None,
+        "max_tries": None,
+        "cost_usd": None,
+        "is_cost_known": True,
+        "claims": patterns,
+    }
+
+
 def _limit_left(repo: Repository, attempt: Attempt | None, now: int) -> int | None:
     """Return when the limit of an attempt's provider ends, as the provider said; None if there is none."""
     if attempt is None:
@@ -122,7 +130,7 @@ def _limit_left(repo: Repository, attempt: Attempt | None, now: int) -> int | No
     return left // 1000 if left > 0 else None
 
 
-def landing_rows(repo: Repository) -> list[dict[str, Any]]:
+def landing_rows(repo: Repository) -> list[LandingRowJson]:
     """Return what is on its way onto the target: the check that runs, its clock, and the estimates."""
     if not repo.common_dir or not list_landings(repo, (QUEUED, TESTING)):
         return []
@@ -138,7 +146,7 @@ def landing_rows(repo: Repository) -> list[dict[str, Any]]:
     ]
 
 
-def _landing_row(landing: Landing, view: QueueView, title: str) -> dict[str, Any]:
+def _landing_row(landing: Landing, view: QueueView, title: str) -> LandingRowJson:
     check = landing.check if landing.state == TESTING and not landing.tested_with else ""
     estimate, lands_in = view.check_estimate(check) if check else None, view.estimates.get(landing.id)
     return {
@@ -155,7 +163,7 @@ def _landing_row(landing: Landing, view: QueueView, title: str) -> dict[str, Any
     }
 
 
-def waiting_json(repo: Repository) -> list[dict[str, Any]]:
+def waiting_json(repo: Repository) -> list[WaitingJson]:
     """Return who waits: sessions for claims; tasks for other tasks, a provider's limit, claimed paths."""
     holdings = list_holdings(repo)
     waiters = [waiter for waiter in repo.store.view(list_waiters) if not waiter.is_for_slot]
@@ -168,7 +176,7 @@ def waiting_json(repo: Repository) -> list[dict[str, Any]]:
     return found + list(_held_up(repo, ready, holdings))
 
 
-def _waiter_row(waiter: Waiter, holdings: list[Holding], waiters: list[Waiter]) -> dict[str, Any]:
+def _waiter_row(waiter: Waiter, holdings: list[Holding], waiters: list[Waiter]) -> WaitingJson:
     holders = [
         holding.claim.agent
         for holding in holdings
@@ -189,11 +197,11 @@ def _waiter_row(waiter: Waiter, holdings: list[Holding], waiters: list[Waiter]) 
     )
 
 
-def _blocked_row(task: Task, waits_for: list[str]) -> dict[str, Any]:
+def _blocked_row(task: Task, waits_for: list[str]) -> WaitingJson:
     return _row(task=task.id, title=task.title, waits_for=waits_for, why=task.why or None)
 
 
-def _limited(repo: Repository, tasks: list[Task]) -> list[dict[str, Any]]:
+def _limited(repo: Repository, tasks: list[Task]) -> list[WaitingJson]:
     """Return the ready tasks that wait for a provider's limit, with its end if the provider named it."""
     if not get_pool(repo).admission:
         return []
@@ -212,7 +220,7 @@ def _limited(repo: Repository, tasks: list[Task]) -> list[dict[str, Any]]:
     ]
 
 
-def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> Iterator[dict[str, Any]]:
+def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> Iterator[WaitingJson]:
     """Yield the ready tasks whose paths other sessions have claimed."""
     for task in tasks if holdings else ():
         held = [
@@ -231,7 +239,26 @@ def _held_up(repo: Repository, tasks: list[Task], holdings: list[Holding]) -> It
             )
 
 
-def _row(**facts: object) -> dict[str, Any]:
-    names = ("agent", "task", "title", "paths", "holders", "waits_for", "position", "why", "resets_at")
-    lists = ("paths", "holders", "waits_for")
-    return {name: facts.get(name, [] if name in lists else None) for name in names}
+def _row(
+    *,
+    agent: str | None = None,
+    task: str | None = None,
+    title: str | None = None,
+    paths: Sequence[str] = (),
+    holders: Sequence[str] = (),
+    waits_for: Sequence[str] = (),
+    position: int | None = None,
+    why: str | None = None,
+    resets_at: str | None = None,
+) -> WaitingJson:
+    return {
+        "agent": agent,
+        "task": task,
+        "title": title,
+        "paths": list(paths),
+        "holders": list(holders),
+        "waits_for": list(waits_for),
+        "position": position,
+        "why": why,
+        "resets_at": resets_at,
+    }

@@ -22,13 +22,15 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from landlane.repository import Repository
     from landlane.sessions.model import Session
+    from landlane.status.json_types import HeadlineJson, TargetWord
     from landlane.tasks.model import Task
 
-PASSING, FAILING, UNTESTED = "passing", "failing", "untested"
+PASSING: TargetWord = "passing"
+FAILING: TargetWord = "failing"
+UNTESTED: TargetWord = "untested"
 SEPARATOR = " · "
 
 
@@ -45,7 +47,7 @@ class Headline:
     has_unknown_cost: bool = False
     day_budget_micros: int | None = None
     target: str = ""  # empty without git
-    target_state: str = UNTESTED
+    target_state: TargetWord = UNTESTED
     is_paused: bool = False  # no workers are started
     is_queue_paused: bool = False
 
@@ -134,7 +136,7 @@ def spent_text(headline: Headline) -> str:
     return spent if limit is None else f"{spent} of {money_limit(limit)}"
 
 
-def headline_json(headline: Headline) -> dict[str, Any]:
+def headline_json(headline: Headline) -> HeadlineJson:
     """Return the headline as JSON: its text, and each number."""
     limit = headline.day_budget_micros
     return {

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.status.headline import Headline
+    from landlane.status.json_types import MoneyJson
 
 
-def money_json(repo: Repository, headline: Headline, working: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def money_json(repo: Repository, headline: Headline, working: Sequence[Mapping[str, Any]]) -> MoneyJson:
     """Return today's spending, its share per landed task, and the task that is closest to its budget."""
     spent = headline.spent_micros / 1_000_000
     day_budget, task_budget = headline.day_budget_micros, repo.settings.budgets.task_micros

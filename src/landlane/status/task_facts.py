@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
     from landlane.landing.model import Landing
     from landlane.repository import Repository
+    from landlane.status.json_types import (
+        CostJson,
+        OwnerJson,
+        TaskAttemptJson,
+        TaskFactsJson,
+        TaskWorkspaceJson,
+    )
     from landlane.store.journal_chain import Entry
     from landlane.tasks.model import Attempt, Task
     from landlane.usage.model import UsageEntry
@@ -34,7 +41,7 @@ _ENDED = ("task.failed", "task.returned")
 _MOST_LINES = 3  # of what a failed attempt left
 
 
-def task_facts_json(repo: Repository, task: Task) -> dict[str, Any]:
+def task_facts_json(repo: Repository, task: Task) -> TaskFactsJson:
     """Return who works on a task, where, what it cost, what waits for it, and its attempts."""
     history = task_history(repo, task.id)
     attempts = attempts_of(repo, task.id)
@@ -57,7 +64,7 @@ def task_facts_json(repo: Repository, task: Task) -> dict[str, Any]:
     }
 
 
-def _owner_json(repo: Repository, task: Task, attempts: Sequence[Attempt]) -> dict[str, Any] | None:
+def _owner_json(repo: Repository, task: Task, attempts: Sequence[Attempt]) -> OwnerJson | None:
     """Return the session that works on a task, with its client and its last sign of life."""
     if not task.owner or task.state in (READY, DONE, FAILED):
         return None
@@ -74,14 +81,14 @@ def _owner_json(repo: Repository, task: Task, attempts: Sequence[Attempt]) -> di
     }
 
 
-def _workspace_json(repo: Repository, task: Task) -> dict[str, Any] | None:
+def _workspace_json(repo: Repository, task: Task) -> TaskWorkspaceJson | None:
     opened = [one for one in list_workspaces(repo, (OPEN,)) if one.task == task.id]
     if not opened:
         return None
     return {"id": opened[-1].id, "path": opened[-1].path, "branch": opened[-1].branch}
 
 
-def _cost_json(entries: Iterable[UsageEntry]) -> dict[str, Any]:
+def _cost_json(entries: Iterable[UsageEntry]) -> CostJson:
     total = add_up(entries)
     is_unknown = not total.entries or total.unknown == total.entries
     return {"usd": None if is_unknown else dollars(total.cost_micros), "is_known": total.is_known}
@@ -93,27 +100,33 @@ def _attempts_json(
     history: Sequence[Entry],
     workers: Sequence[Attempt],
     entries: Sequence[UsageEntry],
-) -> list[dict[str, Any]]:
+) -> list[TaskAttemptJson]:
     """Return every attempt, by workers and by hand, oldest first; one handed over counts for each owner."""
     landings = {one.id: one for one in list_landings(repo, ()) if one.task == task.id}
-    found: list[dict[str, Any]] = []
+    found: list[TaskAttemptJson] = []
     for entry in history:
         facts = entry.facts()
         if entry.kind == "task.taken":
             spent = [one for one in entries if one.attempt == facts["attempt"]]
             found.append(_attempt_json(task, entry, facts["attempt"], workers, spent))
         elif found and found[-1]["ended_at"] is None and entry.kind in _ENDED:
-            found[-1] |= _end_json(entry, facts, landings.get(facts.get("landing", "")))
+            found[-1] = _end_json(found[-1], entry, facts, landings.get(facts.get("landing", "")))
         elif found and entry.kind == "task.done":
             landing = next((one for one in landings.values() if one.state == LANDED), None)
             result = f"landed as {landing.id}" if landing is not None else "done"
-            found[-1] |= {"state": "done", "ended_at": rfc3339(entry.at), "result": result, "lines": []}
+            found[-1] = {
+                **found[-1],
+                "state": "done",
+                "ended_at": rfc3339(entry.at),
+                "result": result,
+                "lines": [],
+            }
     return found
 
 
 def _attempt_json(
     task: Task, entry: Entry, number: int, workers: Sequence[Attempt], spent: Sequence[UsageEntry]
-) -> dict[str, Any]:
+) -> TaskAttemptJson:
     worker = next((one for one in reversed(workers) if one.attempt == number), None)
     return {
         "attempt": number,
@@ -130,7 +143,9 @@ def _attempt_json(
     }
 
 
-def _end_json(entry: Entry, facts: dict[str, Any], landing: Landing | None) -> dict[str, Any]:
+def _end_json(
+    attempt: TaskAttemptJson, entry: Entry, facts: dict[str, Any], landing: Landing | None
+) -> TaskAttemptJson:
     """Return how an attempt ended: the reason in one line, and the lines that show a failure."""
     said = [
         line for line in str(facts.get("feedback") or facts.get("why") or "").splitlines() if line.strip()
@@ -143,6 +158,7 @@ def _end_json(entry: Entry, facts: dict[str, Any], landing: Landing | None) -> d
         shown = [line for run in landing.check_runs if not run.is_green for line in run.lines]
         lines = (shown or failing_lines(landing.output))[:_MOST_LINES]
     return {
+        **attempt,
         "state": "failed" if entry.kind == "task.failed" else "returned",
         "ended_at": rfc3339(entry.at),
         "doing": None,

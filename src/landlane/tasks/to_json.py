@@ -18,13 +18,24 @@ if TYPE_CHECKING:
     from landlane.store.interface import Store
     from landlane.tasks.duplicates import SimilarTask
     from landlane.tasks.evidence import Completion
+    from landlane.tasks.json_types import (
+        AttemptJson,
+        EvidenceJson,
+        LessonJson,
+        LineageJson,
+        NothingReadyJson,
+        PoolJson,
+        SimilarTaskJson,
+        TaskJson,
+        WaitJson,
+    )
     from landlane.tasks.model import Attempt, Evidence, Lesson, Task, Wait
     from landlane.tasks.pick import NothingReady
     from landlane.tasks.retry_rules import Lineage
     from landlane.tasks.worker_pool import Pool
 
 
-def task_json(task: Task, store: Store, waits: Sequence[Wait] | None = None) -> dict[str, Any]:
+def task_json(task: Task, store: Store, waits: Sequence[Wait] | None = None) -> TaskJson:
     """Return the JSON form of a task; without `waits` it waits for its dependencies only."""
     waits = dependency_waits(task) if waits is None else waits
     return {
@@ -60,13 +71,13 @@ def task_json(task: Task, store: Store, waits: Sequence[Wait] | None = None) -> 
     }
 
 
-def tasks_json(repo: Repository, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+def tasks_json(repo: Repository, tasks: Sequence[Task]) -> list[TaskJson]:
     """Return the JSON form of tasks, with everything that each waits for."""
     waits = find_waits(repo, tasks)
     return [task_json(task, repo.store, waits.get(task.id, ())) for task in tasks]
 
 
-def wait_json(wait: Wait) -> dict[str, Any]:
+def wait_json(wait: Wait) -> WaitJson:
     """Return the JSON form of one thing that a task waits for."""
     return {
         "kind": wait.kind,
@@ -80,12 +91,12 @@ def wait_json(wait: Wait) -> dict[str, Any]:
     }
 
 
-def similar_task_json(one: SimilarTask) -> dict[str, Any]:
+def similar_task_json(one: SimilarTask) -> SimilarTaskJson:
     """Return the JSON form of a task that looks like another."""
     return {"id": one.task, "title": one.title, "state": one.state, "score": one.score, "reason": one.reason}
 
 
-def evidence_json(evidence: Evidence) -> dict[str, Any]:
+def evidence_json(evidence: Evidence) -> EvidenceJson:
     """Return the JSON form of one piece of evidence."""
     return {
         "name": evidence.name,
@@ -110,7 +121,7 @@ def completion_json(completion: Completion, repo: Repository) -> dict[str, Any]:
 
 def nothing_ready_json(
     nothing: NothingReady, held_up: Sequence[tuple[Task, Sequence[Wait]]], store: Store
-) -> dict[str, Any]:
+) -> NothingReadyJson:
     """Return why there is no task to take, with the tasks that are ready except for one thing."""
     return {
         "held_back": [{"task": task, "until": rfc3339(until)} for task, until in nothing.held_back],
@@ -124,7 +135,7 @@ def nothing_ready_json(
     }
 
 
-def lesson_json(lesson: Lesson) -> dict[str, Any]:
+def lesson_json(lesson: Lesson) -> LessonJson:
     """Return the JSON form of what an earlier owner of a task left."""
     return {
         "at": rfc3339(lesson.at),
@@ -135,7 +146,7 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
     }
 
 
-def attempt_json(attempt: Attempt) -> dict[str, Any]:
+def attempt_json(attempt: Attempt) -> AttemptJson:
     """Return the JSON form of an attempt; its usage is null while it is unknown."""
     return {
         "id": attempt.id,
@@ -163,7 +174,7 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
 
 def lineage_json(
     task: Task, lineage: Lineage, limits: RetrySettings, family: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
+) -> LineageJson:
     """Return the budget of a task's lineage, what is used of it, and the tasks that share it."""
     until = lineage.held.get(task.id, 0)
     return {
@@ -182,7 +193,7 @@ def lineage_json(
     }
 
 
-def pool_json(pool: Pool) -> dict[str, Any]:
+def pool_json(pool: Pool) -> PoolJson:
     """Return the JSON form of the worker pool."""
     return {
         "state": pool.state,

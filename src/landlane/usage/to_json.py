@@ -7,14 +7,14 @@ from landlane.clock import rfc3339
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from landlane.usage.import_records import ImportResult
+    from landlane.usage.json_types import ImportedJson, TotalJson, TotalsJson, UsageJson
     from landlane.usage.model import Total, UsageEntry
     from landlane.usage.totals import Totals
 
 
-def usage_json(entry: UsageEntry) -> dict[str, Any]:
+def usage_json(entry: UsageEntry) -> UsageJson:
     """Return a usage entry as JSON."""
     return {
         "id": entry.id,
@@ -37,7 +37,7 @@ def usage_json(entry: UsageEntry) -> dict[str, Any]:
     }
 
 
-def total_json(total: Total) -> dict[str, Any]:
+def total_json(total: Total) -> TotalJson:
     """Return a sum as JSON. `cost_usd` is null when no cost is known; `unknown` counts such entries."""
     is_unknown = total.entries > 0 and total.unknown == total.entries
     cost = None if is_unknown else total.cost_micros
@@ -53,7 +53,7 @@ def total_json(total: Total) -> dict[str, Any]:
     }
 
 
-def totals_json(totals: Totals) -> dict[str, Any]:
+def totals_json(totals: Totals) -> TotalsJson:
     """Return what was spent per task, unattributed and in total."""
     return {
         "total": total_json(totals.grand),
@@ -63,7 +63,7 @@ def totals_json(totals: Totals) -> dict[str, Any]:
     }
 
 
-def imported_json(imported: ImportResult) -> dict[str, Any]:
+def imported_json(imported: ImportResult) -> ImportedJson:
     """Return the result of an import."""
     return {
         "booked": imported.booked,
@@ -80,5 +80,5 @@ def dollars(micros: int | None) -> float | None:
     return None if micros is None else micros / 1_000_000
 
 
-def _each(totals: Mapping[str, Total]) -> dict[str, Any]:
+def _each(totals: Mapping[str, Total]) -> dict[str, TotalJson]:
     return {name: total_json(total) for name, total in totals.items()}

@@ -9,11 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from landlane.workers.json_types import RunSummaryJson, TaskReasonJson
     from landlane.workers.model import RunSummary, TaskReason
     from landlane.workers.preflight import Preflight
 
 
-def summary_json(summary: RunSummary) -> dict[str, Any]:
+def summary_json(summary: RunSummary) -> RunSummaryJson:
     """Return the JSON form of a summary."""
     totals = summary.totals
     return {
@@ -32,7 +33,7 @@ def summary_json(summary: RunSummary) -> dict[str, Any]:
     }
 
 
-def _reason_json(one: TaskReason) -> dict[str, Any]:
+def _reason_json(one: TaskReason) -> TaskReasonJson:
     return {
         "task": one.task,
         "title": one.title,

@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.workspaces.commit import CommitResult
+    from landlane.workspaces.json_types import (
+        BreachJson,
+        MisplacedChangeJson,
+        SurveyedWorkspaceJson,
+        WorkspaceJson,
+    )
     from landlane.workspaces.misplaced import MisplacedChange
     from landlane.workspaces.model import Workspace
     from landlane.workspaces.survey import WorkspaceStatus
     from landlane.workspaces.unauthorized_writes import Breach
 
 
-def workspace_json(workspace: Workspace) -> dict[str, Any]:
+def workspace_json(workspace: Workspace) -> WorkspaceJson:
     """Return the public JSON form of a workspace."""
     return {
         "id": workspace.id,
@@ -42,10 +48,10 @@ def workspace_json(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def surveyed_json(one: WorkspaceStatus) -> dict[str, Any]:
+def surveyed_json(one: WorkspaceStatus) -> SurveyedWorkspaceJson:
     """Return a workspace with its status on disk."""
-    item = workspace_json(one.workspace)
-    item |= {
+    return {
+        **workspace_json(one.workspace),
         "bytes": one.size,
         "age_seconds": one.age_ms // 1000,
         "is_there": one.is_there,
@@ -58,7 +64,6 @@ def surveyed_json(one: WorkspaceStatus) -> dict[str, Any]:
         "seen_at": rfc3339(one.seen_at) if one.seen_at is not None else None,
         "removable": one.is_removable,
     }
-    return item
 
 
 def workspace_cells(one: WorkspaceStatus, now: int) -> dict[str, str]:
@@ -98,7 +103,7 @@ def _base_text(one: WorkspaceStatus) -> str:
     return f"{behind}, in claimed paths" if one.is_stale else behind
 
 
-def misplaced_json(change: MisplacedChange) -> dict[str, Any]:
+def misplaced_json(change: MisplacedChange) -> MisplacedChangeJson:
     """Return the public JSON form of a change in the wrong checkout."""
     return {
         "path": path_text(change.path),
@@ -112,7 +117,7 @@ def misplaced_json(change: MisplacedChange) -> dict[str, Any]:
     }
 
 
-def breach_json(breach: Breach) -> dict[str, Any]:
+def breach_json(breach: Breach) -> BreachJson:
     """Return the public JSON form of an unauthorized write."""
     return {
         "id": breach.id,
