@@ -78,6 +78,7 @@ class Failure(_Failed):
     maximum: NotRequired[int]
     meant: NotRequired[str]
     missing: NotRequired[list[str]]
+    name: NotRequired[str]
     nearest: NotRequired[str]
     others: NotRequired[list[OtherAgent]]
     output: NotRequired[str]
