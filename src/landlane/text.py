@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+_PLAIN_IN_SHELL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
+
+
 def check_label(text: str, what: str, longest: int = 64) -> str:
     """Return a short word such as a role or a task id, checked to be safe to print and store."""
     if not text or len(text) > longest or not text.isprintable() or "/" in text or not text.isascii():
@@ -123,6 +126,13 @@ def short_path(path: str) -> str:
         return home_path(path)
     full = os.path.realpath(path)
     return os.path.relpath(full, here) if full.startswith(os.path.join(here, "")) else home_path(path)
+
+
+def shell_quote(text: str) -> str:
+    """Return a word as a shell reads it; like `shlex.quote`, without what that module loads."""
+    if text and _PLAIN_IN_SHELL.issuperset(text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def shell_path(path: str) -> str:

@@ -9,7 +9,7 @@ from landlane.ids import is_record_id
 from landlane.patterns.pattern import alternatives_overlap, has_special
 from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import Claim, ClaimMode, SessionKind, Waiter
-from landlane.text import nearest_word
+from landlane.text import nearest_word, shell_quote
 from landlane.units import ordinal, rough_duration, time_ago, time_left
 
 TYPE_CHECKING = False
@@ -189,10 +189,8 @@ def earlier_waiters(
 
 def claim_command(pattern: Pattern) -> str:
     """Return the command that claims a pattern from the root of the repository."""
-    from shlex import quote  # noqa: PLC0415 - only a refusal needs it, and it is slow to load
-
     is_literal = pattern.kind == "literal" and has_special(pattern.text)
-    return f"landlane claim {quote(pattern.text)}" + (" --literal" if is_literal else "")
+    return f"landlane claim {shell_quote(pattern.text)}" + (" --literal" if is_literal else "")
 
 
 def how_to_get(pattern: Pattern, holding: Holding, position: int = 1) -> str:

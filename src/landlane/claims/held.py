@@ -80,9 +80,14 @@ def require_tokens(tx: Transaction, repo: Repository, session: Session, claims: 
     held = [claim.token for claim in live_claims_of(tx, session.id)] if live is not None else []
     for claim in claims:
         if claim.token not in held:
-            from landlane.claims.not_held import ended_error  # noqa: PLC0415 - most claims still hold
+            raise _errors().ended_error(tx, repo, session, claim)
 
-            raise ended_error(tx, repo, session, claim)
+
+def _errors():
+    """Return the module that explains why a claim is not held."""
+    from landlane.claims import not_held  # noqa: PLC0415 - most callers hold what they name
+
+    return not_held
 
 
 def _of_token(
@@ -92,9 +97,7 @@ def _of_token(
     meant = [claim for claim in claims if token in (None, claim.token)]
     if not meant and token is not None:
         pattern = repo.git.pattern_of(claims[0].pattern, claims[0].kind)
-        from landlane.claims.not_held import token_error  # noqa: PLC0415 - most tokens are current
-
-        raise token_error(tx, token, pattern, session)
+        raise _errors().token_error(tx, token, pattern, session)
     return meant
 
 
@@ -143,15 +146,11 @@ def _take_again(tx: Transaction, repo: Repository, me: Session, pattern: Pattern
 
 
 def _refuse(tx: Snapshot, repo: Repository, session: Session, pattern: Pattern) -> NoReturn:
-    from landlane.claims.not_held import not_held_error  # noqa: PLC0415 - most callers hold what they name
-
-    raise not_held_error(tx, repo, session, pattern)
+    raise _errors().not_held_error(tx, repo, session, pattern)
 
 
 def _refuse_lapsed(tx: Snapshot, session: Session) -> None:
     """Refuse a session that holds nothing because all its leases have ended."""
     lost = [claim for claim in lost_claims(tx, session.agent) if claim.ended_at >= session.started_at]
     if lost:
-        from landlane.claims.not_held import lease_error  # noqa: PLC0415 - few leases end
-
-        raise lease_error(lost[-1], tx.now, None, {"pattern": lost[-1].pattern})
+        raise _errors().lease_error(lost[-1], tx.now, None, {"pattern": lost[-1].pattern})

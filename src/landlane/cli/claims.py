@@ -14,6 +14,7 @@ from landlane.cli.command import stop_on_signals
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
 from landlane.errors import Malformed, PatternError
+from landlane.text import shell_quote
 from landlane.units import clock_time, count, exact_duration
 
 TYPE_CHECKING = False
@@ -137,10 +138,8 @@ def _read_pattern(call: CommandCall, text: str, is_literal: bool, command: str) 
     except PatternError as error:
         inside = text.replace("../", "")
         if error.code == "PATH_OUTSIDE" and text.startswith("../") and inside and command:
-            from shlex import quote  # noqa: PLC0415 - only a mistake needs it
-
             marker = ":/" if call.cwd != call.repo.checkout.root else ""
-            error.hint = f"landlane {command} {quote(marker + inside)}"
+            error.hint = f"landlane {command} {shell_quote(marker + inside)}"
         raise
 
 

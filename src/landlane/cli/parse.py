@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.cli.specs.table import COMMON, HEADINGS, LISTED_ALONE, NO_COMMAND, SHORT, commands_of
 from landlane.clock import is_bare_number, needs_unit, parse_duration
 from landlane.errors import Malformed
-from landlane.text import nearest_word
+from landlane.text import nearest_word, shell_quote
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -400,9 +400,7 @@ def as_id(word: str) -> str:
 
 def call_text(words: Iterable[str]) -> str:
     """Return a call as a shell accepts it."""
-    from shlex import quote  # noqa: PLC0415 - only a mistake needs it
-
-    return " ".join(["landlane", *(word if word[:1] == "[" else quote(word) for word in words)])
+    return " ".join(["landlane", *(word if word[:1] == "[" else shell_quote(word) for word in words)])
 
 
 def _is_start(text: str) -> bool:

@@ -15,7 +15,7 @@ from landlane.cli.table import format_table, shorten
 from landlane.error_json import error_json
 from landlane.errors import LandlaneError, Malformed
 from landlane.platform.terminal import can_redraw, is_terminal
-from landlane.text import in_json, in_lines, in_one_line
+from landlane.text import in_json, in_lines, in_one_line, shell_quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,9 +213,7 @@ def repeat_identity(text: str, agent: str, folder: str) -> str:
     is_reading = words[1:2] == [] or words[1] in _READING or words[2:3] in _READING_VERBS
     added = f" --as {agent}" if agent and not is_reading and "--as" not in words else ""
     if folder and "--repo" not in words:
-        from shlex import quote  # noqa: PLC0415 - few calls name a folder
-
-        added += f" --repo {quote(folder)}"
+        added += f" --repo {shell_quote(folder)}"
     before, dashes, command = call.partition(" -- ")
     return f"{text[:start]}{before}{added}{dashes}{command}{rest}"
 

@@ -223,8 +223,6 @@ def open_temporary(checkout: UntrustedCheckout) -> Generator[TemporaryGitDir]:
     Raises:
         RepositoryError: the checkout, its HEAD or its index cannot be read.
     """
-    import shutil  # noqa: PLC0415 - expensive, and hooks import this module
-
     check_exists(checkout)
     parent = os.path.join(checkout.home, "landlane", "rescuing")
     os.makedirs(os.path.dirname(parent), mode=0o700, exist_ok=True)
@@ -237,7 +235,7 @@ def open_temporary(checkout: UntrustedCheckout) -> Generator[TemporaryGitDir]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield TemporaryGitDir(checkout, folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_folder(folder)
         os.close(lock)
 
 
@@ -266,10 +264,14 @@ def remove_file(path: str) -> None:
         os.unlink(path)
 
 
-def _remove_stale(parent: str) -> None:
-    """Remove the old directories that killed processes left behind."""
+def _remove_folder(path: str) -> None:
     import shutil  # noqa: PLC0415 - expensive, and hooks import this module
 
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_stale(parent: str) -> None:
+    """Remove the old directories that killed processes left behind."""
     for name in os.listdir(parent):
         folder = os.path.join(parent, name)
         with contextlib.suppress(OSError):
@@ -278,7 +280,7 @@ def _remove_stale(parent: str) -> None:
             lock = open_lock(folder)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove_folder(folder)
             finally:
                 os.close(lock)
 

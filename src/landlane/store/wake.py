@@ -62,11 +62,9 @@ class WakeSockets:
 
     def _open_sender(self) -> socket.socket:
         """Return the socket that all threads send with; it never blocks."""
-        import socket  # noqa: PLC0415 - expensive, and few commands wait
-
         with self._guard:
             if self._sender is None:
-                sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                sender = _new_socket()
                 sender.setblocking(False)
                 self._sender = sender
             return self._sender
@@ -96,14 +94,12 @@ class SocketListener:
     """One socket in the folder."""
 
     def __init__(self, folder: str) -> None:
-        import socket  # noqa: PLC0415 - expensive, and few commands wait
-
         self._pid = os.getpid()
         self._folder = folder
         self._name = f"{self._pid}-{short_id('w', 6)}"
         self._path = os.path.join(folder, self._name)
         make_folder_beside(folder)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket = _new_socket()
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._socket.bind(_address(folder, handle, os.path.basename(self._path)))
@@ -150,6 +146,12 @@ class SocketListener:
         """Stop listening."""
         self._socket.close()
         _remove(self._path)
+
+
+def _new_socket() -> socket.socket:
+    import socket  # noqa: PLC0415 - expensive, and few commands wait
+
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 
 
 def _address(folder: str, handle: int, name: str) -> str:

@@ -12,6 +12,7 @@ import sys
 
 from landlane.files import read_first_line, write_atomically
 from landlane.git.hook_pass import PASS_FILE, hooks_folder
+from landlane.text import shell_quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,14 +139,12 @@ def scripts(own: str, has_own: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _script(name: str, own: str) -> str:
-    import shlex  # noqa: PLC0415 - expensive, and only needed to set up
-
-    folder = shlex.quote(own.rstrip("/") or "/") if own else '"${state%/*}"/hooks'
+    folder = shell_quote(own.rstrip("/") or "/") if own else '"${state%/*}"/hooks'
     head = _HEAD.format(own=folder, name=name)
     if name not in GUARDS:
         return head + _RUN_OWN
     facts = {
-        "ask": shlex.join([sys.executable, "-I", "-S", program_path()]),
+        "ask": " ".join(map(shell_quote, (sys.executable, "-I", "-S", program_path()))),
         "python": sys.executable,
         "what": _WHAT[name],
     }

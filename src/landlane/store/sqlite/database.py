@@ -13,7 +13,7 @@ from landlane.ids import new_uuid
 from landlane.store.file_lock import FairLock
 from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
 from landlane.store.unwritable import unwritable_error
-from landlane.text import shell_path, short_path
+from landlane.text import shell_path, shell_quote, short_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,10 +248,8 @@ def _way_out(path: str) -> str:
     folder = os.path.dirname(path)
     if os.path.exists(os.path.join(folder, "journal.jsonl")):
         return "rebuild the store from the journal (the old file is kept): landlane store rebuild"
-    from shlex import quote  # noqa: PLC0415 - only a failure needs it
-
-    aside = quote(os.path.join(folder, "older-store"))
-    return f"start with an empty store: mkdir {aside} && mv {quote(path)}* {aside}"
+    aside = shell_quote(os.path.join(folder, "older-store"))
+    return f"start with an empty store: mkdir {aside} && mv {shell_quote(path)}* {aside}"
 
 
 def store_moved_error(place: str, moved_to: str) -> StoreError:
