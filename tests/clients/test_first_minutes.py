@@ -35,8 +35,11 @@ def blocks_below(heading: str) -> list[str]:
 
 def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str], Client]) -> None:
     client = need("claude")
-    protect, run = blocks_below("Protect your repository"), blocks_below("Let it run")
-    assert [line.split()[1] for line in (*protect, *run)] == ["init", "doctor", "task", "run", "log", "init"]
+    protect, run = blocks_below("Protect"), blocks_below("Run")
+    assert [line.split()[1] for line in (*protect, *run)] == [
+        *("your-repository", "init", "doctor"),
+        *("task", "run", "inbox"),
+    ]
     with ClientTestbed(files=FILES, clients=FOLDER) as world:
         world.add_home_files(client)
         turns = [*client.edit("README.md", "# calc\n", ADDED), *client.say("It says so now.")]
@@ -58,14 +61,16 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
                 return ended.stdout + ended.stderr
 
             before = world.call("git", "config", "--local", "--list").stdout
-            types(protect[0])  # the doctor has tests of its own, and tries every client
-            said = [types(line) for line in run[:-1]]
+            types(protect[1])  # the doctor has tests of its own, and tries every client
+            said = [types(line) for line in run]
 
-            assert "1 done, 0 failed, 1 attempt" in said[1]
-            assert "Land landlane/T1-1/work: Say in the README how to run the tests" in said[2]
+            assert "1 landed in " in said[1]
+            assert "nothing needs you" in said[2]
+            log = types("landlane log T1")
+            assert "landed L1 T1 Explain in the README how to run the tests" in log
             assert world.files()["README.md"] == ADDED
 
-            types(run[-1])
+            types("landlane init --undo")
 
             assert world.call("git", "status", "--short").stdout == ""
             assert world.call("git", "config", "--local", "--list").stdout == before

@@ -481,7 +481,7 @@ def test_the_example_survives_kills_and_does_nothing_twice(tmp_path: Path) -> No
 
     assert "ended with 0 after " in done.stdout, f"seed {seed}:\n{done.stdout}{done.stderr}"
     published = (repository / "published" / "git.md").read_text(encoding="utf-8")
-    assert published.endswith("Mended: say what it is good for\n")
+    assert published.endswith("Fixed: say what it is good for\n")
     with Landlane(repository, agent="judge") as judge:
         entries = list(judge.journal())
         kinds = Counter(entry.kind for entry in entries)

@@ -252,7 +252,7 @@ def test_silence_has_an_end_and_signs_of_life_prolong_it() -> None:
     last = conversation.received_at
     assert conversation.check_limits(last + 59_999, limits) is None
     assert conversation.check_limits(last + 60_000, limits) == Flaw(
-        code="silent", reason="no sign of life for 60 s"
+        code="silent", reason="no sign of life for 1 min"
     )
 
 

@@ -103,6 +103,7 @@ def test_who_knows_the_agent_that_a_commit_names(shell: Shell) -> None:
 def test_grants_for_people(shell: Shell) -> None:
     assert shell.run_text("claim", "a", "b/**", "--as", "ann") == (
         "✓ claimed a for 30 min\n✓ claimed b/** for 30 min\n"
+        "! b/** matches no file yet\nhint: landlane release 'b/**' --as ann\n"
     )
     assert shell.run_text("renew", "a", "--as", "ann") == "✓ renewed a for 30 min\n"
     assert shell.run_text("release", "a", "--as", "ann") == "✓ released a\n"

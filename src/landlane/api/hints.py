@@ -106,6 +106,8 @@ def _arguments(words: list[str]) -> list[str]:
     named: dict[str, str] = {}
     while words:
         word = words.pop(0)
+        if word == "--state":
+            continue  # states are given by position
         if not word.startswith("-") or word == "-":
             placed.append(_quoted(word))
             continue

@@ -59,6 +59,9 @@ class State:
         )
 
 
+STALE_CODE = "STATE_STALE"
+
+
 @value
 class StateStale:
     """Nothing was written because the key has another version than expected; 0 if it does not exist."""
@@ -71,7 +74,7 @@ class StateStale:
     at: int
     now: int = 0  # when it was refused
     hint: str
-    code: str = "STATE_STALE"
+    code: str = STALE_CODE
 
 
 def check_key(key: str, what: str = "key") -> str:

@@ -10,7 +10,7 @@ from langgraph.errors import EmptyChannelError, InvalidUpdateError
 
 from landlane.api import StateStale
 from landlane.ids import digest
-from landlane.state.key_rules import check_owner
+from landlane.state.key_rules import STALE_CODE, check_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def write_owned(
 
 def _stale(current: Any, expected: int) -> StateStale:
     return StateStale(
-        code="STATE_STALE",
+        code=STALE_CODE,
         message=f"{current.key} is at version {current.version}, not {expected}",
         key=current.key,
         expected=expected,
