@@ -615,6 +615,23 @@ def test_a_task_is_pointed_out_even_in_a_stopped_lineage(project: Project) -> No
     assert not hasattr(try_to_add(ann, "a"), "task"), "a duplicate is found before anything else"
 
 
+def test_an_agent_with_a_role_neither_pauses_nor_resumes_the_pool(project: Project) -> None:
+    pat, worker = person(project), project.agent("worker", role="code")
+    with pytest.raises(NotAllowed, match="no role may pause"):
+        pause_pool(worker.repo, worker.session, "a test")
+    pause_pool(pat.repo, pat.session, "release freeze", pauses_landing=True)
+    with pytest.raises(NotAllowed, match="no role may pause"):
+        resume_pool(worker.repo, worker.session)
+    assert get_pool(pat.repo).paused == "release freeze"
+
+
+def test_a_second_pause_does_not_let_landings_continue(project: Project) -> None:
+    ann, pat = project.agent("ann"), person(project)
+    pause_pool(pat.repo, pat.session, "release freeze", pauses_landing=True)
+    assert pause_pool(ann.repo, ann.session, "the disk is full").pauses_landing
+    assert not resume_pool(pat.repo, pat.session).pauses_landing
+
+
 @SQLITE_ONLY
 def test_lineages_and_waiting_tasks_are_rebuilt_from_the_journal(project: Project) -> None:
     ann, pat = project.agent("ann"), person(project)

@@ -18,7 +18,6 @@ from landlane.errors import Malformed
 from landlane.landing.model import QUEUED, TESTING
 from landlane.landing.records import list_landings
 from landlane.processes.fork_server import ForkServer
-from landlane.roles.model import forbidden
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import check_reason
 from landlane.tasks.records import list_tasks
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
     from landlane.cli.command import CommandCall
     from landlane.cli.terminal import Terminal
-    from landlane.sessions.model import Session
     from landlane.workers.model import RunSummary
     from landlane.workers.preflight import Preflight
 
@@ -98,7 +96,7 @@ def pause(call: CommandCall, why: str, all: bool) -> int:
     if not why.strip():
         command = f"landlane run pause{' --all' if all else ''} --why 'release freeze'"
         raise Malformed("pausing needs a reason, which others see", code="NO_REASON", hint=command)
-    pool = pause_pool(call.repo, _decider(call), check_reason(why), pauses_landing=all)
+    pool = pause_pool(call.repo, call.session(), check_reason(why), pauses_landing=all)
     running = list(dict.fromkeys(attempt.task for attempt in running_attempts(call.repo)))
     landings = [landing.id for landing in list_landings(call.repo, (QUEUED, TESTING))] if all else []
     text = paused_text(pool, running, landings)
@@ -107,17 +105,9 @@ def pause(call: CommandCall, why: str, all: bool) -> int:
 
 def resume(call: CommandCall) -> int:
     """Start attempts again."""
-    session, before = _decider(call), get_pool(call.repo)
+    session, before = call.session(), get_pool(call.repo)
     pool = resume_pool(call.repo, session)
     return call.terminal.answer({"ok": True, "pool": pool_json(pool)}, resumed_text(before))
-
-
-def _decider(call: CommandCall) -> Session:
-    """Return the caller's session; refuse one with a role, which must not control the other workers."""
-    session = call.session()
-    if session.role:
-        raise forbidden(session.agent, session.role, "no role may pause or resume workers")
-    return session
 
 
 def _read_count(call: CommandCall, workers: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from landlane.errors import WaitsForPerson
+from landlane.roles.model import forbidden
 from landlane.store import records
 from landlane.tasks.lineage import find_lineage, lock_lineage, put_lineage
 from landlane.tasks.model import READY, WAITING, check_reason
@@ -61,9 +62,14 @@ class Pool:
 
 
 def pause(pool: Pool, why: str, now: int, by: str = "", *, pauses_landing: bool = False) -> Pool:
-    """Return the pool after it was paused."""
+    """Return the pool after it was paused; landings that were paused before stay so."""
     return replace(
-        pool, state=PoolState.PAUSED, paused=why, paused_at=now, paused_by=by, pauses_landing=pauses_landing
+        pool,
+        state=PoolState.PAUSED,
+        paused=why,
+        paused_at=now,
+        paused_by=by,
+        pauses_landing=pauses_landing or pool.pauses_landing,
     )
 
 
@@ -231,7 +237,9 @@ def pause_pool(repo: Repository, session: Session, why: str, *, pauses_landing: 
 
     Raises:
         Malformed: there is no reason.
+        NotAllowed: the session has a role.
     """
+    _check_may_decide(session)
     reason = check_reason(why)
 
     def change(pool: Pool, now: int) -> Pool:
@@ -241,8 +249,19 @@ def pause_pool(repo: Repository, session: Session, why: str, *, pauses_landing: 
 
 
 def resume_pool(repo: Repository, session: Session) -> Pool:
-    """Start work again, and forget earlier failures to start."""
+    """Start work again, and forget earlier failures to start.
+
+    Raises:
+        NotAllowed: the session has a role.
+    """
+    _check_may_decide(session)
     return _change(repo, "resumed", lambda pool, _: resume(pool), session=session)
+
+
+def _check_may_decide(session: Session) -> None:
+    """Refuse a session with a role, which must not control the other workers."""
+    if session.role:
+        raise forbidden(session.agent, session.role, "no role may pause or resume workers")
 
 
 def _change(
