@@ -270,7 +270,7 @@ def test_repeated_feedback_stops_a_task_one_round_earlier(project: Project) -> N
     assert never_agree(project, said) == ["retry", "retry", "escalate"]
     task = get_task(project.repo(), "T1")
     assert task.state == "waiting_for_person"
-    assert "it failed twice the same way" in task.why
+    assert task.why == "G1 waits for a person (approval): T1 failed twice the same way: retry?"
     told = [lesson.why for lesson in lessons_of(project.repo(), "T1")]
     assert told == [f"reviewer: {words}" for words in said]
 

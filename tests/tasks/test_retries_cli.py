@@ -30,9 +30,32 @@ def test_a_repeating_task_stops_until_a_person_retries_it(shell: Shell) -> None:
     shell.run_error("LINEAGE_STOPPED", "task", "add", "Another way", "--parent", "T1", exit=6)
     shell.run_error("NOT_A_PERSON", "task", "retry", "T1", "--as", "ann", exit=6)
     shell.run_error("NOT_A_PERSON", "task", "retry", "T1", exit=6)  # nobody sits at a terminal
-    assert [gate["task"] for gate in shell.run_json("gate", "list")["gates"]] == ["T1"]
+    (gate,) = shell.run_json("gate", "list")["gates"]
+    assert (gate["task"], gate["why"]) == ("T1", "T1 failed twice the same way: retry?")
+    assert "G1  T1 Parse dates failed twice the same way: retry?" in shell.run_text("inbox")
+    assert "G1  T1 failed twice the same way: retry?" in shell.run_text("gate", "list")
+    card = shell.run_text("gate", "show", "G1").splitlines()
+    assert card[0].startswith("G1 T1 Parse dates (approval)")
+    assert card[1:4] == ["  why       T1 failed twice the same way: retry?", "", "Earlier attempts"]
     shell.run_json("task", "drop", "T1", "--why", "no")
     assert shell.run_json("gate", "list")["gates"] == []
+
+
+def test_the_card_shows_the_failing_lines_of_each_attempt(shell: Shell) -> None:
+    shell.run_json("task", "add", "Parse dates", "--kind", "chore", "--max-attempts", "9")
+    output = "L1 bounced: make test fails\n" + "\n".join(f"line {n}" for n in range(30)) + "\nKeyError: 'day'\n"
+    for _ in range(2):
+        shell.run_json("next", "--as", "ann")
+        shell.run_json("fail", "T1", "--why", output, "--as", "ann")
+
+    card = shell.run_text("gate", "show", "G1").splitlines()
+
+    assert card[card.index("Earlier attempts") + 1 : -2] == [
+        "  attempt 1, ann: L1 bounced: make test fails",
+        "    KeyError: 'day'",
+        "  attempt 2, ann: L1 bounced: make test fails",
+        "    KeyError: 'day'",
+    ]
 
 
 def test_next_reports_tasks_that_back_off_and_until_when(shell: Shell) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.cli.run_progress import region_lines
+from landlane.cli.run_progress import region_lines, wrap_line
 from landlane.tasks.worker_pool import Pool, pause, resume, slow_down
 from landlane.usage.model import RUN, TODAY, Budget
 from landlane.workers.model import (
@@ -131,7 +131,7 @@ def test_each_event_is_one_line() -> None:
     )
     assert text(RunEventKind.FAILED, text="exit 2", tries=3) == "T27 failed: exit 2 (attempt 3 of 3)"
     assert text(RunEventKind.NEEDS_PERSON, text="retry?", id="G3") == (
-        "T27 needs you: retry?: landlane inbox G3"
+        "T27 needs you: retry? landlane inbox G3"
     )
 
 
@@ -228,3 +228,8 @@ def test_a_stopped_run_says_where_the_work_is() -> None:
     assert summary_headline(summary) == "1 landed, 4 ready in 3 min for $0.70"
     assert summary_rows(summary) == []
     assert next_step(summary) == "landlane run"
+
+
+def test_a_long_line_is_broken_between_words() -> None:
+    assert wrap_line("T6 failed: it may not change a-b.md", 20) == "T6 failed: it may\n  not change a-b.md"
+    assert wrap_line("T6 landed", 20) == "T6 landed"

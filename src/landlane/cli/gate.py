@@ -78,7 +78,8 @@ def list_all(call: CommandCall, all: bool = False) -> int:
 
 def _row(item: dict[str, Any], *, is_all: bool) -> list[str]:
     asked = question(item) if item["kind"] == _KIND_LANDING else " ".join(item["why"].split())[:_MOST_WHY]
-    task = f"{item['task']}: " if item["task"] and item["kind"] != _KIND_LANDING else ""
+    is_named = not item["task"] or item["kind"] == _KIND_LANDING or asked.startswith(f"{item['task']} ")
+    task = "" if is_named else f"{item['task']}: "
     waits = rough_duration(item["waited_seconds"] * 1000) + (", overdue" if item["is_overdue"] else "")
     return [
         item["id"],

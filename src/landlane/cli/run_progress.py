@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 
 from landlane.cli.live_region import LiveRegion
@@ -109,7 +110,7 @@ class LiveView(RunView):
         self._region.remove()
 
     def note(self, *lines: str) -> None:
-        self._region.print_above("\n".join(map(in_one_line, lines)))
+        self._region.print_above("\n".join(wrap_line(in_one_line(line), stderr_width()) for line in lines))
 
     def on_event(self, event: RunEvent) -> None:
         line = ended_line(event, self.wall_ms())
@@ -123,6 +124,14 @@ class LiveView(RunView):
             self._title_width = max(self._title_width, *titles, 0)
             lines = region_lines(status, stderr_width() - 1, stderr_style, title_width=self._title_width)
             self._region.draw(lines)
+
+
+def wrap_line(line: str, width: int) -> str:
+    """Return a line as lines of at most a width, broken between words and indented by two."""
+    if text_width(line) < width:
+        return line
+    parts = textwrap.wrap(line, width - 1, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(parts)
 
 
 def region_lines(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from landlane.gates.model import WAITING, describe_subject
 from landlane.gates.subject import lineage_cost
 from landlane.inbox.unblocks import find_unblocked
+from landlane.landing.failing_lines import failing_lines
 from landlane.landing.model import gated_path
 from landlane.tasks.records import lessons_of, list_tasks, task_history
 from landlane.units import count, join_words, money, rough_duration, time_ago
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 _MOST_PATHS = 6
+_MOST_LINES = 5
+_ATTEMPT = re.compile(r"^attempt \d+, ", re.MULTILINE)  # the start of an attempt in the history
 _COMMIT = 8  # digits of a commit that people see
 # Longer texts of the evidence, and their titles.
 _SECTIONS = {"history": "Earlier attempts", "said": "Verdicts"}
@@ -32,7 +37,7 @@ def card_text(item: Mapping[str, Any]) -> str:
     title = f"{item['id']} {question(item)}"
     rows = {
         "why": _reason(item),
-        "about": _subject(item) if item["kind"] != "landing" else "",
+        "about": _subject(item),
         "change": change_text(evidence),
         "evidence": _evidence(item) if item["kind"] == "landing" else "",
         "check": evidence.get("check") or "",
@@ -48,8 +53,20 @@ def card_text(item: Mapping[str, Any]) -> str:
         lines += [f"  {name:<9} {first}", *(f"  {'':<9} {line}" for line in more)] if text else []
     for name, heading in _SECTIONS.items():
         if evidence.get(name):
-            lines += ["", heading, *(f"  {line}" for line in str(evidence[name]).splitlines())]
+            lines += ["", heading, *(f"  {line}" for line in _section_lines(str(evidence[name])))]
     return "\n".join(lines)
+
+
+def _section_lines(text: str) -> list[str]:
+    """Return a text; of each attempt only its reason and the lines that show the failure."""
+    starts = [match.start() for match in _ATTEMPT.finditer(text)]
+    if not starts:
+        return text.splitlines()
+    lines: list[str] = text[: starts[0]].splitlines()
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        reason, _, output = text[start:end].partition("\n")
+        lines += [reason, *(f"  {line}" for line in failing_lines(output)[:_MOST_LINES])]
+    return lines
 
 
 def dead_task_text(repo: Repository, task: Task, now: int) -> str:
@@ -88,6 +105,8 @@ def _reason(item: Mapping[str, Any]) -> str:
 
 def _subject(item: Mapping[str, Any]) -> str:
     about = item["about"]
+    if item["kind"] == "landing" or "retries" in about:  # the title says it
+        return ""
     if head := str(about.get("head") or ""):
         branch = about.get("branch")
         return f"commit {head[:_COMMIT]}" + (f" of {branch}" if branch else "")

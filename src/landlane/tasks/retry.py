@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task, TaskState
 
 
+_MOST_QUESTION = 400
 _MOST_HISTORY = 12_000  # characters of what a person is shown of a lineage's history
 
 
@@ -197,15 +198,22 @@ def ask_person_in(tx: Transaction, repo: Repository, task: Task, verdict: RetryV
         f"attempt {lesson.attempt}, {lesson.agent or 'landlane'}: {lesson.why}"
         for lesson in (*earlier_lessons(tx, task), *lessons_in(tx, task.id))
     )
-    why = f"{task.id} stopped after attempt {task.attempt}: {verdict.why}"
     installed().follow_ups.ask_person(
         tx,
         repo,
         lock_task(tx, task.id),
-        f"Try it again? {why}"[:1500],
+        _retry_question(task, verdict),
         about=about,
-        evidence={"history": history[-_MOST_HISTORY:]},
+        evidence={"title": task.title, "history": history[-_MOST_HISTORY:]},
     )
+
+
+def _retry_question(task: Task, verdict: RetryVerdict) -> str:
+    """Return the question in one line: `T5 failed twice the same way: retry?`; the history has the output."""
+    stopped = " ".join(verdict.why.partition(". Last: ")[0].split())[:_MOST_QUESTION]
+    if stopped.startswith("it "):
+        stopped = f"{task.id} {stopped.removeprefix('it ')}"
+    return f"{stopped}: retry?"
 
 
 def hold_for_person_in(tx: Transaction, repo: Repository, task: Task, why: str) -> None:

@@ -70,7 +70,8 @@ def event_text(event: RunEvent, now: int, *, is_titled: bool = False) -> str:
         case RunEventKind.LIMITED:
             return f"{event.task} waits: {_limit(event, now)}; no attempt charged"
         case RunEventKind.NEEDS_PERSON:
-            command = f": landlane inbox {event.id}" if event.id else ""
+            gap = " " if event.text.endswith("?") else ": "
+            command = f"{gap}landlane inbox {event.id}" if event.id else ""
             return f"{named} needs you: {event.text}{command}"
         case RunEventKind.NOTE:
             return f"{event.task}: {event.text}" if event.task else event.text
