@@ -74,6 +74,18 @@ def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: Works) -> N
     assert scripts.task(task)["attempt"] == 2
 
 
+def test_feedback_repeats_no_line_and_names_files_as_in_the_checkout(scripts: Works) -> None:
+    task = add(scripts, 'echo "$PWD/a.md: no such endpoint" >&2; exit 4', "--path", "a.md", "--max-attempts", "1")
+
+    answer = scripts.run("--", "./do.sh", exit=1)
+
+    (failed,) = answer["summary"]["failed"]
+    assert (failed["task"], failed["why"]) == (
+        task,
+        "its only attempt failed: exit 4: a.md: no such endpoint",
+    )
+
+
 def test_exit_0_without_a_change_has_failed(scripts: Works) -> None:
     task = add(scripts, "true", "--path", "a.md", "--max-attempts", "1")
 

@@ -197,7 +197,8 @@ class AttemptFinisher:
 
     def _failed(self, message: WorkFailed) -> AttemptResult:
         stderr, exit_code = self._end.stderr.strip(), self._end.exit_code
-        reason = message.reason + (f"\n{stderr[-1500:]}" if stderr and message.code != "stopped" else "")
+        is_new = any(" ".join(line.split()) not in message.reason for line in stderr.splitlines())
+        reason = message.reason + (f"\n{stderr[-1500:]}" if is_new and message.code != "stopped" else "")
         notes = f"\nnotes: {message.notes}" if message.notes else ""
         if message.code == RATE_LIMITED:
             self._note_rate_limit(message)

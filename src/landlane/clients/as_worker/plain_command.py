@@ -119,7 +119,8 @@ class _Attempt:
             limit = exact_duration(round(work.assignment.heartbeat_seconds * 1000))
             raise Failure(f"no output for {limit}", code="silent")
         if exit_code:
-            raise Failure(_failure_text(exit_code, bytes(child.stderr).decode("utf-8", "replace")))
+            stderr = bytes(child.stderr).decode("utf-8", "replace")
+            raise Failure(_failure_text(exit_code, _in_checkout(stderr, work.assignment.folder)))
 
     def _start(self, work: Work, scratch: str) -> ClientChild:
         assignment = work.assignment
@@ -128,7 +129,7 @@ class _Attempt:
             file.write(prompt_for(assignment))
         program = self._command[0]
         if os.sep in program:
-            program = os.path.join(assignment.folder, program)
+            program = os.path.normpath(os.path.join(assignment.folder, program))
         if shutil.which(program) is None:
             why = "is not executable" if os.path.isfile(program) else "does not exist in the checkout"
             raise Failure(f"{self._command[0]} {why}", code="not_started")
@@ -154,7 +155,7 @@ class _Attempt:
     def _read_line(self, work: Work, line: str, *, is_error: bool) -> None:
         """Report a line of standard output as progress; pass standard error on."""
         if is_error:
-            sys.stderr.write(f"{line}\n")
+            sys.stderr.write(f"{_in_checkout(line, work.assignment.folder)}\n")
             return
         text = printable(line).strip()
         if not text:
@@ -164,6 +165,11 @@ class _Attempt:
         if self._messages_sent < _MOST_PROGRESS:
             self._messages_sent += 1
             work.progress(text[:_LONGEST_PROGRESS])
+
+
+def _in_checkout(text: str, folder: str) -> str:
+    """Return output with paths relative to the checkout: its temporary folder is gone when someone reads it."""
+    return text.replace(f"{folder.rstrip(os.sep)}{os.sep}", "")
 
 
 def _failure_text(exit_code: int, stderr: str) -> str:
