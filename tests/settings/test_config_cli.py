@@ -73,8 +73,22 @@ def test_a_change_says_where_it_counts_and_how_it_gets_to_the_target(shell: Shel
         "✓ run.workers = 4 in landlane.toml",
         "  used in this checkout now, and by landings and other checkouts once it is on main",
         (
-            "next: git switch -c settings && git add landlane.toml"
+            "next: landlane claim landlane.toml && git switch -c settings && git add landlane.toml"
             " && git commit -m 'Set run.workers = 4' landlane.toml && landlane land"
         ),
     ]
     assert shell.run_text("config", "get", "run.workers") == "4\n"
+
+
+def test_the_next_step_of_a_change_works_as_it_is_printed_also_on_a_branch(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[landing]\nchecks = ["true"]\n', encoding="utf-8")
+    shell.git("add", "landlane.toml")
+    shell.git("commit", "--quiet", "-m", "Set the checks")
+
+    for value in ("4", "5"):
+        shown = shell.run_text("config", "set", "run.workers", value)
+        step = shown.splitlines()[-1].removeprefix("next: ")
+        assert ("git switch" in step) == (value == "4")
+        ended = shell.sh(step)
+        assert ended.exit == 0, ended
+        shell.run_json("queue", "run", "--drain")

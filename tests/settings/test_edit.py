@@ -39,10 +39,18 @@ def test_values_are_written_as_toml(name: str, text: str, line: str) -> None:
 
 
 def test_an_unknown_setting_is_named_with_the_one_that_was_meant() -> None:
-    for name, meant in (("claims.tll", "claims.ttl"), ("landing.chekcs", "landing.checks"), ("x y", "")):
+    for name, meant in (("claims.tll", "claims.ttl"), ("landing.chekcs", "landing.checks"), ("run.ttl", "claims.ttl"), ("run.silent", ""), ("x y", "")):
         with pytest.raises(SettingsError) as refused:
             find_key(name)
         assert (refused.value.code, refused.value.facts["meant"]) == ("SETTINGS_UNKNOWN_KEY", meant)
+
+
+def test_a_new_key_comes_before_the_comments_at_the_end_of_its_section() -> None:
+    source = '[landing]\nchecks = ["make"]\n\n# [run]\n# agent = "claude"\n\n[hooks]\n'
+
+    changed = with_value(source, find_key("landing.gate"), '["docs/**"]')
+
+    assert changed == source.replace('"make"]\n', '"make"]\ngate = ["docs/**"]\n')
 
 
 @pytest.mark.parametrize("name", ["claims", "agents.fix", "landing.checks.run", ""])

@@ -9,6 +9,7 @@ from landlane.cli.person import person_at
 from landlane.errors import LandlaneError, SettingsError
 from landlane.files import write_atomically
 from landlane.git.discovery import find_checkout
+from landlane.git.run import try_git_output
 from landlane.git.target import find_target
 from landlane.settings.edit import all_keys, default_text, find_key, find_value, value_text, with_value
 from landlane.settings.load import read_local
@@ -55,10 +56,14 @@ def _confirmation(call: CommandCall, assignment: str, *, is_new: bool) -> str:
     """Return that a setting was written, and the command that brings it onto the target branch."""
     written = f"✓ {assignment} in {FILE_NAME}"
     try:
-        target = find_target(call.repo.require_git().home, call.repo.settings).branch
+        repo = call.repo.require_git()
+        target = find_target(repo.home, repo.settings).branch
     except LandlaneError:  # no git, no commit yet, or another mistake in the settings
         return written
-    steps = ["git switch -c settings", *([f"git add {FILE_NAME}"] if is_new else [])]
+    steps = [call.terminal.as_typed(f"landlane claim {FILE_NAME}")]
+    if try_git_output(repo.checkout, "branch", "--show-current") == target:
+        steps.append("git switch -c settings")
+    steps += [f"git add {FILE_NAME}"] if is_new else []
     message = shlex.quote(f"Set {assignment}")
     steps += [f"git commit -m {message} {FILE_NAME}", call.terminal.as_typed("landlane land")]
     # Settings are read from the checkout; landings and guards read them from the target branch.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
 
 from landlane.clock import duration_text
 from landlane.errors import SettingsError
@@ -124,7 +125,10 @@ def _with_content(source: str, setting: SettingKey, content: object) -> str:
         table: Any = document
         for part in setting.path[:-1]:
             table = table.setdefault(part, tomlkit.table())
+        is_new = setting.path[-1] not in table
         table[setting.path[-1]] = content
+        if is_new and isinstance(table, Table):
+            _move_to_last_key(table)
         text = tomlkit.dumps(document)
     except TOMLKitError as error:
         raise SettingsError(
@@ -134,6 +138,14 @@ def _with_content(source: str, setting: SettingKey, content: object) -> str:
         ) from error
     read_plain(tomllib.loads(text))
     return text
+
+
+def _move_to_last_key(table: Table) -> None:
+    """Move the entry that was added last behind the last key: comments at the end may be about what follows."""
+    body = table.value.body
+    keys = [at for at, (key, item) in enumerate(body) if key is not None and not isinstance(item, Table)]
+    if len(keys) > 1:
+        body.insert(keys[-2] + 1, body.pop(keys[-1]))
 
 
 def _split(name: str) -> tuple[str, ...]:
@@ -150,10 +162,23 @@ def _split(name: str) -> tuple[str, ...]:
 
 
 def _unknown(name: str) -> SettingsError:
-    meant = nearest_word(name, [setting.name for setting in all_keys()])
+    meant = _nearest(name)
     return SettingsError(
         f"unknown setting {name[:80]}",
         code="SETTINGS_UNKNOWN_KEY",
-        hint=f"did you mean {meant}?" if meant else "landlane config list --all",
+        hint=f"did you mean {meant}?" if meant else "all settings: landlane config list --all",
         meant=meant,
     )
+
+
+def _nearest(name: str) -> str:
+    """Return the setting that was probably meant: a similar key of that section, or that key of another one."""
+    names = [setting.name for setting in all_keys()]
+    section, _, last = name.rpartition(".")
+    siblings = [one for one in names if one.rpartition(".")[0] == section]
+    if not siblings:
+        return nearest_word(name, names)
+    if near := nearest_word(last, [one.rpartition(".")[2] for one in siblings]):
+        return f"{section}.{near}"
+    elsewhere = [one for one in names if one.rpartition(".")[2] == last]
+    return elsewhere[0] if len(elsewhere) == 1 else ""
