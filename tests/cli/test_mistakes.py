@@ -137,6 +137,16 @@ lnad
 commit -am x
 git
 sync --update=squash
+unclaim src/api.py --as ann
+run do.sh
+run T2
+run --agent do.sh
+run --workers 0 -- ./do.sh
+run --task T2
+once build --as 'b b' -- make
+claim src/api.py --for 1h --as ann
+log --tail 5
+config set run.silent 10s
 help clam
 --verson
 """
@@ -153,6 +163,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     shell.git("init", "--quiet", "--initial-branch=main")
     (folder / "landlane.toml").write_text('[landing]\nchecks = ["true"]\nresident = false\n')
     (folder / "src" / "api.py").write_text("api\n")
+    (folder / "do.sh").write_text("#!/bin/sh\n")
+    (folder / "do.sh").chmod(0o755)
     (folder / "plan.toml").write_text('[[task]]\ntitle = "Add refunds"\n')
     (folder / "circle.md").write_text("# Circle\n- [ ] One (after: Two)\n\n- [ ] Two (after: One)\n")
     (folder / "broken.toml").write_text('[[task]]\ntitle = "Two"\naftr = ["One"]\n')

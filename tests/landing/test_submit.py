@@ -63,7 +63,8 @@ def test_unclaimed_path_is_refused(testbed: LandingTestbed) -> None:
     error = refused(testbed, "one")
 
     assert (error.code, error.exit_code) == ("OUTSIDE_CLAIMS", 6)
-    assert error.message == "the branch changes what ann does not hold: f0, f1, f2, f3, f4 and 2 more"
+    assert error.message == "the branch changes paths that ann has not claimed: f0, f1, f2, f3, f4 and 2 more"
+    assert error.hint == "landlane claim f0 f1 f2 f3 f4 f5 f6"
     assert error.facts["paths"] == [f"f{number}" for number in range(7)]
 
 

@@ -82,3 +82,10 @@ def test_overview_is_one_line() -> None:
 
     assert overview_line(overview) == "1 session, 2 claims, 1 landing, 2 tasks ready"
     assert overview_line(Overview(tasks={})) == "no sessions, no claims, landing queue empty, no tasks"
+
+
+def test_without_an_agent_one_of_the_ready_tasks_can_be_taken() -> None:
+    setup = RepositorySetup(is_set_up=True, has_git=True, has_checks=True)
+    whys = [next_steps(Overview(tasks={}, ready=ready), setup)[0].why for ready in (("T1",), ("T1", "T2"))]
+    assert whys == ["take T1 yourself", "take one of T1, T2 yourself"]
+    assert "landlane next" not in commands(Overview(tasks={"failed": 1}), setup)

@@ -28,7 +28,7 @@ def improve_hint(typed: TypedCall, error: LandlaneError, terminal: Terminal) -> 
         return f"{reason}: {typed.with_value(given, str(error.facts['example']))}"
     if error.code == "NOT_YOUR_SESSION" and terminal.agent:
         terminal.agent = ""  # the hint must not name the agent that the caller may not act as
-        return f"act as yourself: {typed.without_name()}"
+        return f"act as yourself: {typed.with_name()}"
     if error.code == "BAD_NAME":
         return _with_valid_name(typed, error, terminal)
     if error.code == "NO_REASON" and typed.has_option("--why"):
@@ -52,7 +52,7 @@ def _with_valid_name(typed: TypedCall, error: LandlaneError, terminal: Terminal)
     name = str(error.facts.get("name", ""))
     if name == terminal.agent and name:
         terminal.agent = ""  # it is not a valid name
-        return f"{typed.without_name()} --as {valid_name(name)}"
+        return typed.with_name(valid_name(name))
     return typed.with_value(name, valid_name(name)) if name else error.hint
 
 

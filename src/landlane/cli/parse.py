@@ -28,20 +28,24 @@ _SYNONYMS = {
     "decline": "handoff decline",
     "fan": "task split",
     "fanout": "task split",
+    "free": "release",
     "history": "log",
     "install": "init",
     "journal": "log",
     "list": "task list",
     "lock": "claim",
+    "logs": "log",
     "ls": "task list",
     "merge": "land",
     "pause": "run pause",
     "pool": "run",
+    "ps": "status",
     "push": "land",
     "reject": "gate reject",
     "restore": "rescue restore",
     "resume": "run resume",
     "retry": "task retry",
+    "settings": "config list",
     "setup": "init",
     "show": "task show",
     "split": "task split",
@@ -49,6 +53,7 @@ _SYNONYMS = {
     "stray": "misplaced",
     "submit": "land",
     "tasks": "task list",
+    "unclaim": "release",
     "unlock": "release",
     "version": "--version",
     "watch": "status --watch",
@@ -90,9 +95,12 @@ _OPTIONS = {
     "-m": ("--why", "--note", "--summary", "--title"),
     "-f": ("--follow", "--force"),
     "-n": ("--last",),
+    "--for": ("--ttl", "--wait"),
     "--limit": ("--last",),
+    "--lines": ("--last",),
     "--name": ("--as",),
     "--reason": ("--why", "--note"),
+    "--tail": ("--last",),
     "--timeout": ("--wait", "--ttl"),
     "--user": ("--as",),
     "--watch": ("--follow",),
@@ -304,6 +312,7 @@ class _Reader:
             joined = " ".join([self._words[start], *self._plain])
             rest = [word for word in self._words[start + 1 :] if word not in self._plain]
             hint = call_text([*self._words[:start], joined, *rest])
+            return self._malformed(f"{self._path()} takes one title; put it in quotes", hint)
         takes = " and ".join(argument.name for argument in self._command.arguments) or "no arguments"
         verb = "is" if len(self._plain) == 1 else "are"
         return self._malformed(f"{self._path()} takes {takes}; {extra} {verb} too much", hint)
@@ -361,7 +370,8 @@ class _Reader:
     def _unknown_option(self, name: str, known: Iterable[str]) -> Malformed:
         known = [*known, *(() if self._noun else ("--version",))]
         synonym = next((option for option in _OPTIONS.get(name, ()) if option in known), "")
-        meant = synonym or _nearest(name, known)
+        # Another agent's name is a wrong guess for anything longer, such as --task.
+        meant = synonym or _nearest(name, [one for one in known if one != "--as" or len(name) <= len("--ass")])
         path = self._path() or "landlane"
         hint = self._working(self._corrected(meant)) if meant else self._with_verb(name) or self._help()
         return self._malformed(f"{path} has no option {name}", hint)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _MOST_WORKERS = 256
 _SHOWN_AFTER_SECONDS = 0.5
+_PLAN_ENDINGS = (".md", ".toml", ".yaml", ".yml", ".json")
 
 
 def run(
@@ -73,6 +74,8 @@ def run(
             code="BAD_CALL",
             hint=f"landlane run {shlex.quote(plan)}",
         )
+    if plan:
+        _check_is_plan(call, plan)
     if command and agent:
         raise Malformed(
             "give --agent or a command after --, not both",
@@ -89,6 +92,24 @@ def run(
         is_offline=offline,
     )
     return _run(call, request)
+
+
+def _check_is_plan(call: CommandCall, plan: str) -> None:
+    """Refuse a script or a task in place of a plan; the hint is what was probably meant."""
+    path = os.path.join(call.cwd, plan)
+    if os.path.isfile(path) and os.access(path, os.X_OK) and not plan.endswith(_PLAN_ENDINGS):
+        program = plan if os.sep in plan else f"./{plan}"
+        raise Malformed(
+            f"{plan} is a program, not a plan",
+            code="BAD_CALL",
+            hint=f"let it do the ready tasks: landlane run -- {shlex.quote(program)}",
+        )
+    if plan[:1] in "Tt" and plan[1:].isdigit() and not os.path.exists(path):
+        raise Malformed(
+            f"run takes a plan, not a task; it runs all that are ready, {plan.upper()} as well if it is",
+            code="BAD_CALL",
+            hint=f"see where it stands: landlane task show {plan.upper()}",
+        )
 
 
 def pause(call: CommandCall, why: str, all: bool) -> int:
@@ -116,9 +137,11 @@ def _read_count(call: CommandCall, workers: str) -> int:
     is_number = workers.isascii() and workers.isdigit() and len(workers) < 6
     if not is_number or not 1 <= int(workers) <= _MOST_WORKERS:
         raise Malformed(
-            f"--workers must be a number from 1 to {_MOST_WORKERS}, not {workers[:20]!r}",
+            f"--workers must be a number from 1 to {_MOST_WORKERS}, not {workers[:20]}",
             code="OUT_OF_RANGE",
-            hint="--workers 4",
+            hint="for example",
+            given=workers,
+            example="4",
         )
     return int(workers)
 

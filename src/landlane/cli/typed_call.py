@@ -32,22 +32,22 @@ class TypedCall:
 
     def with_words(self, *more: str) -> str:
         """Return the same call with more words at its end."""
-        return call_text([*self._words({}), *more, *self._common])
+        return call_text([*self._words({}), *more, *self._common, *self._rest({})])
 
     def with_value(self, old: str, new: str) -> str:
         """Return the same call with one value replaced by another."""
-        return call_text([*self._words({old: new}), *self._common])
+        return call_text([*self._words({old: new}), *self._common, *self._rest({old: new})])
 
-    def without_name(self) -> str:
-        """Return the same call without --as."""
+    def with_name(self, name: str = "") -> str:
+        """Return the same call with another name after --as, or without --as."""
         common = self._common[2:] if self._common[:1] == ("--as",) else self._common
-        return call_text([*self._words({}), *common])
+        named = ["--as", name] if name else []
+        return call_text([*self._words({}), *common, *named, *self._rest({})])
 
     def _words(self, changes: Mapping[str, str]) -> Iterator[str]:
         yield from self._command.path.split()
         for argument in self._command.arguments:
-            yield from ["--"] if argument.is_rest and self._given.get(argument.key) else []
-            yield from self._values(argument, changes)
+            yield from [] if argument.is_rest else self._values(argument, changes)
         for option in self._command.options:
             given = self._given.get(option.key, option.value_if_absent)
             if option.is_flag and given:
@@ -56,6 +56,12 @@ class TypedCall:
                 for one in self._values(option, changes):
                     yield option.name
                     yield from [] if one == FOREVER else [one]
+
+    def _rest(self, changes: Mapping[str, str]) -> list[str]:
+        """Return the command after `--`, which must come after all options; empty if there is none."""
+        rest = [argument for argument in self._command.arguments if argument.is_rest]
+        values = [one for argument in rest for one in self._values(argument, changes)]
+        return ["--", *values] if values else []
 
     def _values(self, parameter: Argument | Option, changes: Mapping[str, str]) -> list[str]:
         given = self._given.get(parameter.key) or ()

@@ -7,6 +7,8 @@ entry; claims made for the entry's task move to the entry, and come back if it i
 
 from __future__ import annotations
 
+import shlex
+
 from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_claims, give_claim
 from landlane.claims.model import ClaimMode
 from landlane.claims.take import claims_near, claims_of
@@ -198,19 +200,17 @@ def _outside_claims_error(
             paths=paths[:_MAX_PATHS],
         )
     return NotAllowed(
-        f"the branch changes what {session.agent} does not hold: {some}",
+        f"the branch changes paths that {session.agent} has not claimed: {some}",
         code="OUTSIDE_CLAIMS",
-        hint=f"{_claim_command(paths[0])}, or take the change out of the branch",
+        hint=_claim_command(paths),
         paths=paths[:_MAX_PATHS],
     )
 
 
-def _claim_command(path: str) -> str:
-    """Return the command that claims a path; a name that is not valid text needs a wider claim."""
-    if "\ufffd" in path:
-        folder = path.rpartition("/")[0]
-        return f"landlane claim '{folder}/**'" if folder else "landlane claim '**'"
-    return f"landlane claim {path}"
+def _claim_command(paths: Sequence[str]) -> str:
+    """Return the command that claims paths; a name that is not valid text needs a wider claim."""
+    wider = [f"{path.rpartition('/')[0]}/**".lstrip("/") if "\ufffd" in path else path for path in paths]
+    return f"landlane claim {shlex.join(dict.fromkeys(wider))}"
 
 
 def _claim_held_error(pattern: Pattern, claim: Claim, paths: Sequence[str]) -> Held:

@@ -94,9 +94,12 @@ def _steps_for_ready_tasks(overview: Overview, setup: RepositorySetup) -> Iterat
         command = f"landlane config set landing.checks '[\"{setup.checks or 'make test'}\"]'"
         yield NextStep(command=command, why="say what must pass before a branch lands")
     agents = (*setup.workers, *setup.clients)
+    if not overview.ready:
+        return
     if not setup.has_git or not (setup.agent or agents):
-        yield NextStep(command="landlane next", why=f"take {_names(overview.ready)} yourself")
-    elif overview.ready:
+        one_of = "one of " if len(overview.ready) > 1 else ""
+        yield NextStep(command="landlane next", why=f"take {one_of}{_names(overview.ready)} yourself")
+    else:
         option = "" if setup.agent else f" --agent {agents[0]}"
         workers = "a worker" if len(overview.ready) == 1 else "workers"
         yield NextStep(command=f"landlane run{option}", why=f"start {workers} on {_names(overview.ready)}")

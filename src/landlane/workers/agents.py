@@ -69,6 +69,10 @@ def find_agent(settings: Settings, name: str) -> Agent:
     known = [*settings.agents, *(agent for agent in AGENTS if agent != COMMAND)]
     near = nearest_word(name, known)
     word = name[:40]
+    if "." in word or "/" in word:
+        script = word if "/" in word else f"./{word}"
+        hint = f"let a script do the tasks: landlane run -- {shlex.quote(script)}"
+        raise Malformed(f"unknown agent {word}", code="UNKNOWN_AGENT", hint=hint)
     define = f"landlane config set agents.{word}.command " + shlex.quote(f'["./{word}.sh"]')
     hint = f"landlane run --agent {near}" if near else f"define it: {define}"
     raise Malformed(f"unknown agent {word}", code="UNKNOWN_AGENT", hint=hint)
