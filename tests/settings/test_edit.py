@@ -39,7 +39,13 @@ def test_values_are_written_as_toml(name: str, text: str, line: str) -> None:
 
 
 def test_an_unknown_setting_is_named_with_the_one_that_was_meant() -> None:
-    for name, meant in (("claims.tll", "claims.ttl"), ("landing.chekcs", "landing.checks"), ("run.ttl", "claims.ttl"), ("run.silent", ""), ("x y", "")):
+    for name, meant in (
+        ("claims.tll", "claims.ttl"),
+        ("landing.chekcs", "landing.checks"),
+        ("run.ttl", "claims.ttl"),
+        ("run.silent", ""),
+        ("x y", ""),
+    ):
         with pytest.raises(SettingsError) as refused:
             find_key(name)
         assert (refused.value.code, refused.value.facts["meant"]) == ("SETTINGS_UNKNOWN_KEY", meant)

@@ -43,7 +43,9 @@ def test_a_repeating_task_stops_until_a_person_retries_it(shell: Shell) -> None:
 
 def test_the_card_shows_the_failing_lines_of_each_attempt(shell: Shell) -> None:
     shell.run_json("task", "add", "Parse dates", "--kind", "chore", "--max-attempts", "9")
-    output = "L1 bounced: make test fails\n" + "\n".join(f"line {n}" for n in range(30)) + "\nKeyError: 'day'\n"
+    output = (
+        "L1 bounced: make test fails\n" + "\n".join(f"line {n}" for n in range(30)) + "\nKeyError: 'day'\n"
+    )
     for _ in range(2):
         shell.run_json("next", "--as", "ann")
         shell.run_json("fail", "T1", "--why", output, "--as", "ann")

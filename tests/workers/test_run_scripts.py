@@ -75,7 +75,9 @@ def test_standard_error_is_the_feedback_of_the_next_attempt(scripts: Works) -> N
 
 
 def test_feedback_repeats_no_line_and_names_files_as_in_the_checkout(scripts: Works) -> None:
-    task = add(scripts, 'echo "$PWD/a.md: no such endpoint" >&2; exit 4', "--path", "a.md", "--max-attempts", "1")
+    task = add(
+        scripts, 'echo "$PWD/a.md: no such endpoint" >&2; exit 4', "--path", "a.md", "--max-attempts", "1"
+    )
 
     answer = scripts.run("--", "./do.sh", exit=1)
 

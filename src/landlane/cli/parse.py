@@ -371,7 +371,9 @@ class _Reader:
         known = [*known, *(() if self._noun else ("--version",))]
         synonym = next((option for option in _OPTIONS.get(name, ()) if option in known), "")
         # Another agent's name is a wrong guess for anything longer, such as --task.
-        meant = synonym or _nearest(name, [one for one in known if one != "--as" or len(name) <= len("--ass")])
+        meant = synonym or _nearest(
+            name, [one for one in known if one != "--as" or len(name) <= len("--ass")]
+        )
         path = self._path() or "landlane"
         hint = self._working(self._corrected(meant)) if meant else self._with_verb(name) or self._help()
         return self._malformed(f"{path} has no option {name}", hint)

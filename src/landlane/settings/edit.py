@@ -141,7 +141,7 @@ def _with_content(source: str, setting: SettingKey, content: object) -> str:
 
 
 def _move_to_last_key(table: Table) -> None:
-    """Move the entry that was added last behind the last key: comments at the end may be about what follows."""
+    """Move the entry that was added last behind the last key: later comments may be about what follows."""
     body = table.value.body
     keys = [at for at, (key, item) in enumerate(body) if key is not None and not isinstance(item, Table)]
     if len(keys) > 1:
@@ -172,7 +172,7 @@ def _unknown(name: str) -> SettingsError:
 
 
 def _nearest(name: str) -> str:
-    """Return the setting that was probably meant: a similar key of that section, or that key of another one."""
+    """Return the setting that was meant: a similar key of that section, or that key of another one."""
     names = [setting.name for setting in all_keys()]
     section, _, last = name.rpartition(".")
     siblings = [one for one in names if one.rpartition(".")[0] == section]

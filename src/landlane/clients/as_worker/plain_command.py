@@ -168,7 +168,7 @@ class _Attempt:
 
 
 def _in_checkout(text: str, folder: str) -> str:
-    """Return output with paths relative to the checkout: its temporary folder is gone when someone reads it."""
+    """Return output with paths relative to the checkout: its temporary folder is gone by then."""
     return text.replace(f"{folder.rstrip(os.sep)}{os.sep}", "")
 
 
