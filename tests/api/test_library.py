@@ -109,3 +109,14 @@ def answer_at_terminal(folder: Path, **environment: str) -> int:
     finally:
         os.close(slave)
         os.close(terminal)
+
+
+def test_leaving_removes_the_sign_of_life_of_the_session(shop: Path) -> None:
+    signs = shop / ".git" / "landlane" / "activity"
+    with Landlane(shop, agent="ann") as ann:
+        ann.claim("a.py")
+        assert [path.name for path in signs.iterdir()] == [ann.session.id]
+
+        assert ann.leave() == ("a.py",)
+
+        assert list(signs.iterdir()) == []

@@ -304,7 +304,9 @@ class Landlane(SessionView):
         Raises:
             Stale: it has already ended.
         """
-        return self._settled(sessions.leave(self._repo, self._session))
+        freed = sessions.leave(self._repo, self._session)
+        self._repo.settle()  # without a sign of life: the session is over
+        return freed
 
     def close(self) -> None:
         """Close the store; the session lives on until it leaves or expires."""

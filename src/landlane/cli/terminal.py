@@ -233,18 +233,18 @@ def _call_length(text: str) -> int:
 
 
 def terminal_width() -> int:
-    """Return how wide prose and tables may be."""
-    try:
-        columns = os.get_terminal_size(sys.stdout.fileno()).columns
-    except (OSError, ValueError, AttributeError):
-        columns = WIDEST
-    return max(columns or WIDEST, 40)
+    """Return how wide the terminal is that shows stdout."""
+    return _width_of(sys.stdout)
 
 
 def stderr_width() -> int:
     """Return how wide the terminal is that shows stderr."""
+    return _width_of(sys.stderr)
+
+
+def _width_of(stream: TextIO | None) -> int:
     try:
-        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+        columns = os.get_terminal_size(stream.fileno()).columns if stream is not None else WIDEST
     except (OSError, ValueError, AttributeError):
         columns = WIDEST
     return max(columns or WIDEST, 40)
