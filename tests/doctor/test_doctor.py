@@ -132,6 +132,17 @@ def test_secrets_that_others_can_read_are_reported_and_closed(used: Shell) -> No
     assert (secret.stat().st_mode & 0o777, secret.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
+def test_a_session_whose_secret_is_gone_is_reported(used: Shell) -> None:
+    (used.state / "sessions" / "ann").unlink()
+
+    refused = used.run_error("AGENT_IN_USE", "claim", "README.md", "--as", "ann", exit=3)
+    answer = used.run_json("doctor", exit=1)
+
+    assert "the secret of its session is gone" in refused["message"]
+    assert red(answer) == ["sessions"]
+    assert "--as ann is refused until the session lapses" in answer["message"]
+
+
 def _truncate(path: Path) -> None:
     os.truncate(path, 6000)
 

@@ -28,6 +28,8 @@ from landlane.processes.child import Child
 from landlane.processes.own_command import NAME, own_command
 from landlane.repository import Repository
 from landlane.sandbox.model import check_promises
+from landlane.sessions.join import is_secret_lost
+from landlane.sessions.leases import list_live_sessions
 from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
 from landlane.setup.repair_state import find_odd_files, repair_pointers, set_odd_aside
@@ -315,6 +317,20 @@ def _close_secrets(repo: Repository) -> list[str]:
     return closed
 
 
+def _check_sessions(repo: Repository) -> Check:
+    """Check that commands can act in every live session of this machine."""
+    live = repo.store.view(
+        lambda snapshot: [one for one in list_live_sessions(snapshot) if one.is_alive(snapshot.now)]
+    )
+    lost = [session.agent for session in live if is_secret_lost(repo, session)]
+    if lost:
+        return failed(
+            f"secret gone: {', '.join(lost[:3])}; --as {lost[0]} is refused until the session lapses",
+            "work under another name until then",
+        )
+    return passed(f"{len(live)} live")
+
+
 def _check_command(_: Repository) -> Check:
     """Check that a login shell, which some clients use, finds `landlane`; else agents get its path."""
     try:
@@ -366,6 +382,7 @@ _CHECKS: tuple[tuple[str, Callable[[Repository], Check]], ...] = (
     ("clock", _check_clock),
     ("file system", _check_file_system),
     ("secrets", _check_secrets),
+    ("sessions", _check_sessions),
     ("command", _check_command),
     ("extras", _check_extras),
 )

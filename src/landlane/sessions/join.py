@@ -266,9 +266,20 @@ def add_process(tx: Transaction, session_id: str, process: Process | None) -> No
         tx.run("process_add", session=session_id, **as_dict(process))
 
 
+def is_secret_lost(repo: Repository, session: Session) -> bool:
+    """Return whether no command can act in a session any more, because the file with its secret is gone.
+
+    Of a shared store, the file may be in another clone.
+    """
+    is_here = session.machine == repo.processes.machine and not repo.store.is_shared
+    return is_here and not session.is_holder and repo.secrets.is_lost(session.agent)
+
+
 def _in_use(repo: Repository, name: str, session: Session) -> Held:
     here = session.machine == repo.processes.machine
     where = "on this machine, in another clone or for another user" if here else f"on {session.machine}"
+    if is_secret_lost(repo, session):
+        where = "on this machine, but the file with the secret of its session is gone"
     return Held(
         f"{name} is already at work {where}",
         code="AGENT_IN_USE",

@@ -49,6 +49,11 @@ class SecretFiles:
             except OSError:
                 return
 
+    def is_lost(self, agent: str) -> bool:
+        """Return whether the file of an agent is missing, and not only closed to this user."""
+        is_closed = os.path.isdir(self._folder) and not os.access(self._folder, os.R_OK | os.X_OK)
+        return not is_closed and not os.path.lexists(self._path(agent))
+
     def _path(self, agent: str) -> str:
         # Upper case is marked, so that `Ann` and `ann` have two files even where file names ignore case.
         name = "".join(f"+{letter.lower()}" if letter.isupper() else letter for letter in agent)
