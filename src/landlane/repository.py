@@ -37,6 +37,10 @@ class Secrets(Protocol):
         """Delete the secret of a session that has ended."""
         ...
 
+    def is_lost(self, agent: str) -> bool:
+        """Return whether the secret of an agent is missing, and not only closed to this user."""
+        ...
+
 
 @value
 class Repository:

@@ -29,6 +29,7 @@ from tests.support.landing_crashes import (
     submit,
 )
 from tests.support.processes import fork, is_stopped, wait_for_exit
+from tests.support.shell import Shell
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -85,6 +86,20 @@ def test_a_runner_killed_at_any_step_leaves_a_tested_target_and_loses_nothing(
         testbed.check_target()
         assert run_queue(testbed.repository) == "", f"after {step} {count}"
         testbed.check_end(expected)
+
+
+def test_landing_again_ends_what_a_killed_runner_began(testbed: CrashTestbed) -> None:
+    repo = testbed.open()
+    landing = testbed.submit(repo, "one", {"one.txt": "one\n"})
+    repo.close()
+    assert wait_for_exit(fork(lambda: run_queue(testbed.repository, kill_at("moved", 1)))) < 0
+    assert not (testbed.repository / "one.txt").exists()
+
+    shell = Shell(testbed.repository)
+    answer = shell.run_json("land", "one", "--wait", "--as", "author-of-one")
+
+    assert (answer["landing"]["id"], answer["landing"]["state"]) == (landing.id, "landed")
+    assert (testbed.repository / "one.txt").exists()
 
 
 def test_a_runner_killed_while_it_recovers_leaves_nothing_between(

@@ -20,7 +20,7 @@ from landlane.git.target import (
 from landlane.git.tree_diff import list_changed_paths
 from landlane.landing.combine import merge_rule_for
 from landlane.landing.enqueue import Submission, enqueue
-from landlane.landing.model import LANDED
+from landlane.landing.model import LANDED, QUEUED, TESTING
 from landlane.landing.records import list_landings
 from landlane.landing.target_rules import check_author, find_gate, settings_at, unidentified_commits
 from landlane.reviews.records import commit_under_review
@@ -86,10 +86,10 @@ def submit_branch(repo: Repository, session: Session, branch: str, task_id: str)
     try:
         submission = _describe(repo, session, target, name, head, task)
     except RepositoryError as error:
-        landed = _find_landed(repo, target, name, head) if error.code == "EMPTY_BRANCH" else None
-        if landed is None:
+        known = _find_entry(repo, target, name, head) if error.code == "EMPTY_BRANCH" else None
+        if known is None:
             raise
-        return Submitted(landing=landed, is_new=False)
+        return Submitted(landing=known, is_new=False)
     refuse_breached(repo, session, submission.paths)
     _warn_about_uncommitted(repo, name)
     if task:
@@ -113,11 +113,16 @@ def _target_branch_error(branch: str) -> Malformed:
     )
 
 
-def _find_landed(repo: Repository, target: TargetBranch, branch: str, head: str) -> Landing | None:
-    """Return the entry with which exactly this head landed, if the target still contains it."""
-    for landing in reversed(list_landings(repo, (LANDED,))):
+def _find_entry(repo: Repository, target: TargetBranch, branch: str, head: str) -> Landing | None:
+    """Return the entry with which exactly this head landed, if the target still contains it.
+
+    If the runner was killed right after it moved the target, the entry is still open; the next one ends it.
+    """
+    for landing in reversed(list_landings(repo, (QUEUED, TESTING, LANDED))):
         is_same = (landing.branch, landing.head, landing.target) == (branch, head, target.branch)
-        if is_same and is_ancestor(repo.home, landing.commit, target.remote_ref or target.ref):
+        if is_same and (
+            landing.is_open or is_ancestor(repo.home, landing.commit, target.remote_ref or target.ref)
+        ):
             return landing
     return None
 
