@@ -16,6 +16,7 @@ from landlane.workspaces import clean_up
 from landlane.workspaces import close as closing
 from tests.support.git import git
 from tests.support.processes import kill_after
+from tests.support.shell import Shell
 from tests.support.workspaces import KINDS, ProcessInFolder, WorkspaceTestbed, commit_file
 
 if TYPE_CHECKING:
@@ -76,6 +77,22 @@ def spoil(workspace: Workspace) -> str:
     git(path, "add", "staged.txt")
     (path / "loose.txt").write_text("loose\n")
     return lone
+
+
+@pytest.mark.parametrize("step", ["closing", "rescued", "removed"])
+def test_closing_again_ends_what_was_interrupted(testbed: WorkspaceTestbed, step: str) -> None:
+    workspace = testbed.open().workspace
+    spoil(workspace)
+
+    def close(on_step: Callable[[str], None]) -> object:
+        return WorkspaceTestbed(testbed.repository).close(workspace, on_step=on_step)
+
+    kill_after(step, close)
+    words = ("workspace", "close", workspace.task, "--as", workspace.agent)
+    answer = Shell(testbed.repository).run_json(*words)
+
+    (rescue,) = list_rescues(testbed.prepared_repo().common_dir)
+    assert (answer["workspace"]["id"], answer["rescue"]) == (workspace.id, rescue.id)
 
 
 @pytest.mark.slow

@@ -63,10 +63,10 @@ def close(call: CommandCall, workspace: str, force: bool) -> int:
     stop_on_signals()
     repo = prepare_git(call.repo, call.terminal.note)
     session = call.session()
+    found = find_workspace(repo, _resolve_folder(call, workspace))
+    closed = close_workspace(repo, session, found, force=force)  # also if closing it was interrupted
     for line in finish_interrupted(repo, session):
         call.terminal.note(line)
-    found = find_workspace(repo, _resolve_folder(call, workspace))
-    closed = close_workspace(repo, session, found, force=force)
     lines = [f"✓ closed {closed.workspace.id}", *(f"  {note}" for note in closed.notes)]
     if closed.rescue:
         lines[0] += f"; its unlanded work is saved as {closed.rescue}"
