@@ -271,3 +271,18 @@ def test_inside_a_hook_the_journal_goes_to_the_right_repository(shell: Shell) ->
 
     assert hook.run_json("log", "--verify")["trouble"] == []
     assert shell.git("rev-parse", "--verify", "refs/landlane/journal")
+
+
+def test_bookkeeping_of_the_queue_and_of_processes_is_shown_only_with_v(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[landing]\nchecks = ["true"]\n')
+    shell.git("add", ".")
+    shell.git("commit", "--quiet", "-m", "Start")
+    shell.git("switch", "--quiet", "-c", "feature")
+    shell.run_json("claim", "new.py", "--as", "ann")
+    (shell.folder / "new.py").write_text("x = 1\n")
+    shell.run_json("commit", "-m", "Add it", "new.py", "--as", "ann")
+    shell.run_json("land", "--wait", "--as", "ann")
+
+    assert "landed L1" in shell.run_text("log")
+    assert "queue main" not in shell.run_text("log")
+    assert "queue main" in shell.run_text("log", "-v")

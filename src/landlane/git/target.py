@@ -79,7 +79,7 @@ def find_target(home: Checkout, settings: Settings) -> TargetBranch:
         raise RepositoryError(
             "there is no branch to work on yet",
             code="NO_TARGET",
-            hint="make a first commit, or name the branch: [landing] target in landlane.toml",
+            hint="make a first commit: git add --all && git commit -m 'First commit'",
         )
     target = TargetBranch(branch=branch, remote=_find_remote(known, settings, branch))
     if settings.landing.target and not target.remote and not commits_at(home, [target.ref]):

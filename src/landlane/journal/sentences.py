@@ -19,9 +19,11 @@ _NAME_WIDTH = 11
 # Bookkeeping that people see only with -v: another entry says the same, or nothing is to be learned from it.
 _INTERNAL = (
     *("lineage.", "notice.", "runner.", "client.", "usage.", "attempt.", "event.", "rules.", "wait."),
-    "decision.",
+    *("decision.", "run."),
 )
-_INTERNAL_KINDS = frozenset({"task.asked", "task.answered", "task.reviewing", "landing.settled"})
+_INTERNAL_KINDS = frozenset(
+    {"task.asked", "task.answered", "task.reviewing", "landing.settled", "queue.moving", "queue.moved"}
+)
 
 # What happened to a task, by kind; {name} is its id and title, {why} a reason if there is one.
 _TASK_WORDS = {

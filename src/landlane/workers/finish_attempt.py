@@ -271,7 +271,7 @@ class AttemptFinisher:
         except (Stale, StoreError):
             raise
         except LandlaneError as error:
-            return self._end_attempt("unfit", f"{error.code}: {error.message}. {error.hint}")
+            return self._end_attempt("unfit", f"{error.message} [{error.code}]\n{error.hint}")
         if head and self._attempt.clone.workspace is None:
             # Recovery submits this head if this process is killed before it does.
             attempt = self._attempt.attempt
@@ -349,9 +349,9 @@ class AttemptFinisher:
         try:
             self._retry(take)
         except Malformed as error:
-            return self._end_attempt("malformed", f"{error.code}: {error.message}. {error.hint}")
+            return self._end_attempt("malformed", f"{error.message} [{error.code}]\n{error.hint}")
         except NotAllowed as error:
-            return self._end_attempt("refused", f"{error.code}: {error.message}. {error.hint}")
+            return self._end_attempt("refused", f"{error.message} [{error.code}]\n{error.hint}")
         self._note_success()
         return self._result(Outcome.DONE, why=message.summary)
 
@@ -371,7 +371,7 @@ class AttemptFinisher:
         except (Stale, StoreError):
             raise
         except LandlaneError as error:
-            why = f"{error.code}: {error.message}. {error.hint}"
+            why = f"{error.message} [{error.code}]\n{error.hint}"
             return self._end_attempt("not_submitted", why, head=head)
         self._note_success()
         why = "submitted to the landing queue"

@@ -215,7 +215,7 @@ def _join_as_lander(repo: Repository, id: str, task: Task) -> Session:
 
 
 def _not_submitted(error: LandlaneError, change: str) -> AttemptEnd:
-    feedback = f"{error.code}: {error.message}. {error.hint}"[:_MAX_FEEDBACK]
+    feedback = f"{error.message} [{error.code}]\n{error.hint}"[:_MAX_FEEDBACK]
     return AttemptEnd(code="not_submitted", feedback=feedback, change=change)
 
 
