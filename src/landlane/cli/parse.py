@@ -334,9 +334,7 @@ class _Reader:
 
     def _working(self, call: str) -> str:
         """Return a call if it can be read, else an example of the command."""
-        from shlex import split  # noqa: PLC0415 - only a mistake needs it
-
-        words = split(call)[1:]
+        words = split_call(call)
         try:
             if words != ["--version"]:
                 parse(words)
@@ -408,6 +406,17 @@ def show_call(word: str) -> str:
 def as_id(word: str) -> str:
     """Return an id in its usual form: `t12` means T12."""
     return word.upper() if word[:1].isascii() and word[:1].islower() and word[1:].isdecimal() else word
+
+
+def split_call(text: str) -> list[str]:
+    """Return the words of a call behind the name of the program, as a shell splits them.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    from shlex import split  # noqa: PLC0415 - only a mistake or a hint needs it
+
+    return split(text)[1:]
 
 
 def call_text(words: Iterable[str]) -> str:

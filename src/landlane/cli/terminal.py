@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.cli.parse import parse
+from landlane.cli.parse import parse, split_call
 from landlane.cli.table import format_table, shorten
 from landlane.error_json import error_json
 from landlane.errors import LandlaneError, Malformed
@@ -220,12 +220,10 @@ def repeat_identity(text: str, agent: str, folder: str) -> str:
 
 def _call_length(text: str) -> int:
     """Return how many characters at the start of a text are a call; words that explain it may follow."""
-    from shlex import split  # noqa: PLC0415 - only a hint for a named agent or folder needs it
-
     ends = [len(text), *(end for end in range(len(text) - 1, 0, -1) if text[end] in " ,;")]
     for end in ends:
         try:
-            parse(split(text[:end])[1:])
+            parse(split_call(text[:end]))
         except (Malformed, ValueError):
             continue
         return end

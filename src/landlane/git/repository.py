@@ -187,12 +187,11 @@ class GitRepository:
     def last_change(self, path: str) -> dict[str, Any]:
         """Return who last committed a change to a path, from the trailers; empty when there is no commit."""
         from landlane.git.commits import read_trailers  # noqa: PLC0415 - only needed here
-        from landlane.git.run import try_git_output  # noqa: PLC0415 - expensive, and few commands need it
 
         if not self.checkout.common_dir:
             return {}
         form = "--format=%H%x00%an%x00%aI%x00%s%x00%B"
-        logged = try_git_output(self.checkout, "log", "-1", form, "--", f":(top,literal){path}")
+        logged = _git_output(self.checkout, "log", "-1", form, "--", f":(top,literal){path}")
         if not logged:
             return {}
         commit, author, at, subject, message = logged.split("\0")[:5]
@@ -211,7 +210,11 @@ class GitRepository:
 
 def is_case_insensitive(checkout: Checkout) -> bool:
     """Return whether the file system ignores case, as git found when the repository was made."""
-    from landlane.git.run import try_git_output  # noqa: PLC0415 - expensive, and asked once
-
     words = ("config", "--type=bool", "--get", "core.ignorecase")
-    return bool(checkout.common_dir) and try_git_output(checkout, *words) == "true"
+    return bool(checkout.common_dir) and _git_output(checkout, *words) == "true"
+
+
+def _git_output(checkout: Checkout, *words: str) -> str:
+    from landlane.git.run import try_git_output  # noqa: PLC0415 - expensive, and few commands need it
+
+    return try_git_output(checkout, *words)
