@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.ids import is_record_id
-from landlane.sessions.model import OWN_NAME
+from landlane.sessions.model import OWN_NAME, find_reserved_use
 from landlane.store.journal_chain import Entry
 from landlane.units import clock_time
 
@@ -102,7 +102,9 @@ def is_for_people(entry: Entry) -> bool:
     if entry.kind.startswith(_INTERNAL) or entry.kind in _INTERNAL_KINDS:
         return False
     # The sessions that hold claims for a gate or a landing come and go with it.
-    return not is_record_id(entry.agent)
+    # So do the sessions of workers, with their attempts.
+    is_worker_session = entry.kind.startswith("session.") and find_reserved_use(entry.agent) != ""
+    return not is_record_id(entry.agent) and not is_worker_session
 
 
 def entry_sentence(entry: Entry, titles: Mapping[str, str]) -> str:
