@@ -286,3 +286,10 @@ def test_bookkeeping_of_the_queue_and_of_processes_is_shown_only_with_v(shell: S
     assert "landed L1" in shell.run_text("log")
     assert "queue main" not in shell.run_text("log")
     assert "queue main" in shell.run_text("log", "-v")
+
+
+def test_what_doctor_tries_is_shown_only_with_v(shell: Shell) -> None:
+    shell.run_json("claim", "a", "--as", "canary-x")
+
+    assert "canary-x" not in shell.run_text("log")
+    assert "canary-x" in shell.run_text("log", "-v")

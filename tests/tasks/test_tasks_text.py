@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.tasks.pick import NothingReady
+from landlane.tasks.text import why_no_task
 from tests.support.snapshots import check_snapshot
 
 if TYPE_CHECKING:
@@ -152,3 +154,8 @@ def test_showing_a_task_its_log_its_parts_and_its_handoffs(shell: Shell) -> None
     page.run("task", "parts", "T1")
     page.run("task", "parts")
     page.check("show")
+
+
+@pytest.mark.parametrize(("number", "text"), [(1, "1 needs a person"), (2, "2 need a person")])
+def test_why_there_is_no_task_has_the_right_number(number: int, text: str) -> None:
+    assert why_no_task(NothingReady(counts={"waiting_for_person": number}, held_up=())) == text

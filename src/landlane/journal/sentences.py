@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _COMMIT = 8  # digits of a commit that people see
 _LONGEST_TEXT = 160
 _NAME_WIDTH = 11
+_CANARY = "canary-"  # prefix of the agents with which `doctor` tries the guards
 
 # Bookkeeping that people see only with -v: another entry says the same, or nothing is to be learned from it.
 _INTERNAL = (
@@ -104,7 +105,8 @@ def is_for_people(entry: Entry) -> bool:
     # The sessions that hold claims for a gate or a landing come and go with it.
     # So do the sessions of workers, with their attempts.
     is_worker_session = entry.kind.startswith("session.") and find_reserved_use(entry.agent) != ""
-    return not is_record_id(entry.agent) and not is_worker_session
+    is_canary = entry.agent.startswith(_CANARY)
+    return not (is_record_id(entry.agent) or is_worker_session or is_canary)
 
 
 def entry_sentence(entry: Entry, titles: Mapping[str, str]) -> str:

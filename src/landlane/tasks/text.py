@@ -96,10 +96,13 @@ def why_no_task(nothing: NothingReady) -> str:
     if not found and READY in nothing.counts:
         found = [_ready_but(nothing.counts[READY], "is for another agent", "are for other agents")]
     if not found:
-        found = [
-            f"{number:,} {state_text(state, is_person=False)}" for state, number in nothing.counts.items()
-        ]
+        found = [_in_state(state, number) for state, number in nothing.counts.items()]
     return ", ".join(found) or "there are no open tasks"
+
+
+def _in_state(state: str, number: int) -> str:
+    text = state_text(state, is_person=False)
+    return f"{number:,} {text if number == 1 else text.replace('needs ', 'need ')}"
 
 
 def _is(names: Sequence[str]) -> str:
