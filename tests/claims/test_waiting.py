@@ -603,6 +603,7 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     sleeper = HeldUp()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: sleeper)
     first = stand_in_line(project, bob, "src", wait_ms=30 * MINUTE)
+    wait_until(lambda: sleeper.asked != [])
     project.clock.advance(2 * MINUTE)
     second = stand_in_line(project, cid, "src", wait_ms=30 * MINUTE)
     assert project.waiting_agents() == ["cid"]
@@ -649,6 +650,7 @@ def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
     listener = HeldUp()
     monkeypatch.setattr(bob.repo.store, "listen", lambda: listener)
     waiter = stand_in_line(project, bob, "src", wait_ms=30 * MINUTE)
+    wait_until(lambda: listener.asked != [])
     for _ in range(3):
         project.clock.advance(9 * SECOND)
         ann.renew("src")
@@ -674,6 +676,7 @@ def test_nobody_waits_in_line_over_a_restart_of_the_machine(
         9 * MINUTE
     )  # no sign of life is written so soon: the store's time will begin before
     waiter = stand_in_line(project, bob, "src")
+    wait_until(lambda: listener.asked != [])
     ann.release()
     project.close()
     project.clock.reboot()

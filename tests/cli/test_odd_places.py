@@ -21,7 +21,7 @@ def repository_at(folder: Path) -> Shell:
     return shell
 
 
-@pytest.mark.parametrize("name", ["a b'c\"d\n", "per%20cent?mode=ro#[x]*{y}", "ünïcödé 💥"])
+@pytest.mark.parametrize("name", ["a b'c\"d\t", "per%20cent?mode=ro#[x]*{y}", "ünïcödé 💥"])
 def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     shell = repository_at(tmp_path / name)
 
@@ -29,6 +29,15 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
 
     shell.run_error("CLAIM_HELD", "claim", str(shell.folder / "a"), "--as", "bob", exit=3)
     assert shell.run_json("doctor")["ok"]
+
+
+def test_a_folder_with_a_line_break_in_its_name_is_refused(tmp_path: Path) -> None:
+    shell = repository_at(tmp_path / "a\nb")
+
+    refused = shell.run_error("PATH_NOT_TEXT", "claim", "a", "--as", "ann", exit=1)
+
+    assert refused["hint"] == "rename the folder, then try again"
+    assert not shell.state.exists()
 
 
 def test_waiting_works_however_deep_the_repository_lies(tmp_path: Path) -> None:

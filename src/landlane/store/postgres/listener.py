@@ -99,13 +99,12 @@ class PostgresListener:
             if self._connection.closed:
                 self._connection = self._connect()
                 return WakeReason.FREED  # notifications may have been missed
-            while reason == WakeReason.TIMEOUT:
-                left_seconds = max(give_up_at - time.monotonic(), 0.001)
-                notes = list(self._connection.notifies(timeout=left_seconds, stop_after=1))
-                if not notes:
-                    break
+            left_seconds = max(timeout_seconds, 0.001)
+            while reason == WakeReason.TIMEOUT and left_seconds > 0:
+                notes = self._connection.notifies(timeout=left_seconds, stop_after=1)
                 reasons = [parse_notification(note.payload, self._key) for note in notes]
-                reason = max(reasons, key=_PRECEDENCE.index)
+                reason = max(reasons, key=_PRECEDENCE.index, default=WakeReason.TIMEOUT)
+                left_seconds = give_up_at - time.monotonic()
         except (psycopg.Error, StoreTransient):
             self._connection.close()
             time.sleep(min(timeout_seconds, _RETRY_SECONDS))  # the caller looks by itself

@@ -203,5 +203,7 @@ def _record_or_undo(work: ReturnedWork, made: CommitResult, before: str, claims:
     except LandlaneError:
         ref = f"refs/heads/{made.branch}"
         words = (ref, before, made.commit) if before else ("-d", ref, made.commit)
-        run_in(work.repo.home, "update-ref", "-m", "landlane: undone", *words)
+        undone = run_in(work.repo.home, "update-ref", "-m", "landlane: undone", *words)
+        if undone.exit_code:
+            work.repo.report(f"{made.commit[:8]} stays on {made.branch}: {undone.stderr.strip()[:200]}")
         raise
