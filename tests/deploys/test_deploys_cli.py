@@ -162,6 +162,7 @@ def test_nothing_is_deployed_while_everything_is_paused(shop: Shell) -> None:
     shop.run_json("run", "pause", "--all", "--why", "release freeze")
 
     answer = shop.run_error("RUN_PAUSED", "deploy", "prod", *SHIP, exit=7)
+    shop.run_json("run", "resume")
     shop.run_json("run", "pause", "--why", "only the workers")
     before = (shop.folder / "live.txt").exists()
     shop.run_json("deploy", "prod", *SHIP)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 from typing import TYPE_CHECKING
 
+import pytest
+
 from landlane.git.hooks.hooks_path import remove_config_leftover
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+pytestmark = pytest.mark.integration
 
 
 def test_the_leftover_of_a_killed_process_is_removed(tmp_path: Path) -> None:

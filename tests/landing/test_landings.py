@@ -176,7 +176,7 @@ def test_a_role_must_be_that_of_the_task(project: Project) -> None:
 
 def test_submission_is_checked_again_in_the_transaction(project: Project) -> None:
     ann, bob = project.agent("ann"), project.agent("bob")
-    with pytest.raises(NotAllowed, match="ann does not hold: a"):
+    with pytest.raises(NotAllowed, match="the branch changes paths that ann has not claimed: a"):
         enter(ann, "a")
     bob.take("a")
     with pytest.raises(Held, match="which bob holds"):

@@ -189,10 +189,10 @@ class _Finder:
     def _add_repository(self, path: str) -> None:
         """Add a repository within the tree with its `.git`, since all of it is nowhere else."""
         root = self._private.checkout.root
+        self._repositories.add(path)
         if self._private.checkout.kind == MAIN and _is_workspace(os.path.join(root, path)):
             self._skipped.append(path + "/")
             return
-        self._repositories.add(path)
         for inner, is_folder in self._tree.walk(path):
             if is_folder:
                 self._empty.add(inner)

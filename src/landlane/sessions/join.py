@@ -275,13 +275,17 @@ def is_secret_lost(repo: Repository, session: Session) -> bool:
     return is_here and not session.is_holder and repo.secrets.is_lost(session.agent)
 
 
-def _in_use(repo: Repository, name: str, session: Session) -> Held:
-    here = session.machine == repo.processes.machine
-    where = "on this machine, in another clone or for another user" if here else f"on {session.machine}"
+def _where(repo: Repository, session: Session) -> str:
+    """Return where a session is that this caller cannot act for."""
     if is_secret_lost(repo, session):
-        where = "on this machine, but the file with the secret of its session is gone"
+        return "on this machine, but the file with the secret of its session is gone"
+    is_here = session.machine == repo.processes.machine
+    return "on this machine, in another clone or for another user" if is_here else f"on {session.machine}"
+
+
+def _in_use(repo: Repository, name: str, session: Session) -> Held:
     return Held(
-        f"{name} is already at work {where}",
+        f"{name} is already at work {_where(repo, session)}",
         code="AGENT_IN_USE",
         hint="join under another name, or wait until that session leaves or lapses",
         holder=name,
