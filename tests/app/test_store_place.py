@@ -6,10 +6,11 @@ import os
 import shutil
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from landlane.app import open as app_open
 from landlane.app.store_place import ID_FILE, POINTER, is_same_place
 from tests.support.shell import Shell, fingerprint
 
@@ -472,3 +473,23 @@ def test_looking_at_a_damaged_state_changes_nothing(shell: Shell) -> None:
         shell.run_json(*words, exit=1)
 
     assert fingerprint(shell.folder) == before
+
+
+def test_a_first_use_by_another_process_at_the_same_moment_is_not_a_loss(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = app_open.read_record
+    journal = repository / ".git" / "landlane" / "journal.jsonl"
+
+    def look_while_another_begins(store: Any) -> Any:
+        found = original(store)
+        journal.write_text("the first entry of another process\n", encoding="utf-8")
+        monkeypatch.setattr(app_open, "read_record", original)
+        return found
+
+    monkeypatch.setattr(app_open, "read_record", look_while_another_begins)
+
+    repo = app_open.open_repository(str(repository))
+
+    assert repo.store.repository
+    repo.close()

@@ -220,8 +220,9 @@ def _read_known_record(store: Store, folder: str) -> RepositoryRecord | None:
     Raises:
         StoreError: the repository's state was moved away from this store, or is not in it any more.
     """
+    was_used = is_used(folder)  # before the look into the store: another process may use it first meanwhile
     record = read_record(store)
-    if record is None and is_used(folder):
+    if record is None and was_used:
         raise StoreCorrupt(
             f"the store {store.describe()['place']} does not hold this repository any more",
             code="STORE_LOST",
