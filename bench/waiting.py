@@ -30,7 +30,7 @@ _PROCESSES = 4
 
 
 def bench_waiting(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """Serve waiters in line, against the same number of claims for which nobody waits."""
+    """Serve waiters in line, against the same number of claims without waiters."""
     del lots  # there is one order: that of the line
     number = sizes.waiters
     with scratch(DISK) as folder:

@@ -140,4 +140,4 @@ def shell_path(path: str) -> str:
     shown = short_path(path)
     if all(letter.isalnum() or letter in "/._~-+@" for letter in shown):
         return shown
-    return "'" + path.replace("'", "'\\''") + "'"
+    return shell_quote(path)

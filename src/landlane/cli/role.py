@@ -51,7 +51,7 @@ def _role_text(
     lines = [f"{role.name}: {role.summary}" + (f" (in {title})" if title else "")]
     lines.append(f"  ✓ may     {may_text(restrictions)}")
     rows = [(not_text(role, one), enforcement_text(one, title)) for one in restrictions]
-    for number, line in enumerate(align([row for row in rows if row[0]], cut=0)):
+    for number, line in enumerate(align([cells for cells in rows if cells[0]], cut=0)):
         lines.append(f"  {'✗ not  ' if not number else '       '} {line}")
     lines += _guard_lines(active, client)
     if call.terminal.is_verbose:

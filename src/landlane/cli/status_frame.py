@@ -86,7 +86,9 @@ def _common_widths(full: Sequence[Sequence[str]], short: Sequence[Sequence[str]]
         max((text_width(row[column]) for row in (*full, *(short if column < 2 else ()))), default=0)
         for column in range(len(_GAPS))
     ]
-    lengths = [2 + sum(widths[:2]) + sum(_GAPS[:2]) + max((text_width(row[2]) for row in short), default=0)]
+    lengths = [
+        2 + sum(widths[:2]) + sum(_GAPS[:2]) + max((text_width(cells[2]) for cells in short), default=0)
+    ]
     if full:
         lengths.append(2 + sum(size + gap for size, gap in zip(widths, _GAPS, strict=True) if size))
     excess = max(lengths) - (cut_width() or max(lengths))
@@ -96,7 +98,8 @@ def _common_widths(full: Sequence[Sequence[str]], short: Sequence[Sequence[str]]
 
 def _rows(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[FrameLine]:
     return [
-        FrameLine(text=_row_text(row, widths), opens=row[0] if row[0][1:].isdecimal() else "") for row in rows
+        FrameLine(text=_row_text(cells, widths), opens=cells[0] if cells[0][1:].isdecimal() else "")
+        for cells in rows
     ]
 
 
