@@ -42,11 +42,11 @@ def _entry(state: LandingState) -> Landing:
 @pytest.mark.parametrize("before", LandingState)
 def test_an_entry_changes_its_state_as_the_table_allows(before: LandingState, after: LandingState) -> None:
     if after in TRANSITIONS[before]:
-        changed = _entry(before).in_state(after, reason="why")
+        changed = _entry(before).become(after, reason="why")
         assert (changed.state, changed.stage, changed.reason) == (after, "", "why")
     else:
         with pytest.raises(ValueError, match=f"L1 is {before} and cannot become {after}"):
-            _entry(before).in_state(after)
+            _entry(before).become(after)
 
 
 def test_every_state_has_a_row_in_the_table() -> None:
@@ -66,7 +66,7 @@ def test_no_code_changes_the_state_of_an_entry_without_the_table() -> None:
         and any(keyword.arg == "state" for keyword in call.keywords)
     ]
 
-    assert changes == [("model.py", "in_state")]
+    assert changes == [("model.py", "become")]
 
 
 @pytest.mark.parametrize(("count", "first"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 4)])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import SavedWork
     from landlane.errors import LandlaneError
-    from landlane.patterns.pattern import Kind
+    from landlane.patterns.pattern import PatternKind
     from landlane.sessions.model import ClaimMode, SessionKind
 
 
@@ -25,7 +25,7 @@ class Claim(Record):
     """A session's right to change what a pattern names, until its lease ends, under a fencing token."""
 
     pattern: str
-    kind: Kind
+    kind: PatternKind
     mode: ClaimMode
     agent: str
     session: str

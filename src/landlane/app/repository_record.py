@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.claims.take import add_claim
 from landlane.errors import StoreError
 from landlane.ids import epoch_of
-from landlane.patterns.pattern import parse
+from landlane.patterns.pattern import LITERAL, parse
 from landlane.sessions.model import Claim
 from landlane.store.sqlite.database import store_moved_error
 from landlane.values import replace, value
@@ -111,7 +111,7 @@ def change_case(store: Store, *, ignore_case: bool) -> None:
 
     def work(tx: Transaction) -> None:
         for claim in Claim.from_rows(tx.all("claims_all")):
-            pattern = parse(claim.pattern, literal=claim.kind == "literal", ignore_case=ignore_case)
+            pattern = parse(claim.pattern, literal=claim.kind is LITERAL, ignore_case=ignore_case)
             tx.run("claim_branches_drop", token=claim.token)
             add_claim(tx, replace(claim, alternatives=pattern.alternatives))
         tx.run("repository_set_case", ignore_case=int(ignore_case))

@@ -6,7 +6,7 @@ import os
 
 from landlane.claims.model import Holding, Refusal, find_conflict
 from landlane.ids import is_record_id
-from landlane.patterns.pattern import alternatives_overlap, has_special
+from landlane.patterns.pattern import LITERAL, alternatives_overlap, has_special
 from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import Claim, ClaimMode, SessionKind, Waiter
 from landlane.text import nearest_word, shell_quote
@@ -189,7 +189,7 @@ def earlier_waiters(
 
 def claim_command(pattern: Pattern) -> str:
     """Return the command that claims a pattern from the root of the repository."""
-    is_literal = pattern.kind == "literal" and has_special(pattern.text)
+    is_literal = pattern.kind is LITERAL and has_special(pattern.text)
     return f"landlane claim {shell_quote(pattern.text)}" + (" --literal" if is_literal else "")
 
 
@@ -238,7 +238,7 @@ def held_text(path: str, holding: Holding, store: Store, now: int, name: str = "
     """
     age, held = age_text(holding, store, now), holding.claim.pattern
     reason, is_same = reason_text(holding), held == (name or path)
-    is_narrower = holding.claim.kind == "literal" and not (name or path).startswith(f"{held}/")
+    is_narrower = holding.claim.kind is LITERAL and not (name or path).startswith(f"{held}/")
     subject = f"{path} overlaps {held}, which" if is_narrower and not is_same else path
     if holding.kind is SessionKind.LANDING:
         return f"{subject} is queued to land: {f'{holding.claim.agent} {reason}'.rstrip()} ({age})"

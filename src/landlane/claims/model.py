@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.clock import duration_text
 from landlane.errors import Malformed
-from landlane.patterns.pattern import Alternative, Pattern, alternatives_overlap
+from landlane.patterns.pattern import Alternative, Pattern, PatternKind, alternatives_overlap
 from landlane.sessions.model import Claim, ClaimMode, SessionKind, Waiter
 from landlane.values import value
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from landlane.patterns.pattern import Kind
     from landlane.values import Row
 
     Identity = frozenset[Alternative]  # what makes two spellings the same pattern
@@ -47,7 +46,7 @@ class LostClaim:
 
     agent: str
     pattern: str
-    kind: Kind
+    kind: PatternKind
     mode: ClaimMode
     ttl_ms: int
     token: int
@@ -55,7 +54,7 @@ class LostClaim:
 
     @classmethod
     def from_row(cls, row: Row) -> LostClaim:
-        columns: dict[str, Any] = {**row, "mode": ClaimMode(row["mode"])}
+        columns: dict[str, Any] = {**row, "kind": PatternKind(row["kind"]), "mode": ClaimMode(row["mode"])}
         return cls(**columns)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from landlane.claims.describe import earlier_waiters, list_waiters, waiters_ahead
 from landlane.claims.model import Refused, Request, Taken, check_can_wait, find_conflict, find_cycle
 from landlane.claims.take import check_allowed, claims_near, claims_of, take_in
-from landlane.patterns.pattern import Pattern, areas_of
+from landlane.patterns.pattern import GLOB, Pattern, areas_of
 from landlane.sessions.leases import claim_key, ticket_key
 from landlane.sessions.model import lease_end
 from landlane.sessions.wait_queue import Blocker, QueuedWait, QueueEntry
@@ -169,7 +169,7 @@ def _find_cycle(tx: Transaction, session: Session, request: Request, ticket: int
         found: set[str] = set()
         for waiter in waiting:
             if waiter.session == of:
-                wanted = Pattern(text="", kind="glob", alternatives=waiter.alternatives)
+                wanted = Pattern(text="", kind=GLOB, alternatives=waiter.alternatives)
                 awaited = Request(patterns=(wanted,), mode=waiter.mode, ttl_ms=0)
                 found |= find_blockers(tx, of, awaited, waiter.ticket)
         return found

@@ -22,7 +22,7 @@ from landlane.cli.table import empty_text
 from landlane.cli.terminal import in_one_line
 from landlane.journal.read import find_last_claim_entry
 from landlane.journal.to_json import entry_json
-from landlane.patterns.pattern import has_special, reads_as_name
+from landlane.patterns.pattern import LITERAL, has_special, reads_as_name
 from landlane.units import rough_duration, time_ago
 
 TYPE_CHECKING = False
@@ -135,7 +135,7 @@ def who(call: CommandCall, path: str) -> int:
     holdings = list_holdings(repo, (pattern,))
     now = repo.store.view(lambda snapshot: snapshot.now)
     entry = find_last_claim_entry(repo, pattern)
-    change: dict[str, Any] = repo.git.last_change(pattern.text) if pattern.kind == "literal" else {}
+    change: dict[str, Any] = repo.git.last_change(pattern.text) if pattern.kind is LITERAL else {}
     lines = [in_one_line(path), *(_held_line(holding, pattern, repo.store, now) for holding in holdings)]
     if not holdings:
         lines.append(_fact("not claimed", ""))

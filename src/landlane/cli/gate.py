@@ -11,6 +11,7 @@ from landlane.cli.person import person_at, why_no_person
 from landlane.cli.terminal import in_one_line
 from landlane.errors import NotAllowed, WaitsForPerson
 from landlane.gates.decide import answer_gate, withdraw_gate
+from landlane.gates.model import APPROVAL, APPROVED, REJECTED, WAITING
 from landlane.gates.records import get_gate, list_gates
 from landlane.gates.subject import (
     ask_person,
@@ -28,6 +29,7 @@ from landlane.inbox.outcome import gate_outcome, landing_outcome
 from landlane.inbox.unblocks import find_unblocked
 from landlane.landing.after_landing import delete_entry_ref
 from landlane.landing.decide import decide_held_entry
+from landlane.landing.model import HELD
 from landlane.landing.records import get_landing, list_landings
 from landlane.landing.submit import diff_stat
 from landlane.landing.to_json import landing_json
@@ -59,15 +61,15 @@ def list_all(call: CommandCall, all: bool = False) -> int:
     call.renew_session()
     repo = call.repo
     now = call.wall_now()
-    gates = list_gates(repo, () if all else ("waiting",))
+    gates = list_gates(repo, () if all else (WAITING,))
     items: list[dict[str, Any]] = [{**gate_json(gate, now)} for gate in gates]
-    items += [_landing_item(call, landing, now) for landing in list_landings(repo, ("held",))]
+    items += [_landing_item(call, landing, now) for landing in list_landings(repo, (HELD,))]
     overdue = repo.settings.gates.overdue_ms // 1000
     items = [
-        {**item, "is_overdue": item["state"] == "waiting" and item["waited_seconds"] >= overdue}
+        {**item, "is_overdue": item["state"] == WAITING and item["waited_seconds"] >= overdue}
         for item in items
     ]
-    items.sort(key=lambda item: (item["state"] != "waiting", -item["risk"], item["asked_at"]))
+    items.sort(key=lambda item: (item["state"] != WAITING, -item["risk"], item["asked_at"]))
     if not items:
         return call.terminal.answer({"ok": True, "gates": []}, "Nothing waits for a person.")
     rows = [_row(item, is_all=all) for item in items]
@@ -87,7 +89,7 @@ def _row(item: dict[str, Any], *, is_all: bool) -> list[str]:
         item["agent"] or "",
         change_text({**item["evidence"], "paths": ()}).rstrip(": "),
         str(item["risk"]),
-        waits if item["state"] == "waiting" else "",
+        waits if item["state"] == WAITING else "",
         item["state"] if is_all else "",
     ]
 
@@ -112,12 +114,12 @@ def show(call: CommandCall, id: str) -> int:
     """Show everything a person needs to decide, and the commands that answer."""
     call.renew_session()
     item = read_item(call, id.upper())
-    if item["state"] == "waiting" and not call.terminal.is_json and not why_no_person(call):
+    if item["state"] == WAITING and not call.terminal.is_json and not why_no_person(call):
         note_shown(repo=call.repo, person=person_name(), item=item["id"])
     text = card_text(item)
     if call.terminal.is_verbose and item["diffstat"]:
         text += f"\n\n{item['diffstat']}"
-    if item["state"] == "waiting":
+    if item["state"] == WAITING:
         text += f"\napprove: landlane gate approve {item['id']}"
         text += f"\nreject:  landlane gate reject {item['id']} --why 'reason'"
     text = "\n".join(map(in_one_line, text.split("\n")))
@@ -132,13 +134,11 @@ def read_item(call: CommandCall, id: str) -> dict[str, Any]:
     item: dict[str, Any]
     if id.startswith(_LANDING):
         landing = get_landing(repo, id)
-        item = _landing_item(call, landing, now) | (
-            {} if landing.state == "held" else {"state": landing.state}
-        )
+        item = _landing_item(call, landing, now) | ({} if landing.state == HELD else {"state": landing.state})
     else:
         gate = get_gate(repo, id)
         item = {**gate_json(gate, now)}
-        if trusted is not None and gate.state == "waiting":
+        if trusted is not None and gate.state == WAITING:
             moved = describe_subject_change(trusted, gate)
     unblocks = find_unblocked(list_tasks(repo), item["task"]) if item["task"] else []
     stat = _stat_of(trusted, str(item["about"].get("head", "")))
@@ -169,7 +169,7 @@ def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str
     wait_ms = read_wait(wait)
     repo, session = call.repo, call.session()
     gate = ask_person(repo, session, task, kind, why, about, is_sandboxed=call.is_sandboxed)
-    if gate.state == "waiting" and wait_ms:
+    if gate.state == WAITING and wait_ms:
         stop_on_signals()
         call.terminal.note(f"{gate.id} waits for a person: landlane gate show {gate.id}")
         gate = wait_for_answer(repo, session, gate.id, wait_ms)
@@ -179,17 +179,17 @@ def ask(call: CommandCall, task: str, kind: str, why: str, about: str, wait: str
 def _show_answer(call: CommandCall, gate: Gate) -> int:
     """Show the decision; exit 0 for approved, 6 for rejected, 7 while it is pending."""
     item = gate_json(gate, call.wall_now())
-    if gate.state == "waiting":
+    if gate.state == WAITING:
         raise WaitsForPerson(
             f"{gate.id} waits for a person; {gate.task} is paused and keeps its paths",
             code="WAITS_FOR_PERSON",
             hint=f"wait for the answer: {_ask_again(call, gate)}",
             gate=item,
         )
-    if gate.state != "approved":
+    if gate.state != APPROVED:
         raise NotAllowed(
             f"{gate.id} was {gate.state} by {gate.answered_by}" + (f": {gate.answer}" if gate.answer else ""),
-            code="GATE_REJECTED" if gate.state == "rejected" else "GATE_WITHDRAWN",
+            code="GATE_REJECTED" if gate.state == REJECTED else "GATE_WITHDRAWN",
             hint=f"do it another way, and see what was said: landlane gate show {gate.id}",
             gate=item,
         )
@@ -199,7 +199,7 @@ def _show_answer(call: CommandCall, gate: Gate) -> int:
 
 def _ask_again(call: CommandCall, gate: Gate) -> str:
     """Return the command that waits for the answer to the same question."""
-    kind = "" if gate.kind == "approval" else f" --kind {gate.kind}"
+    kind = "" if gate.kind == APPROVAL else f" --kind {gate.kind}"
     named = f" --as {call.name}" if call.name else ""
     return f"landlane gate ask {gate.task} --why {shlex.quote(gate.why)}{kind} --wait{named}"
 
@@ -232,11 +232,11 @@ def reject(call: CommandCall, id: str, why: str) -> int:
 def _answer_gate(call: CommandCall, person: Session, id: str, *, approve: bool, head: str, why: str) -> int:
     trusted, repo = _trusted_repository(call), call.repo
     gate = get_gate(repo, id)
-    if approve and gate.state == "waiting" and trusted is not None:
+    if approve and gate.state == WAITING and trusted is not None:
         check_subject_unchanged(trusted, gate)
     gate = answer_gate(repo, person, id, approve=approve, why=why, head=head)
     note_answered(repo, person, id)
-    word = "approved" if approve else "rejected"
+    word = APPROVED if approve else REJECTED
     item = {**gate_json(gate, call.wall_now()), "decision": word, "by": person.agent}
     return call.terminal.answer({"ok": True, "gate": item}, f"✓ {in_one_line(gate_outcome(repo, gate))}")
 
@@ -251,7 +251,7 @@ def _decide_landing(
         delete_entry_ref(repo, find_target(repo.home, repo.settings), landing)
     elif repo.settings.landing.resident:
         start_queue_runner(repo)
-    word = "approved" if approve else "rejected"
+    word = APPROVED if approve else REJECTED
     item = landing_json(landing)
     answer = {
         "ok": True,

@@ -10,9 +10,10 @@ from landlane.app.open import open_repository
 from landlane.errors import LandlaneError
 from landlane.landing.queue import serve_queue
 from landlane.processes.fork_server import serve_reporting
+from landlane.tasks.model import AttemptOutcome
 from landlane.workers.agents import find_agent, with_command
 from landlane.workers.attempt_resources import AttemptResources
-from landlane.workers.model import Outcome, StopRequest, WorkOrder
+from landlane.workers.model import StopRequest, WorkOrder
 from landlane.workers.recover import submit_approved, submit_verified
 from landlane.workers.supervisor import Supervisor
 
@@ -47,7 +48,7 @@ def _work(order: dict[str, Any], report: Report) -> None:
             _supervise(repo, order, report)
     except LandlaneError as error:  # such as settings that became invalid
         why = f"{error.message}. {error.hint}"
-        report({"event": "ended", "outcome": Outcome.NOT_STARTED, "why": why, "code": error.code})
+        report({"event": "ended", "outcome": AttemptOutcome.NOT_STARTED, "why": why, "code": error.code})
 
 
 def _land(repo: Repository) -> None:

@@ -41,7 +41,7 @@ def next(call: CommandCall, role: str, wait: str, resume: bool) -> int:
     outcome = next_task(repo, session, role, GitEvidence(repo).start, wait_ms=wait_ms)
     if not isinstance(outcome, Picked):
         return _refuse(call, outcome)
-    if outcome.task.kind == "review":
+    if outcome.task.kind == REVIEW_KIND:
         from landlane.landing.submit import fetch_reviewed_commit  # noqa: PLC0415 - only reviewers need it
 
         missing = fetch_reviewed_commit(repo, outcome.task)

@@ -8,6 +8,7 @@ from landlane.app.repair_config import prepare_git
 from landlane.cli.command import stop_on_signals
 from landlane.cli.table import empty_text
 from landlane.errors import LandlaneError
+from landlane.landing.model import LANDED
 from landlane.rescue.save import pack_old_rescues
 from landlane.store.records import find_all
 from landlane.text import home_path
@@ -149,7 +150,7 @@ def list_all(call: CommandCall, all: bool) -> int:
 
 def _clean_up_landed(repo: Repository) -> None:
     """Close workspaces that have landed in the meantime, perhaps from another machine."""
-    landed = repo.store.view(lambda snapshot: find_all(snapshot, "landing", ("landed",)))
+    landed = repo.store.view(lambda snapshot: find_all(snapshot, "landing", (LANDED,)))
     if all(landing.get("is_settled") for landing in landed):
         return
     from landlane.landing.after_landing import clean_up_here  # noqa: PLC0415 - slow to load, rarely needed

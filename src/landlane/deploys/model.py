@@ -28,7 +28,7 @@ class DeployState(StrEnum):
 RUNNING, VERIFYING, LIVE, FAILED, SUPERSEDED = DeployState
 UNFINISHED = (RUNNING, VERIFYING)
 
-# `Deploy.in_state` makes every change and checks it here.
+# `Deploy.become` makes every change and checks it here.
 TRANSITIONS: Mapping[DeployState, Sequence[DeployState]] = {
     RUNNING: (VERIFYING, LIVE, FAILED),
     VERIFYING: (LIVE, FAILED),
@@ -83,7 +83,7 @@ class Deploy:
         fields["state"] = DeployState(document["state"])
         return cls(**fields)
 
-    def in_state(self, state: DeployState, **changes: object) -> Deploy:
+    def become(self, state: DeployState, **changes: object) -> Deploy:
         """Return the deploy after a change of its state.
 
         Raises:

@@ -133,7 +133,7 @@ def fail_abandoned(repo: Repository, session: Session, target: DeployTarget, lea
         ended = {"ended_at": repo.store.wall_of(tx.now), "code": "DEPLOY_CRASHED", "reason": reason}
         for document in records.find_by_key(tx, _NOUN, target.name):
             if document["state"] in UNFINISHED:
-                failed = Deploy.from_document(document).in_state(FAILED, **ended)
+                failed = Deploy.from_document(document).become(FAILED, **ended)
                 records.put(tx, _NOUN, as_dict(failed), "failed", session)
 
     repo.change(work, areas={**areas_of((pattern,)), f"//runner:{lease.name}": True})
@@ -198,7 +198,7 @@ def begin_verifying(repo: Repository, session: Session, hold: TargetHold, deploy
 
     def work(tx: Transaction) -> Deploy:
         hold.check(tx, repo, session)
-        verifying = deploy.in_state(VERIFYING, exit=0)
+        verifying = deploy.become(VERIFYING, exit=0)
         records.put(tx, _NOUN, as_dict(verifying), "verifying", session)
         return verifying
 
@@ -217,10 +217,10 @@ def end_live(repo: Repository, session: Session, hold: TargetHold, deploy: Deplo
         for document in records.find_by_key(tx, _NOUN, deploy.target):
             if document["state"] == LIVE:
                 reason = f"superseded by {deploy.id}"
-                former = Deploy.from_document(document).in_state(SUPERSEDED, reason=reason)
+                former = Deploy.from_document(document).become(SUPERSEDED, reason=reason)
                 records.put(tx, _NOUN, as_dict(former), "superseded", session)
         ended_at = repo.store.wall_of(tx.now)
-        live = deploy.in_state(LIVE, ended_at=ended_at, exit=0, verified=bool(verify), verify=verify)
+        live = deploy.become(LIVE, ended_at=ended_at, exit=0, verified=bool(verify), verify=verify)
         records.put(tx, _NOUN, as_dict(live), "live", session)
         return live
 
@@ -242,9 +242,7 @@ def end_failed(
     def work(tx: Transaction) -> Deploy:
         document = records.lock(tx, _NOUN, deploy.id)
         ended_at = repo.store.wall_of(tx.now)
-        failed = deploy.in_state(
-            FAILED, ended_at=ended_at, exit=exit, code=code, reason=reason, output=output
-        )
+        failed = deploy.become(FAILED, ended_at=ended_at, exit=exit, code=code, reason=reason, output=output)
         if document is not None and document["state"] in UNFINISHED:
             records.put(tx, _NOUN, as_dict(failed), "failed", session)
         return failed

@@ -9,7 +9,7 @@ from landlane.events.records import read_progress, record_new, record_progress
 from landlane.gates.records import read_gates
 from landlane.handoffs.transfer import waiting_in
 from landlane.ids import digest
-from landlane.landing.model import HELD, QUEUED, TESTING
+from landlane.landing.model import HELD, QUEUED, TESTING, QueueState
 from landlane.sessions.leases import find_session, is_dead, list_live_sessions
 from landlane.sessions.model import SessionKind
 from landlane.store import records
@@ -160,7 +160,7 @@ def _stale_claims_event(session: str, agent: str, stale: dict[int, str], how: st
 def _detect_queues(snapshot: Snapshot, settings: Settings, now: int) -> Iterator[DetectedEvent]:
     paused: set[str] = set()
     for queue in records.find_all(snapshot, "queue"):
-        if queue["state"] != "paused":
+        if queue["state"] != QueueState.PAUSED:
             continue
         paused.add(queue["target"])
         kind = EventKind.RED if queue["code"] == "TARGET_RED" else EventKind.PAUSED

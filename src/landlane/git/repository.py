@@ -8,6 +8,7 @@ from landlane.errors import Malformed, PatternError, RepositoryError
 from landlane.git.discovery import Checkout, checkout_at
 from landlane.git.refs import is_oid
 from landlane.patterns.pattern import (
+    LITERAL,
     LONGEST_TEXT,
     Pattern,
     covers_alternative,
@@ -153,7 +154,7 @@ class GitRepository:
 
     def pattern_of(self, text: str, kind: str) -> Pattern:
         """Return the pattern of a canonical text, from the store or the settings, relative to the root."""
-        return parse(text, literal=kind == "literal", ignore_case=self._ignore_case)
+        return parse(text, literal=kind == LITERAL, ignore_case=self._ignore_case)
 
     def find_glob(self, globs: Collection[str], path: str) -> str:
         """Return the first of these globs that covers a path; empty if none does."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from shlex import quote
 
-from landlane.claims.check import check
+from landlane.claims.check import PathState, check
 from landlane.claims.claim_paths import claim_paths
 from landlane.claims.describe import describe_holder, refusal_text
 from landlane.claims.model import ClaimMode, Refused
@@ -242,11 +242,11 @@ def _claim_free(repo: Repository, session: Session, files: Sequence[EditedFile])
     wanted: dict[ClaimMode, list[Pattern]] = {ClaimMode.EXCLUSIVE: [], ClaimMode.SHARED: []}
     for file in files:
         coverage = check(repo, session, file.pattern)
-        if coverage.state in ("held", "free"):
+        if coverage.state in (PathState.HELD, PathState.FREE):
             continue
         mode = claim_mode(repo, file.pattern)
         is_in_the_way = coverage.claim is not None and mode.conflicts_with(coverage.claim.mode)
-        if coverage.claim is not None and is_in_the_way and policy != "auto":
+        if coverage.claim is not None and is_in_the_way and policy != HookPolicy.AUTO:
             return _instead(describe_holder(repo, file.name, coverage.claim), file.name), ""
         if policy == HookPolicy.STRICT and not _is_parents(repo, session, file.pattern):
             return (

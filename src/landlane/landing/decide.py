@@ -115,7 +115,7 @@ def decide_held_entry(
         landing = lock_landing(tx, landing_id)
         if landing.state != HELD or landing.head != held.head:
             raise Stale(f"{landing_id} has changed meanwhile", code="HEAD_MOVED", hint="look at it again")
-        landing = landing.in_state(QUEUED, approved_by=session.agent, approved_head=landing.head, reason="")
+        landing = landing.become(QUEUED, approved_by=session.agent, approved_head=landing.head, reason="")
         put_landing(tx, landing, "approved", session)
         if find_live_author(tx, landing) is not None:
             text = f"{session.agent} let {landing_id} ({landing.branch}) land: it is queued again"

@@ -34,7 +34,7 @@ class LandingState(StrEnum):
 QUEUED, TESTING, HELD, LANDED, BOUNCED, EJECTED = LandingState
 OPEN = (QUEUED, TESTING, HELD)
 
-# `Landing.in_state` makes every change and checks it here. A held or ended entry can still land: the push of
+# `Landing.become` makes every change and checks it here. A held or ended entry can still land: the push of
 # a runner that was stopped may arrive late.
 TRANSITIONS: Mapping[LandingState, Sequence[LandingState]] = {
     QUEUED: (TESTING, HELD, LANDED, BOUNCED, EJECTED),
@@ -118,7 +118,7 @@ class Landing:
         fields: dict[str, Any] = {**document, "state": LandingState(document["state"])}
         return cls(**fields)
 
-    def in_state(self, state: LandingState, *, stage: str = "", **changes: object) -> Landing:
+    def become(self, state: LandingState, *, stage: str = "", **changes: object) -> Landing:
         """Return the entry after a change of its state.
 
         Raises:

@@ -83,7 +83,7 @@ def mark_landed(
             if not before.state.can_become(LANDED) or not (is_late or before.state in (TESTING, QUEUED)):
                 continue
             ended_at = repo.store.wall_of(tx.now)
-            landing = before.in_state(LANDED, reason="", code="", ended_at=ended_at, **as_dict(entry))
+            landing = before.become(LANDED, reason="", code="", ended_at=ended_at, **as_dict(entry))
             put_landing(tx, landing, "landed")
             _end_entry_session(tx, landing, landing.commit)
             drop_fix_task(tx, repo, landing)
@@ -152,7 +152,7 @@ def reject_entry(
             reopen_task(tx, landing, author, rejection.reason)
         else:
             task_id = return_task(tx, repo, landing, author, replace(rejection, output=output))
-        landing = landing.in_state(
+        landing = landing.become(
             state,
             reason=rejection.reason,
             code=rejection.code,

@@ -171,7 +171,7 @@ def _move_entries(
         for landing_id in ids:
             landing = lock_landing(tx, landing_id)
             if landing.state != HELD and landing.state.can_become(state):
-                landing = landing.in_state(state, stage=stage, **changes)
+                landing = landing.become(state, stage=stage, **changes)
                 put_landing(tx, landing, verb)
                 moved.append(landing)
         return moved

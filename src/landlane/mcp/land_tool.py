@@ -6,7 +6,7 @@ import time
 
 from landlane.app.repair_config import prepare_git
 from landlane.error_json import failure_json
-from landlane.landing.model import OPEN
+from landlane.landing.model import HELD, LANDED, OPEN, QUEUED, TESTING
 from landlane.landing.records import get_landing
 from landlane.landing.submit import submit_branch
 from landlane.landing.to_json import landing_json
@@ -32,7 +32,7 @@ def land(call: Call, branch: str = "", task: str = "") -> dict[str, Any]:
         branch = get_task(repo, task).branch
     submitted = submit_branch(repo, session, branch, task)
     landing = submitted.landing
-    if landing.state in ("queued", "testing"):
+    if landing.state in (QUEUED, TESTING):
         _start_runner(call, repo)
         if call.wait_seconds:
             landing = _watch(call, repo, landing.id)
@@ -58,7 +58,7 @@ def _watch(call: Call, repo: Repository, landing_id: str) -> Landing:
             if stage != reported:
                 call.report(f"{landing_id}: {stage}")
                 reported = stage
-            is_over = landing.state not in OPEN or landing.state == "held"
+            is_over = landing.state not in OPEN or landing.state == HELD
             if is_over or time.monotonic() >= give_up_at or call.is_given_up():
                 return landing
             listener.wait(_LOOK_SECONDS)
@@ -69,12 +69,12 @@ def _watch(call: Call, repo: Repository, landing_id: str) -> Landing:
 def _landing_answer(landing: Landing, is_new: bool) -> dict[str, Any]:
     row = {key: item for key, item in landing_json(landing).items() if item not in (None, [], {})}
     found: dict[str, Any] = {"ok": True, "landing": row, "new": is_new}
-    if landing.state in ("queued", "testing"):
+    if landing.state in (QUEUED, TESTING):
         hint = "it is on its way: call land again with wait to hear how it went"
         return {**found, "hint": hint}
-    if landing.state == "landed":
+    if landing.state == LANDED:
         return found
-    if landing.state == "held":
+    if landing.state == HELD:
         hint = f"only a person can decide: landlane gate approve {landing.id}. Go on with other work."
         return found | failure_json("WAITS_FOR_PERSON", f"{landing.id} {landing.reason}", hint)
     message = f"{landing.id} {landing.state}: {landing.reason}"

@@ -10,6 +10,7 @@ from landlane.claims.to_json import claim_json, outcome_json, waiter_json
 from landlane.claims.wait import list_waiters
 from landlane.error_json import error_json, failure_json
 from landlane.errors import Malformed, TimedOut
+from landlane.gates.model import WAITING
 from landlane.gates.subject import ask_person
 from landlane.gates.to_json import gate_json
 from landlane.journal.read import last_position, read_entries
@@ -29,6 +30,7 @@ from landlane.state.to_json import stale_json, state_json
 from landlane.tasks.change import hand_back
 from landlane.tasks.evidence import complete_task
 from landlane.tasks.git_evidence import GitEvidence
+from landlane.tasks.model import REVIEW_KIND
 from landlane.tasks.pick import NothingReady, next_task, resume_task
 from landlane.tasks.records import count_tasks, get_task, list_tasks
 from landlane.tasks.text import why_no_task
@@ -174,7 +176,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
     if isinstance(outcome, NothingReady):
         return _nothing_json(outcome, call.wait_seconds)
     missing = ""
-    if outcome.task.kind == "review":
+    if outcome.task.kind == REVIEW_KIND:
         missing = fetch_reviewed_commit(repo, outcome.task)
     if call.is_given_up() and not outcome.is_resumed:
         hand_back(repo, session, outcome.task.id, "the client had stopped waiting when it was taken")
@@ -228,7 +230,7 @@ def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[s
     repo = call.repo
     gate = ask_person(repo, call.session, task, kind, question)
     hint = "go on by the answer"
-    if gate.state == "waiting":
+    if gate.state == WAITING:
         hint = f"a person answers {gate.id}; call ask with the same words to hear it, or next for other work"
     found = task_json(get_task(repo, task), repo.store)
     return {"ok": True, "gate": gate_json(gate), "task": found, "hint": hint}

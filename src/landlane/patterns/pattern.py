@@ -10,6 +10,8 @@ Names such as `deploy:prod` are not paths. Their keys begin with `//`, unlike th
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.errors import PatternError
 from landlane.patterns.glob import compile_rest, normal_form, pattern_error, read_glob, write_glob
 from landlane.patterns.glob_overlap import common_names, row_holds, rows_meet
@@ -18,11 +20,8 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Literal
 
     from landlane.patterns.glob import Row
-
-    Kind = Literal["literal", "glob", "name"]
 
 
 LONGEST_TEXT = 4096
@@ -33,6 +32,17 @@ _GLOB_CHARACTERS = frozenset("*?[{\\")
 _UNUSUAL = _GLOB_CHARACTERS | frozenset(":\0")
 _SCHEME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _NAME_CHARACTERS = _SCHEME_CHARACTERS | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ./@+:")
+
+
+class PatternKind(StrEnum):
+    """What a pattern names."""
+
+    LITERAL = "literal"  # one path and everything below it
+    GLOB = "glob"
+    NAME = "name"  # not a path, such as `deploy:prod`
+
+
+LITERAL, GLOB, NAME = PatternKind
 
 
 @value
@@ -48,7 +58,7 @@ class Pattern:
     """What a claim names: a text for people, a kind, and the alternatives that are compared."""
 
     text: str
-    kind: Kind
+    kind: PatternKind
     alternatives: tuple[Alternative, ...]
 
 
@@ -86,12 +96,12 @@ def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pat
         return found
     # A folder and everything below it are the same pattern, but the text stays as people wrote it.
     return Pattern(
-        text="**" if tidy == "." else _shown(tidy) + "/**", kind="glob", alternatives=found.alternatives
+        text="**" if tidy == "." else _shown(tidy) + "/**", kind=GLOB, alternatives=found.alternatives
     )
 
 
 def _literal(text: str, key: str) -> Pattern:
-    return Pattern(text=text, kind="literal", alternatives=(Alternative(key=key, rest=None),))
+    return Pattern(text=text, kind=LITERAL, alternatives=(Alternative(key=key, rest=None),))
 
 
 def _checked(text: str) -> str:
@@ -130,7 +140,7 @@ def _parse_name(text: str) -> Pattern:
     if not rest or len(rest) > LONGEST_NAME or not _NAME_CHARACTERS.issuperset(rest):
         hint = f"after the colon, use 1 to {LONGEST_NAME} letters, digits or . _ - / @ + : and no wildcards;"
         raise pattern_error(text, "is not a name", "PATTERN_BAD_NAME", f"{hint} for a path, begin with ./")
-    return Pattern(text=text, kind="name", alternatives=(Alternative(key="//" + text, rest=None),))
+    return Pattern(text=text, kind=NAME, alternatives=(Alternative(key="//" + text, rest=None),))
 
 
 def reads_as_name(text: str) -> bool:
@@ -148,7 +158,7 @@ def _parse_glob(tidy: str, ignore_case: bool) -> Pattern:
     alternatives = _alternatives(tidy, ignore_case)
     first = alternatives[0]
     if len(alternatives) > 1 or first.rest is not None:
-        return Pattern(text=_shown(tidy), kind="glob", alternatives=tuple(alternatives))
+        return Pattern(text=_shown(tidy), kind=GLOB, alternatives=tuple(alternatives))
     spelled = _alternatives(tidy, ignore_case=False)[0] if ignore_case else first
     return _literal(_shown(first.key if spelled.rest else spelled.key), first.key)
 

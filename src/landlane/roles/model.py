@@ -7,7 +7,7 @@ whatever the role. A session without a role is only bound by claims and rules.
 from __future__ import annotations
 
 from landlane.errors import Malformed, NotAllowed, PatternError
-from landlane.patterns.pattern import alternatives_overlap, covers_alternative, parse
+from landlane.patterns.pattern import LITERAL, NAME, alternatives_overlap, covers_alternative, parse
 from landlane.settings.model import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
 from landlane.text import nearest_word
 from landlane.values import as_dict, replace, value
@@ -134,9 +134,9 @@ class Scope:
 
     def why_not_claimed(self, pattern: Pattern) -> str:
         """Return why the role may not claim a pattern; a glob is fine if some path of it is writable."""
-        if pattern.kind == "name":
+        if pattern.kind is NAME:
             return ""
-        if pattern.kind == "literal":
+        if pattern.kind is LITERAL:
             return self.why_not(pattern.text.removeprefix("./"))
         folded = parse(pattern.text, ignore_case=True).alternatives
         is_inside = any(

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from landlane.errors import Malformed
 from landlane.ids import Credentials, is_record_id
-from landlane.patterns.pattern import Alternative, alternatives_overlap, covers_all
+from landlane.patterns.pattern import Alternative, PatternKind, alternatives_overlap, covers_all
 from landlane.values import from_columns, value
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from landlane.patterns.pattern import Kind, Pattern
+    from landlane.patterns.pattern import Pattern
     from landlane.values import Row
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-")
@@ -104,7 +104,7 @@ class Claim:
 
     token: int
     pattern: str
-    kind: Kind
+    kind: PatternKind
     mode: ClaimMode
     session: str
     agent: str
@@ -128,6 +128,7 @@ class Claim:
         return from_columns(
             cls,
             rows[0],
+            kind=PatternKind(rows[0]["kind"]),
             mode=ClaimMode(rows[0]["mode"]),
             until=_claim_end(rows[0]),
             alternatives=tuple(dict.fromkeys(_alternative(row) for row in rows)),

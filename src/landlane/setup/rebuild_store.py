@@ -24,10 +24,10 @@ from landlane.app.store_place import JOURNAL, STORE_NAME
 from landlane.claims.take import add_claim, claims_of
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.files import open_regular, read_regular, write_atomically
-from landlane.patterns.pattern import parse
+from landlane.patterns.pattern import LITERAL, parse
 from landlane.sessions.client_sessions import replay_binding
 from landlane.sessions.leases import find_session
-from landlane.sessions.model import Claim
+from landlane.sessions.model import Claim, ClaimMode
 from landlane.state.keys import replay_state
 from landlane.state.numbers import replay_number
 from landlane.state.once import replay_once
@@ -354,12 +354,12 @@ def _replay(tx: Transaction, entries: list[Entry], *, ignore_case: bool) -> dict
 
 
 def _restore_claim(tx: Transaction, entry: Entry, facts: Facts, *, ignore_case: bool) -> None:
-    pattern = parse(facts["pattern"], literal=facts["kind"] == "literal", ignore_case=ignore_case)
+    pattern = parse(facts["pattern"], literal=facts["kind"] == LITERAL, ignore_case=ignore_case)
     claim = Claim(
         token=facts["token"],
         pattern=pattern.text,
         kind=pattern.kind,
-        mode=facts["mode"],
+        mode=ClaimMode(facts["mode"]),
         session=entry.session,
         agent=entry.agent,
         task=facts["task"],

@@ -6,7 +6,7 @@ from collections import Counter
 
 from landlane.claims.take import list_claims
 from landlane.gates.records import list_gates
-from landlane.landing.model import OPEN
+from landlane.landing.model import OPEN, QueueState
 from landlane.sessions.join import live_sessions
 from landlane.status.next_steps import Overview
 from landlane.store import records
@@ -26,7 +26,7 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
     tasks = list_tasks(repo)
     counts = Counter(task.state for task in tasks)
     queues = repo.store.view(lambda snapshot: records.find_all(snapshot, "queue"))
-    paused = [queue for queue in queues if queue["state"] == "paused"]
+    paused = [queue for queue in queues if queue["state"] == QueueState.PAUSED]
     landings = repo.store.view(lambda snapshot: records.find_all(snapshot, "landing", OPEN))
     failing = [
         f"{one['target']} itself fails {one['failing']['check']}" for one in queues if one.get("failing")

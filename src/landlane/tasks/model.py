@@ -308,6 +308,24 @@ class AttemptState(StrEnum):
     ENDED = "ended"
 
 
+class AttemptOutcome(StrEnum):
+    """What became of an attempt."""
+
+    NONE = ""  # it runs, or its supervisor ended without a report
+    NOT_TAKEN = "not taken"  # another session has the task, or a path it changes
+    NOT_STARTED = "waits"  # something it needs is not available now
+    DONE = "done"
+    LANDING = "landing"
+    REVIEW = "review"
+    WAITING = "waiting"  # for a person
+    RETRY = "retry"
+    ESCALATE = "escalate"
+    ABORT = "abort"
+    RETURNED = "returned"  # back to the queue, and not counted as an attempt
+    LOST = "lost"  # the task belongs to another session now
+    KILLED = "killed"
+
+
 # `attempts.change_attempt` makes every change, and checks it here. An attempt that has ended never changes.
 ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
     AttemptState.RUNNING: frozenset(AttemptState),
@@ -338,7 +356,7 @@ class Attempt:
     doing: str = ""
     code: str = ""  # why it failed, in one word; empty when it did not
     reason: str = ""
-    outcome: str = ""  # what became of the task: landing, done, review, retry, escalate, abort, returned
+    outcome: AttemptOutcome = AttemptOutcome.NONE
     head: str = ""
     usage: Mapping[str, Any] | None = None  # unknown is not zero
     log: str = ""
@@ -354,6 +372,7 @@ class Attempt:
     def from_document(cls, document: Mapping[str, Any]) -> Attempt:
         """Return the attempt that a record describes."""
         fields: dict[str, Any] = {**document, "state": AttemptState(document["state"])}
+        fields["outcome"] = AttemptOutcome(fields["outcome"])
         return cls(**fields)
 
 

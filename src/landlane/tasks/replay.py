@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from landlane.patterns.pattern import parse
+from landlane.patterns.pattern import LITERAL, parse
 from landlane.tasks.duplicates import signs_of
 from landlane.tasks.model import (
     ACTIVE,
@@ -146,7 +146,7 @@ class TaskReplay:
         keys = [
             branch.key
             for text, kind in task["paths"]
-            for branch in parse(text, literal=kind == "literal", ignore_case=ignore_case).alternatives
+            for branch in parse(text, literal=kind == LITERAL, ignore_case=ignore_case).alternatives
         ]
         for sign in signs_of(task["title"], task["body"], keys):
             tx.run("import_task_signs", sign=sign, task=name)

@@ -18,6 +18,7 @@ from landlane.usage.model import (
     MOST_TOKENS,
     PRICED,
     REPORTED,
+    UNKNOWN,
     UsageEntry,
     attempt_key,
     day_of,
@@ -130,7 +131,7 @@ def book_in(tx: Transaction, repo: Repository, request: UsageEntry, session: Ses
     """Like `book`, in a transaction that holds `BOOKING`."""
     request = replace(request, id=usage_id(request.key), by=session.agent if session else "")
     found = records.lock(tx, NOUN, request.id)
-    old = UsageEntry(**found) if found is not None else None
+    old = UsageEntry.from_document(found) if found is not None else None
     if old is None:
         entry = _priced(repo, _placed(tx, repo, request))
     elif old.is_final and not (_is_unreported(old) and _is_report(request)):
@@ -162,7 +163,7 @@ def _priced(repo: Repository, entry: UsageEntry) -> UsageEntry:
         return replace(entry, how=entry.how or REPORTED)
     prices = repo.settings.prices
     cost = price_of(prices, entry.model, entry.input_tokens, entry.output_tokens)
-    return replace(entry, cost_micros=cost, how=PRICED if cost is not None else "")
+    return replace(entry, cost_micros=cost, how=PRICED if cost is not None else UNKNOWN)
 
 
 def _raised(repo: Repository, old: UsageEntry, request: UsageEntry) -> UsageEntry:

@@ -7,6 +7,8 @@ unattributed. The totals of all tasks and the unattributed entries add up to the
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from landlane.clock import rfc3339
 from landlane.errors import Malformed
 from landlane.ids import digest
@@ -16,6 +18,7 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from landlane.settings.model import Price
 
@@ -23,8 +26,18 @@ if TYPE_CHECKING:
 LONGEST_KEY = 400
 MOST_TOKENS = 10**15
 MILLION = 1_000_000
-# The source of a cost: the client, the price of its tokens, or that no worker ran.
-REPORTED, PRICED, IDLE = "reported", "priced", "idle"
+
+
+class CostSource(StrEnum):
+    """Where the cost of a usage entry comes from."""
+
+    UNKNOWN = ""  # there is no cost
+    REPORTED = "reported"  # by the client
+    PRICED = "priced"  # computed from its tokens
+    IDLE = "idle"  # no worker ran, so it cost nothing
+
+
+UNKNOWN, REPORTED, PRICED, IDLE = CostSource
 
 
 @value
@@ -45,11 +58,17 @@ class UsageEntry:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_micros: int | None = None
-    how: str = ""  # the source of the cost; empty when it is unknown
+    how: CostSource = UNKNOWN
     links: list[str] = []  # noqa: RUF012 - never changed; other tasks that it has to do with
     is_final: bool = True  # false while its attempt is running
     is_least: bool = False  # its attempt ended without a report: it cost at least this
     by: str = ""  # who booked it
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> UsageEntry:
+        """Return the entry that a record describes."""
+        fields: dict[str, Any] = {**document, "how": CostSource(document["how"])}
+        return cls(**fields)
 
 
 @value

@@ -46,7 +46,7 @@ def entries_in(snapshot: Snapshot, period: Period | None = None) -> list[UsageEn
     days: list[str] = []
     if period is not None and period.until - period.since < _MOST_DAYS * 86_400_000:
         days = days_between(period.since, period.until)
-    found = (UsageEntry(**document) for document in records.find_all(snapshot, NOUN, days))
+    found = (UsageEntry.from_document(document) for document in records.find_all(snapshot, NOUN, days))
     kept = [entry for entry in found if period is None or period.has(entry.at)]
     return sorted(kept, key=lambda entry: (entry.at, entry.id))
 
@@ -83,7 +83,7 @@ def cost_of_attempt(repo: Repository, attempt_id: str) -> int | None:
     """Return the cost of an attempt in millionths of a US dollar; None when it is unknown."""
     booking = usage_id(attempt_key(attempt_id))
     found = repo.store.view(lambda snapshot: records.find(snapshot, NOUN, booking))
-    return UsageEntry(**found).cost_micros if found is not None else None
+    return UsageEntry.from_document(found).cost_micros if found is not None else None
 
 
 def spent_today(repo: Repository) -> Total:
@@ -97,7 +97,7 @@ def spent_today(repo: Repository) -> Total:
 
 def of_lineage(snapshot: Snapshot, lineage: str) -> list[UsageEntry]:
     """Return the usage of a lineage."""
-    return [UsageEntry(**document) for document in records.find_by_key(snapshot, NOUN, lineage)]
+    return [UsageEntry.from_document(document) for document in records.find_by_key(snapshot, NOUN, lineage)]
 
 
 def of_run(snapshot: Snapshot, run: str) -> list[UsageEntry]:
@@ -107,4 +107,4 @@ def of_run(snapshot: Snapshot, run: str) -> list[UsageEntry]:
 
 def of_day(snapshot: Snapshot, day: str) -> list[UsageEntry]:
     """Return the usage of a day."""
-    return [UsageEntry(**document) for document in records.find_all(snapshot, NOUN, [day])]
+    return [UsageEntry.from_document(document) for document in records.find_all(snapshot, NOUN, [day])]

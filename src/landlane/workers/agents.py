@@ -17,7 +17,7 @@ from landlane.tasks.records import task_paths
 from landlane.text import nearest_word
 from landlane.usage.budget import left_for
 from landlane.values import as_dict, replace
-from landlane.workers.model import COMMAND, EXIT, Agent
+from landlane.workers.model import COMMAND, EXIT, Agent, WorkerProtocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def _from_settings(settings: Settings, name: str, configured: AgentSettings) -> 
     silence_ms = _PLAIN_SILENCE_MS if is_plain else _HEARTBEAT_MS
     fields: dict[str, Any] = as_dict(configured) | {
         "client": client,
+        "protocol": WorkerProtocol(configured.protocol),
         "needs": tuple(configured.needs.items()),
         "heartbeat_ms": configured.heartbeat_ms or settings.run.heartbeat_ms or silence_ms,
         "limit_ms": configured.limit_ms or settings.run.limit_ms,

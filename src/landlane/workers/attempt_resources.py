@@ -19,12 +19,12 @@ from landlane.sessions.worker_sessions import join_under_free_name, join_worker_
 from landlane.state.slot_kinds import SlotRefused
 from landlane.state.slots import make_slot_request, return_unused, take_slot
 from landlane.tasks.attempts import begin_attempt, change_attempt
-from landlane.tasks.model import READY, AttemptState
+from landlane.tasks.model import READY, AttemptOutcome, AttemptState
 from landlane.tasks.pick import take_task
 from landlane.tasks.records import get_task, task_patterns
 from landlane.workers.agents import needs_of
 from landlane.workers.attempt_log import AttemptLog, log_path
-from landlane.workers.model import AttemptResult, Outcome
+from landlane.workers.model import AttemptResult
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
@@ -174,14 +174,14 @@ class AttemptResources:
             slot = take_slot(repo, self.session, make_slot_request(repo, kind, amount=amount))
             if isinstance(slot, SlotRefused):
                 why = f"needs {amount} of {kind}; {slot.left} of {slot.size} are free"
-                return AttemptResult(outcome=Outcome.NOT_STARTED, why=why)
+                return AttemptResult(outcome=AttemptOutcome.NOT_STARTED, why=why)
             self._slots.append(slot.slot)
         target = find_target(repo.home, repo.settings)
         base = find_base(repo.home, target, is_offline=order.is_offline)
         reviewed = commit_under_review(repo, task)
         if reviewed and not is_commit_available(repo, reviewed, is_offline=order.is_offline):
             why = f"{reviewed[:12]} is not here: it can be reviewed where it was made, or once it is shared"
-            return AttemptResult(outcome=Outcome.NOT_STARTED, why=why, code="head_not_here")
+            return AttemptResult(outcome=AttemptOutcome.NOT_STARTED, why=why, code="head_not_here")
         self.base = reviewed or base.commit  # a reviewer reads the commit under review
         begun: list[Attempt] = []  # the last one counts: a transaction may be run again
 
@@ -190,7 +190,7 @@ class AttemptResources:
 
         picked = take_task(repo, self.session, order.task, self.base, also=begin)
         if picked is None:
-            return AttemptResult(outcome=Outcome.NOT_TAKEN, why=self._why_not_taken())
+            return AttemptResult(outcome=AttemptOutcome.NOT_TAKEN, why=self._why_not_taken())
         task = picked.task
         self._task, self._attempt = task, begun[-1]
         self.log = AttemptLog(repo.state_folder, task.id, task.attempt, secrets=(self._owner.secret,))

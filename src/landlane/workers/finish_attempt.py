@@ -27,20 +27,22 @@ from landlane.tasks.model import (
     LANDING,
     PATHS,
     REVIEW,
+    REVIEW_KIND,
     WAITING,
+    AttemptOutcome,
     effective_kind,
     required_evidence,
     returned_branch_of,
 )
 from landlane.tasks.records import get_task
 from landlane.tasks.retry import end_attempt
-from landlane.tasks.retry_rules import RATE_LIMITED, AttemptEnd
+from landlane.tasks.retry_rules import RATE_LIMITED, AttemptEnd, RetryOutcome
 from landlane.tasks.worker_pool import note_rate_limit, note_success
 from landlane.usage.add import book, with_reported
 from landlane.usage.model import UsageEntry, attempt_key
 from landlane.usage.totals import cost_of_attempt
 from landlane.values import as_dict
-from landlane.workers.model import MESSAGES, AttemptResult, Outcome, Stage
+from landlane.workers.model import MESSAGES, AttemptResult, Stage
 from landlane.workers.returned.commit import ReturnedWork, commit_returned, commit_unclaimed
 from landlane.workers.returned.output import copy_output, save_returned
 
@@ -71,7 +73,7 @@ def return_task(attempt: AttemptResources, *, code: str, why: str) -> AttemptRes
     end = AttemptEnd(code=code, feedback=why[:_MAX_FEEDBACK], is_infrastructure=True, kind=agent)
     decision = end_attempt(attempt.repo, attempt.session, attempt.task.id, end)
     return AttemptResult(
-        outcome=Outcome(decision.outcome),
+        outcome=AttemptOutcome(decision.outcome),
         why=decision.why or why,
         code=code,
         cause=why,
@@ -119,12 +121,12 @@ class AttemptFinisher:
         message = self._end.outcome
         if task.state == WAITING:
             head, note = self._keep_change(is_ours=True)
-            return self._result(Outcome.WAITING, why=task.why + note, head=head, keeps_workspace=True)
+            return self._result(AttemptOutcome.WAITING, why=task.why + note, head=head, keeps_workspace=True)
         if is_lost or task.session != self._session.id or task.state not in IN_PROGRESS:
             head, note = self._keep_change(is_ours=False)
             note = note or self._save_unfinished()
             why = message.reason if isinstance(message, WorkFailed) else message.summary
-            return self._result(Outcome.LOST, why=why + note, head=head)
+            return self._result(AttemptOutcome.LOST, why=why + note, head=head)
         return self._failed(message) if isinstance(message, WorkFailed) else self._completed(message)
 
     def _retry(self, step: Callable[[], T]) -> T:
@@ -134,9 +136,9 @@ class AttemptFinisher:
     def _read_task(self) -> Task:
         return self._retry(lambda: get_task(self._repo, self._task.id))
 
-    def _result(self, outcome: str, **more: Any) -> AttemptResult:
+    def _result(self, outcome: AttemptOutcome | RetryOutcome, **more: Any) -> AttemptResult:
         usage = self._end.outcome.usage
-        return AttemptResult(outcome=Outcome(outcome), usage=as_dict(usage) if usage else None, **more)
+        return AttemptResult(outcome=AttemptOutcome(outcome), usage=as_dict(usage) if usage else None, **more)
 
     def _report_stage(self, stage: Stage) -> None:
         self._attempt.report({"event": "stage", "stage": stage})
@@ -281,7 +283,7 @@ class AttemptFinisher:
             why = f"it reported success but changed no file{self._how_to_return()}{said}"
             return self._end_attempt("no_change", why)
         self._report_stage(Stage.VERIFYING)
-        return self._take_verdict(message) if self._task.kind == "review" else self._verify(message, head)
+        return self._take_verdict(message) if self._task.kind == REVIEW_KIND else self._verify(message, head)
 
     def _how_to_return(self) -> str:
         """Return how a worker that speaks the protocol returns its change; others need not know."""
@@ -327,11 +329,11 @@ class AttemptFinisher:
         task = completion.task
         if task.state in (DONE, REVIEW):
             self._note_success()
-            return self._result(
-                task.state, why=message.summary if task.state == DONE else task.why, head=head
-            )
+            if task.state == REVIEW:
+                return self._result(AttemptOutcome.REVIEW, why=task.why, head=head)
+            return self._result(AttemptOutcome.DONE, why=message.summary, head=head)
         if task.state == WAITING:
-            return self._result(Outcome.WAITING, why=task.why, head=head, keeps_workspace=True)
+            return self._result(AttemptOutcome.WAITING, why=task.why, head=head, keeps_workspace=True)
         if task.state != LANDING:
             missing = completion.missing
             feedback = f"{missing.found}. {missing.hint}" if missing else task.why
@@ -353,7 +355,7 @@ class AttemptFinisher:
         except NotAllowed as error:
             return self._end_attempt("refused", f"{error.message} [{error.code}]\n{error.hint}")
         self._note_success()
-        return self._result(Outcome.DONE, why=message.summary)
+        return self._result(AttemptOutcome.DONE, why=message.summary)
 
     def _submit(self, head: str) -> AttemptResult:
         self._report_stage(Stage.SUBMITTING)
@@ -375,7 +377,7 @@ class AttemptFinisher:
             return self._end_attempt("not_submitted", why, head=head)
         self._note_success()
         why = "submitted to the landing queue"
-        return self._result(Outcome.LANDING, why=why, head=head, keeps_workspace=True)
+        return self._result(AttemptOutcome.LANDING, why=why, head=head, keeps_workspace=True)
 
     def _note_success(self) -> None:
         """Tell the worker pool that this agent works; the attempt succeeds even if that fails."""

@@ -9,14 +9,13 @@ from landlane.landing.model import BOUNCED, HELD, LANDED, QUEUED, TESTING
 from landlane.landing.records import list_landings
 from landlane.landing.target_status import view_queue
 from landlane.landing.to_text import progress_text
-from landlane.tasks.model import DONE, FINISHED, LANDING, READY, WAITING, WaitKind
+from landlane.tasks.model import DONE, FINISHED, LANDING, READY, WAITING, AttemptOutcome, WaitKind
 from landlane.tasks.retry_rules import RATE_LIMITED
 from landlane.tasks.text import limit_text
 from landlane.tasks.waits import find_waits
 from landlane.units import exact_duration
 from landlane.values import replace
 from landlane.workers.model import (
-    Outcome,
     RowState,
     RunEvent,
     RunEventKind,
@@ -43,7 +42,7 @@ _STAGES = {
     Stage.VERIFYING: "verifying its change",
     Stage.SUBMITTING: "queuing it to land",
 }
-_FAILED = (Outcome.RETRY, Outcome.ESCALATE, Outcome.ABORT, Outcome.KILLED)
+_FAILED = (AttemptOutcome.RETRY, AttemptOutcome.ESCALATE, AttemptOutcome.ABORT, AttemptOutcome.KILLED)
 _MOST_TEXT = 300
 
 
@@ -76,7 +75,7 @@ class TaskFollower:
             text = first_line(str(report.get("cause") or report.get("why") or ""))
             words = {name: str(report.get(name) or "") for name in ("code", "rescue")}
             self._send(RunEventKind.FAILED, slot, text=text, **words)
-        elif outcome == Outcome.RETURNED and report.get("code") == RATE_LIMITED:
+        elif outcome == AttemptOutcome.RETURNED and report.get("code") == RATE_LIMITED:
             times = {name: int(report.get(name) or 0) for name in ("resets_at", "retry_at")}
             self._send(RunEventKind.LIMITED, slot, agent=process.provider, **times)
 

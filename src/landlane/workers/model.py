@@ -5,7 +5,18 @@ from __future__ import annotations
 from enum import StrEnum
 
 from landlane.landing.model import HELD
-from landlane.tasks.model import BLOCKED, DEAD, DONE, DROPPED, FAILED, FINISHED, IN_PROGRESS, READY, WAITING
+from landlane.tasks.model import (
+    BLOCKED,
+    DEAD,
+    DONE,
+    DROPPED,
+    FAILED,
+    FINISHED,
+    IN_PROGRESS,
+    READY,
+    WAITING,
+    AttemptOutcome,
+)
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -18,8 +29,17 @@ if TYPE_CHECKING:
     from landlane.usage.model import Budget
 
 COMMAND = "command"  # the client of an agent that is not a coding client
-EXIT, MESSAGES = "exit", "messages"  # the protocols of commands
 ALL_SLOTS_TAKEN = "all workers are busy"
+
+
+class WorkerProtocol(StrEnum):
+    """How a command reports the end of its work."""
+
+    EXIT = "exit"  # by its exit code
+    MESSAGES = "messages"  # by the messages of the worker protocol
+
+
+EXIT, MESSAGES = WorkerProtocol
 
 
 class Stage(StrEnum):
@@ -33,24 +53,7 @@ class Stage(StrEnum):
     SUBMITTING = "submitting"
 
 
-class Outcome(StrEnum):
-    """What became of an attempt."""
-
-    NOT_TAKEN = "not taken"  # another session has the task, or a path it changes
-    NOT_STARTED = "waits"  # something it needs is not available now
-    DONE = "done"
-    LANDING = "landing"
-    REVIEW = "review"
-    WAITING = "waiting"  # for a person
-    RETRY = "retry"
-    ESCALATE = "escalate"
-    ABORT = "abort"
-    RETURNED = "returned"  # back to the queue, and not counted as an attempt
-    LOST = "lost"  # the task belongs to another session now
-    KILLED = "killed"
-
-
-WITHOUT_ATTEMPT = (Outcome.NOT_TAKEN, Outcome.NOT_STARTED)
+WITHOUT_ATTEMPT = (AttemptOutcome.NOT_TAKEN, AttemptOutcome.NOT_STARTED)
 
 
 @value
@@ -60,7 +63,7 @@ class Agent:
     name: str
     client: str = COMMAND
     command: tuple[str, ...] = ()
-    protocol: str = EXIT
+    protocol: WorkerProtocol = EXIT
     model: str = ""
     words: tuple[str, ...] = ()
     role: str = ""
@@ -106,7 +109,7 @@ class WorkOrder:
 class AttemptResult:
     """The outcome of an attempt. `keeps_workspace` is set while its change may still have to be fixed."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     why: str = ""
     code: str = ""
     head: str = ""

@@ -22,7 +22,7 @@ from landlane.landing.records import get_queue, list_landings
 from landlane.platform.process import Process
 from landlane.reviews.records import approved_waiting
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.model import FINISHED, READY
+from landlane.tasks.model import FINISHED, READY, AttemptOutcome
 from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import get_pool
 from landlane.values import replace
@@ -32,7 +32,6 @@ from landlane.workers.follow_tasks import TaskFollower, find_questions
 from landlane.workers.model import (
     ALL_SLOTS_TAKEN,
     WITHOUT_ATTEMPT,
-    Outcome,
     RunEvent,
     RunEventKind,
     RunStatus,
@@ -245,7 +244,7 @@ class Orchestrator:
 
     def _handle_end(self, process: SupervisorProcess) -> None:
         task_id, outcome = process.task.id, process.outcome
-        if outcome == Outcome.KILLED and process.slot.stage == Stage.STARTING:
+        if outcome == AttemptOutcome.KILLED and process.slot.stage == Stage.STARTING:
             self._upkeep_at = 0.0  # its last reports may be lost, and it may have taken its task
             self._note_failed_start(task_id, "its supervisor ended at once")
             return
@@ -256,9 +255,9 @@ class Orchestrator:
             return
         self._backoff.note_attempt(task_id)
         self._follower.note_cost(process)
-        if self.is_stopping and outcome == Outcome.RETURNED:
+        if self.is_stopping and outcome == AttemptOutcome.RETURNED:
             self._stopped[task_id] = str(process.result.get("rescue") or "")
-        if outcome == Outcome.KILLED:
+        if outcome == AttemptOutcome.KILLED:
             self._upkeep_at = 0.0
             self._follower.on_report(process, {"event": "ended", "cause": "its supervisor was killed"})
 

@@ -17,11 +17,10 @@ from landlane.sessions.join import join, leave
 from landlane.sessions.leases import find_live_session, find_session
 from landlane.sessions.worker_sessions import list_worker_sessions
 from landlane.tasks.attempts import attempts_of, change_attempt, running_attempts
-from landlane.tasks.model import IN_PROGRESS, LANDING, AttemptState
+from landlane.tasks.model import IN_PROGRESS, LANDING, AttemptOutcome, AttemptState
 from landlane.tasks.records import get_task, list_tasks, task_patterns
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.workers.model import Outcome
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import OPEN
 from landlane.workspaces.records import is_held, list_local
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _SILENT_MS = 60_000  # supervisors record a heartbeat every few seconds
-_KEEP_WORKSPACE = frozenset({Outcome.LANDING, Outcome.REVIEW, Outcome.WAITING})
+_KEEP_WORKSPACE = frozenset({AttemptOutcome.LANDING, AttemptOutcome.REVIEW, AttemptOutcome.WAITING})
 _WHY = "the process that looked after it was killed"
 _MAX_FEEDBACK = 3500
 
@@ -55,7 +54,7 @@ def end_orphaned_attempts(repo: Repository) -> list[str]:
         elif attempt.machine != repo.processes.machine and _has_session_ended(repo, attempt):
             reason = "its lease ran out"
             change_attempt(
-                repo, attempt, "ended", state=AttemptState.ENDED, outcome=Outcome.LOST, reason=reason
+                repo, attempt, "ended", state=AttemptState.ENDED, outcome=AttemptOutcome.LOST, reason=reason
             )
     return lines
 
@@ -83,14 +82,14 @@ def _has_session_ended(repo: Repository, attempt: Attempt) -> bool:
 
 def _end_orphaned(repo: Repository, attempt: Attempt) -> None:
     session = _find_session(repo, attempt)
-    outcome: str = Outcome.LOST
+    outcome = AttemptOutcome.LOST
     task = get_task(repo, attempt.task)
     is_owner = task.session == attempt.session and task.state in IN_PROGRESS
     if session is not None and not session.has_ended and is_owner:
         took_ms = max(repo.wall_ms() - attempt.started_at, 0)
         end = AttemptEnd(code="killed", feedback=_WHY, took_ms=took_ms)
         try:
-            outcome = end_attempt(repo, session, task.id, end).outcome
+            outcome = AttemptOutcome(end_attempt(repo, session, task.id, end).outcome)
         except LandlaneError as error:
             repo.report(str(error))
     for worker_session in repo.store.view(lambda snapshot: list_worker_sessions(snapshot, attempt.session)):

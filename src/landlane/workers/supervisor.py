@@ -19,7 +19,7 @@ from landlane.processes.tree import TREE_MARK
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import record_activity
-from landlane.tasks.model import IN_PROGRESS, WAITING
+from landlane.tasks.model import IN_PROGRESS, WAITING, AttemptOutcome
 from landlane.tasks.records import get_task
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
 from landlane.usage.add import record_usage_so_far
@@ -27,7 +27,7 @@ from landlane.usage.budget import over_budget
 from landlane.values import as_dict, replace
 from landlane.workers.agents import make_assignment, worker_command_for
 from landlane.workers.finish_attempt import AttemptFinisher, return_task, save_returned_work
-from landlane.workers.model import AttemptResult, Outcome
+from landlane.workers.model import AttemptResult
 from landlane.workers.run_worker import run_worker
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ class Supervisor:
 
     def run(self) -> AttemptResult:
         """Take the task, run the worker and handle the result. Whatever happens, resources are released."""
-        result = AttemptResult(outcome=Outcome.NOT_TAKEN)
+        result = AttemptResult(outcome=AttemptOutcome.NOT_TAKEN)
         try:
             result = self._attempt.take() or self._work()
         except Exception as error:  # noqa: BLE001 - the task must be returned, whatever is broken
@@ -220,17 +220,17 @@ class Supervisor:
             self._repo.report(traceback.format_exc())
         if not attempt.has_task:
             hint = f". {error.hint}" if isinstance(error, LandlaneError) and error.hint else ""
-            return AttemptResult(outcome=Outcome.NOT_STARTED, why=f"{error}{hint}", code=code)
+            return AttemptResult(outcome=AttemptOutcome.NOT_STARTED, why=f"{error}{hint}", code=code)
         if isinstance(error, Stale):
             # The lease may have expired while the store was unavailable.
             saved = save_returned_work(attempt, self._last_message) if attempt.retry.has_waited else ""
-            return AttemptResult(outcome=Outcome.LOST, why=f"{error}{saved}")
+            return AttemptResult(outcome=AttemptOutcome.LOST, why=f"{error}{saved}")
         if isinstance(error, NotAllowed) and code == "RUN_PAUSED":
-            return AttemptResult(outcome=Outcome.RETURNED, why=str(error))
+            return AttemptResult(outcome=AttemptOutcome.RETURNED, why=str(error))
         saved = save_returned_work(attempt, self._last_message)
         why = f"{code}: {str(error) or type(error).__name__}{saved}"
         try:
             return attempt.retry.run(lambda: return_task(attempt, code="not_started", why=why))
         except (Stale, StoreError) as stale:  # verified without an owner, or the store is still unavailable
             self._repo.report(f"{attempt.task.id} is not put back: {stale.message}")
-            return AttemptResult(outcome=Outcome.LOST, why=why, code=stale.code, keeps_workspace=True)
+            return AttemptResult(outcome=AttemptOutcome.LOST, why=why, code=stale.code, keeps_workspace=True)

@@ -7,8 +7,9 @@ import signal
 import time
 
 from landlane.settings.money import micros_from
+from landlane.tasks.model import AttemptOutcome
 from landlane.values import as_dict, replace
-from landlane.workers.model import Outcome, Stage, StartRefusal, WorkerSlot
+from landlane.workers.model import Stage, StartRefusal, WorkerSlot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class SupervisorProcess:
             heard_at=now,
             silence_seconds=agent.heartbeat_ms / 1000,
         )
-        self.outcome = Outcome.KILLED  # unless it reports another
+        self.outcome = AttemptOutcome.KILLED  # unless it reports another
         self.result: dict[str, Any] = {}
 
     def apply(self, report: dict[str, Any]) -> None:
@@ -69,7 +70,7 @@ class SupervisorProcess:
             changes["cost_micros"] = self.slot.cost_micros if cost is None else cost
         elif event == "ended":
             self.result = report
-            self.outcome = Outcome(report["outcome"])
+            self.outcome = AttemptOutcome(report["outcome"])
         self.slot = replace(self.slot, **changes)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.claims.check import check, pattern_of
+from landlane.claims.check import PathState, check, pattern_of
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git.lock import git_lock
 from landlane.git.snapshot import KeptFile, read_file_now, read_kept
@@ -187,7 +187,7 @@ def _end_if_resolved(repo: Repository, session: Session, breach: Breach) -> bool
     files = _read_files(repo, breach)
     is_resolved = files.are_as_before or (
         breach.kind == BreachKind.HELD
-        and all(check(repo, session, pattern_of(repo, path)).state == "held" for path in files.paths)
+        and all(check(repo, session, pattern_of(repo, path)).state is PathState.HELD for path in files.paths)
     )
     if is_resolved:
         end_breach(repo, session, breach.id, CLEARED)

@@ -14,7 +14,7 @@ from landlane.errors import LandlaneError, Malformed
 from landlane.fanout.model import OPEN
 from landlane.integrations.langgraph.node_returns import Result, dump_command, load_command
 from landlane.integrations.langgraph.node_run import NodeRun, read
-from landlane.tasks.model import IN_PROGRESS, LONGEST_LINE
+from landlane.tasks.model import DEAD, DONE, FAILED, IN_PROGRESS, LONGEST_LINE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BranchRun(NodeRun):
             step = landlane.steps.get(self.key)
             if step is not None:
                 update: Any = load_command(step.memo).update
-                self._settle(landlane, step.about, update["branches"][self.task]["why"])
+                self._settle(landlane, update["branches"][self.task]["why"])
                 return True, update
             task = landlane.tasks.get(self.task)
             is_own = task.state in IN_PROGRESS and task.session == landlane.session.id
@@ -61,9 +61,9 @@ class BranchRun(NodeRun):
         """Store the result of the part, and finish its task."""
         with self.open() as landlane:
             self._release(landlane, is_quiet=True)
-            update = self._update("done", result=outcome)
-            landlane.steps.keep(self.key, task=self.task, about="done", memo=dump_command("", update))
-            self._settle(landlane, "done")
+            update = self._update(DONE, result=outcome)
+            landlane.steps.keep(self.key, task=self.task, about=DONE, memo=dump_command("", update))
+            self._settle(landlane)
         return update
 
     def fail_with(self, error: Exception) -> Any:
@@ -92,20 +92,20 @@ class BranchRun(NodeRun):
 
     def _fail(self, landlane: Landlane, why: str) -> Any:
         why = why.replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_LINE]
-        update = self._update("failed", why=why)
-        landlane.steps.keep(self.key, task=self.task, about="failed", memo=dump_command("", update))
-        self._settle(landlane, "failed", why)
+        update = self._update(FAILED, why=why)
+        landlane.steps.keep(self.key, task=self.task, about=FAILED, memo=dump_command("", update))
+        self._settle(landlane, why)
         return update
 
-    def _settle(self, landlane: Landlane, outcome: str, why: str = "") -> None:
+    def _settle(self, landlane: Landlane, failure: str = "") -> None:
         """End the part's task, unless an earlier run or the fan has done that."""
         task = landlane.tasks.get(self.task)
         if task.state not in IN_PROGRESS or task.session != landlane.session.id:
             return
-        if outcome == "done":
-            landlane.tasks.done(self.task, result=f"{self.name}: done")
+        if failure:
+            landlane.tasks.fail(self.task, failure, final=True)
         else:
-            landlane.tasks.fail(self.task, why or "it failed", final=True)
+            landlane.tasks.done(self.task, result=f"{self.name}: done")
 
     def _update(self, state: str, *, result: Any = None, why: str = "") -> dict[str, Any]:
         return {"branches": {self.task: {"state": state, "result": result, "why": why}}}
@@ -173,7 +173,7 @@ class JoinRun(NodeRun):
         self.results = tuple(
             Result(
                 name=branch.name,
-                state=branch.state if branch.is_done or branch.state in ("failed", "dead") else _LATE,
+                state=branch.state if branch.is_done or branch.state in (FAILED, DEAD) else _LATE,
                 task=branch.task,
                 value=updates.get(branch.task, {}).get("result") if branch.is_done else None,
                 why="" if branch.is_done else updates.get(branch.task, {}).get("why") or branch.why,

@@ -12,6 +12,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END
 from langgraph.types import Command, Send
 
+from landlane.tasks.model import DONE
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -96,7 +97,7 @@ class Result:
 
     @property
     def is_done(self) -> bool:
-        return self.state == "done"
+        return self.state == DONE
 
 
 def make_command(goto: Goto, update: Mapping[str, Any]) -> Command[Any]:

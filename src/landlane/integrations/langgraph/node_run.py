@@ -24,6 +24,7 @@ from landlane.integrations.langgraph.node_returns import (
     make_command,
 )
 from landlane.integrations.langgraph.take_task import refusals_of, take
+from landlane.patterns.pattern import LITERAL
 from landlane.tasks.model import DONE
 from landlane.tasks.retry_rules import ABORT, ESCALATE
 from landlane.values import value
@@ -165,7 +166,7 @@ class NodeRun:
         taken, self._taken = self._taken, None
         try:
             for claim in taken.granted if taken is not None else ():
-                landlane.release(claim.pattern, literal=claim.kind == "literal")
+                landlane.release(claim.pattern, literal=claim.kind == LITERAL)
         except LandlaneError:
             if not is_quiet:
                 raise
