@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from landlane.claims.check import PathState
 from landlane.json_time import Time
+from landlane.patterns.pattern import PatternKind
 from landlane.sessions.model import ClaimMode, SessionKind
 
 
@@ -13,7 +14,7 @@ class ClaimJson(TypedDict):
     """A claim: who may change what a pattern names, until when."""
 
     pattern: str
-    kind: Literal["literal", "glob", "name"]
+    kind: PatternKind
     mode: ClaimMode
     token: int
     holder: str
