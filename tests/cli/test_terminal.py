@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from landlane.cli.table import format_table, shorten
+from landlane.cli.table import format_table, shorten, wrap_card
 from landlane.cli.terminal import Terminal, has_colour, in_one_line, paint
 from landlane.errors import Held, Malformed, NotAllowed, TimedOut, WaitsForPerson
 
@@ -179,3 +179,39 @@ def test_a_value_for_scripts_is_exact_unless_a_terminal_shows_it(
     Terminal().answer_value({}, HOSTILE)
     screen.flush()
     assert shown.getvalue().decode() == f"{ESCAPED}\n"
+
+
+def test_a_card_is_wrapped_to_the_width_but_its_commands_and_output_are_not() -> None:
+    card = """\
+T14 Refund orders                                                          active, attempt 2 of 3
+  why       the refund of an order in part leaves the audit trail without its second entry
+  check     pytest tests/test_refund.py tests/test_audit.py tests/test_orders.py
+
+  1  ✗ codex   14:02–14:11   L5 bounced: make test failed in two places of the refund
+       tests/test_refund.py::test_partial: AssertionError: assert 0 == 500
+  ann, 4 min ago: the audit trail is written by the caller, not by the refund
+next: landlane task log T14 --follow --as somebody-with-a-long-name"""
+
+    assert wrap_card(card, 100) == card
+    assert (
+        wrap_card(card, 60)
+        == """\
+T14 Refund orders                     active, attempt 2 of 3
+  why       the refund of an order in part leaves the audit
+            trail without its second entry
+  check     pytest tests/test_refund.py tests/test_audit.py tests/test_orders.py
+
+  1  ✗ codex   14:02–14:11   L5 bounced: make test failed in
+       two places of the refund
+       tests/test_refund.py::test_partial: AssertionError: assert 0 == 500
+  ann, 4 min ago: the audit trail is written by the caller,
+    not by the refund
+next: landlane task log T14 --follow --as somebody-with-a-long-name"""
+    )
+
+
+def test_a_long_word_of_a_card_stays_whole() -> None:
+    assert wrap_card(f"T1 A\n  why       {'x' * 80} then more", 40).split("\n")[1:] == [
+        f"  why       {'x' * 80}",
+        "            then more",
+    ]

@@ -321,3 +321,11 @@ def test_case_comparison_survives_a_rebuild(shell: Shell) -> None:
     shell.run_json("store", "rebuild")
 
     shell.run_error("CLAIM_HELD", "claim", "SRC/api.py", "--as", "bob", exit=3)
+
+
+def test_pushes_are_not_called_unguarded_where_there_is_no_remote(used: Shell) -> None:
+    used.run("init", "--yes", "--no-clients")
+    line = next(line for line in used.run_text("doctor").splitlines() if line.startswith("  git "))
+    assert line.startswith("  git       commits were refused when tried")
+    assert line.endswith("; there is no remote to push to")
+    assert "pushes" not in line

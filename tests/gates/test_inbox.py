@@ -134,3 +134,63 @@ def test_a_review_is_answered_in_the_inbox(shell: Shell) -> None:
     assert "✓ rejected T1 List users" in said
     assert ids(shell) == []
     assert [made["item"] for made in decisions(shell)] == ["V1"]
+
+
+def fail_twice(shell: Shell) -> None:
+    """Let a task fail twice the same way, so that a person is asked whether it is tried again."""
+    shell.run_json("task", "add", "Rename routes", "--as", "lead")
+    for agent in ("ann", "bob"):
+        shell.run_json("next", "--as", agent)
+        shell.run_json("fail", "T1", "--why", "the router rejects the new names", "--as", agent)
+    assert ids(shell) == ["G1"]
+
+
+def test_a_retry_is_asked_for_in_its_own_words_and_takes_advice(shell: Shell) -> None:
+    fail_twice(shell)
+    shown = shell.run_text("gate", "show", "G1")
+    assert shown.splitlines()[-2:] == [
+        "retry: landlane gate approve G1 --why 'what to do differently'",
+        "stop:  landlane gate reject G1 --why 'reason'",
+    ]
+
+    _, said = run_at_terminal(shell, "inbox", "G1", typed="r\nkeep aliases\n", NO_COLOR="1")
+
+    assert "G1 Retry T1 Rename routes?" in said
+    assert "Retry, stop or later? [r/s/L]" in said
+    assert "T1 Rename routes is ready again with your answer and a new budget of 3 attempts" in said
+    assert "keep aliases" in shell.run_text("task", "show", "T1")
+
+
+def test_a_task_that_a_person_gave_up_waits_for_nothing_anywhere(shell: Shell) -> None:
+    fail_twice(shell)
+
+    _, said = run_at_terminal(shell, "inbox", "G1", typed="s\nnot worth it\n", NO_COLOR="1")
+
+    assert "rejected G1; T1 Rename routes is not tried again" in said
+    assert ids(shell) == []
+    assert "nothing needs you" in shell.run_text("status")
+    (task,) = shell.run_json("task", "list", "--all")["tasks"]
+    assert (task["state"], task["waits_for"]) == ("dead", [])
+    shown = shell.run_text("task", "show", "T1")
+    assert "waits for" not in shown
+    assert "not worth it" in shown
+
+
+def test_a_task_that_fails_again_after_it_was_given_up_and_retried_needs_a_person(shell: Shell) -> None:
+    fail_twice(shell)
+    run_at_terminal(shell, "inbox", "G1", typed="s\nnot worth it\n")
+    run_at_terminal(shell, "task", "retry", "T1")
+    shell.run_json("next", "--as", "ann")
+    shell.run_json("fail", "T1", "--why", "there are no routes", "--final", "--as", "ann")
+
+    assert ids(shell) == ["T1"]
+    (task,) = shell.run_json("task", "list", "--all")["tasks"]
+    assert [wait["kind"] for wait in task["waits_for"]] == ["decision"]
+
+
+def test_a_question_without_a_change_offers_no_diff(shell: Shell) -> None:
+    ask_gate(shell)
+
+    _, said = run_at_terminal(shell, "inbox", "G1", typed="l\n", NO_COLOR="1")
+
+    assert "Approve, reject or later? [a/r/L]" in said

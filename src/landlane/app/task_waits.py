@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.fanout import model as fans
 from landlane.fanout.records import children_of, fans_in
-from landlane.gates.records import read_gates
+from landlane.gates.records import is_given_up, read_gates
 from landlane.handoffs.transfer import waiting_in
 from landlane.landing.records import read_landings
 from landlane.reviews.model import DECIDING, UNDECIDED
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from landlane.repository import Repository
     from landlane.store.interface import Snapshot
+    from landlane.tasks.model import Task
 
 
 @value
@@ -37,6 +38,9 @@ class TaskWaits:
                 wait = Wait(kind=WaitKind.HANDOFF, id=handoff.id, holder=handoff.to, until=handoff.until)
                 found.setdefault(handoff.task, []).append(wait)
         return {task_id: waits for task_id, waits in found.items() if task_id in tasks}
+
+    def is_given_up(self, snapshot: Snapshot, task: Task) -> bool:
+        return is_given_up(snapshot, task.id, task.attempt)
 
 
 def _gates(snapshot: Snapshot) -> Iterator[tuple[str, Wait]]:

@@ -22,7 +22,7 @@ from landlane.gates.subject import (
 from landlane.gates.to_json import gate_json
 from landlane.git.run import try_git_output
 from landlane.git.target import find_target
-from landlane.inbox.card import card_text, change_text, question
+from landlane.inbox.card import card_text, change_text, is_retry, question
 from landlane.inbox.decisions import note_answered, note_shown
 from landlane.inbox.held_landings import landing_gate_json
 from landlane.inbox.outcome import gate_outcome, landing_outcome
@@ -117,13 +117,18 @@ def show(call: CommandCall, id: str) -> int:
     if item["state"] == WAITING and not call.terminal.is_json and not why_no_person(call):
         note_shown(repo=call.repo, person=person_name(), item=item["id"])
     text = card_text(item)
-    if call.terminal.is_verbose and item["diffstat"]:
-        text += f"\n\n{item['diffstat']}"
     if item["state"] == WAITING:
-        text += f"\napprove: landlane gate approve {item['id']}"
-        text += f"\nreject:  landlane gate reject {item['id']} --why 'reason'"
-    text = "\n".join(map(in_one_line, text.split("\n")))
-    return call.terminal.answer({"ok": True, "gate": item}, text)
+        text += "\n" + "\n".join(answer_commands(item))
+    output = item["diffstat"] or "" if call.terminal.is_verbose else ""
+    return call.terminal.answer_card({"ok": True, "gate": item}, text, output=output)
+
+
+def answer_commands(item: dict[str, Any]) -> list[str]:
+    """Return the two commands that answer an item, each after what it does."""
+    yes, no = f"landlane gate approve {item['id']}", f"landlane gate reject {item['id']} --why 'reason'"
+    if is_retry(item):
+        return [f"retry: {yes} --why 'what to do differently'", f"stop:  {no}"]
+    return [f"approve: {yes}", f"reject:  {no}"]
 
 
 def read_item(call: CommandCall, id: str) -> dict[str, Any]:

@@ -109,7 +109,9 @@ def show(call: CommandCall, task: str) -> int:
     handoff = find_handoff(call.repo, task)
     if handoff is not None:
         text = _card_text(call, handoff)
-        return call.terminal.answer({"ok": True, "handoff": handoff_json(handoff), "context": text}, text)
+        return call.terminal.answer_card(
+            {"ok": True, "handoff": handoff_json(handoff), "context": text}, text
+        )
     context = context_for(call.repo, get_task(call.repo, task))
     if not context:
         raise Malformed(

@@ -12,7 +12,7 @@ from landlane.cli.terminal import cut_width, in_one_line
 from landlane.errors import Malformed
 from landlane.gates.model import digest_in
 from landlane.git.run import try_git_output
-from landlane.inbox.card import card_text, dead_task_text
+from landlane.inbox.card import card_text, dead_task_text, is_retry
 from landlane.inbox.decisions import note_shown
 from landlane.inbox.items import list_items
 from landlane.reviews.records import get_review
@@ -27,12 +27,15 @@ from landlane.units import rough_duration
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from landlane.cli.command import CommandCall
     from landlane.inbox.json_types import InboxItemJson
 
 _GAP = "   "
-_APPROVE = "Approve, reject, diff or later? [a/r/d/L]"
+_APPROVE = "Approve, reject or later? [a/r/L]"
+_APPROVE_DIFF = "Approve, reject, diff or later? [a/r/d/L]"
+_TRY_AGAIN = "Retry, stop or later? [r/s/L]"
 _ACCEPT = "Accept, decline or later? [a/d/L]"
 _RETRY = "Retry, drop or later? [r/d/L]"
 _WORKERS = "workers"  # in place of an id: why no workers are started
@@ -76,7 +79,7 @@ def _ask(call: CommandCall, question: str) -> str:
 
 
 def _show(call: CommandCall, text: str) -> None:
-    call.terminal.answer({}, "\n".join(map(in_one_line, text.split("\n"))))
+    call.terminal.answer_card({}, text)
 
 
 def _output(call: CommandCall) -> list[str]:
@@ -89,16 +92,34 @@ def _show_gate(call: CommandCall, id: str) -> int:
         return gate.show(call, id)
     item = gate.read_item(call, id)
     _show(call, card_text(item))
-    while item["state"] == "waiting":
-        choice = _ask(call, _APPROVE)
+    if item["state"] != "waiting":
+        return 0
+    return _ask_retry(call, id) if is_retry(item) else _ask_approval(call, id, item)
+
+
+def _ask_retry(call: CommandCall, id: str) -> int:
+    """Ask whether a task that failed is tried again, and what its next attempt should know."""
+    choice = _ask(call, _TRY_AGAIN)
+    if choice == "r":
+        advice = call.terminal.ask("What should it do differently? (Enter for nothing)")
+        return gate.approve(call, id, head="", why=advice)
+    if choice == "s" and (why := call.terminal.ask("Why?")):
+        return gate.reject(call, id, why)
+    return 0
+
+
+def _ask_approval(call: CommandCall, id: str, item: dict[str, Any]) -> int:
+    """Ask for an approval; the diff can be looked at first if there is one."""
+    has_diff = bool(item["about"].get("head") and item["evidence"].get("base"))
+    while True:
+        choice = _ask(call, _APPROVE_DIFF if has_diff else _APPROVE)
         if choice == "a":
             return gate.approve(call, id, head=digest_in(item["about"]))
         if choice == "r" and (why := call.terminal.ask("Why?")):
             return gate.reject(call, id, why)
-        if choice != "d":
-            break
+        if choice != "d" or not has_diff:
+            return 0
         call.terminal.note(gate.diff_of(call, item))
-    return 0
 
 
 def _show_review(call: CommandCall, id: str) -> int:
@@ -109,7 +130,7 @@ def _show_review(call: CommandCall, id: str) -> int:
     review = get_review(call.repo, id)
     names = {entry.name for entry in review.awaited}
     while not review.ended_at and not review.gate and names & {"person", person_name(), ""}:
-        choice = _ask(call, _APPROVE)
+        choice = _ask(call, _APPROVE_DIFF)
         head = ("--head", review.head) if review.head else ()
         if choice == "a":
             return call.run("review", "give", id, "--verdict", "approve", *head)
@@ -152,8 +173,9 @@ def _show_dead_task(call: CommandCall, id: str) -> int:
     text = dead_task_text(call.repo, task, call.wall_now())
     if not _is_asked(call, id):
         commands = f"\nretry: landlane task retry {id}\ndrop:  landlane task drop {id} --why 'reason'"
-        answer = {"ok": True, "task": task_json(task, call.repo.store)}
-        return call.terminal.answer(answer, "\n".join(map(in_one_line, (text + commands).split("\n"))))
+        return call.terminal.answer_card(
+            {"ok": True, "task": task_json(task, call.repo.store)}, text + commands
+        )
     _show(call, text)
     choice = _ask(call, _RETRY)
     if choice == "r":

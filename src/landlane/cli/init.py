@@ -110,7 +110,8 @@ def _plan_lines(call: CommandCall, plan: InitPlan) -> list[str]:
 
 
 def _init_rows(call: CommandCall, plan: InitPlan) -> list[list[str]]:
-    rows = [[line.verb, _shown_path(call, plan, line.path), line.why] for line in plan.lines]
+    files = [line for line in plan.lines if line.path != plan.folder] or plan.lines  # the state is not a file
+    rows = [[line.verb, _shown_path(call, plan, line.path), line.why] for line in files]
     risks = {path: f"; {CLIENTS[name].title} stays unprotected" for name, path in plan.unprotected}
     return rows + [
         ["skip", _shown_path(call, plan, file.path), f"{file.why}{risks.get(file.path, '')}"]

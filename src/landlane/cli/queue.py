@@ -144,12 +144,10 @@ def show(call: CommandCall, landing: str) -> int:
     lines = landing_lines(entry, task, fix, repo.wall_ms())
     if entry.unidentified and call.terminal.is_verbose:
         lines.append(f"  unknown   agent of {', '.join(commit[:8] for commit in entry.unidentified)}")
-    if entry.output:
-        if call.terminal.is_verbose:
-            lines += ["", entry.output.rstrip()]
-        else:
-            lines.append(f"full output: landlane queue show {entry.id} -v")
-    return call.terminal.answer(document, "\n".join(lines), quiet=entry.state)
+    output = entry.output if call.terminal.is_verbose else ""
+    if entry.output and not output:
+        lines.append(f"full output: landlane queue show {entry.id} -v")
+    return call.terminal.answer_card(document, "\n".join(lines), output=output, quiet=entry.state)
 
 
 def _show_target(call: CommandCall) -> int:
@@ -157,10 +155,9 @@ def _show_target(call: CommandCall) -> int:
     status = read_target_status(repo)
     failure = status.failure
     lines = target_lines(status, repo.wall_ms())
-    if failure is not None and call.terminal.is_verbose:
-        lines += ["", failure.output.rstrip(), ""]
+    output = failure.output if failure is not None and call.terminal.is_verbose else ""
     if failure is not None:
         title = shlex.quote(f"Fix {status.branch}: {failure.check}")
         lines.append(f"next: landlane task add {title} --priority 99")
     document = {"ok": True, "target": target_json(status)}
-    return call.terminal.answer(document, "\n".join(lines), quiet=status.state)
+    return call.terminal.answer_card(document, "\n".join(lines), output=output, quiet=status.state)

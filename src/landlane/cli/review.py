@@ -67,9 +67,7 @@ def show_review(call: CommandCall, id: str, *, has_commands: bool = True) -> int
         give = ("review", "give", review.id, "--verdict")
         lines += ["", f"approve: {call.command_text(*give, 'approve')}"]
         lines += [f"reject:  {call.command_text(*give, 'reject', '--summary', 'reason')}"]
-    return call.terminal.answer(
-        {"ok": True, "review": review_json(review)}, "\n".join(map(in_one_line, lines))
-    )
+    return call.terminal.answer_card({"ok": True, "review": review_json(review)}, "\n".join(lines))
 
 
 def give(call: CommandCall, id: str, verdict: str, summary: str, findings: str, head: str) -> int:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 _GAP = "  "
 _SHORTEST = 12  # a column is not cut below this
+_TITLE_GAP = "   "  # at least, between a title and the state at its right
+_TEXT_START = 12  # the column where the texts of a card begin
+_OUTPUT_START = 7  # the column of what belongs to an attempt
+_COMMAND_FIELDS = ("check", "diff", "branch")  # to be pasted
 
 
 def format_table(
@@ -58,6 +62,42 @@ def align(
         ).rstrip()
         for row in rows
     ]
+
+
+def wrap(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a text as lines of at most a width; all but the first begin with an indent, words stay whole."""
+    lines: list[str] = []
+    while text_width(text) > width:
+        start = len(text) - len(text.lstrip())
+        end = text.rfind(" ", max(start, len(indent)) + 1, width + 1)
+        if end < 0:
+            end = text.find(" ", width)
+        if end < 0 or not text[end:].strip():
+            break
+        lines.append(text[:end].rstrip())
+        text = indent + text[end:].lstrip()
+    return [*lines, text]
+
+
+def wrap_card(text: str, width: int) -> str:
+    """Return a card (a title, then named texts) that fits a width; commands and output are not wrapped."""
+    title, *lines = text.split("\n")
+    name, gap, state = title.partition(_TITLE_GAP)
+    if gap and text_width(title) > width:
+        state = state.lstrip()
+        title = f"{name}{' ' * max(width - text_width(name) - text_width(state), len(_TITLE_GAP))}{state}"
+    return "\n".join([title, *(part for line in lines for part in _wrap_card_line(line, width))])
+
+
+def _wrap_card_line(line: str, width: int) -> list[str]:
+    named = line[:_TEXT_START].startswith(_GAP) and line[_TEXT_START - 1 : _TEXT_START] == " "
+    is_text = named and bool(line[_TEXT_START : _TEXT_START + 1].strip()) and not line[2:3].isdigit()
+    if is_text and line[:_TEXT_START].strip() not in _COMMAND_FIELDS:
+        return wrap(line, width, " " * _TEXT_START)
+    first = line[len(_GAP) :][:1]
+    if not is_text and line.startswith(_GAP) and first.strip():
+        return wrap(line, width, " " * (_OUTPUT_START if first.isdigit() else 2 * len(_GAP)))
+    return [line]
 
 
 def shorten(text: str, width: int) -> str:

@@ -73,7 +73,7 @@ def show(call: CommandCall, task: str) -> int:
     step = _next_step(loaded, waits, answer["attempts"])
     blocks += [[f"next: {call.command_text(*step)}"]] if step else []
     text = "\n\n".join("\n".join(map(in_one_line, lines)) for lines in blocks if lines)
-    return call.terminal.answer(answer, text)
+    return call.terminal.answer_card(answer, text)
 
 
 def _heading(task: Task) -> str:
@@ -91,7 +91,8 @@ def _fields(answer: Mapping[str, Any], waiting: str, now: int) -> Iterator[tuple
     task = answer["task"]
     yield "owner", _owner(answer["owner_session"], now)
     yield "waits for", waiting
-    yield "why", (task["why"] or "") if task["state"] in (BLOCKED, DROPPED) and not waiting else ""
+    has_why = task["state"] in (BLOCKED, DROPPED, FAILED, DEAD) and not waiting
+    yield "why", (task["why"] or "") if has_why else ""
     yield "paths", ", ".join(task["paths"])
     yield "check", task["check"] or ""
     yield "output", task["output"] or ""

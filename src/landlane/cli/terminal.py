@@ -11,7 +11,7 @@ import os
 import sys
 
 from landlane.cli.parse import parse, split_call
-from landlane.cli.table import format_table, shorten
+from landlane.cli.table import format_table, shorten, wrap_card
 from landlane.error_json import error_json
 from landlane.errors import LandlaneError, Malformed
 from landlane.platform.terminal import can_redraw, is_terminal
@@ -27,7 +27,7 @@ _RED, _GREEN, _YELLOW, _CYAN, _DIM, _BOLD, _PLAIN = (f"\x1b[{code}m" for code in
 _STYLES = {"green": _GREEN, "yellow": _YELLOW, "dim": _DIM}
 _SYMBOLS = {"✓": _GREEN, "✗": _RED, "!": _YELLOW}
 _KINDS = {"error:": _RED, "refused:": _YELLOW, "timed out:": _YELLOW, "waiting:": _YELLOW}
-_COMMAND_LABELS = ("hint:", "next:", "then:", "fix:", "approve:", "reject:")
+_COMMAND_LABELS = ("hint:", "next:", "then:", "fix:", "approve:", "reject:", "retry:", "stop:", "drop:")
 # The first word of an error by exit code; others are `error:`.
 _FIRST_WORDS = {3: "refused:", 4: "refused:", 5: "timed out:", 6: "refused:", 7: "waiting:"}
 _ASCII = {
@@ -69,6 +69,14 @@ class Terminal:
         else:
             _write(sys.stdout, (quiet or "") if self.is_quiet else text)
         return code
+
+    def answer_card(
+        self, document: Mapping[str, Any], text: str, *, output: str = "", quiet: str | None = None
+    ) -> int:
+        """Print an answer whose text is a card: long texts in it are wrapped, not the output below it."""
+        lines = "\n".join(map(in_one_line, text.split("\n")))
+        card = wrap_card(lines, min(terminal_width(), WIDEST))
+        return self.answer(document, f"{card}\n\n{output.rstrip()}" if output else card, quiet=quiet)
 
     def answer_value(self, document: dict[str, Any], text: str, remark: str = "") -> int:
         """Print a value that scripts capture alone to stdout, and a remark about it to stderr."""

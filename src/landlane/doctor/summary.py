@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients.model import CLIENTS
+from landlane.doctor.try_git_hooks import NO_REMOTE
 from landlane.setup.install_git_hooks import COMMITS, PUSHES, TARGET
 from landlane.units import join_words
 from landlane.values import value
@@ -81,8 +82,10 @@ def _clients(checks: Sequence[Check]) -> str:
 def _git_hooks(known: dict[str, Check]) -> str:
     names = {name: text for name, text in _GIT_HOOKS.items() if name in known}
     refused = [text for name, text in names.items() if "was refused" in known[name].found]
-    others = [text for text in names.values() if text not in refused]
+    without_remote = [text for name, text in names.items() if NO_REMOTE in known[name].found]
+    others = [text for text in names.values() if text not in (*refused, *without_remote)]
     if not refused:
         return "commits and pushes are not guarded" if others else ""
     rest = f"; not guarded: {join_words(others)}" if others else ""
+    rest += f"; {NO_REMOTE}" if without_remote else ""
     return f"{join_words(refused)} were refused when tried{rest}"

@@ -33,6 +33,7 @@ _LIMIT_SECONDS = 40.0
 
 _REFUSED = 1
 
+NO_REMOTE = "there is no remote to push to"
 _FIX = "install ours again, yours still runs: landlane doctor --fix"
 
 
@@ -111,9 +112,9 @@ def _check_pushes(repo: Repository) -> Check:
         what = f"a push to {target.branch} of {target.remote}"
         return _check_refused(_run(repo, "pre-push", [target.remote, ""], line), what)
     line = f"refs/heads/canary {tip} refs/heads/canary {'0' * len(tip)}\n"
-    return _check_allowed(
-        _run(repo, "pre-push", ["canary", ""], line), "no remote's branch is the queue's here"
-    )
+    has_remote = bool(try_git_output(repo.home, "remote"))
+    why = "no remote has the target branch" if has_remote else NO_REMOTE
+    return _check_allowed(_run(repo, "pre-push", ["canary", ""], line), why)
 
 
 def _check_target(repo: Repository) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.gates.model import ANSWERED, APPROVED, WAITING, Gate, is_about
+from landlane.gates.model import ANSWERED, APPROVED, REJECTED, WAITING, Gate, is_about
 from landlane.store import records
 
 TYPE_CHECKING = False
@@ -58,6 +58,11 @@ def list_gates(repo: Repository, states: Sequence[str] = (WAITING,)) -> list[Gat
 def gates_of_task(snapshot: Snapshot, task_id: str, state: str = "") -> list[Gate]:
     """Return the gates of a task, newest last."""
     return [Gate.from_document(document) for document in records.find_by_key(snapshot, NOUN, task_id, state)]
+
+
+def is_given_up(snapshot: Snapshot, task_id: str, attempt: int) -> bool:
+    """Return whether a person rejected what this attempt at a task asked, so that its failure is decided."""
+    return any(gate.attempt == attempt for gate in gates_of_task(snapshot, task_id, REJECTED))
 
 
 def find_approval(snapshot: Snapshot, kind: str, about: Mapping[str, Any]) -> Gate | None:

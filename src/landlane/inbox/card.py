@@ -87,10 +87,17 @@ def dead_task_text(repo: Repository, task: Task, now: int) -> str:
     return "\n".join([*lines, *(["", "Earlier attempts", *lessons] if lessons else [])])
 
 
+def is_retry(item: Mapping[str, Any]) -> bool:
+    """Return whether an item asks if a task that failed is tried again."""
+    return "retries" in item["about"]
+
+
 def question(item: Mapping[str, Any]) -> str:
     """Return the question of an item: `Land T13 Charge cards on main?`."""
     title = item["evidence"].get("title") or ""
     named = f"{item['task']} {title}".strip() if item["task"] else ""
+    if is_retry(item):
+        return f"Retry {named}?"
     if item["kind"] == "landing":
         about = item["about"]
         return f"Land {named or about['branch']} on {about['target']}?"
@@ -105,7 +112,7 @@ def _reason(item: Mapping[str, Any]) -> str:
 
 def _subject(item: Mapping[str, Any]) -> str:
     about = item["about"]
-    if item["kind"] == "landing" or "retries" in about:  # the title says it
+    if item["kind"] == "landing" or is_retry(item):  # the title says it
         return ""
     if head := str(about.get("head") or ""):
         branch = about.get("branch")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from landlane.clock import rfc3339
-from landlane.gates.model import REJECTED
-from landlane.gates.records import read_gates
+from landlane.gates.records import is_given_up, read_gates
 from landlane.gates.subject import diff_size
 from landlane.handoffs.transfer import waiting_in
 from landlane.inbox.unblocks import find_unblocked
@@ -12,8 +11,7 @@ from landlane.landing.model import HELD, gated_path
 from landlane.landing.records import read_landings
 from landlane.reviews.model import PERSON, UNDECIDED
 from landlane.reviews.records import reviews_in
-from landlane.store import records
-from landlane.tasks.model import DEAD
+from landlane.tasks.model import DEAD, FAILED
 from landlane.tasks.records import list_tasks, task_history
 from landlane.values import value
 
@@ -62,7 +60,7 @@ class _Known:
 
 def find_waiting(repo: Repository, person: str = "") -> Waiting:
     """Return what waits for a person; reviews and handoffs only if they are addressed to one."""
-    dead = list_tasks(repo, (DEAD,))
+    dead = list_tasks(repo, (FAILED, DEAD))
 
     def look(snapshot: Snapshot) -> Waiting:
         return Waiting(
@@ -70,7 +68,7 @@ def find_waiting(repo: Repository, person: str = "") -> Waiting:
             landings=read_landings(snapshot, (HELD,)),
             reviews=[review for review in reviews_in(snapshot, UNDECIDED) if _asks_person(review, person)],
             handoffs=[handoff for handoff in waiting_in(snapshot) if _is_for_person(handoff, person)],
-            dead=[task for task in dead if not _was_rejected(snapshot, task)],
+            dead=[task for task in dead if not is_given_up(snapshot, task.id, task.attempt)],
         )
 
     return repo.store.view(look)
@@ -78,11 +76,6 @@ def find_waiting(repo: Repository, person: str = "") -> Waiting:
 
 def _is_for_person(handoff: Handoff, person: str) -> bool:
     return handoff.to in {PERSON, person} - {""} and person not in handoff.declined
-
-
-def _was_rejected(snapshot: Snapshot, task: Task) -> bool:
-    """Return whether a person has decided that a task is not tried again."""
-    return bool(records.find_by_key(snapshot, "gate", task.id, REJECTED))
 
 
 def _asks_person(review: Review, person: str) -> bool:

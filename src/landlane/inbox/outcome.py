@@ -5,10 +5,8 @@ from __future__ import annotations
 from landlane.gates.model import APPROVED
 from landlane.landing.model import QUEUED, TESTING
 from landlane.landing.records import list_landings
-from landlane.tasks.lineage import lineage_of
 from landlane.tasks.model import DEAD, READY
 from landlane.tasks.records import get_task
-from landlane.tasks.retry_rules import attempt_limit
 from landlane.units import count, ordinal
 
 TYPE_CHECKING = False
@@ -36,8 +34,8 @@ def gate_outcome(repo: Repository, gate: Gate) -> str:
     if task.state != READY:
         return f"{done}; {name} is {task.state.replace('_', ' ')}"
     if is_yes and gate.about.get("retries"):
-        limit = attempt_limit(lineage_of(repo, task), repo.settings.retries, task.max_attempts)
-        return f"{name} is ready again with your answer and a new budget of {count(limit, 'attempt')}"
+        budget = count(task.max_attempts, "attempt")
+        return f"{name} is ready again with your answer and a new budget of {budget}"
     return f"{done}; {name} is ready again with your {'answer' if is_yes else 'reason'}"
 
 
@@ -59,6 +57,4 @@ def _task_outcome(repo: Repository, task: Task) -> str:
         return f"{task.owner} continues {name} with your reason"
     if task.state != READY:
         return f"{name} is {task.state.replace('_', ' ')}"
-    lineage = lineage_of(repo, task)
-    limit = attempt_limit(lineage, repo.settings.retries, task.max_attempts)
-    return f"{name} is ready again with your reason (attempt {lineage.attempts + 1} of {limit})"
+    return f"{name} is ready again with your reason (attempt {task.failures + 1} of {task.max_attempts})"

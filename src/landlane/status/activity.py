@@ -18,10 +18,8 @@ from landlane.sessions.join import live_sessions
 from landlane.sessions.signs_of_life import Activity, newer_activity, read_activity
 from landlane.status.headline import sessions_without_task
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.lineage import find_lineage
 from landlane.tasks.model import BLOCKED, IN_PROGRESS, READY, WaitKind
 from landlane.tasks.records import list_tasks, task_patterns
-from landlane.tasks.retry_rules import attempt_limit
 from landlane.tasks.text import limit_text
 from landlane.tasks.waits import find_waits
 from landlane.tasks.worker_pool import get_pool
@@ -89,19 +87,17 @@ def _life(
 
 
 def _task_row(repo: Repository, task: Task) -> WorkJson:
-    lineage, spent = repo.store.view(
-        lambda snapshot: (
-            find_lineage(snapshot, task.lineage),
-            add_up(entry for entry in of_lineage(snapshot, task.lineage) if entry.task == task.id),
+    spent = repo.store.view(
+        lambda snapshot: add_up(
+            entry for entry in of_lineage(snapshot, task.lineage) if entry.task == task.id
         )
     )
-    limits = repo.settings.retries
     return {
         "task": task.id,
         "title": task.title,
         "agent": task.owner,
-        "tries": lineage.attempts + 1,
-        "max_tries": attempt_limit(lineage, limits, task.max_attempts),
+        "tries": max(task.tries, 1),
+        "max_tries": task.max_attempts,
         "cost_usd": spent.cost_micros / 1_000_000 if spent.entries else None,
         "is_cost_known": spent.is_known,
         "claims": [],

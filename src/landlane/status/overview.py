@@ -6,12 +6,13 @@ from collections import Counter
 
 from landlane.claims.take import list_claims
 from landlane.gates.records import list_gates
+from landlane.inbox.items import find_waiting
 from landlane.landing.model import OPEN, QueueState
 from landlane.sessions.join import live_sessions
 from landlane.status.next_steps import Overview
 from landlane.store import records
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.model import DEAD, IN_PROGRESS, READY, TaskState
+from landlane.tasks.model import DEAD, FAILED, IN_PROGRESS, READY, TaskState
 from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import get_pool
 
@@ -38,7 +39,7 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
         tasks={state: counts[state] for state in TaskState if counts[state]},
         mine=tuple(task.id for task in tasks if me and task.state in IN_PROGRESS and task.session == me.id),
         ready=tuple(task.id for task in tasks if task.state == READY),
-        dead=tuple(task.id for task in tasks if task.state == DEAD),
+        dead=tuple(task.id for task in find_waiting(repo).dead) if counts[DEAD] or counts[FAILED] else (),
         gates=tuple(gate.task or gate.id for gate in list_gates(repo)),
         sessions=sum(not session.is_holder for session in live_sessions(repo)),
         claims=len({claim.pattern for claim in list_claims(repo)}),

@@ -148,6 +148,10 @@ class Waits(Protocol):
         """Return the questions, reviews, landings, handoffs and parts that these tasks wait for."""
         ...
 
+    def is_given_up(self, snapshot: Snapshot, task: Task) -> bool:
+        """Return whether a person decided that a task that failed is not tried again."""
+        ...
+
 
 class TaskExtensions(Protocol):
     """Everything that tasks need from the packages above them."""

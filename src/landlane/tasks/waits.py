@@ -44,7 +44,7 @@ def find_waits(repo: Repository, tasks: Sequence[Task]) -> dict[str, tuple[Wait,
         for task in tasks:
             if task.state == BLOCKED and not waits[task.id] and task.why:
                 waits[task.id] = (Wait(kind=WaitKind.BLOCKED, why=task.why),)
-            elif task.state in (FAILED, DEAD):
+            elif task.state in (FAILED, DEAD) and not installed().waits.is_given_up(snapshot, task):
                 waits[task.id] = (Wait(kind=WaitKind.DECISION, needs_person=True, why=task.why),)
         return {task_id: found for task_id, found in waits.items() if found}
 
