@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.claims.take import claims_of
 from landlane.landing.model import MAX_OUTPUT_CHARS
 from landlane.tasks.records import get_task
 from landlane.testing.repositories import git
@@ -192,6 +193,7 @@ def test_check_runs_without_an_identity_and_in_its_own_repository(
     testbed: LandingTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     testbed.configure('["env > ../environment"]')
+    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
     for name in ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE"):
@@ -221,6 +223,7 @@ def test_the_same_tree_is_never_tested_twice(testbed: LandingTestbed) -> None:
 
 def test_a_check_that_could_not_run_is_asked_again(testbed: LandingTestbed) -> None:
     testbed.configure('["../tool"]')
+    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
     stop = testbed.run()
@@ -263,6 +266,7 @@ def test_without_checks_nothing_is_checked_out(testbed: LandingTestbed) -> None:
 
 def test_all_checks_must_pass_and_the_first_that_fails_is_named(testbed: LandingTestbed) -> None:
     testbed.configure("['true', { run = 'false', name = 'lint' }, 'touch ../never']")
+    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
 
@@ -315,6 +319,7 @@ def test_a_branch_that_breaks_the_settings_does_not_land(
 
 def test_broken_settings_on_the_target_stop_the_queue_and_say_so(testbed: LandingTestbed) -> None:
     testbed.configure("[]")
+    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
     repo = testbed.repo
@@ -333,6 +338,7 @@ def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(
     testbed: LandingTestbed, tmp_path: Path
 ) -> None:
     testbed.configure(f"['echo $$ > {tmp_path}/pid; touch {tmp_path}/up; sleep 1000']")
+    testbed.configure("[]")
     testbed.branch("one", {"b.txt": "b\n"})
     entry = testbed.submit("one")
 
@@ -358,3 +364,24 @@ def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(
     assert not is_alive(int((tmp_path / "pid").read_text()))
     assert testbed.reload(entry).state in ("testing", "queued")
     assert os.path.exists(testbed.folder)
+
+
+@pytest.mark.promise(
+    "landing.keeps-renewed-claims", "What an author claims again while its branch waits stays."
+)
+@pytest.mark.parametrize("is_renewed", [True, False])
+def test_a_claim_that_its_author_takes_again_while_the_branch_waits_stays(
+    testbed: LandingTestbed, is_renewed: bool
+) -> None:
+    testbed.configure("[]")
+    testbed.branch("one", {"b.txt": "b\n"})
+    entry = testbed.submit("one")
+    (submitted,) = testbed.repo.store.view(lambda view: claims_of(view, entry.holder))
+    wait_until(lambda: testbed.repo.store.view(lambda view: view.now) > submitted.granted_at)
+    if is_renewed:
+        testbed.claim("ann", "b.txt")
+
+    assert testbed.run() is None
+
+    assert testbed.reload(entry).state == "landed"
+    assert testbed.holders() == ({"b.txt": "ann"} if is_renewed else {})

@@ -36,7 +36,7 @@ from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from landlane.repository import Repository
     from landlane.sessions.model import Claim, Session
@@ -78,6 +78,7 @@ def mark_landed(
     def work(tx: Transaction) -> list[Landing]:
         check_runner(tx, lease)
         landed: list[Landing] = []
+        submitted: dict[str, int] = {}  # when each entry got its claims, on the store's clock
         for entry in entries:
             before = lock_landing(tx, entry.id)
             if not before.state.can_become(LANDED) or not (is_late or before.state in (TESTING, QUEUED)):
@@ -85,11 +86,13 @@ def mark_landed(
             ended_at = repo.store.wall_of(tx.now)
             landing = before.become(LANDED, reason="", code="", ended_at=ended_at, **as_dict(entry))
             put_landing(tx, landing, "landed")
+            given = [claim.granted_at for claim in claims_of(tx, landing.holder)]
+            submitted |= {landing.id: max(given)} if given else {}
             _end_entry_session(tx, landing, landing.commit)
             drop_fix_task(tx, repo, landing)
             _finish_task(tx, repo, landing)
             landed.append(landing)
-        _release_author_claims(tx, repo, landed)
+        _release_author_claims(tx, repo, landed, submitted)
         for landing in landed:  # after the release: authors whose own work landed need no notice
             _notify_affected_sessions(tx, repo, landing)
         queue = lock_queue(tx, target)
@@ -185,8 +188,13 @@ def _end_entry_session(tx: Transaction, landing: Landing, commit: str) -> None:
     end_session(tx, holder, "session.left", {})
 
 
-def _release_author_claims(tx: Transaction, repo: Repository, landed: Sequence[Landing]) -> None:
-    """Release the authors' claims on paths that landed, unless another entry of theirs still needs them."""
+def _release_author_claims(
+    tx: Transaction, repo: Repository, landed: Sequence[Landing], submitted: Mapping[str, int]
+) -> None:
+    """Release the authors' claims on paths that landed, unless another entry of theirs still needs them.
+
+    What an author claimed or renewed after it submitted is for further work, and stays.
+    """
     waiting = read_landings(tx) if landed else []
     for session in dict.fromkeys(landing.session for landing in landed):
         if lock_live_session(tx, session) is None:
@@ -196,8 +204,9 @@ def _release_author_claims(tx: Transaction, repo: Repository, landed: Sequence[L
         claims = [claim for claim in claims_of(tx, session) if claim.task in tasks]
         needed = _tokens_used(repo, claims, [landing for landing in waiting if landing.session == session])
         for landing in own:
-            unneeded = _tokens_used(repo, claims, [landing]) - needed
-            drop_claims(tx, [claim for claim in claims if claim.token in unneeded], landing.commit)
+            earlier = [c for c in claims if c.granted_at <= submitted.get(landing.id, c.granted_at)]
+            unneeded = _tokens_used(repo, earlier, [landing]) - needed
+            drop_claims(tx, [claim for claim in earlier if claim.token in unneeded], landing.commit)
 
 
 def _tokens_used(repo: Repository, claims: Sequence[Claim], landings: Sequence[Landing]) -> set[int]:
