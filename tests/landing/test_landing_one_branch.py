@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims.take import claims_of
+from landlane.landing.decide import decide_held_entry
 from landlane.landing.model import MAX_OUTPUT_CHARS
 from landlane.tasks.records import get_task
 from landlane.testing.repositories import git
@@ -273,24 +274,26 @@ def test_all_checks_must_pass_and_the_first_that_fails_is_named(testbed: Landing
     stop = testbed.run()
 
     assert stop is not None
-    assert stop.message == "main itself fails lint; nothing lands"
+    assert stop.message == "main itself fails lint; only a fix lands"
     assert testbed.reload(entry).code == "TARGET_RED"
     assert not list(testbed.folder.parent.rglob("never"))
 
 
 def test_the_settings_of_the_target_judge_not_those_of_the_branch(testbed: LandingTestbed) -> None:
-    testbed.configure('["test ! -e bad"]')
-    testbed.branch("one", {"bad": "", "landlane.toml": "[landing]\nchecks = []\n"})
+    testbed.configure("['true']", 'gate = ["bad"]\n')
+    text = testbed.read_file("landlane.toml").replace('gate = ["bad"]', "")
+    testbed.branch("one", {"bad": "", "landlane.toml": text})
 
-    assert testbed.land("one").reason == "test ! -e bad fails (exit 1)"
+    assert testbed.submit("one").reason == "waits for a person: it changes bad (bad)"
 
 
 def test_new_checks_apply_to_the_entries_behind_them(testbed: LandingTestbed) -> None:
     testbed.configure("[]")
     testbed.branch("rule", {"landlane.toml": "[landing]\nchecks = ['test ! -e bad']\n"})
     testbed.branch("bad", {"bad": ""})
-    testbed.submit("rule")
+    rule = testbed.submit("rule")
     testbed.submit("bad", "bob")
+    decide_held_entry(testbed.repo, testbed.agent("pat"), rule.id, is_approved=True)
 
     testbed.run()
 

@@ -14,7 +14,7 @@ from landlane.tasks.evidence import change_digest, complete_task
 from landlane.tasks.finish import add_dependency
 from landlane.tasks.git_evidence import GitEvidence
 from landlane.tasks.import_checklist import import_checklist
-from landlane.tasks.model import REVIEW_KIND, NewTask
+from landlane.tasks.model import FIXES_TARGET, REVIEW_KIND, NewTask
 from landlane.tasks.pick import next_task, resume_task, take_task
 from landlane.tasks.records import get_task, list_tasks, task_history
 
@@ -59,6 +59,7 @@ class Tasks(SessionView):
         reviewers: Sequence[str] = (),
         decider: str = "",
         next_action: str = "",
+        fixes_target: bool = False,
         force: bool = False,
     ) -> Added | LooksAlike:
         """Add a task, or return the tasks that look like the same work; adding a `key` again changes nothing.
@@ -66,6 +67,7 @@ class Tasks(SessionView):
         Raises:
             Malformed: a field cannot be used, or a dependency is unknown.
         """
+        marks = (FIXES_TARGET,) if fixes_target else ()
         new = NewTask(
             title=title,
             body=body,
@@ -78,7 +80,7 @@ class Tasks(SessionView):
             check=check,
             output=output,
             key=key,
-            labels=(*labels, *review_labels(review, reviewers, decider)),
+            labels=(*labels, *marks, *review_labels(review, reviewers, decider)),
             parent=parent,
             next_action=next_action,
         )

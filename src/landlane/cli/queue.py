@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from landlane.app.repair_config import prepare_git
 from landlane.cli.arguments import FOREVER_MS, read_wait
 from landlane.cli.command import stop_on_signals
@@ -18,8 +16,17 @@ from landlane.landing.queue import serve_queue
 from landlane.landing.records import get_landing, list_landings
 from landlane.landing.target_status import read_target_status, view_queue
 from landlane.landing.to_json import conflicts_text, landing_json, queue_json, target_json
-from landlane.landing.to_text import about, landing_lines, state_text, target_headline, target_lines
-from landlane.tasks.records import find_task
+from landlane.landing.to_text import (
+    about,
+    fix_task_command,
+    landing_lines,
+    state_text,
+    target_headline,
+    target_lines,
+)
+from landlane.tasks.model import READY, is_open_fix
+from landlane.tasks.records import find_task, list_tasks
+from landlane.tasks.text import state_text as task_state_text
 from landlane.text import in_one_line
 
 TYPE_CHECKING = False
@@ -157,7 +164,16 @@ def _show_target(call: CommandCall) -> int:
     lines = target_lines(status, repo.wall_ms())
     output = failure.output if failure is not None and call.terminal.is_verbose else ""
     if failure is not None:
-        title = shlex.quote(f"Fix {status.branch}: {failure.check}")
-        lines.append(f"next: landlane task add {title} --priority 99")
+        lines += _fix_lines(repo, status.branch, failure.check)
     document = {"ok": True, "target": target_json(status)}
     return call.terminal.answer_card(document, "\n".join(lines), output=output, quiet=status.state)
+
+
+def _fix_lines(repo: Repository, branch: str, check: str) -> list[str]:
+    """Return how to repair the target: by the tasks that were added for it, a new one, or other checks."""
+    fixes = [task for task in list_tasks(repo) if is_open_fix(task)]
+    lines = [f"  fix       {task.id} {task.title} ({task_state_text(task.state)})" for task in fixes]
+    is_ready = any(task.state == READY for task in fixes)
+    command = "landlane run" if is_ready else fix_task_command(branch, check)
+    lines += [f"next: {command}"] if is_ready or not fixes else [f"next: landlane task show {fixes[0].id}"]
+    return [*lines, "if the check is wrong: change [landing] checks on a branch, then: landlane land BRANCH"]

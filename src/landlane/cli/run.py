@@ -32,6 +32,7 @@ from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.preflight import check_before_run
 from landlane.workers.to_json import preflight_json, summary_json
 from landlane.workers.to_text import (
+    failing_target_lines,
     next_step,
     paused_text,
     preflight_text,
@@ -202,6 +203,8 @@ def _answer_summary(terminal: Terminal, summary: RunSummary) -> int:
         lines.append(f"  ✓ {', '.join(summary.done)}")
     rows = [[in_one_line(cell) for cell in row] for row in summary_rows(summary)]
     lines += align(rows, cut=1, width=cut_width(), gap="   ")
+    if summary.failing is not None:
+        lines += [in_one_line(f"  {line}") for line in failing_target_lines(summary.failing)]
     if step := next_step(summary):
         lines.append(f"next: {step}")
     return terminal.answer(document, "\n".join(lines), code, quiet="\n".join(summary.done))

@@ -15,6 +15,7 @@ from landlane.workers.to_text import (
     budget_lines,
     ended_line,
     event_text,
+    failing_target_lines,
     progress_parts,
     row_cells,
     stopping_text,
@@ -81,6 +82,9 @@ class RunView:
     def print_changes(self, status: RunStatus) -> None:
         """Print once that the run is paused, stops, or cannot spend more."""
         self._once("paused", [f"! paused: {status.paused}"] if status.paused else [])
+        failing = status.failing
+        lines = failing_target_lines(failing) if failing is not None else []
+        self._once("target", [f"! {lines[0]}", *lines[1:]] if lines else [])
         self._once("trouble", [f"! waiting for the store: {status.trouble}"] if status.trouble else [])
         budget, running = status.budget, status.running
         lines = budget_lines(budget, running, self.wall_ms()) if budget is not None else []

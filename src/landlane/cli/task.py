@@ -22,6 +22,7 @@ from landlane.tasks.model import (
     DEAD,
     FAILED,
     FINAL,
+    FIXES_TARGET,
     LONGEST_BODY,
     WAITING,
     NewTask,
@@ -71,9 +72,11 @@ def add(
     reviewer: tuple[str, ...],
     decider: str,
     next: str,
+    fixes_target: bool,
     force: bool,
 ) -> int:
     """Add a task, or show similar tasks."""
+    labels = (*label, *((FIXES_TARGET,) if fixes_target else ()))
     new = NewTask(
         title=title,
         body=read_file(body, "--body", LONGEST_BODY),
@@ -86,7 +89,7 @@ def add(
         check=check,
         output=output,
         key=key,
-        labels=(*label, *review_labels(read_number(review, "--review") or 0, reviewer, decider)),
+        labels=(*labels, *review_labels(read_number(review, "--review") or 0, reviewer, decider)),
         parent=parent,
         next_action=next,
     )

@@ -8,7 +8,7 @@ from landlane.gates.model import WAITING, describe_subject
 from landlane.gates.subject import lineage_cost
 from landlane.inbox.unblocks import find_unblocked
 from landlane.landing.failing_lines import failing_lines
-from landlane.landing.model import gated_path
+from landlane.landing.model import gated_path, new_checks
 from landlane.tasks.records import lessons_of, list_tasks, task_history
 from landlane.units import count, join_words, money, rough_duration, time_ago
 
@@ -106,6 +106,8 @@ def question(item: Mapping[str, Any]) -> str:
 
 def _reason(item: Mapping[str, Any]) -> str:
     path = gated_path(item["why"]) if item["kind"] == "landing" else ""
+    if item["kind"] == "landing" and (change := new_checks(item["why"])):
+        return f"it has other [landing] checks, which judge it once you approve\n{change}"
     glob = item["why"].rpartition(" (")[2].rstrip(")")
     return f"[landing] gate lists {glob}, and this changes {path}" if path else item["why"]
 

@@ -7,7 +7,7 @@ from landlane.gates.records import is_given_up, read_gates
 from landlane.gates.subject import diff_size
 from landlane.handoffs.transfer import waiting_in
 from landlane.inbox.unblocks import find_unblocked
-from landlane.landing.model import HELD, gated_path
+from landlane.landing.model import HELD, NEW_CHECKS, gated_path
 from landlane.landing.records import read_landings
 from landlane.reviews.model import PERSON, UNDECIDED
 from landlane.reviews.records import reviews_in
@@ -102,7 +102,8 @@ def list_items(repo: Repository, person: str = "") -> list[InboxItemJson]:
 def _landing_item(landing: Landing, known: _Known) -> InboxItemJson:
     named = gated_path(landing.gate) or (landing.paths[0] if landing.paths else landing.branch)
     about = _named(landing.task, known) or landing.subject
-    what = f"approve a change to {named}" + (f" ({about})" if about else "")
+    change = f"a change to {named}" if not landing.gate.startswith(NEW_CHECKS) else "other [landing] checks"
+    what = f"approve {change}" + (f" ({about})" if about else "")
     return _item(landing.id, "landing", what, landing.task, known, landing.submitted_at, _LANDING_RISK)
 
 

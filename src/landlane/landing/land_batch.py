@@ -23,9 +23,17 @@ from landlane.landing.model import (
 )
 from landlane.landing.outcomes import LandedEntry, mark_landed, reject_entry
 from landlane.landing.records import record_target_failure, record_target_passing
+from landlane.landing.run_checks import VALIDATOR
 from landlane.landing.target_failure import describe_commit, describe_failure, target_failing_error
-from landlane.landing.target_rules import broken_settings, forbidden_changes, record_violation
+from landlane.landing.target_rules import (
+    broken_settings,
+    forbidden_changes,
+    record_violation,
+    with_own_checks,
+)
 from landlane.settings.model import FILE_NAME
+from landlane.tasks.model import FIXES_TARGET
+from landlane.tasks.records import find_task
 from landlane.text import printable
 from landlane.values import as_dict, replace
 
@@ -70,8 +78,13 @@ class BatchLander:
         self.has_bisected = False
         self.target_failure: RepositoryError | None = None  # the target itself fails its checks
 
-    def land(self, tip: str, batch: Sequence[Landing]) -> int:
-        """Land a batch, bisecting it if it fails; return how many entries ended."""
+    def land(self, tip: str, batch: Sequence[Landing], *, has_own_checks: bool = False) -> int:
+        """Land a batch, bisecting it if it fails; return how many entries ended.
+
+        With `has_own_checks` it is one entry that a person has approved and that is judged by its own checks.
+        """
+        if has_own_checks:
+            return self._land_by_own_checks(tip, batch)
         self._checks.is_sandboxed = any(landing.is_guest for landing in batch)  # for what is generated
         chain, ended = self._merge_batch(tip, batch)
         if not chain:
@@ -80,6 +93,30 @@ class BatchLander:
         if result.is_green:
             return ended + self._mover.land(chain, result)
         return ended + self._bisect(chain)
+
+    def _land_by_own_checks(self, tip: str, batch: Sequence[Landing]) -> int:
+        """Land one entry if it passes its own checks: a wrong check must not keep its repair out."""
+        self._checks.is_sandboxed = any(landing.is_guest for landing in batch)
+        chain, ended = self._merge_batch(tip, batch)
+        if not chain:
+            return ended
+        (candidate,) = chain
+        self._checks.use(with_own_checks(self._repo.home, self._settings, candidate.commit))
+        try:
+            result = self._check(chain)
+        finally:
+            self._checks.use(self._settings)
+        if result.is_green:
+            return ended + self._mover.land(chain, result)
+        rejection = Rejection(
+            code="CHECK_FAILED",
+            reason=f"by its own checks, {result.reason}",
+            hint="fix it, commit and land again",
+            output=result.output,
+            checks=result.runs,
+        )
+        self._reject(candidate.landing, rejection, candidate.before)
+        return ended + 1
 
     def _merge_batch(self, tip: str, batch: Sequence[Landing]) -> tuple[list[Candidate], int]:
         """Merge the entries in order; those that do not merge with the target itself are rejected."""
@@ -232,10 +269,13 @@ class BatchLander:
             result = self._check(chain)
         if result.is_green:
             return self._mover.land([candidate], result)
-        if not target_result.is_green and target_result.check == result.check:
-            self._requeue_for_failing_target(landing, candidate.before, target_result)
-            return 0
-        if target_result.is_green:
+        is_fix = self._is_fix(landing)
+        if not target_result.is_green:
+            self._note_failing_target(candidate.before, target_result)
+            if not is_fix and not _breaks_passing_check(result, target_result):
+                self._requeue_for_failing_target(landing)
+                return 0
+        else:
             record_target_passing(self._repo, self._mover.lease, self._target.branch, candidate.before)
         rejection = Rejection(
             code="CHECK_FAILED",
@@ -244,6 +284,12 @@ class BatchLander:
             output=result.output,
             checks=result.runs,
         )
+        if not target_result.is_green:
+            rejection = replace(
+                rejection, reason=f"{self._target.branch} still fails with it: {result.reason}"
+            )
+            self._reject(landing, rejection, candidate.before)
+            return 1
         other = self._find_incompatible(candidate)
         if other is not None:
             rejection = replace(
@@ -257,12 +303,22 @@ class BatchLander:
         self._reject(landing, rejection, candidate.before)
         return 1
 
-    def _requeue_for_failing_target(self, landing: Landing, tip: str, target_result: CheckResult) -> None:
-        """Let an entry wait until another one repairs the target."""
+    def _is_fix(self, landing: Landing) -> bool:
+        """Return whether the task of an entry is to repair the target."""
+        if not landing.task:
+            return False
+        task = self._repo.store.view(lambda snapshot: find_task(snapshot, landing.task))
+        return task is not None and FIXES_TARGET in task.labels
+
+    def _note_failing_target(self, tip: str, target_result: CheckResult) -> None:
         branch = self._target.branch
         failure = describe_failure(self._repo, branch, tip, target_result)
         record_target_failure(self._repo, self._mover.lease, branch, failure)
         self.target_failure = target_failing_error(branch, failure, self._repo.wall_ms())
+
+    def _requeue_for_failing_target(self, landing: Landing) -> None:
+        """Let an entry wait, uncharged, until another one repairs the target."""
+        assert self.target_failure is not None
         self._requeue([landing], self.target_failure.message, self.target_failure.code)
 
     def _find_incompatible(self, candidate: Candidate) -> TargetCommit | None:
@@ -303,3 +359,10 @@ class BatchLander:
         branch = self._target.branch
         queue = records.get_queue(self._repo, branch)
         mark_landed(self._repo, self._mover.lease, branch, [entry], queue.tip)
+
+
+def _breaks_passing_check(result: CheckResult, target_result: CheckResult) -> bool:
+    """Return whether an entry fails a check that the failing target passes: that is its own fault."""
+    passed = {run.name for run in target_result.runs if run.is_green}
+    is_validator = result.check.startswith(VALIDATOR)
+    return is_validator or result.check in passed

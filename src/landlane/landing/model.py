@@ -198,6 +198,7 @@ class Queue:
     passing: str = ""  # the last commit of the target that passed its checks
     failing: dict[str, Any] = {}  # noqa: RUF012 - never changed; see `failure`
     durations: dict[str, list[int]] = {}  # noqa: RUF012 - never changed; of the last passing runs, by check
+    recheck_before: int = 0  # saved failures from before are not believed: the target has recovered since
 
     @property
     def failure(self) -> TargetFailure | None:
@@ -236,6 +237,8 @@ class Rejection:
 
 
 REJECTED = "REJECTED"  # the code of a rejection by a person
+# Why an entry waits that changes `[landing] checks`; once a person approves it, its own checks judge it.
+NEW_CHECKS = "waits for a person: it has other [landing] checks, which then judge it"
 
 
 def conflict_rejection(branch: str, paths: Sequence[str], reasons: Sequence[str], output: str) -> Rejection:
@@ -275,6 +278,11 @@ def gated_path(gate: str) -> str:
     """Return the path in the reason of a held landing; empty if the reason names none."""
     _, changes, rest = gate.partition(" changes ")
     return rest.rpartition(" (")[0] if changes else ""
+
+
+def new_checks(gate: str) -> str:
+    """Return how an entry changes the checks, by the reason why it is held; empty for another reason."""
+    return gate.removeprefix(f"{NEW_CHECKS}: ") if gate.startswith(NEW_CHECKS) else ""
 
 
 def is_landing_id(agent: str) -> bool:

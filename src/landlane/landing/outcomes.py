@@ -98,7 +98,8 @@ def mark_landed(
         queue = lock_queue(tx, target)
         queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(landed))
         if tested:
-            queue = replace(queue, passing=tested, failing={})
+            recheck_before = repo.store.wall_of(tx.now) if queue.failing else queue.recheck_before
+            queue = replace(queue, passing=tested, failing={}, recheck_before=recheck_before)
         put_queue(tx, queue, "moved")
         tx.has_freed = True
         return landed

@@ -19,11 +19,19 @@ from landlane.landing.after_landing import (
     repair_submitted_refs,
 )
 from landlane.landing.land_batch import BatchLander
-from landlane.landing.model import HELD, QUEUE_LEASE_MS, QUEUED, TESTING, Landing, queue_lease_name
+from landlane.landing.model import (
+    HELD,
+    NEW_CHECKS,
+    QUEUE_LEASE_MS,
+    QUEUED,
+    TESTING,
+    Landing,
+    queue_lease_name,
+)
 from landlane.landing.move_target import TargetMover
 from landlane.landing.run_checks import CheckRunner
-from landlane.landing.target_failure import target_failing_error
-from landlane.landing.target_rules import find_gate, settings_at
+from landlane.landing.target_failure import check_target, target_failing_error
+from landlane.landing.target_rules import describe_new_checks, find_gate, settings_at
 from landlane.sessions.leases import touch
 from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, take_runner, wait_for_runner
 from landlane.settings.model import FILE_NAME
@@ -98,6 +106,7 @@ class QueueRunner:
             waiting = self._list_waiting()
             if not waiting:
                 self._settings = read_at(self._repo, tip)
+                self._test_failing_target(tip)
                 # The entry that it waited for may have been ejected, or an earlier runner was killed.
                 self._open_integration_task()
                 return RoundResult()
@@ -165,7 +174,7 @@ class QueueRunner:
             RepositoryError: the target fails its checks, and no waiting entry repairs it.
         """
         self._mover.is_overtaken = False
-        waiting = [landing for landing in waiting if not self._hold_if_gated(landing)]
+        waiting = [landing for landing in waiting if not self._hold_if_gated(landing, tip)]
         checks = CheckRunner(self._repo, self._settings, self._target.branch, self._tick)
         lander = BatchLander(
             self._repo, self._settings, self._target, self._mover, checks, self._on_step, self._on_check
@@ -175,17 +184,33 @@ class QueueRunner:
         finally:
             checks.close()
 
+    def _test_failing_target(self, tip: str) -> None:
+        """Test a target that failed again while nothing is queued: it may have been repaired elsewhere."""
+        branch = self._target.branch
+        if records.get_queue(self._repo, branch).failure is None:
+            return
+        checks = CheckRunner(self._repo, self._settings, branch, self._tick)
+        try:
+            check_target(self._repo, self._mover.lease, branch, tip, checks)
+        finally:
+            checks.close()
+
     def _tick(self) -> None:
         self._mover.renew_lease()
         self._on_tick()
 
     def _land_batches(self, lander: BatchLander, tip: str, waiting: Sequence[Landing]) -> int:
+        alone = {landing.id for landing in waiting if self._new_checks(landing, tip)}
+        is_failing = records.get_queue(self._repo, self._target.branch).failure is not None
         while waiting:
-            size = batch_size(waiting, self._settings.landing.batch * self._growth)
+            # On a failing target each entry is tested alone, so that only one that repairs it lands.
+            limit = 1 if is_failing else self._settings.landing.batch * self._growth
+            size = batch_size(waiting, limit, alone)
             ids = [landing.id for landing in waiting[:size]]
             batch = records.begin_testing(self._repo, self._mover.lease, ids)
             self._on_step("testing")
-            ended = lander.land(tip, batch)
+            ended = lander.land(tip, batch, has_own_checks=waiting[0].id in alone)
+            is_failing = is_failing or lander.target_failure is not None
             self._grow_batches(has_passed=ended == len(batch) and not lander.has_bisected)
             if ended or lander.target_failure is None:
                 return ended
@@ -194,10 +219,17 @@ class QueueRunner:
             raise lander.target_failure
         return 0
 
-    def _hold_if_gated(self, landing: Landing) -> bool:
+    def _new_checks(self, landing: Landing, tip: str) -> str:
+        """Return how an entry changes the checks of the target; empty if it does not."""
+        return describe_new_checks(self._repo.home, self._settings, landing.paths, tip, landing.head)
+
+    def _hold_if_gated(self, landing: Landing, tip: str) -> bool:
         """Hold an entry if the target requires an approval since the entry was submitted."""
-        gate = find_gate(self._repo, self._settings, landing.paths)
-        if not gate or landing.approved_head == landing.head:
+        if landing.approved_head == landing.head:
+            return False
+        change = self._new_checks(landing, tip)
+        gate = f"{NEW_CHECKS}: {change}" if change else find_gate(self._repo, self._settings, landing.paths)
+        if not gate:
             return False
         records.hold(self._repo, self._mover.lease, landing.id, gate)
         return True
@@ -215,12 +247,15 @@ class QueueRunner:
             self._growth = min(self._growth * 2, _MAX_GROWTH)
 
 
-def batch_size(waiting: Sequence[Landing], limit: int) -> int:
+def batch_size(waiting: Sequence[Landing], limit: int, alone: Collection[str] = ()) -> int:
     """Return how many entries to test together.
 
-    An entry that changes the settings ends its batch: the new settings apply to the next one.
+    An entry that changes the settings ends its batch: the new settings apply to the next one. Those in
+    `alone` bring their own checks.
     """
     for index, landing in enumerate(waiting[:limit]):
+        if landing.id in alone:
+            return max(index, 1)
         if FILE_NAME in landing.paths:
             return index + 1
     return min(limit, len(waiting))

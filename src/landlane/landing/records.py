@@ -208,11 +208,14 @@ def record_merges(repo: Repository, lease: RunnerLease, merges: Mapping[str, Mer
     repo.store.change(work, is_durable=False)
 
 
-def record_target_failure(repo: Repository, lease: RunnerLease, target: str, failure: TargetFailure) -> None:
+def record_target_failure(
+    repo: Repository, lease: RunnerLease | None, target: str, failure: TargetFailure
+) -> None:
     """Record why the target itself fails; the journal gets an entry when that is new."""
 
     def work(tx: Transaction) -> None:
-        check_runner(tx, lease)
+        if lease is not None:
+            check_runner(tx, lease)
         queue = lock_queue(tx, target)
         known = queue.failure
         changed = replace(queue, failing=as_dict(failure))
@@ -224,14 +227,16 @@ def record_target_failure(repo: Repository, lease: RunnerLease, target: str, fai
     repo.change(work)
 
 
-def record_target_passing(repo: Repository, lease: RunnerLease, target: str, commit: str) -> None:
+def record_target_passing(repo: Repository, lease: RunnerLease | None, target: str, commit: str) -> None:
     """Record that a commit of the target passes its checks; the journal gets an entry if it failed before."""
 
     def work(tx: Transaction) -> None:
-        check_runner(tx, lease)
+        if lease is not None:
+            check_runner(tx, lease)
         queue = lock_queue(tx, target)
         changed = replace(queue, passing=commit, failing={})
         if queue.failing:
+            changed = replace(changed, recheck_before=repo.store.wall_of(tx.now))
             put_queue(tx, changed, "passing")
         elif changed != queue:
             records.put_without_entry(tx, "queue", as_dict(changed))

@@ -15,7 +15,7 @@ from landlane.ids import digest
 from landlane.landing.clean_checkout import CleanCheckout
 from landlane.landing.failing_lines import failing_lines
 from landlane.landing.model import MAX_OUTPUT_CHARS, CheckRun
-from landlane.landing.records import find_check_result, save_check_result
+from landlane.landing.records import find_check_result, get_queue, save_check_result
 from landlane.processes.check_child import CheckChild
 from landlane.processes.tree import CHECK_MARK, kill_marked
 from landlane.sandbox.model import Sandbox
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.settings.model import Settings
 
+VALIDATOR = "validate "  # before the path, in the name of the check of one file
 _REMOVED_VARIABLES = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
 _NOT_FOUND = (126, 127)
 _FAILURE_TTL_MS = 10 * 60_000  # a saved failure expires: the machine may have caused it
@@ -62,9 +63,14 @@ class CheckRunner:
         self._settings = settings
         self._target = target
         self._on_tick = on_tick
+        self._recheck_before = get_queue(repo, target).recheck_before
         self._checkout = CleanCheckout(repo, settings, target, on_tick)
         self._results: dict[tuple[str, str], CheckResult] = {}  # of this runner, by tree and check
         self.is_sandboxed = False  # whether a sandboxed caller made what is checked
+
+    def use(self, settings: Settings) -> None:
+        """Judge by the checks of these settings from now on."""
+        self._settings = settings
 
     def close(self) -> None:
         """Unlock the checkout; it stays for the next run."""
@@ -88,7 +94,7 @@ class CheckRunner:
             RepositoryError: the tree cannot be checked out.
         """
         checks = [
-            LandingCheck(name=f"validate {path}", run=f"{command} {shlex.quote(path)}")
+            LandingCheck(name=f"{VALIDATOR}{path}", run=f"{command} {shlex.quote(path)}")
             for path, command in validators.items()
         ]
         checks += self._settings.landing.checks or ()
@@ -122,7 +128,7 @@ class CheckRunner:
         if rerun_failed and (tree, key) in self._results:
             return self._results[tree, key]
         saved, saved_at = _parse_result(find_check_result(self._repo, tree, key))
-        is_old = self._repo.wall_ms() - saved_at > _FAILURE_TTL_MS
+        is_old = saved_at <= max(self._repo.wall_ms() - _FAILURE_TTL_MS, self._recheck_before)
         if saved is not None and (saved.is_green or not (rerun_failed or is_old)):
             return saved
         on_check(check.name)

@@ -22,7 +22,12 @@ from landlane.landing.combine import merge_rule_for
 from landlane.landing.enqueue import Submission, enqueue
 from landlane.landing.model import LANDED, QUEUED, TESTING
 from landlane.landing.records import list_landings
-from landlane.landing.target_rules import check_author, find_gate, settings_at, unidentified_commits
+from landlane.landing.target_rules import (
+    check_author,
+    find_gate_of_branch,
+    settings_at,
+    unidentified_commits,
+)
 from landlane.reviews.records import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.tasks.evidence import complete_task
@@ -286,7 +291,7 @@ def _describe(
         machine=repo.processes.machine,
         home=repo.common_dir,
         task=task,
-        gate=find_gate(repo, settings, paths),
+        gate=find_gate_of_branch(repo, settings, paths, tip, head),
         free=settings.claims.free,
         unidentified=tuple(unidentified_commits(repo, tip, head)),
     )

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from landlane.errors import RepositoryError
 from landlane.git.run import try_git_output
+from landlane.git.trial_merge import tree_of
 from landlane.landing.failing_lines import failing_lines
 from landlane.landing.model import LANDED, TargetFailure
-from landlane.landing.records import get_queue, list_landings
+from landlane.landing.records import (
+    get_queue,
+    list_landings,
+    record_target_failure,
+    record_target_passing,
+)
 from landlane.text import printable
 from landlane.units import rough_duration
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.landing.run_checks import CheckResult
+    from collections.abc import Callable, Sequence
+
+    from landlane.landing.model import CheckRun
+    from landlane.landing.run_checks import CheckResult, CheckRunner
     from landlane.repository import Repository
+    from landlane.sessions.runner_lease import RunnerLease
 
 _MAX_SUSPECTS = 50
 _JUST_NOW_MS = 60_000
@@ -65,6 +75,28 @@ def describe_failure(repo: Repository, target: str, tip: str, result: CheckResul
     )
 
 
+def check_target(
+    repo: Repository,
+    lease: RunnerLease | None,
+    branch: str,
+    tip: str,
+    checks: CheckRunner,
+    on_check: Callable[[str, Sequence[CheckRun]], None] = lambda _, __: None,
+    *,
+    rerun_failed: bool = False,
+) -> CheckResult:
+    """Run the checks on the target itself, and record whether it passes.
+
+    A saved result counts; with `rerun_failed`, a saved failure does not: the machine may have caused it.
+    """
+    result = checks.check(tip, tree_of(repo.home, tip), {}, on_check, rerun_failed=rerun_failed)
+    if result.is_green:
+        record_target_passing(repo, lease, branch, tip)
+    else:
+        record_target_failure(repo, lease, branch, describe_failure(repo, branch, tip, result))
+    return result
+
+
 def _commits_between(repo: Repository, passing: str, tip: str) -> list[str]:
     """Return the commits after the last one that passed, oldest first; none if no such commit is known."""
     if not passing:
@@ -79,7 +111,7 @@ def target_failing_error(
     """Return the error for a target that fails its own checks."""
     age = now - failure.since
     since = f" (for {rough_duration(age)})" if age >= _JUST_NOW_MS else ""
-    then = f"{landing_id} stays queued and is not charged" if landing_id else "nothing lands"
+    then = f"{landing_id} stays queued and is not charged" if landing_id else "only a fix lands"
     return RepositoryError(
         f"{target} itself fails {failure.check}{since}; {then}",
         code="TARGET_RED",

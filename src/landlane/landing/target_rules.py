@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from landlane.errors import RepositoryError, SettingsError
 from landlane.git import trial_merge as trials
-from landlane.git.commits import read_trailers
+from landlane.git.commits import merge_base, read_trailers
 from landlane.git.run import try_git_output
 from landlane.git.tree_diff import diff_trees, files_below, resolve_link
-from landlane.landing.model import no_checks_error
+from landlane.landing.model import NEW_CHECKS, no_checks_error
 from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
 from landlane.roles.model import Scope, may_commit, role_or_read_only, roles_of, why_not_verb
 from landlane.sessions.leases import find_session
 from landlane.settings.detect_test_command import find_test_command
 from landlane.settings.model import FILE_NAME, Settings
 from landlane.text import printable
+from landlane.units import exact_duration
+from landlane.values import replace
 from landlane.workspaces.committed_settings import of_main_checkout, read_commit
 
 TYPE_CHECKING = False
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from landlane.landing.model import Landing
     from landlane.repository import Repository
     from landlane.sessions.model import Session
+    from landlane.settings.model import LandingCheck
     from landlane.tasks.model import Task
+
+    _Checks = tuple[tuple[LandingCheck, ...], int]  # and the time limit of those without their own
 
 
 _GUARD = "landing"
@@ -77,6 +82,58 @@ def find_gate(repo: Repository, settings: Settings, paths: Sequence[str]) -> str
             if repo.git.find_glob((glob,), path):
                 return f"waits for a person: it changes {path} ({glob})"
     return ""
+
+
+def find_gate_of_branch(
+    repo: Repository, settings: Settings, paths: Sequence[str], tip: str, head: str
+) -> str:
+    """Return why a person must approve a branch; `settings` are those of the target, whose tip is `tip`."""
+    change = describe_new_checks(repo.home, settings, paths, tip, head)
+    return f"{NEW_CHECKS}: {change}" if change else find_gate(repo, settings, paths)
+
+
+def describe_new_checks(home: Checkout, settings: Settings, paths: Sequence[str], tip: str, head: str) -> str:
+    """Return how a branch changes `[landing] checks` and their time limit; empty if it does not."""
+    if FILE_NAME not in paths:
+        return ""
+    before = _read_checks(home, merge_base(home, tip, head)) or _checks_of(settings)
+    after = _read_checks(home, head)
+    if after is None or before == after:
+        return ""
+    has_same_commands = before is not None and before[0] == after[0]
+    return f"{_checks_text(before, has_same_commands)} becomes {_checks_text(after, has_same_commands)}"
+
+
+def with_own_checks(home: Checkout, settings: Settings, commit: str) -> Settings:
+    """Return the settings of the target with the checks of a commit, which a person has approved."""
+    own = read_commit(home, commit)
+    if own is None or own.landing.checks is None:
+        return settings
+    limit_ms = own.landing.check_limit_ms
+    landing = replace(settings.landing, checks=own.landing.checks, check_limit_ms=limit_ms)
+    return replace(settings, landing=landing)
+
+
+def _read_checks(home: Checkout, commit: str) -> _Checks | None:
+    """Return the checks of a commit and their time limit; None if it has none that can be read."""
+    try:
+        settings = read_commit(home, commit)
+    except SettingsError:
+        return None
+    return _checks_of(settings) if settings is not None else None
+
+
+def _checks_of(settings: Settings) -> _Checks | None:
+    checks = settings.landing.checks
+    return None if checks is None else (tuple(checks), settings.landing.check_limit_ms)
+
+
+def _checks_text(checks: _Checks | None, has_limit: bool) -> str:
+    if checks is None or not checks[0]:
+        return "no check"
+    commands = [check.run if check.run == check.name else f"{check.name}: {check.run}" for check in checks[0]]
+    limit = f" (limit {exact_duration(checks[1])})" if has_limit else ""
+    return f"{', '.join(commands)}{limit}"
 
 
 def check_author(repo: Repository, session: Session, settings: Settings, before: str, after: str) -> None:

@@ -77,12 +77,13 @@ def target_json(status: TargetStatus) -> TargetStatusJson:
         "state": status.state,
         "tip": status.tip or None,
         "passing": status.passing or None,
-        "failure": None if status.failure is None else _failure_json(status.failure),
+        "failure": None if status.failure is None else target_failure_json(status.failure),
         "waiting": status.waiting,
     }
 
 
-def _failure_json(failure: TargetFailure) -> TargetFailureJson:
+def target_failure_json(failure: TargetFailure) -> TargetFailureJson:
+    """Return the JSON form of why a target fails its checks."""
     culprit = failure.culprit
     return {
         "commit": failure.commit,

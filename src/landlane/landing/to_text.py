@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from landlane.landing.model import BOUNCED, EJECTED, HELD, LANDED, TESTING, gated_path
+import shlex
+
+from landlane.landing.model import BOUNCED, EJECTED, HELD, LANDED, TESTING, gated_path, new_checks
 from landlane.landing.target_status import TargetState
 from landlane.tasks.model import DEAD, FAILED, WAITING
 from landlane.text import in_one_line
@@ -113,6 +115,8 @@ def ended_message(landing: Landing, task: Task | None) -> str:
     if landing.state == HELD:
         path = gated_path(landing.gate)
         why = f"changes {path}, so a person must approve it" if path else landing.reason
+        if change := new_checks(landing.gate):
+            why = f"has other [landing] checks, so a person must approve it: {change}"
         return f"{landing.id} {why}"
     if landing.state == EJECTED:
         return f"{landing.id} was taken out of the queue by {landing.reason}"
@@ -177,12 +181,18 @@ def target_headline(status: TargetStatus, now: int) -> str:
     failure = status.failure
     if failure is not None:
         age = rough_duration(max(now - failure.since, 0))
-        return f"{status.branch} failing at {failure.commit[:8]} for {age}; nothing lands"
+        return f"{status.branch} failing at {failure.commit[:8]} for {age}; only a fix lands"
     if status.state == TargetState.UNTESTED:
         at = f" at {status.tip[:8]}" if status.tip else ""
         return f"{status.branch}{at} is not tested yet"
     changed = f"; now at {status.tip[:8]}, not tested yet" if status.tip != status.passing else ""
     return f"{status.branch} passing at {status.passing[:8]}{changed}"
+
+
+def fix_task_command(branch: str, check: str) -> str:
+    """Return the command that adds a task to repair a target branch that fails a check."""
+    title = shlex.quote(f"Fix {branch}: {check}")
+    return f"landlane task add {title} --priority 99 --fixes-target"
 
 
 def target_lines(status: TargetStatus, now: int) -> list[str]:

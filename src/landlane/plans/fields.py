@@ -120,6 +120,7 @@ FIELDS: dict[str, tuple[str, Callable[[object, str, int], Any]]] = {
     "reviewers": ("reviewers", _read_texts),
     "decider": ("decider", _read_text),
     "contract": ("is_contract", _read_switch),
+    "fixes-target": ("fixes_target", _read_switch),
 }
 
 

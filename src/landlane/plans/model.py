@@ -10,7 +10,7 @@ from landlane.clients.model import CLIENTS
 from landlane.errors import Malformed
 from landlane.ids import digest
 from landlane.reviews.model import review_labels
-from landlane.tasks.model import LONGEST_TITLE, NewTask
+from landlane.tasks.model import FIXES_TARGET, LONGEST_TITLE, NewTask
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -52,6 +52,7 @@ class PlanTask:
     reviewers: tuple[str, ...] = ()
     decider: str = ""
     is_contract: bool = False  # must land before all tasks that are not contracts
+    fixes_target: bool = False  # it repairs the target branch: it starts while that fails its checks
     is_ticked: bool = False
 
 
@@ -97,6 +98,7 @@ def new_task(task: PlanTask, key: str, *, after: tuple[str, ...] = ()) -> NewTas
     labels += [f"budget:{money_text(task.budget_micros)}"] if task.budget_micros is not None else []
     labels += review_labels(task.review, task.reviewers, task.decider)
     labels += ["contract"] if task.is_contract else []
+    labels += [FIXES_TARGET] if task.fixes_target else []
     return NewTask(
         title=task.title,
         body=task.body,

@@ -53,6 +53,7 @@ class Overview:
     pool_paused: str = ""
     queue_paused: str = ""
     red: str = ""  # why the target branch itself fails its checks
+    red_lines: Sequence[str] = ()  # of the output of the check
 
 
 def next_steps(overview: Overview, setup: RepositorySetup) -> tuple[NextStep, ...]:

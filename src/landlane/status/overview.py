@@ -48,4 +48,5 @@ def read_overview(repo: Repository, me: Session | None = None) -> Overview:
         pool_paused=get_pool(repo).paused,
         queue_paused=next((str(queue["reason"]) for queue in paused if queue["code"] != "TARGET_RED"), ""),
         red=next(iter(failing), "") or next(red, ""),
+        red_lines=next((one["failing"]["lines"] for one in queues if one.get("failing")), ()),
     )

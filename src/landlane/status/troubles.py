@@ -20,8 +20,12 @@ def trouble_lines(repo: Repository, overview: Overview, now: int) -> list[str]:
     """Return each trouble as lines: what is wrong, what it cost, and the commands that end it."""
     lines: list[str] = []
     if overview.red:
-        lines += [f"✗ {overview.red}", "  Only a branch that fixes it can land. See why:"]
-        lines += ["    landlane queue show"]
+        lines += [
+            f"✗ {overview.red}",
+            *(f"     {line}" for line in overview.red_lines),
+            "  Only a branch that fixes it can land. See why:",
+            "    landlane queue show",
+        ]
     if overview.queue_paused:
         lines += [
             f"✗ The landing queue is paused: {overview.queue_paused}",

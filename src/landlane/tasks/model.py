@@ -64,6 +64,7 @@ TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
 
 ANYBODY = "anybody"  # the receiver of a handoff that any session may accept
 REVIEW_KIND = "review"  # the kind of a task in which a reviewer judges the work of another task
+FIXES_TARGET = "fixes-target"  # the label of a task that repairs a target branch that fails its checks
 
 _HOUR_MS = 3_600_000
 MOST_PATHS = 100
@@ -160,6 +161,11 @@ class Lesson:
     agent: str
     attempt: int
     why: str
+
+
+def is_open_fix(task: Task) -> bool:
+    """Return whether a task is to repair the target branch, and is not finished."""
+    return FIXES_TARGET in task.labels and task.state not in FINISHED
 
 
 def branch_of(task_id: str, attempt: int) -> str:

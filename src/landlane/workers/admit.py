@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from landlane.repository import Repository
     from landlane.roles.model import Role
     from landlane.tasks.model import Task
-    from landlane.workers.model import Agent, RunRequest
+    from landlane.workers.model import Agent, FailingTarget, RunRequest
 
 
 _MEMORY = "/proc/meminfo"
@@ -110,10 +110,16 @@ class Admission:
     """Decides about many tasks from one view of the pool, the slots and the machine."""
 
     def __init__(
-        self, repo: Repository, default: str, running: Sequence[tuple[Task, str]], run: str = ""
+        self,
+        repo: Repository,
+        default: str,
+        running: Sequence[tuple[Task, str]],
+        run: str = "",
+        failing: FailingTarget | None = None,
     ) -> None:
         self._repo = repo
         self._run = run  # the orchestrator, whose attempts share a budget
+        self._failing = failing
         self._default = default
         self._pool = get_pool(repo)
         self._used = count_in_use(repo)
@@ -176,6 +182,8 @@ class Admission:
             return StartRefusal(why=f"{error.message}. {error.hint}", is_permanent=True)
         if missing:
             return StartRefusal(why=missing, is_permanent=True)
+        if self._failing is not None and not self._failing.may_start(task):
+            return StartRefusal(why=self._failing.why, is_permanent=True)
         if self._pool.paused:
             return StartRefusal(why=f"workers are paused: {self._pool.paused}", is_permanent=False)
         return (

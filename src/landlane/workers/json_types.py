@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from landlane.landing.json_types import TargetFailureJson
+
 
 class TaskReasonJson(TypedDict):
     """A task that is not done, and why; a task that waits for a person names the item of the inbox."""
@@ -31,6 +33,7 @@ class RunSummaryJson(TypedDict):
     paused: str | None
     stopped: bool
     rescues: list[str]
+    target_failure: TargetFailureJson | None
 
 
 class PreflightProblemJson(TypedDict):

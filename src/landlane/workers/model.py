@@ -12,6 +12,7 @@ from landlane.tasks.model import (
     DROPPED,
     FAILED,
     FINISHED,
+    FIXES_TARGET,
     IN_PROGRESS,
     READY,
     WAITING,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    from landlane.landing.model import Landing
+    from landlane.landing.model import Landing, TargetFailure
     from landlane.tasks.model import Task
     from landlane.usage.model import Budget
 
@@ -149,6 +150,24 @@ class StartRefusal:
 
 
 @value
+class FailingTarget:
+    """A target that fails its own checks: only tasks that repair it are started."""
+
+    branch: str
+    failure: TargetFailure
+    lineages: frozenset[str] = frozenset()  # of the tasks that are to repair it
+
+    @property
+    def why(self) -> str:
+        """Why other tasks do not start."""
+        return f"{self.branch} itself fails {self.failure.check}: only a task with --fixes-target starts"
+
+    def may_start(self, task: Task) -> bool:
+        """Return whether a task repairs the target, or is a part or a review of one that does."""
+        return FIXES_TARGET in task.labels or task.lineage in self.lineages
+
+
+@value
 class WorkerSlot:
     """One slot of the run and what its attempt is doing. Times are on the monotonic clock."""
 
@@ -258,6 +277,7 @@ class RunStatus:
     is_draining: bool = False
     is_stopping: bool = False
     trouble: str = ""  # why the store is not available
+    failing: FailingTarget | None = None
     running: tuple[str, ...] = ()  # tasks with a running attempt
     totals: RunTotals = RunTotals()
 
@@ -294,6 +314,7 @@ class RunSummary:
     is_stopped: bool = False  # by a signal
     stopped: tuple[str, ...] = ()
     rescues: tuple[str, ...] = ()
+    failing: FailingTarget | None = None  # the target at the end of the run
 
 
 def count_states(tasks: Sequence[Task], shown: Collection[str], held: Collection[str]) -> dict[str, int]:

@@ -22,7 +22,7 @@ from landlane.landing.records import get_queue, list_landings
 from landlane.platform.process import Process
 from landlane.reviews.records import approved_waiting
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.model import FINISHED, READY, AttemptOutcome
+from landlane.tasks.model import FINISHED, FIXES_TARGET, READY, AttemptOutcome
 from landlane.tasks.records import list_tasks
 from landlane.tasks.worker_pool import get_pool
 from landlane.values import replace
@@ -32,6 +32,7 @@ from landlane.workers.follow_tasks import TaskFollower, find_questions
 from landlane.workers.model import (
     ALL_SLOTS_TAKEN,
     WITHOUT_ATTEMPT,
+    FailingTarget,
     RunEvent,
     RunEventKind,
     RunStatus,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 
 _UPKEEP_SECONDS = 2.0
+_FAILING_TARGET = "target"  # stands for the target among what waits for the landing queue
 _LANDING_PAUSE = 0.3
 _MAX_IDLE_LANDINGS = 5  # runs of the landing queue in a row that moved nothing
 _STOP_LANDING_SECONDS = 5.0
@@ -94,13 +96,14 @@ class LandingProcess:
             self._child = None
         return list(filter(None, notes))
 
-    def start_if_needed(self) -> None:
-        """Start the child if something waits and none is running."""
-        if self._child is not None or time.monotonic() < self._start_at:
+    def start_if_needed(self, *, is_failing: bool = False) -> None:
+        """Start the child if something waits and none is running; it also tests a failing target again."""
+        if self._child is not None:
             return
         waiting = {landing.id for landing in list_landings(self._repo, (QUEUED, TESTING))}
         waiting |= self.list_unsubmitted()
-        if not waiting:
+        waiting |= {_FAILING_TARGET} if is_failing else set()
+        if not waiting or (waiting <= self._seen_waiting and time.monotonic() < self._start_at):
             return
         # Entries that a run left where they were will not move if it is repeated at once.
         self._idle_runs = self._idle_runs + 1 if waiting <= self._seen_waiting else 0
@@ -115,10 +118,14 @@ class LandingProcess:
         return reviews | {task.id for task in verified_waiting(self._repo)}
 
     def is_stuck(self) -> bool:
-        """Return whether the queue is paused, or has been run repeatedly without effect."""
-        branch = find_target(self._repo.home, self._repo.settings).branch
-        is_paused = get_queue(self._repo, branch).is_paused or get_pool(self._repo).pauses_landing
-        return is_paused or self._idle_runs >= _MAX_IDLE_LANDINGS
+        """Return whether the queue is paused, or has been run repeatedly without effect.
+
+        Once is enough while the target fails: what waits has been tested, and does not repair it.
+        """
+        queue = get_queue(self._repo, find_target(self._repo.home, self._repo.settings).branch)
+        is_paused = queue.is_paused or get_pool(self._repo).pauses_landing
+        most = 1 if queue.failing else _MAX_IDLE_LANDINGS
+        return is_paused or self._idle_runs >= most
 
     def stop(self) -> None:
         """End the child."""
@@ -157,6 +164,8 @@ class Orchestrator:
         self._tasks: list[Task] = []
         self._finished_before: set[str] = set()
         self._paused = ""
+        self._branch = _target_branch(repo)
+        self._failing: FailingTarget | None = None
         self._step_at = 0.0
         self._upkeep_at = 0.0
         self._store_lost_at = 0.0
@@ -203,6 +212,7 @@ class Orchestrator:
         try:
             self._upkeep()
             self._tasks = self._list_tasks()
+            self._failing = self._find_failing_target()
             self._follower.look(self._own_tasks())
             if not self.is_draining:
                 self._start_ready()
@@ -273,7 +283,7 @@ class Orchestrator:
         if now >= self._upkeep_at:
             self._upkeep_at = now + _UPKEEP_SECONDS
             self._try(self._clean_up)
-        self._try(self._landing.start_if_needed)
+        self._try(lambda: self._landing.start_if_needed(is_failing=self._failing is not None))
 
     def _clean_up(self) -> None:
         """Clean up after dead processes, join tasks that were split, and close what has landed."""
@@ -309,6 +319,15 @@ class Orchestrator:
         lineages = {task.lineage for task in tasks if task.id in requested}
         return [task for task in tasks if task.id in requested or task.lineage in lineages]
 
+    def _find_failing_target(self) -> FailingTarget | None:
+        """Return the failure of the target, as far as the queue has seen one, and who may repair it."""
+        failure = get_queue(self._repo, self._branch).failure if self._branch else None
+        if failure is None:
+            return None
+        roots = (task for task in list_tasks(self._repo) if task.id == task.lineage)
+        lineages = frozenset(task.id for task in roots if FIXES_TARGET in task.labels)
+        return FailingTarget(branch=self._branch, failure=failure, lineages=lineages)
+
     def _start_ready(self) -> None:
         """Start ready tasks while slots are free."""
         free = self._request.workers - len(self._pool.processes) - self._count_adopted()
@@ -319,7 +338,7 @@ class Orchestrator:
         if not ready:
             return
         running = [(process.task, process.agent) for process in self._pool.processes]
-        admission = Admission(self._repo, self._request.agent, running, self.name)
+        admission = Admission(self._repo, self._request.agent, running, self.name, self._failing)
         self._backoff.forget_refusals()
         refusals = self._backoff.refusals
         for task in sorted(ready, key=lambda task: (task.rank, len(task.id), task.id)):
@@ -434,6 +453,7 @@ class Orchestrator:
             is_draining=self.is_draining,
             is_stopping=self.is_stopping,
             trouble=trouble,
+            failing=self._failing,
             running=tuple(process.task.id for process in processes),
             totals=replace(totals, cost_micros=totals.cost_micros + sum(running)),
             **count_states(own, shown, self._follower.held_tasks),
@@ -461,7 +481,15 @@ class Orchestrator:
                     landed=tuple(task_id for task_id in summary.done if task_id in landed),
                     took_ms=round((time.monotonic() - self._began) * 1000),
                     paused=self._paused,
+                    failing=self._find_failing_target(),
                     is_stopped=self.is_interrupted,
                     stopped=tuple(self._stopped),
                     rescues=tuple(filter(None, self._stopped.values())),
                 )
+
+
+def _target_branch(repo: Repository) -> str:
+    try:
+        return find_target(repo.home, repo.settings).branch
+    except LandlaneError:
+        return ""  # nothing was committed yet, so nothing can land

@@ -9,15 +9,18 @@ import shutil
 from landlane.clients.model import CLIENTS
 from landlane.errors import LandlaneError
 from landlane.exec.sandboxed_run import search_path
-from landlane.git.run import run_in, try_git_output
+from landlane.git.run import run_in
 from landlane.git.target import find_target, target_tip
 from landlane.landing.estimate import estimate_check
-from landlane.landing.records import get_queue
+from landlane.landing.model import QUEUED, TESTING
+from landlane.landing.records import get_queue, list_landings
 from landlane.landing.run_checks import CheckRunner
+from landlane.landing.target_failure import check_target
 from landlane.landing.target_rules import settings_at
+from landlane.landing.to_text import fix_task_command
 from landlane.sandbox.model import BackendKind
 from landlane.sandbox.start import choose_backend
-from landlane.tasks.model import BLOCKED, READY, effective_kind
+from landlane.tasks.model import BLOCKED, READY, effective_kind, is_open_fix
 from landlane.values import value
 from landlane.workers.agents import agent_for
 from landlane.workers.model import COMMAND, EXIT
@@ -53,6 +56,7 @@ class Preflight:
     branch: str = ""  # the target, if something has to land, and its tip
     tip: str = ""
     is_sandboxed: bool = False
+    is_failing: bool = False  # the target fails its checks; a task or a landing may repair it
 
 
 def check_before_run(
@@ -74,7 +78,7 @@ def check_before_run(
     open_tasks = [task for task in tasks if task.state in (READY, BLOCKED)]
     if not open_tasks:
         return Preflight(checks=0)
-    checks, problems = 0, list[Problem]()
+    checks, problems, is_failing = 0, list[Problem](), False
     agents = _agents_of(repo, open_tasks, request)
     for agent in agents:
         checks += 1
@@ -99,15 +103,15 @@ def check_before_run(
             on_check(name, target.branch, estimate_check(queue, name))
 
         try:
-            tree = try_git_output(repo.home, "rev-parse", f"{tip}^{{tree}}").strip()
             # A saved failure may be the machine's fault or fixed since, so it does not stop the run.
-            result = runner.check(tip, tree, {}, on_begin, rerun_failed=True)
+            result = check_target(repo, None, target.branch, tip, runner, on_begin, rerun_failed=True)
         finally:
             runner.close()
-        if not result.is_green:
+        is_failing = not result.is_green
+        if is_failing and not _may_be_fixed(repo, tasks, target.branch):
             lines = [line.strip()[:_LONGEST_LINE] for line in result.output.splitlines() if line.strip()]
-            text = f"{result.check} fails on {target.branch}, so nothing could land"
-            fix = f"git switch -c fix-{target.branch} {target.branch} && {result.check}"
+            text = f"{result.check} fails on {target.branch}, so only a fix could land"
+            fix = fix_task_command(target.branch, result.check)
             problems.append(Problem(text=text, fix=fix, lines=tuple(lines[-_MOST_LINES:])))
     return Preflight(
         checks=checks,
@@ -116,7 +120,15 @@ def check_before_run(
         branch=target.branch,
         tip=tip,
         is_sandboxed=is_sandboxed,
+        is_failing=is_failing,
     )
+
+
+def _may_be_fixed(repo: Repository, tasks: Sequence[Task], branch: str) -> bool:
+    """Return whether a task is to repair the target, or something waits to land that may do so."""
+    if any(is_open_fix(task) for task in tasks):
+        return True
+    return any(one.target == branch for one in list_landings(repo, (QUEUED, TESTING)))
 
 
 def _agents_of(repo: Repository, tasks: Sequence[Task], request: RunRequest) -> list[Agent]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.error_json import failure_json
+from landlane.landing.to_json import target_failure_json
 from landlane.units import count
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def summary_json(summary: RunSummary) -> RunSummaryJson:
     """Return the JSON form of a summary."""
-    totals = summary.totals
+    totals, failing = summary.totals, summary.failing
     return {
         "done": list(summary.done),
         "landed": list(summary.landed),
@@ -30,6 +31,7 @@ def summary_json(summary: RunSummary) -> RunSummaryJson:
         "paused": summary.paused or None,
         "stopped": summary.is_stopped,
         "rescues": list(summary.rescues),
+        "target_failure": None if failing is None else target_failure_json(failing.failure),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.landing.to_text import exit_text, fix_task_command, output_lines
 from landlane.tasks.model import BLOCKED, READY, Wait, WaitKind
 from landlane.tasks.text import limit_text, state_text
 from landlane.units import (
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from landlane.tasks.worker_pool import Pool
     from landlane.usage.model import Budget
-    from landlane.workers.model import RunEvent, RunRow, RunStatus, RunSummary, TaskReason
+    from landlane.workers.model import FailingTarget, RunEvent, RunRow, RunStatus, RunSummary, TaskReason
     from landlane.workers.preflight import Preflight
 
 _BAR_WIDTH = 30
@@ -45,6 +46,7 @@ _SYMBOLS = {
 def preflight_text(preflight: Preflight, workers: int, *, is_live: bool) -> str:
     """Return that all checks before a run passed, and what it starts with."""
     facts = [f"{preflight.branch} at {preflight.tip[:8]}"] if preflight.tip else []
+    facts += ["which fails its checks"] if preflight.is_failing else []
     facts.append(f"sandbox {'on' if preflight.is_sandboxed else 'off'}")
     facts += [count(preflight.tasks, "task"), count(workers, "worker")]
     return f"{'✓ ' if is_live else ''}preflight passed: {', '.join(facts)}"
@@ -171,6 +173,16 @@ def budget_lines(budget: Budget, running: Sequence[str], now: int) -> list[str]:
     return [line for line in (first, more, hint) if line]
 
 
+def failing_target_lines(failing: FailingTarget) -> list[str]:
+    """Return that the target fails, with the lines that show why."""
+    failure = failing.failure
+    how = f"{failure.check} ({exit_text(failure.exit)})"
+    return [
+        f"{failing.branch} itself fails {how}: only a fix starts and lands",
+        *output_lines(failure.lines),
+    ]
+
+
 def paused_text(pool: Pool, running: Sequence[str], landings: Sequence[str]) -> str:
     """Return that a person paused the run, what still runs, and how to continue."""
     scope = "no new attempts, landings or deploys" if pool.pauses_landing else "no new attempts"
@@ -258,4 +270,6 @@ def next_step(summary: RunSummary) -> str:
         return "landlane run resume"
     if summary.is_stopped and summary.left:
         return "landlane run"
+    if summary.failing is not None and summary.left:
+        return fix_task_command(summary.failing.branch, summary.failing.failure.check)
     return f"landlane task log {summary.failed[0].task}" if summary.failed else ""

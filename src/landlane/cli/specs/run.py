@@ -27,6 +27,7 @@ COMMANDS = (
         option("--label", "Word to find it by; repeatable", "WORD", is_repeated=True),
         option("--key", "Your own id: adding the same key again changes nothing", "KEY"),
         option("--next", "First step for its owner", "TEXT"),
+        flag("--fixes-target", "It repairs the target branch: started while that fails"),
         flag("--force", "Add it even if it looks like another task"),
         examples=(
             "landlane task add 'List users' --path src/api.py --check 'pytest tests/test_api.py'",
@@ -169,7 +170,7 @@ COMMANDS = (
             'A plan is a checklist, "- [ ] Add refunds (path: src/pay/**)", or TOML with one [[task]] per '
             'task: title = "Add refunds", paths = ["src/pay/**"], after = ["Charge cards"], check = "make '
             'test". Other keys: name, body, role, agent, kind, output, priority, attempts, estimate, budget, '
-            "needs, review, reviewers, decider, contract, labels."
+            "needs, review, reviewers, decider, contract, fixes-target, labels."
         ),
         examples=("landlane plan check plan.toml",),
         exits="0 it can run, 1 it cannot, 2 it cannot be read",
