@@ -14,6 +14,7 @@ class Sizes:
     burst_rounds: int
     claimants: int  # processes in a burst
     waiters: int  # in line for one path
+    many_waiters: int  # in line for one path, where each needs no connection to a server
     live_claims: int  # in the large store
     rate_rounds: int
     rate_seconds: float  # how long the clients of one round claim
@@ -42,6 +43,7 @@ FULL = Sizes(
     burst_rounds=25,
     claimants=32,
     waiters=200,
+    many_waiters=1000,
     live_claims=1_000_000,
     rate_rounds=9,
     rate_seconds=0.8,
@@ -70,6 +72,7 @@ QUICK = Sizes(
     burst_rounds=2,
     claimants=32,
     waiters=40,
+    many_waiters=100,
     live_claims=50_000,
     rate_rounds=2,
     rate_seconds=0.2,
@@ -98,6 +101,7 @@ TINY = Sizes(
     burst_rounds=1,
     claimants=3,
     waiters=6,
+    many_waiters=12,
     live_claims=200,
     rate_rounds=1,
     rate_seconds=0.05,

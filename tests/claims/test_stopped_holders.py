@@ -60,15 +60,15 @@ def leave_block():
     block.__exit__(None, None, None)
 
 def claim_and_fall_asleep(path, ttl):
-    judge = claims.find_refusals
+    judge = claims.find_obstacles
     def judge_asleep(*arguments):
         os.kill(os.getpid(), signal.SIGSTOP)  # in the middle of the transaction
         return judge(*arguments)
-    claims.find_refusals = judge_asleep
+    claims.find_obstacles = judge_asleep
     try:
         return claim(path, ttl)
     finally:
-        claims.find_refusals = judge
+        claims.find_obstacles = judge
 
 doors = {
     "claim": claim, "enter": enter, "leave_block": leave_block,

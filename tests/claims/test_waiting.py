@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -10,16 +9,21 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from landlane.claims import describe
 from landlane.claims.model import Refused
 from landlane.claims.to_json import waiter_json
 from landlane.claims.wait import list_waiters
 from landlane.errors import Malformed, Stale, StoreError
 from landlane.sessions import leases, wait_queue
 from landlane.settings.model import SessionSettings, Settings
+from landlane.store.file_lock import FairLock
+from landlane.store.postgres.store import PostgresTransaction
+from landlane.store.sqlite import database
+from landlane.store.sqlite.store import SqliteTransaction
 from landlane.store.wake import WakeReason, WakeSockets
 from tests.support.processes import stop_outside_transactions
 from tests.support.project import MINUTE, SECOND, SQLITE_ONLY, Background, granted, let_time_pass, refused
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from landlane.claims.model import Claim, Taken
+    from landlane.store.interface import Snapshot
+    from landlane.store.sqlite.store import SqliteStore
     from tests.support.project import Agent, Project
 
 pytestmark = pytest.mark.contract
@@ -391,7 +397,7 @@ def test_each_waiter_watches_the_one_ahead_of_it(live_project: Project) -> None:
     sockets = live_project.repository / ".git" / "landlane" / "wake"
 
     def watched() -> list[str]:
-        return sorted(name.name.partition(".")[0] for name in sockets.iterdir())
+        return sorted(name.name.partition(".")[0] for name in sockets.rglob("*-*"))
 
     wait_until(lambda: watched() == sorted([f"c{token}", *(f"t{ticket}" for ticket in tickets[:-1])]))
     ann.release()
@@ -401,6 +407,74 @@ def test_each_waiter_watches_the_one_ahead_of_it(live_project: Project) -> None:
     for agent, waiter in zip(agents, waiters[1:], strict=False):
         agent.release()
         granted(waiter.result())
+
+
+def test_why_one_waits_is_described_without_keeping_other_writers_waiting(
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = live_project.agent("ann"), live_project.agent("bob")
+    ann.take("src")
+    described_in: list[object] = []
+    original = describe.refuse_held
+
+    def describe_held(snapshot: Snapshot, *rest: Any) -> object:
+        described_in.append(snapshot)
+        return original(snapshot, *rest)
+
+    monkeypatch.setattr(describe, "refuse_held", describe_held)
+    reported: list[Refused] = []
+    waiter = Background(lambda: bob.claim("src", wait_ms=LONG_MS, on_wait=reported.append))
+    wait_until(lambda: reported)
+    ann.release()
+
+    granted(waiter.result())
+    assert reported[0].refused[0].holder == "ann"
+    assert described_in
+    assert not any(isinstance(one, (SqliteTransaction, PostgresTransaction)) for one in described_in)
+
+
+def test_one_who_wants_to_be_alone_is_found_behind_many_who_share(live_project: Project) -> None:
+    holder, alone = live_project.agent("holder"), live_project.agent("alone")
+    holder.claim("src", is_shared=True)
+    waiters = [stand_in_line(live_project, alone, "src")]
+    sharers = [live_project.agent(f"sharer{number}") for number in range(10)]
+    waiters += [stand_in_line(live_project, agent, "src", is_shared=True) for agent in sharers]
+
+    last = live_project.agent("last")
+    (refusal,) = refused(last.claim("src", is_shared=True))
+    assert refusal.holder == "alone"
+
+    holder.release()
+    granted(waiters[0].result())
+    assert [waiter.is_running for waiter in waiters[1:]] == [True] * len(sharers)
+    alone.release()
+    for waiter in waiters[1:]:
+        granted(waiter.result())
+
+
+@SQLITE_ONLY  # a server lets writers of other paths go on
+def test_a_busy_store_delays_a_waiter_and_does_not_send_it_away(
+    live_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = live_project.agent("bob")
+    store = cast("SqliteStore", bob.repo.store)
+    monkeypatch.setattr(store, "wait_seconds", 0.05)
+    was_busy = threading.Event()
+    original = database.busy_error
+
+    def busy_error(*words: Any) -> StoreError:
+        was_busy.set()
+        return original(*words)
+
+    monkeypatch.setattr(database, "busy_error", busy_error)
+    lock = FairLock(store.path + ".lock")
+    assert lock.acquire(10)
+    waiter = Background(lambda: bob.claim("src", wait_ms=LONG_MS))
+    assert was_busy.wait(30)
+    assert waiter.is_running
+    lock.close()
+
+    granted(waiter.result())
 
 
 # ----------------------------------------------------------------------------------------------- rings
@@ -542,13 +616,14 @@ def test_a_killed_waiter_leaves_no_socket_behind(
     ann = live_project.agent("ann")
     ann.take("src")
     child = waiting_process()
-    assert len(os.listdir(live_project.repository / ".git/landlane/wake")) == 1
+    sockets = live_project.repository / ".git/landlane/wake"
+    assert len(list(sockets.rglob("*-*"))) == 1
 
     child.kill()
     child.wait(timeout=30)
     ann.release()
 
-    assert os.listdir(live_project.repository / ".git/landlane/wake") == []
+    assert list(sockets.rglob("*-*")) == []
 
 
 def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(

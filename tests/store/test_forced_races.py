@@ -93,8 +93,8 @@ def test_a_session_cannot_end_while_it_is_being_given_something(
 ) -> None:
     taking, leaving = live_project.repo(), live_project.repo()
     ann = sessions.join(taking, "ann").session
-    pause = Pause(claims.find_refusals)
-    monkeypatch.setattr(claims, "find_refusals", pause)
+    pause = Pause(claims.find_obstacles)
+    monkeypatch.setattr(claims, "find_obstacles", pause)
     granting = Background(lambda: take(taking, ann, "src/*.py"))
     assert pause.reached.wait(30)
     left = Background(lambda: sessions.leave(leaving, ann))

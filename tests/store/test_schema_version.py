@@ -81,7 +81,10 @@ def schema_of(project: Project) -> object:
     "A store of any other schema version is refused with a hint how to continue, and left unchanged.",
 )
 @pytest.mark.own_database
-@pytest.mark.parametrize(("number", "code"), [(0, "STORE_OLDER"), (2, "STORE_NEWER"), (99, "STORE_NEWER")])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(0, "STORE_OLDER"), (schema_version.SCHEMA_VERSION + 1, "STORE_NEWER"), (99, "STORE_NEWER")],
+)
 def test_a_store_of_another_number_is_refused_and_left_as_it_is(
     project: Project, number: int, code: str
 ) -> None:
@@ -134,8 +137,11 @@ def test_a_newer_store_names_the_release_that_wrote_it(project: Project) -> None
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ("PRAGMA user_version=2", "STORE_NEWER"),
-        ("UPDATE meta SET value = '2' WHERE key = 'schema'", "STORE_NEWER"),
+        (f"PRAGMA user_version={schema_version.SCHEMA_VERSION + 1}", "STORE_NEWER"),
+        (
+            f"UPDATE meta SET value = '{schema_version.SCHEMA_VERSION + 1}' WHERE key = 'schema'",
+            "STORE_NEWER",
+        ),
         ("UPDATE meta SET value = '0' WHERE key = 'schema'", "STORE_OLDER"),
     ],
 )

@@ -143,7 +143,7 @@ class Project:
         """Return how many processes listen for wake-ups."""
         if not self.is_postgres:
             folder = self.repository / ".git" / "landlane" / "wake"
-            return len(list(folder.iterdir())) if folder.exists() else 0
+            return len(list(folder.rglob("*-*")))
         import psycopg
 
         repository = (self.repository / ".git" / "landlane" / "repository").read_text().strip()

@@ -14,7 +14,7 @@ from landlane.units import ordinal, rough_duration, time_ago, time_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from landlane.claims.model import Request
     from landlane.patterns.pattern import Pattern
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Store
 
+
+LAST_TICKET = 2**62  # behind every waiter
+_FIRST_PAGE = 8  # waiters, of which one is nearly always in the way
 
 # Sessions that only hold claims have the id of a record as their name; its letter says of what kind.
 _HOLDER_KINDS = {
@@ -174,6 +177,39 @@ def waiters_ahead(
     """Return the agents ahead of the caller in line for a pattern, in their order."""
     earlier = earlier_waiters(snapshot, me.id, request, pattern, ticket)
     return tuple(dict.fromkeys(waiter.agent for waiter in earlier))
+
+
+def waiters_before(
+    snapshot: Snapshot, session: str, request: Request, pattern: Pattern, ticket: int | None
+) -> Iterator[Waiter]:
+    """Yield the other waiters for a pattern that have waited longer than a ticket, the nearest first.
+
+    They are read in pages: most callers need only the nearest, and the line may be long.
+    """
+    before = LAST_TICKET if ticket is None else ticket
+    skipped, limit = 0, _FIRST_PAGE
+    while True:
+        rows = [
+            row
+            for alternative in pattern.alternatives
+            for row in snapshot.near(
+                "waiters_before", [alternative], ticket=before, limit=limit, skipped=skipped
+            )
+        ]
+        for waiter in sorted(Waiter.from_rows(rows), key=lambda waiter: waiter.ticket, reverse=True):
+            is_other = waiter.session != session and waiter.alive_until > snapshot.now
+            if is_other and find_conflict(pattern, request.mode, waiter) is not None:
+                yield waiter
+        if len(rows) < limit:
+            return
+        skipped, limit = skipped + limit, limit * 4
+
+
+def is_awaited(
+    snapshot: Snapshot, session: str, request: Request, pattern: Pattern, ticket: int | None
+) -> bool:
+    """Return whether others have waited longer for a pattern than a ticket, or than a caller without one."""
+    return next(waiters_before(snapshot, session, request, pattern, ticket), None) is not None
 
 
 def earlier_waiters(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Snapshot, Transaction
 
     Own = dict[tuple[Identity, ClaimMode], Claim]  # what a session holds already
+    Obstacle = list[Claim]  # what others hold; empty if it is free, but others have waited longer
 
 
 def claims_of(snapshot: Snapshot, session: str) -> list[Claim]:
@@ -197,22 +198,71 @@ def take_in(
 ) -> Taken | Refused:
     """Check and grant inside a transaction; `ticket` is the caller's place in the queue, if it has one."""
     me = require_live(tx, session)
-    refusals, own = find_refusals(tx, repo, me, request, ticket)
-    refused = tuple(refusal for refusal in refusals if refusal is not None)
-    free = [pattern for pattern, refusal in zip(request.patterns, refusals, strict=True) if refusal is None]
+    found, own = find_obstacles(tx, repo, me, request, ticket)
+    refused = _describe(tx, me, request, found, ticket)
+    free = [pattern for pattern, obstacle in zip(request.patterns, found, strict=True) if obstacle is None]
     if refused and not (request.is_partial and free):
         return Refused(refused=refused, free=tuple(pattern.text for pattern in free))
     return Taken(granted=_grant(tx, me, request, free, own), refused=refused)
 
 
-def find_refusals(
+def take_or_wait(
+    tx: Transaction, repo: Repository, session: Session, request: Request, ticket: int | None
+) -> Taken | None:
+    """Grant all of a request inside a transaction, or return None.
+
+    Why it was not granted is not described: that takes the longer the more wait, and all other writers wait
+    for this transaction. `describe_refused` does it without a lock.
+    """
+    me = require_live(tx, session)
+    found, own = find_obstacles(tx, repo, me, request, ticket)
+    if any(obstacle is not None for obstacle in found):
+        return None
+    return Taken(granted=_grant(tx, me, request, request.patterns, own))
+
+
+def describe_refused(snapshot: Snapshot, me: Session, request: Request, ticket: int | None) -> Refused | None:
+    """Return why a request would be refused now; None if nothing is in its way."""
+    alternatives = [alternative for pattern in request.patterns for alternative in pattern.alternatives]
+    near = claims_near(snapshot, alternatives, me.id)
+    mine = {me.id, *find_ancestors(snapshot, me.id)}
+    others = [claim for claim in near if claim.session not in mine and not claim.is_over(snapshot.now)]
+    own = _own_claims(near, me)
+    found = [
+        _find_obstacle(snapshot, me, request, pattern, others, ticket, own, has_waiters=True)
+        for pattern in request.patterns
+    ]
+    free = [pattern for pattern, obstacle in zip(request.patterns, found, strict=True) if obstacle is None]
+    refused = _describe(snapshot, me, request, found, ticket)
+    return Refused(refused=refused, free=tuple(pattern.text for pattern in free)) if refused else None
+
+
+def _describe(
+    snapshot: Snapshot, me: Session, request: Request, found: Sequence[Obstacle | None], ticket: int | None
+) -> tuple[Refusal, ...]:
+    """Return the refusals of the patterns that something is in the way of."""
+    if not any(obstacle is not None for obstacle in found):
+        return ()
+    from landlane.claims.describe import refuse_awaited, refuse_held  # noqa: PLC0415 - most are granted
+
+    refused = [
+        refuse_held(snapshot, me, request, pattern, held, ticket)
+        if held
+        else refuse_awaited(snapshot, me, request, pattern, ticket)
+        for pattern, held in zip(request.patterns, found, strict=True)
+        if held is not None
+    ]
+    return tuple(refusal for refusal in refused if refusal is not None)
+
+
+def find_obstacles(
     tx: Transaction, repo: Repository, me: Session, request: Request, ticket: int | None
-) -> tuple[list[Refusal | None], Own]:
-    """Return a refusal or None for each pattern, and what of it the session holds already."""
+) -> tuple[list[Obstacle | None], Own]:
+    """Return what is in the way of each pattern, and what of the request the session holds already."""
     alternatives = [alternative for pattern in request.patterns for alternative in pattern.alternatives]
     while True:
         near = Claim.from_rows(tx.near("claims_near", alternatives, me.id))
-        own = {(frozenset(claim.alternatives), claim.mode): claim for claim in near if claim.session == me.id}
+        own = _own_claims(near, me)
         if not tx.has_waiters and not any(claim.session != me.id for claim in near):
             return [None] * len(request.patterns), own
         mine = {me.id, *find_ancestors(tx, me.id)}
@@ -222,17 +272,21 @@ def find_refusals(
             _remove_ended(tx, session_id)
         if ended:
             continue
-        refusals = [
-            _find_refusal(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns
+        found = [
+            _find_obstacle(tx, me, request, pattern, others, ticket, own, has_waiters=tx.has_waiters)
+            for pattern in request.patterns
         ]
-        found = [refusal.holders for refusal in refusals if refusal is not None]
-        blockers = {holding.claim.session for holders in found for holding in holders}
+        blockers = {claim.session for held in found for claim in held or ()}
         gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, repo.processes)]
         if not gone:
-            return refusals, own
+            return found, own
 
 
-def identity(pattern: Pattern) -> Identity:
+def _own_claims(claims: Sequence[Claim], me: Session) -> Own:
+    return {(identity(claim), claim.mode): claim for claim in claims if claim.session == me.id}
+
+
+def identity(pattern: Pattern | Claim) -> Identity:
     """Return what makes two spellings the same pattern."""
     return frozenset(pattern.alternatives)
 
@@ -247,31 +301,33 @@ def _remove_ended(tx: Transaction, session_id: str) -> None:
         lapse(tx, session_id, is_certain=True)
 
 
-def _find_refusal(
-    tx: Transaction,
+def _find_obstacle(
+    snapshot: Snapshot,
     me: Session,
     request: Request,
     pattern: Pattern,
     others: Sequence[Claim],
     ticket: int | None,
     own: Own,
-) -> Refusal | None:
-    """Return why a pattern cannot be granted, if another session holds it or has waited longer for it."""
+    *,
+    has_waiters: bool,
+) -> Obstacle | None:
+    """Return what keeps a pattern from being granted: claims of others, or who has waited longer for it."""
     if own and (identity(pattern), request.mode) in own:
         return None
     held = [claim for claim in others if find_conflict(pattern, request.mode, claim) is not None]
-    if not held and (not tx.has_waiters or _holds_all(tx, me, pattern)):
-        return None
-    from landlane.claims.describe import refuse_awaited, refuse_held  # noqa: PLC0415 - most are granted
-
     if held:
-        return refuse_held(tx, me, request, pattern, held, ticket)
-    return refuse_awaited(tx, me, request, pattern, ticket)
+        return held
+    if not has_waiters or _holds_all(snapshot, me, pattern):
+        return None
+    from landlane.claims.describe import is_awaited  # noqa: PLC0415 - few repositories have waiters
+
+    return [] if is_awaited(snapshot, me.id, request, pattern, ticket) else None
 
 
-def _holds_all(tx: Transaction, me: Session, pattern: Pattern) -> bool:
+def _holds_all(snapshot: Snapshot, me: Session, pattern: Pattern) -> bool:
     """Return whether the session holds all of this already, so that no waiter is overtaken."""
-    claims = Claim.from_rows(tx.all("claims_of", session=me.id))
+    claims = Claim.from_rows(snapshot.all("claims_of", session=me.id))
     return covers_all([alternative for claim in claims for alternative in claim.alternatives], pattern)
 
 

@@ -8,9 +8,16 @@ looks for a cycle of sessions that wait for each other; if it would close one, i
 
 from __future__ import annotations
 
-from landlane.claims.describe import earlier_waiters, list_waiters, waiters_ahead
+from landlane.claims.describe import earlier_waiters, list_waiters, waiters_before
 from landlane.claims.model import Refused, Request, Taken, check_can_wait, find_conflict, find_cycle
-from landlane.claims.take import check_allowed, claims_near, claims_of, take_in
+from landlane.claims.take import (
+    check_allowed,
+    claims_near,
+    claims_of,
+    describe_refused,
+    take_in,
+    take_or_wait,
+)
 from landlane.patterns.pattern import GLOB, Pattern, areas_of
 from landlane.sessions.leases import claim_key, ticket_key
 from landlane.sessions.model import lease_end
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from landlane.claims.model import Claim, Refusal
+    from landlane.claims.model import Claim
     from landlane.repository import Repository
     from landlane.sessions.model import Session
     from landlane.store.interface import Snapshot, Transaction
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 
 # Only one session at a time may join the queue: two could each close half of a cycle without seeing it.
 _JOINING = "//waiting"
+_WAITS = Refused(refused=())  # described only when somebody asks: see `take_or_wait`
 
 
 def wait_for_claims(
@@ -71,34 +79,38 @@ class _ClaimWait(QueuedWait):
         self._on_beat = on_beat
 
     def attempt(self, tx: Transaction) -> Taken | Refused:
-        outcome = take_in(tx, self.repo, self.session, self._request, self.ticket)
-        if isinstance(outcome, Refused):
-            cycle = _find_cycle(tx, self.session, self._request, self.ticket)
-            if cycle:
-                return replace(outcome, code="WAIT_CYCLE", cycle=cycle)
-        return outcome
+        taken = take_or_wait(tx, self.repo, self.session, self._request, self.ticket)
+        if taken is not None:
+            return taken
+        cycle = _find_cycle(tx, self.session, self._request, self.ticket)
+        if cycle:
+            refused = describe_refused(tx, self.session, self._request, self.ticket) or _WAITS
+            return replace(refused, code="WAIT_CYCLE", cycle=cycle)
+        return _WAITS
 
     def is_final(self, outcome: Any) -> bool:
         return isinstance(outcome, Taken) or bool(outcome.cycle)
 
+    def begins(self, on_wait: Callable[[Any], None], outcome: Any) -> None:
+        del outcome
+        refused = self.repo.store.view(self._describe)
+        if refused is not None:  # else it was freed meanwhile
+            on_wait(refused)
+
     def waits_on(self, outcome: Any) -> None:
+        del outcome
         if self._on_beat is not None:
-            refused = self.repo.store.view(lambda snapshot: self._with_place(snapshot, outcome))
-            self._on_beat(replace(refused, waited_ms=self.waited_ms))
+            refused = self.repo.store.view(self._describe)
+            if refused is not None:
+                self._on_beat(replace(refused, waited_ms=self.waited_ms))
 
-    def _with_place(self, snapshot: Snapshot, outcome: Refused) -> Refused:
-        """Return a refusal with the place that the caller's ticket has in line now."""
-        wanted = {pattern.text: pattern for pattern in self._request.patterns}
-        refused: list[Refusal] = []
-        for refusal in outcome.refused:
-            pattern = wanted[refusal.pattern]
-            waiting = waiters_ahead(snapshot, self.session, self._request, pattern, self.ticket)
-            refused.append(replace(refusal, waiting=waiting, position=len(waiting) + 1))
-        return replace(outcome, refused=tuple(refused))
+    def _describe(self, snapshot: Snapshot) -> Refused | None:
+        """Return what is in the way now, with the place that the caller has in line."""
+        return describe_refused(snapshot, self.session, self._request, self.ticket)
 
-    def timed_out(self, outcome: Any) -> Refused:
-        now = self.repo.store.view(lambda snapshot: self._with_place(snapshot, outcome))
-        return replace(now, code="WAIT_TIMED_OUT")
+    def last_attempt(self, tx: Transaction) -> Taken | Refused:
+        outcome = take_in(tx, self.repo, self.session, self._request, self.ticket)
+        return replace(outcome, code="WAIT_TIMED_OUT") if isinstance(outcome, Refused) else outcome
 
     def queue_entry(self) -> QueueEntry:
         request = self._request
@@ -106,15 +118,20 @@ class _ClaimWait(QueuedWait):
         return QueueEntry(mode=request.mode, task=request.task, wanted=tuple(wanted))
 
     def find_blocker(self, snapshot: Snapshot) -> Blocker | None:
-        ahead: dict[int, str] = {}
-        for pattern in self._request.patterns:
-            for waiter in earlier_waiters(snapshot, self.session.id, self._request, pattern, self.ticket):
-                ahead[waiter.ticket] = waiter.session
-        for ticket, session in sorted(ahead.items(), reverse=True):
-            if not self.is_dead(snapshot, session):
-                return Blocker(session=session, key=ticket_key(ticket), ahead=len(ahead))
-        for pattern in self._request.patterns:
-            for claim in _claims_in_the_way(snapshot, self.session.id, self._request, pattern):
+        me, request = self.session.id, self._request
+        nearest = 0, ""
+        for pattern in request.patterns:
+            for waiter in waiters_before(snapshot, me, request, pattern, self.ticket):
+                if waiter.ticket <= nearest[0]:
+                    break
+                if not self.is_dead(snapshot, waiter.session):
+                    nearest = waiter.ticket, waiter.session
+                    break
+        ticket, session = nearest
+        if ticket:
+            return Blocker(session=session, key=ticket_key(ticket))
+        for pattern in request.patterns:
+            for claim in _claims_in_the_way(snapshot, me, request, pattern):
                 if not self.is_dead(snapshot, claim.session):
                     key = claim_key(claim.token)
                     return Blocker(session=claim.session, key=key, token=claim.token, ends_at=claim.until)

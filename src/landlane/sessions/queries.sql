@@ -99,6 +99,19 @@ WHERE p.repository = :repository AND w.session <> :session AND w.alive_until > :
   AND (p.key IN (:*ancestors) OR p.key > :low AND p.key < :high)
 ORDER BY w.ticket;
 
+-- waiters_before: waiters in line before a ticket whose paths may overlap a key, nearest first; also silent ones
+SELECT p.key, p.rest, p.pattern, w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
+FROM (SELECT key, rest, pattern, ticket, branch FROM waiter_paths
+      WHERE repository = :repository AND ticket < :ticket
+        AND (key IN (:*ancestors) OR key > :low AND key < :high)
+      ORDER BY ticket DESC LIMIT :limit OFFSET :skipped) p
+     JOIN waiters w ON w.repository = :repository AND w.ticket = p.ticket
+     JOIN sessions s ON s.id = w.session
+ORDER BY w.ticket DESC, p.branch;
+
+-- waiters_ahead: how many wait in any line, longer than the one with this ticket
+SELECT count(*) AS waiters FROM waiters WHERE repository = :repository AND ticket < :ticket;
+
 -- waiter_drop: remove a waiter
 DELETE FROM waiters WHERE repository = :repository AND ticket = :ticket;
 

@@ -56,7 +56,6 @@ class Blocker:
     key: str = ""
     token: int = 0  # of a claim
     ends_at: int | None = None
-    ahead: int = 0  # how many wait ahead of the waiter
 
 
 class QueuedWait(ABC):
@@ -68,6 +67,7 @@ class QueuedWait(ABC):
         self.ticket: int | None = None
         self._areas = areas  # what must not change during an attempt
         self._blocker: Blocker | None = None
+        self._ahead = 0  # how many waiters of the repository have waited longer
         self._alive_until = 0
         self._now = 0
         self._started_at = 0
@@ -77,6 +77,10 @@ class QueuedWait(ABC):
     def waited_ms(self) -> int:
         """How long the wait has taken so far; zero if the first attempt succeeded."""
         return self._now - self._started_at
+
+    def begins(self, on_wait: Callable[[Any], None], outcome: Any) -> None:
+        """Report what the first attempt found in the way."""
+        on_wait(outcome)
 
     def waits_on(self, outcome: Any) -> None:  # noqa: B027 - few waits show their progress
         """Called after each look while the wait goes on, with the outcome of the last attempt."""
@@ -90,8 +94,8 @@ class QueuedWait(ABC):
         """Return whether there is nothing more to wait for."""
 
     @abstractmethod
-    def timed_out(self, outcome: Any) -> Any:
-        """Return the outcome of a wait that took too long, given that of the last attempt."""
+    def last_attempt(self, tx: Transaction) -> Any:
+        """Take it if it is available when the time is over; else return the outcome that says so."""
 
     @abstractmethod
     def queue_entry(self) -> QueueEntry:
@@ -121,14 +125,16 @@ class QueuedWait(ABC):
         """
         listener = self.repo.store.listen()  # before the first attempt, so that no release is missed
         try:
-            outcome = self._attempt()
+            outcome = self._join(wait_ms)
             self._started_at = self._now
             deadline = self._now + wait_ms
             if not self.is_final(outcome) and on_wait is not None:
-                on_wait(outcome)
+                self.begins(on_wait, outcome)
             while not self.is_final(outcome):
                 if self._now >= deadline:
-                    return self.timed_out(outcome)
+                    outcome = self.repo.change(self._give_up, areas=self._areas)
+                    self.ticket = None
+                    return outcome
                 outcome = self._continue(listener, deadline, outcome)
                 if not self.is_final(outcome):
                     self.waits_on(outcome)
@@ -150,14 +156,36 @@ class QueuedWait(ABC):
             if self._looks_free(listener):
                 outcome = self._attempt()
         except StoreTransient as error:
-            since = self._outage_since or time.monotonic()
-            is_outage = error.code in _OUTAGES or (error.code == _AMBIGUOUS and self.is_repeatable())
-            if not is_outage or time.monotonic() - since > _OUTAGE_SECONDS:
-                raise
-            self._outage_since = since
-            time.sleep(_RETRY_SECONDS)
+            self._pause_in_outage(error, _OUTAGE_SECONDS)
             return outcome
         self._outage_since = 0.0
+        return outcome
+
+    def _join(self, wait_ms: int) -> Any:
+        """Make the first attempt, which joins the queue; a short outage or a busy store only delays it."""
+        while True:
+            try:
+                outcome = self._attempt()
+            except StoreTransient as error:
+                self._pause_in_outage(error, min(wait_ms / 1000, _OUTAGE_SECONDS))
+                continue
+            self._outage_since = 0.0
+            return outcome
+
+    def _pause_in_outage(self, error: StoreTransient, limit_seconds: float) -> None:
+        since = self._outage_since or time.monotonic()
+        is_outage = error.code in _OUTAGES or (error.code == _AMBIGUOUS and self.is_repeatable())
+        if not is_outage or time.monotonic() - since > limit_seconds:
+            raise error
+        self._outage_since = since
+        time.sleep(_RETRY_SECONDS)
+
+    def _give_up(self, tx: Transaction) -> Any:
+        """Leave the queue at the end of the time, with what was free at the last moment."""
+        outcome = self.last_attempt(tx)
+        if self.ticket is not None:
+            answered = self.is_final(outcome)
+            drop_waiter(tx, self.ticket, WaitOutcome.ANSWERED if answered else WaitOutcome.LEFT)
         return outcome
 
     def _attempt(self) -> Any:
@@ -188,12 +216,17 @@ class QueuedWait(ABC):
         self.ticket = ticket
         entry = self.queue_entry()
         facts = {"session": self.session.id, "mode": entry.mode, "task": entry.task}
+        self._ahead = self._count_ahead(tx)
         self._alive_until = tx.now + self._alive_ms
         tx.run("waiter_add", ticket=ticket, alive_until=self._alive_until, **facts)
         for index, (alternative, pattern) in enumerate(entry.wanted):
             columns = {"key": alternative.key, "rest": alternative.rest, "pattern": pattern}
             tx.run("waiter_path_add", ticket=ticket, branch=index, **columns)
         return ticket
+
+    def _count_ahead(self, snapshot: Snapshot) -> int:
+        row = snapshot.one("waiters_ahead", ticket=self.ticket or 0)
+        return row["waiters"] if row is not None else 0
 
     def _drop_silent_waiters(self, tx: Transaction) -> None:
         if tx.has_waiters:
@@ -202,8 +235,7 @@ class QueuedWait(ABC):
 
     @property
     def _beat_ms(self) -> int:
-        ahead = self._blocker.ahead if self._blocker is not None else 0
-        return min(max(BEAT_MS, ahead * _BEAT_MS_PER_WAITER), _LONGEST_BEAT_MS)
+        return min(max(BEAT_MS, self._ahead * _BEAT_MS_PER_WAITER), _LONGEST_BEAT_MS)
 
     @property
     def _alive_ms(self) -> int:
@@ -232,6 +264,7 @@ class QueuedWait(ABC):
             is_current = known is not None and (known.ends_at is None or known.ends_at > snapshot.now)
             if known is not None and is_current and known.key and self.is_blocked_by(snapshot, known):
                 return known, snapshot.now
+            self._ahead = self._count_ahead(snapshot)
             return self.find_blocker(snapshot), snapshot.now
 
         while True:

@@ -95,7 +95,10 @@ class _SlotWait(QueuedWait):
     def is_repeatable(self) -> bool:
         return bool(self._request.name or self._request.place)  # a nameless amount would be taken twice
 
-    def timed_out(self, outcome: Any) -> SlotRefused:
+    def last_attempt(self, tx: Transaction) -> SlotTaken | SlotRefused:
+        outcome = self.attempt(tx)
+        if isinstance(outcome, SlotTaken):
+            return outcome
         hint = f"see who holds it: landlane slot list {self._request.kind.name}"
         return replace(outcome, code="WAIT_TIMED_OUT", hint=hint)
 
@@ -111,7 +114,7 @@ class _SlotWait(QueuedWait):
         ]
         if ahead:
             living = [one.session for one in ahead if not self.is_dead(snapshot, one.session)]
-            return Blocker(session=living[-1], ahead=len(ahead)) if living else None
+            return Blocker(session=living[-1]) if living else None
         slots = [slot for slot in _slots_in(snapshot, request.kind.name) if not slot.is_free(snapshot.now)]
         if request.kind.has_places:
             is_full = len(slots) >= request.kind.size or request.place in {slot.place for slot in slots}

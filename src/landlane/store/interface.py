@@ -45,8 +45,10 @@ class Snapshot(Protocol):
         """Return all rows."""
         ...
 
-    def near(self, statement: str, alternatives: Sequence[Alternative], session: str) -> list[Row]:
-        """Return the rows of `claims_near` or `waiters_near` that may overlap these alternatives."""
+    def near(
+        self, statement: str, alternatives: Sequence[Alternative], session: str = "", **parameters: object
+    ) -> list[Row]:
+        """Return the rows of `claims_near` and its like that may overlap these alternatives."""
         ...
 
 

@@ -48,8 +48,8 @@ ON CONFLICT (repository, id) DO UPDATE SET alive_until = excluded.alive_until;
 -- listener_drop: remove a listener, and those that are long dead
 DELETE FROM listeners WHERE repository = :repository AND (id = :id OR alive_until < :now - 60000);
 
--- notify: wake all listeners
-SELECT pg_notify(:channel, :payload) AS notified;
+-- notify: wake the listeners of these channels
+SELECT count(pg_notify(c.channel, :payload)) AS notified FROM unnest(:channels ::text[]) AS c (channel);
 
 -- journal_continue: continue the numbers after the highest imported entry
 SELECT setval('journal_number', greatest(max(number), max(position), nextval('journal_number'))) AS done FROM journal;

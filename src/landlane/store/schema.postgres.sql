@@ -121,6 +121,8 @@ CREATE TABLE waiter_paths (
     PRIMARY KEY (repository, key, ticket, branch)
 );
 
+CREATE INDEX waiter_paths_in_line ON waiter_paths (repository, ticket);
+
 -- Who runs what only one process may run at a time. A process with a lower token has been replaced.
 CREATE TABLE runners (
     repository text NOT NULL,

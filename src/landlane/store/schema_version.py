@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 READABLE_BY = 1  # the oldest SCHEMA_VERSION of a program that may use what this one writes
 STABLE_SINCE: int | None = None
 WRITTEN_BY = "written_by"  # the release that created or last migrated the store

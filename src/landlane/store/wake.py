@@ -1,8 +1,9 @@
 """Wake other processes on this machine after a commit, by a datagram to their sockets in the state folder.
 
-A listener that watches a key (a claim or a ticket in the way) has the key in the name of its socket. Only the
-end of that key wakes it, so that a release costs the same however many wait behind the next one. A lost
-datagram only delays a listener, because every listener also looks by itself from time to time.
+A listener that watches a key (a claim or a ticket in the way) has the key in the name of its socket, which is
+in a subfolder that the key chooses. Only the end of that key wakes it, and only that subfolder is listed, so
+that a release costs the same however many wait behind the next one. A lost datagram only delays a listener,
+because every listener also looks by itself from time to time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _AFTER_KEY = "."  # between a key and the rest of the name of a socket
+_SUBFOLDERS = 64
 
 
 class WakeReason(StrEnum):
@@ -43,20 +45,28 @@ class WakeSockets:
 
         Never fails: a listener that cannot be reached is removed or looks later.
         """
+        self._wake_in(self._folder, reason, None)
+        if len(freed) < _SUBFOLDERS:
+            for key in freed:
+                self._wake_in(_subfolder(self._folder, key), reason, (key,))
+        else:
+            for number in range(_SUBFOLDERS):
+                self._wake_in(os.path.join(self._folder, f"{number:02x}"), reason, freed)
+
+    def _wake_in(self, place: str, reason: WakeReason, keys: Collection[str] | None) -> None:
+        """Wake the listeners in one folder; `keys` limits it to those that watch one of them."""
         try:
-            names = os.listdir(self._folder)
+            names = [name for name in os.listdir(place) if _is_watched(name, keys)]
             if not names:
                 return
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return
         try:
             sender = self._open_sender()
             for name in names:
-                key, dot, _ = name.partition(_AFTER_KEY)
-                if dot and key not in freed:
-                    continue
-                self._send(sender, _address(self._folder, folder, name), name, reason.encode())
+                path = os.path.join(place, name)
+                self._send(sender, _address(place, folder, name), path, reason.encode())
         finally:
             os.close(folder)
 
@@ -69,12 +79,12 @@ class WakeSockets:
                 self._sender = sender
             return self._sender
 
-    def _send(self, sender: socket.socket, address: str, name: str, message: bytes) -> None:
+    def _send(self, sender: socket.socket, address: str, path: str, message: bytes) -> None:
         try:
             sender.sendto(message, address)
         except (ConnectionRefusedError, FileNotFoundError):
             # Its owner is gone: a killed process leaves the file of its socket behind.
-            _remove(os.path.join(self._folder, name))
+            _remove(path)
         except OSError:
             return  # its queue is full, so it wakes up anyway
 
@@ -118,10 +128,13 @@ class SocketListener:
 
     def watch(self, key: str) -> None:
         """Wake up only when this key is freed; for an empty one, whenever something happens."""
-        path = os.path.join(self._folder, f"{key}{_AFTER_KEY}{self._name}" if key else self._name)
+        path = os.path.join(self._folder, self._name)
+        if key:
+            path = os.path.join(_subfolder(self._folder, key), f"{key}{_AFTER_KEY}{self._name}")
         if path == self._path:
             return
         try:
+            make_folder_beside(os.path.dirname(path))
             os.rename(self._path, path)
             self._path = path
         except OSError:
@@ -152,6 +165,17 @@ def _new_socket() -> socket.socket:
     import socket  # noqa: PLC0415 - expensive, and few commands wait
 
     return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+
+def _subfolder(folder: str, key: str) -> str:
+    """Return where the sockets of the listeners are that watch a key."""
+    return os.path.join(folder, f"{sum(key.encode()) % _SUBFOLDERS:02x}")
+
+
+def _is_watched(name: str, keys: Collection[str] | None) -> bool:
+    """Return whether a socket of this name watches one of the keys; without keys, whether it watches none."""
+    key, dot, _ = name.partition(_AFTER_KEY)
+    return bool(dot) and key in keys if keys is not None else not dot and len(name) > 2
 
 
 def _address(folder: str, handle: int, name: str) -> str:

@@ -37,25 +37,15 @@ if TYPE_CHECKING:
 
 _LISTENER_MS = 30_000
 _RETRY_SECONDS = 0.5  # pause before connecting again to a server that went away
-
-
-_ALL = "*"  # more keys were freed than a notification can name
-_LONGEST_PAYLOAD = 7000  # the server allows 8000 bytes
 _PRECEDENCE = (WakeReason.TIMEOUT, WakeReason.ENTRY, WakeReason.FREED)
 
 
-def notification(reason: WakeReason, freed: Collection[str]) -> str:
-    """Return the payload that says what happened, with the keys that were freed."""
-    payload = " ".join([reason, *sorted(freed)])
-    return payload if len(payload) <= _LONGEST_PAYLOAD else f"{reason} {_ALL}"
+def channels_of(channel: str, freed: Collection[str]) -> list[str]:
+    """Return where to announce a change: to the listeners that watch no key, and to those of the freed keys.
 
-
-def parse_notification(payload: str, key: str) -> WakeReason:
-    """Return what a payload means to a listener that watches a key, or none; TIMEOUT if nothing."""
-    first, *freed = payload.split(" ")
-    if key:
-        return WakeReason.FREED if key in freed or _ALL in freed else WakeReason.TIMEOUT
-    return WakeReason.FREED if first == WakeReason.FREED else WakeReason.ENTRY
+    A key has a channel of its own: the server then wakes only who watches it, however many wait.
+    """
+    return [channel, *(f"{channel}_{key}" for key in sorted(freed))]
 
 
 class PostgresListener:
@@ -64,14 +54,14 @@ class PostgresListener:
     def __init__(self, store: ListenedStore) -> None:
         self._store = store
         self._id = short_id("l")
-        self._key = ""
+        self._channel = store.channel
         self._connection = self._connect()
         self._beat_at = 0
         self._beat()
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = connect(self._store.url, self._store.wait_ms)
-        connection.execute(cast("Any", f"LISTEN {self._store.channel}"))
+        connection.execute(cast("Any", f"LISTEN {self._channel}"))
         return connection
 
     def _beat(self) -> None:
@@ -88,7 +78,14 @@ class PostgresListener:
 
     def watch(self, key: str) -> None:
         """Wake up only when this key is freed; for an empty one, whenever something happens."""
-        self._key = key
+        channel = channels_of(self._store.channel, (key,) if key else ())[-1]
+        if channel == self._channel:
+            return
+        self._channel = channel
+        try:
+            self._connection.execute(cast("Any", f"UNLISTEN *; LISTEN {channel}"))
+        except psycopg.Error:
+            self._connection.close()  # `wait` connects again
 
     def wait(self, timeout_seconds: float) -> WakeReason:
         """Sleep until a notification arrives or the time is over; FREED takes precedence over ENTRY."""
@@ -99,12 +96,11 @@ class PostgresListener:
             if self._connection.closed:
                 self._connection = self._connect()
                 return WakeReason.FREED  # notifications may have been missed
-            left_seconds = max(timeout_seconds, 0.001)
-            while reason == WakeReason.TIMEOUT and left_seconds > 0:
-                notes = self._connection.notifies(timeout=left_seconds, stop_after=1)
-                reasons = [parse_notification(note.payload, self._key) for note in notes]
-                reason = max(reasons, key=_PRECEDENCE.index, default=WakeReason.TIMEOUT)
-                left_seconds = give_up_at - time.monotonic()
+            notes = self._connection.notifies(timeout=max(give_up_at - time.monotonic(), 0.001), stop_after=1)
+            reasons = [
+                WakeReason.FREED if note.payload == WakeReason.FREED else WakeReason.ENTRY for note in notes
+            ]
+            reason = max(reasons, key=_PRECEDENCE.index, default=WakeReason.TIMEOUT)
         except (psycopg.Error, StoreTransient):
             self._connection.close()
             time.sleep(min(timeout_seconds, _RETRY_SECONDS))  # the caller looks by itself

@@ -22,7 +22,7 @@ from landlane.redact import show_url
 from landlane.store.interface import QuickGrant
 from landlane.store.journal_chain import EMPTY_CHAIN_HASH, Entry, encode_data, hash_entry
 from landlane.store.postgres.database import connect, is_retriable, prepare_schema, translate
-from landlane.store.postgres.listener import PostgresListener, notification
+from landlane.store.postgres.listener import PostgresListener, channels_of
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.sqlite.database import store_moved_error
 from landlane.store.statements import for_psycopg, read_statements
@@ -204,7 +204,7 @@ class PostgresStore:
 
     def _notify(self, reason: WakeReason, freed: Collection[str] = ()) -> None:
         try:
-            self.execute("notify", {"channel": self.channel, "payload": notification(reason, freed)})
+            self.execute("notify", {"channels": channels_of(self.channel, freed), "payload": str(reason)})
         except (psycopg.Error, StoreError):
             return  # listeners also look by themselves
 
@@ -387,7 +387,9 @@ class PostgresSnapshot:
             parameters["now"] = self.now
         return self._store.execute(statement, parameters)
 
-    def near(self, statement: str, alternatives: Sequence[Alternative], session: str) -> list[Row]:
+    def near(
+        self, statement: str, alternatives: Sequence[Alternative], session: str = "", **parameters: object
+    ) -> list[Row]:
         ranges = [below(alternative.key) for alternative in alternatives]
         return self.all(
             f"{statement}_all",
@@ -395,6 +397,7 @@ class PostgresSnapshot:
             lows=[low for low, _ in ranges],
             highs=[high for _, high in ranges],
             session=session,
+            **parameters,
         )
 
 

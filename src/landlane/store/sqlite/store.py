@@ -249,7 +249,9 @@ class SqliteSnapshot:
         parameters["now"] = self.now
         return self._execute(text, parameters)
 
-    def near(self, statement: str, alternatives: Sequence[Alternative], session: str) -> list[Row]:
+    def near(
+        self, statement: str, alternatives: Sequence[Alternative], session: str = "", **parameters: object
+    ) -> list[Row]:
         rows: list[Row] = []
         for alternative in alternatives:
             keys = ancestors(alternative.key)
@@ -260,6 +262,7 @@ class SqliteSnapshot:
             given["session"] = session
             given["low"] = low
             given["high"] = high
+            given.update(parameters)
             rows += self._execute(self._store.near_statement(statement, len(keys)), given).fetchall()
         return rows
 
