@@ -114,12 +114,13 @@ class ExecTestbed:
 def living(mark: str) -> list[int]:
     """The processes whose command line has this word."""
     found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    # Not by Path.glob with two parts, which raises if a process ends meanwhile.
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = entry.read_bytes().split(b"\0")
-            state = (entry.parent / "stat").read_text().rpartition(")")[2].split()[0]
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
         if mark.encode() in words and state != "Z":
-            found.append(int(entry.parent.name))
+            found.append(int(entry.name))
     return found

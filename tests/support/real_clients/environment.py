@@ -284,10 +284,11 @@ class ClientTestbed:
         """The processes that have their home here: what a client or a hook left running."""
         mark = f"\0HOME={self.root}{os.sep}".encode()
         found: list[int] = []
-        for entry in Path("/proc").glob("[0-9]*/environ"):
+        # Not by Path.glob, which asks whether each file exists, and raises if a process ends meanwhile.
+        for pid in filter(str.isdecimal, os.listdir("/proc")):
             try:
-                if mark in b"\0" + entry.read_bytes():
-                    found.append(int(entry.parent.name))
+                if mark in b"\0" + Path("/proc", pid, "environ").read_bytes():
+                    found.append(int(pid))
             except OSError:  # it has ended, or is somebody else's
                 continue
         return found
